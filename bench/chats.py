@@ -89,7 +89,7 @@ def _serve(folder: Path, told: Connection) -> None:
     work = ServerRuntime(threads=WorkerThreads(8))
     taken = lifecycle.bind_socket("127.0.0.1", 0)
     found = lifecycle.socket_url(taken), credentials.read_or_make_token(settings.state_dir, "api")
-    threading.Thread(target=lambda: (told.recv(), work.stop.tell())).start()
+    threading.Thread(target=lambda: (told.recv(), work.stop.cancel())).start()
     with Hub(settings) as hub:
         mounts = [lifecycle.mount_chats_and_tasks(hub, work.stop, lambda: ClientChatsRegistry(hub, _chat))]
         made = app.create_app(hub, settings.server, security.load_client_tokens(settings), work, mounts)
@@ -167,7 +167,7 @@ def _chat(chats: VaultChats) -> ChatConfig:
     return ChatConfig(
         model=FunctionModel(stream_function=_stream),
         name="scripted",
-        rows=(own, *chats.hub.table.rows),
+        rows=(own, *chats.hub.table.specs),
         prompts=Prompts(),
         now=lambda: datetime.now(UTC),
         meter=chats.meter,

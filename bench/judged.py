@@ -50,7 +50,7 @@ def context_of(engine: Engine, sandbox: WorkerPool) -> Context:
     def no_writer() -> NoReturn:
         raise AssertionError("reading opens nothing to write with")
 
-    view = engine.view.seen_by(Policy(client="bench"))
+    view = engine.view.with_policy(Policy(client="bench"))
     return Context(
         vault="bench",
         view=view,

@@ -93,7 +93,7 @@ class Meanings:
         self._view = view
         self._links: dict[NotePath, Sequence[Link]] = {}
         self._by_key: dict[str, list[NotePath]] = {}
-        for file in view.files():
+        for file in view.list_files():
             self.read(file.path)
 
     def read(self, path: NotePath) -> None:
@@ -219,7 +219,7 @@ def free(note: NotePath, folders: Sequence[NotePath], taken: set[str], pick: Cal
 
 
 def contents(view: View) -> dict[NotePath, bytes]:
-    return {file.path: view.read_bytes(file.path) for file in view.files()}
+    return {file.path: view.read_bytes(file.path) for file in view.list_files()}
 
 
 def differing(before: Mapping[NotePath, bytes], after: Mapping[NotePath, bytes]) -> list[str]:

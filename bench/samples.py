@@ -40,7 +40,7 @@ def make(collection: Collection, strangers: Sequence[str], most: int) -> Iterato
     context = collection.context
     vocabulary = Vocabulary(context.index.store)
     trials = AttemptRunner(context=context, options=RetrievalOptions(), vocabulary=vocabulary)
-    files = [str(file.path) for file in context.view.files() if str(file.path).endswith(".md")]
+    files = [str(file.path) for file in context.view.list_files() if str(file.path).endswith(".md")]
     ids = rng.sample(sorted(collection.queries), min(most, len(collection.queries)))
     for query in ids:
         text, source = collection.queries[query], collection.sources[query]

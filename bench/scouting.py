@@ -127,7 +127,7 @@ def _context(engine: Engine) -> Context:
     def no_writer() -> NoReturn:
         raise AssertionError("reading opens nothing to write with")
 
-    view = engine.view.seen_by(Policy(client="bench"))
+    view = engine.view.with_policy(Policy(client="bench"))
     return Context(vault="bench", view=view, index=engine, open_writer=no_writer, close=lambda: None)
 
 

@@ -112,7 +112,7 @@ def compare(context: Context) -> Iterator[Row]:
 
 
 def _scripting(table: ToolTable) -> ScriptAccess:
-    rows = [row for row in table.rows if row.effect == "read" and not row.open_world]
+    rows = [row for row in table.specs if row.effect == "read" and not row.open_world]
     known = [ToolSignature(name=row.name, parameters=registry.parameter_schema(row, brief=True)) for row in rows]
     return ScriptAccess(
         tools=lambda: known, call=lambda context, name, arguments: table.call(name, arguments, lambda _: context)

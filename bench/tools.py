@@ -98,7 +98,7 @@ def measure(vault: Path, folder: Path, runs: int, hidden: str) -> dict[str, Any]
     with vaults.opened(vault, folder) as engine:
         unwatched = timed(lambda: engine.freshen(meaning=False))
         lock.write_heartbeat(folder)
-        connections = timed(engine.graph.connections.get)
+        connections = timed(engine.graph.link_ends.get)
         context = reading_context(engine, hidden)
         some = list(_some(context))
         times: dict[str, list[float]] = {}
@@ -120,7 +120,7 @@ def reading_context(engine: Engine, hidden: str = "") -> Context:
     def no_writer() -> NoReturn:
         raise AssertionError("reading opens nothing to write with")
 
-    view = engine.view.seen_by(policy)
+    view = engine.view.with_policy(policy)
     return Context(vault="bench", view=view, index=engine, open_writer=no_writer, close=lambda: None)
 
 

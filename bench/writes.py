@@ -43,7 +43,7 @@ def measure(work: Path, options: argparse.Namespace) -> tuple[list[Row], list[st
     settings = config.load({"default_vault": str(work / "vault"), "state_dir": str(work / "state")})
     with app.open_vault(settings) as context:
         context.index.refresh()
-        names = sorted(path for path in context.index.store.known() if path.endswith(".md"))
+        names = sorted(path for path in context.index.store.file_states() if path.endswith(".md"))
         before = _bytes(work / "vault")
         started = dt.datetime.now(dt.UTC)
         writer = context.writer
@@ -80,7 +80,7 @@ def _edits(writer: Writer, names: list[str]) -> list[float]:
 
 
 def _everywhere(writer: Writer, names: list[str]) -> tuple[list[Row], list[str]]:
-    root = writer.desk.view.root
+    root = writer.context.view.root
     before = _bytes(root)
     set_, made = _timed(
         writer, [EditProperty(path=name, word="set", name="knapper-second", value="no") for name in names]

@@ -107,7 +107,7 @@ class StorageError(KnapError):
 
 
 def raised_by(error: Exception, *libraries: str) -> bool:
-    """Tell whether a library found fault with data, files or the machine; a wrong call of ours is none of these.
+    """Return whether a library found fault with data, files or the machine; a wrong call of ours is none of these.
 
     For libraries that raise `Exception` itself, or errors that have no root of their own.
 

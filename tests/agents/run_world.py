@@ -205,9 +205,9 @@ def world(base: Path, brain: Brain, notes: Mapping[str, str] | None = None) -> W
         name="scripted",
         store=open_run_store(folder),
         folder=folder,
-        context_of=lambda run: replace(context, asked=SubmitOptions(run=run)),
+        context_of=lambda run: replace(context, submit_options=SubmitOptions(run=run)),
         retrieve=finder,
-        look_s=0.01,
+        poll_s=0.01,
     )
     return World(engine=engine, brain=brain, finder=finder, vault=vault, context=context)
 

@@ -56,7 +56,7 @@ def agents(cast: Cast, **more: Any) -> Agents:  # noqa: ANN401 - any of the sett
     usual = Agents(
         model=cast.open(),
         name="scripted",
-        rows=tables.build_table().rows,
+        rows=tables.build_table().specs,
         prompts=Prompts(),
         scout=ScoutSettings(),
         web=ResearchSettings(),

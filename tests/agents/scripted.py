@@ -74,7 +74,7 @@ def delta(call: Call, usual: str) -> DeltaToolCall:
 def chat(model: Model | AnyModel, rows: Sequence[ToolSpec] = (), **more: object) -> ChatConfig:
     opened = model.open() if isinstance(model, Model) else model
     whole = ChatConfig(
-        model=opened, name="scripted", rows=rows or tables.build_table().rows, prompts=Prompts(), now=lambda: NOW
+        model=opened, name="scripted", rows=rows or tables.build_table().specs, prompts=Prompts(), now=lambda: NOW
     )
     return replace(whole, **more)
 

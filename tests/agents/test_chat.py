@@ -234,7 +234,7 @@ class Gauge:
             del context
             return self.work(name)
 
-        return ToolSpec(function=look), ToolSpec(function=change, effect="write", asked=False)  # pyright: ignore[reportArgumentType]
+        return ToolSpec(function=look), ToolSpec(function=change, effect="write", has_submit_options=False)  # pyright: ignore[reportArgumentType]
 
     def work(self, name: str) -> dict[str, object]:
         with self.lock:
@@ -360,7 +360,7 @@ def test_a_change_that_goes_on_where_a_turn_is_cancelled_is_waited_for_and_told(
 
 @pytest.mark.parametrize("name", ["ask_vault", "accept_proposal", "undo_change", "call_tool", "nothing"])
 def test_no_tool_is_called_through_another_one_that_the_model_is_not_offered(vault: opened.Opener, name: str) -> None:
-    rows = [row for row in tables.build_table().rows if row.name != "ask_vault"]
+    rows = [row for row in tables.build_table().specs if row.name != "ask_vault"]
     arguments = {"name": name, "arguments": {"task": "x", "name": "ask_vault", "proposal_id": "p", "change_id": "c"}}
     found = Call("find_tool", {"query": name.replace("_", " "), "limit": 50})
     model = Model([[found], [Call("call_tool", arguments)], ["Fine."]])

@@ -46,7 +46,7 @@ def talks(vault: opened.Opener) -> Generator[Conversations]:
     kept = store.open_session_store(folder, lambda: NOW)
 
     def open_context(run: str) -> Context:
-        return replace(context, asked=SubmitOptions(run=run))
+        return replace(context, submit_options=SubmitOptions(run=run))
 
     yield Conversations(store=kept, folder=folder, context_of=open_context, wait_s=0.3)
     kept.shut()

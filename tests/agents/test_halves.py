@@ -100,7 +100,7 @@ def test_a_scout_bears_calls_that_spell_halves_of_characters(script: list[Reply]
 
     ended = agents.do(opened.vault(tmp_path, NOTES), cast, toggles=AgentToggles(scout=True))
 
-    assert kept(pipeline.dump_state(ended.run.freeze()))
+    assert kept(pipeline.dump_state(ended.run.paused_state()))
     assert kept(ended.outcome.as_dict())
     assert all(kept(event.as_dict()) for event in ended.events)
 

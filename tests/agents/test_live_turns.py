@@ -54,9 +54,9 @@ def test_only_turns_that_have_not_ended_go_on() -> None:
     async def work() -> tuple[int, int]:
         turns = background.make_turn_jobs()
         turn = turns.start("s", slowly)
-        before = len(turns.going_on())
+        before = len(turns.running())
         _ = turn.cancel()
         _ = await asyncio.wait_for(turn.wait(), 5)
-        return before, len(turns.going_on())
+        return before, len(turns.running())
 
     assert asyncio.run(work()) == (1, 0)

@@ -327,7 +327,9 @@ def test_a_hanging_model_can_be_stopped_at_once(vault: opened.Opener) -> None:
 
 def test_a_key_goes_to_its_own_provider_alone() -> None:
     own = names.parse_model_name("tiny@http://mine/v1")
-    given = ApiKeys(by_provider={"fireworks": "fire"}, own="sk-secret", owner=own, ring="ring of {}".format)
+    given = ApiKeys(
+        by_provider={"fireworks": "fire"}, configured_key="sk-secret", configured_model=own, ring="ring of {}".format
+    )
 
     assert given.find(own) == "sk-secret"
     assert given.find(names.parse_model_name("fireworks:x")) == "fire"

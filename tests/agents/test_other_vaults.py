@@ -54,7 +54,7 @@ def world(hub: Hub, tmp_path: Path) -> Iterator[World]:
     context = hub.context(client="agent")
 
     def context_of(run: str) -> Context:
-        return hub.context(client="agent", asked=SubmitOptions(run=run))
+        return hub.context(client="agent", submit_options=SubmitOptions(run=run))
 
     engine = replace(made.engine, context_of=context_of)
     made.context.close()

@@ -132,7 +132,7 @@ def test_a_recorded_conversation_goes_as_it_went(recording: Path, tmp_path: Path
         context.index.refresh()
 
         def open_context(run: str) -> Context:
-            return replace(context, asked=SubmitOptions(run=run))
+            return replace(context, submit_options=SubmitOptions(run=run))
 
         talks = Conversations(store=sessions, folder=folder, context_of=open_context)
         session = talks.route("index.md")

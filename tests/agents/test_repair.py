@@ -157,7 +157,7 @@ def test_arguments_that_are_right_stay_as_they_are(given: dict[str, JSONValue]) 
 
 
 def test_every_tools_schema_can_be_fitted_to() -> None:
-    for row in tables.build_table().rows:
+    for row in tables.build_table().specs:
         assert replies.fit_arguments({"path": "a.md"}, registry.parameter_schema(row))
 
 

@@ -45,7 +45,7 @@ def test_a_cut_result_can_be_read_on_to_its_end(text: str, size: int) -> None:
         offset += size
         if not shown.truncated:
             break
-        shown = results.more("c", offset)
+        shown = results.read_on("c", offset)
 
     assert json.loads(read) == {"a": text}
 
@@ -55,9 +55,9 @@ def test_only_results_of_this_turn_that_were_cut_can_be_read_on() -> None:
     _ = results.show("long", "tool", {"a": "x" * 20})
 
     with pytest.raises(NotFound, match="other") as told:
-        results.more("other", 0)
+        results.read_on("other", 0)
     with pytest.raises(BadInput, match="offset"):
-        results.more("long", 10_000)
+        results.read_on("long", 10_000)
     assert "long" in told.value.hint
 
 

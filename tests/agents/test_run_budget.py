@@ -37,18 +37,18 @@ def test_a_quarter_of_the_tokens_is_kept_for_the_answer() -> None:
 
     assert own.tokens_left("work") == 50
     assert own.tokens_left("answer") == 300
-    with pytest.raises(OutOfBudget, match="limit of 1,000 tokens"), own.hold(51, "work"):
+    with pytest.raises(OutOfBudget, match="limit of 1,000 tokens"), own.reserve(51, "work"):
         pass
-    with own.hold(51, "answer"):
+    with own.reserve(51, "answer"):
         pass
 
 
 def test_requests_side_by_side_do_not_use_the_same_tokens() -> None:
     own = Budget(RunLimits(tokens=1_000))
 
-    with own.hold(500, "work"), pytest.raises(OutOfBudget), own.hold(300, "work"):
+    with own.reserve(500, "work"), pytest.raises(OutOfBudget), own.reserve(300, "work"):
         pass
-    with own.hold(300, "work"):
+    with own.reserve(300, "work"):
         pass
 
 
@@ -82,7 +82,7 @@ def test_no_order_of_requests_spends_more_than_the_limit(requests: list[tuple[in
 
     for tokens, answers in requests:
         try:
-            with own.hold(tokens, "answer" if answers else "work"):
+            with own.reserve(tokens, "answer" if answers else "work"):
                 own.add(ModelSpend(input_tokens=tokens))
         except OutOfBudget:
             continue

@@ -112,12 +112,12 @@ def test_whatever_else_an_answer_rests_on_is_part_of_the_key(
         world.engine = replace(world.engine, name="another")
     elif what == "prompt":
         (tmp_path / "run-answer.md").write_text("You do one part. Rhyme.", encoding="utf-8")
-        world.engine = replace(world.engine, words=replace(world.engine.words, folder=tmp_path))
+        world.engine = replace(world.engine, run_prompts=replace(world.engine.run_prompts, folder=tmp_path))
     elif what == "script":
         monkeypatch.setattr(authoring, "prompt_texts", lambda: ["Write a script."])
     elif what == "policy":
         policy = replace(world.context.view.policy, hidden=("Journal/",))
-        view = world.context.index.view.seen_by(policy)
+        view = world.context.index.view.with_policy(policy)
         context = replace(world.context, view=view)
         world.engine = replace(world.engine, context_of=partial(_given, context))
     else:
@@ -282,7 +282,7 @@ def test_where_much_depends_on_a_node_a_person_is_asked(make: Make) -> None:
         points.append(point)
         return "look in the cellar"
 
-    world.engine = replace(world.engine, person=person)
+    world.engine = replace(world.engine, ask_person=person)
 
     run = world.run("alpha")
 
@@ -314,7 +314,7 @@ def test_a_person_can_leave_a_node_out(make: Make) -> None:
     async def person(_: CheckpointEvent) -> str:
         return "skip"
 
-    world.engine = replace(world.engine, person=person)
+    world.engine = replace(world.engine, ask_person=person)
 
     run = world.run("T")
 
@@ -333,10 +333,10 @@ def test_a_question_outlasts_the_run_that_asked_it(make: Make) -> None:
     async def later(_: CheckpointEvent) -> str:
         return "go on"
 
-    world.engine = replace(world.engine, person=never)
+    world.engine = replace(world.engine, ask_person=never)
     run = world.begin("alpha")
     cancelled(world, run.id, when=lambda event: isinstance(event, CheckpointEvent))
-    world.engine = replace(world.engine, person=later)
+    world.engine = replace(world.engine, ask_person=later)
 
     again = world.go_on(run.id)
 

@@ -186,7 +186,7 @@ def test_ones_own_instructions_take_the_place_of_the_built_in_ones(make: Make, t
     words = RunPrompts(folder=tmp_path)
 
     assert words.load("answer") == "You do one part, and rhyme."
-    assert words.load("join") == world.engine.words.load("join")
+    assert words.load("join") == world.engine.run_prompts.load("join")
     with pytest.raises(StorageError, match="can't be read"):
         _ = words.load("judge")
 

@@ -64,15 +64,15 @@ def world(base: Path, notes: dict[str, str], *, client: str = "cli", policy: Pol
     owner = View.open(root, Policy(client="owner"))
     with worlds.engine(root, base / "state" / "index") as index:
         index.refresh()
-        view = owner.seen_by(policy or Policy(client=client))
-        desk = DraftContext(view=view, owner=owner, graph=index.graph, version=version, catch_up=index.catch_up)
+        view = owner.with_policy(policy or Policy(client=client))
+        desk = DraftContext(view=view, owner=owner, graph=index.graph, read_version=version, catch_up=index.catch_up)
         writer = Writer(
-            desk=desk,
+            context=desk,
             state=state,
             proposals=waiting,
             taints=taints,
             grants=access.default_grants(client),
-            touched=follow,
+            on_touched=follow,
         )
         try:
             yield World(root=root, index=index, writer=writer)

@@ -54,7 +54,7 @@ class World:
 
     def files(self) -> dict[str, bytes]:
         """Read all files that may hold links."""
-        return {file.path: (self.root / file.path).read_bytes() for file in self.view().files()}
+        return {file.path: (self.root / file.path).read_bytes() for file in self.view().list_files()}
 
     def text(self, path: str) -> str:
         return (self.root / path).read_bytes().decode()

@@ -162,7 +162,7 @@ def test_a_note_deleted_between_the_exchange_and_its_way_back_stays_deleted(root
         )
 
     assert picture(root) == {}
-    assert [copy.read_bytes() for copy in state.shelf.iterdir()] == [b"1"]
+    assert [copy.read_bytes() for copy in state.conflicts_folder.iterdir()] == [b"1"]
 
 
 def test_a_linked_folder_inside_the_vault_is_written_at_its_place(root: Path) -> None:

@@ -96,7 +96,7 @@ def test_two_editors_texts_are_both_kept(tmp_path: Path, save: str, first: int, 
 def test_a_save_is_kept_however_long_the_notes_name_is(tmp_path: Path) -> None:
     shelf, temp = tmp_path / "shelf", tmp_path / ".knap-tmp-0m3k9x2a1b-7h2mq9xw-0"
     temp.write_bytes(b"a save")
-    here = ExecutionContext(root=tmp_path, files=Files(), shelf=shelf, content=lambda _: b"")
+    here = ExecutionContext(root=tmp_path, files=Files(), conflicts_folder=shelf, content=lambda _: b"")
     keep_conflict_copy(here, temp, Step(kind="replace", source=NotePath("\u65e5" * 84 + ".md")))
 
     (copy,) = shelf.iterdir()
@@ -236,7 +236,7 @@ def test_where_names_cant_be_exchanged_a_save_into_the_file_still_stands(tmp_pat
 
 def test_a_late_write_into_a_displaced_file_is_seen_at_the_second_look(tmp_path: Path) -> None:
     class NoLeases(HookedDisk):
-        def settled(self, path: Path) -> str | None:
+        def settled_hash(self, path: Path) -> str | None:
             return hash_content(path.read_bytes()) if path.exists() else None
 
     root = tmp_path / "vault"
@@ -259,7 +259,7 @@ def test_a_late_write_into_a_displaced_file_is_seen_at_the_second_look(tmp_path:
 
 def test_a_write_into_a_displaced_file_after_the_second_look_is_kept_as_a_copy(tmp_path: Path) -> None:
     class NoLeases(HookedDisk):
-        def settled(self, path: Path) -> str | None:
+        def settled_hash(self, path: Path) -> str | None:
             return hash_content(path.read_bytes()) if path.exists() else None
 
     root = tmp_path / "vault"
@@ -273,5 +273,5 @@ def test_a_write_into_a_displaced_file_after_the_second_look_is_kept_as_a_copy(t
         applied = apply.apply_effects(state, [Write(path=NOTE, base=base, content=OURS)], META)
 
     assert (root / NOTE).read_bytes() == OURS
-    assert [copy.read_bytes() for copy in state.shelf.iterdir()] == [b"late" + TEXT[4:]]
-    assert str(state.shelf) in applied.notices[0]
+    assert [copy.read_bytes() for copy in state.conflicts_folder.iterdir()] == [b"late" + TEXT[4:]]
+    assert str(state.conflicts_folder) in applied.notices[0]

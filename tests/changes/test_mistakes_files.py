@@ -25,7 +25,7 @@ NOTES = {
 
 def led_to(world: World, path: str) -> list[str]:
     """Tell where a note's links lead, in their order."""
-    return [str(edge.path) for edge in world.index.graph.outgoing(world.writer.desk.view.path(path))]
+    return [str(edge.path) for edge in world.index.graph.outgoing(world.writer.context.view.path(path))]
 
 
 def test_moves_break_no_links(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ FILES = {
     "Journal/day.md": "[[B]] [[sub/C]]\n",
 }
 CLIENT = Policy(client="mcp", hidden=("Journal/",))
-GROUND = VaultFacts(visible=CLIENT.visible, real=lambda path: path)
+GROUND = VaultFacts(visible=CLIENT.visible, resolve=lambda path: path)
 
 
 @pytest.mark.parametrize(

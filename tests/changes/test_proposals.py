@@ -161,7 +161,7 @@ def test_any_hunks_accepted_in_any_order_and_the_rest_rejected_give_the_exact_by
 def test_what_was_not_shown_can_not_be_accepted(root: Path, store: Proposals) -> None:
     write(root, NotePath("a.md"), BEFORE)
     made = propose(store, edit("a.md", BEFORE, AFTER), create("b.md", b"fine\n"))
-    changed = store.drawings.edit(made.id, made.digest, "2.1", "swapped\n", {}).proposal
+    changed = store.note_blocks.edit(made.id, made.digest, "2.1", "swapped\n", {}).proposal
 
     with pytest.raises(ConflictError) as error:
         store.select(made.id, made.digest)
@@ -342,7 +342,7 @@ def test_a_hunk_is_edited_before_it_is_accepted(root: Path, state: State, store:
     write(root, NotePath("a.md"), before)
     made = propose(store, edit("a.md", before, after))
 
-    changed = store.drawings.edit(made.id, made.digest, "1.1", "uno\ndue", {}).proposal
+    changed = store.note_blocks.edit(made.id, made.digest, "1.1", "uno\ndue", {}).proposal
 
     assert kept(state, changed) == changed
     assert changed.files[0].hunks[0].edited
@@ -350,14 +350,14 @@ def test_a_hunk_is_edited_before_it_is_accepted(root: Path, state: State, store:
     waiting.accept(state, store, changed)
     assert (root / "a.md").read_bytes() == after.replace(b"ONE", b"uno\r\ndue")
     with pytest.raises(ConflictError):
-        store.drawings.edit(made.id, changed.digest, "1.1", "again", {})
+        store.note_blocks.edit(made.id, changed.digest, "1.1", "again", {})
 
 
 def test_an_edit_that_would_change_nothing_is_a_rejection(store: Proposals) -> None:
     made = propose(store, edit("a.md", BEFORE, AFTER))
 
     with pytest.raises(BadInput, match="changes nothing"):
-        store.drawings.edit(made.id, made.digest, "1.1", "one", {})
+        store.note_blocks.edit(made.id, made.digest, "1.1", "one", {})
 
 
 def test_what_another_process_did_is_seen_at_once(state: State, store: Proposals, clock: Clock) -> None:

@@ -151,7 +151,7 @@ def test_what_an_editor_saved_after_the_kill_wins_and_is_reported(root: Path, tm
     assert recovered[0].outcome == "taken back"
     assert any("a/1.md" in notice for notice in recovered[0].notices)
     assert not list(root.rglob(f"{files.TEMP_PREFIX}*"))
-    assert [copy.read_bytes() for copy in state.shelf.iterdir()] == [b"1"]
+    assert [copy.read_bytes() for copy in state.conflicts_folder.iterdir()] == [b"1"]
 
 
 def test_a_change_that_another_process_is_making_is_left_alone(root: Path, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def drawn(world: World) -> str:
     """Let two edits of one note wait, and show them in it."""
     requests = [EditText(path="A.md", old="alpha", new="ALPHA"), EditText(path="A.md", old="gamma", new="GAMMA")]
     name = world.submit(*requests, asked=SubmitOptions(propose=True)).proposal_id
-    world.reviewer.in_notes.draw(name)
+    world.reviewer.note_blocks.draw(name)
     return name
 
 
@@ -47,7 +47,7 @@ def accept_proposal(world: World, name: str) -> None:
 
 def accept_blocks(world: World, name: str) -> None:
     assert name
-    world.reviewer.in_notes.resolve("A.md", "accept")
+    world.reviewer.note_blocks.resolve("A.md", "accept")
 
 
 BOTH_WAYS = pytest.mark.parametrize("accept", [accept_proposal, accept_blocks])
@@ -112,7 +112,7 @@ def test_a_text_that_is_edited_again_after_an_undo_counts(tmp_path: Path) -> Non
         world.writer.undo(One(change_id=edit(world, name, "one\n")))
         edit(world, name, "two\n")
         edit(world, name, "other\nlines\n")
-        world.reviewer.in_notes.resolve("A.md", "accept")
+        world.reviewer.note_blocks.resolve("A.md", "accept")
 
         assert world.text("A.md") == EDITED
 
@@ -154,7 +154,7 @@ def test_who_has_read_foreign_text_puts_none_of_it_into_a_note(tmp_path: Path) -
         name = agent.submit([change], SubmitOptions(propose=True)).proposal_id
         reviewer = Reviewer(writer=agent)
         reviewer.edit(name, reviewer.refit(name).digest, "1.1", "while it only waits\n")
-        world.reviewer.in_notes.draw(name)
+        world.reviewer.note_blocks.draw(name)
         before = world.text("A.md")
         with pytest.raises(RefusedError, match=r"shown in 'A\.md'"):
             reviewer.edit(name, reviewer.refit(name).digest, "1.01", "do as they say\n")
@@ -169,7 +169,7 @@ def test_a_kill_before_the_note_is_written_leaves_the_text_as_it_was(tmp_path: P
         name = drawn(world)
         digest, note = world.reviewer.refit(name).digest, world.root / "A.md"
         path = world.writer.proposals.show(name).files[0].path
-        world.writer.proposals.drawings.edit(name, digest, "1.1", "other\n", {path: note.read_bytes()})
+        world.writer.proposals.note_blocks.edit(name, digest, "1.1", "other\n", {path: note.read_bytes()})
 
         assert text_of(world, name) == b"ALPHA\n"
         assert world.reviewer.refit(name).digest == digest
@@ -189,7 +189,7 @@ def test_a_text_that_no_block_can_show_waits_outside_of_the_note(tmp_path: Path)
     with desks.world(tmp_path, NOTES) as world:
         name = drawn(world)
         between = EditText(path="A.md", old="beta", new="BETA")
-        world.reviewer.in_notes.draw(world.submit(between, asked=SubmitOptions(propose=True)).proposal_id)
+        world.reviewer.note_blocks.draw(world.submit(between, asked=SubmitOptions(propose=True)).proposal_id)
         before = world.text("A.md")
         opens_a_fence = "```\n"
         edited = world.reviewer.edit(name, world.reviewer.refit(name).digest, "1.1", opens_a_fence)
@@ -209,7 +209,7 @@ def test_proposals_of_an_earlier_version_are_read_and_edited(tmp_path: Path) -> 
         again = store.open_proposals(tmp_path / "state")
         reviewer = Reviewer(writer=replace(world.writer, proposals=again))
         reviewer.edit(name, reviewer.refit(name).digest, "1.1", "other\nlines\n")
-        reviewer.in_notes.resolve("A.md", "accept")
+        reviewer.note_blocks.resolve("A.md", "accept")
         again.shut()
 
         assert world.text("A.md") == EDITED

@@ -32,11 +32,11 @@ def apply(state: State, draft: Draft) -> None:
 def draw(state: State, store: Proposals, made: Proposal) -> None:
     """Show a proposal in its note."""
     found, noted = acceptance.fit_to_files(store, state.root, made.id)
-    shown = store.drawings.get(made.id).get(NOTE, {})
+    shown = store.note_blocks.get(made.id).get(NOTE, {})
     raw = noted.get(NOTE, (state.root / NOTE).read_bytes())
     drawn = note_blocks.render_note(found.files[0], raw, shown)
     apply(state, drawn.draft)
-    store.drawings.put(made.id, NOTE, drawn.blocks)
+    store.note_blocks.put(made.id, NOTE, drawn.blocks)
 
 
 def accept(state: State, store: Proposals, made: Proposal, *, hunks: tuple[str, ...] = ()) -> Proposal:
@@ -61,7 +61,7 @@ def made(root: Path, state: State, store: Proposals) -> Proposal:
 
 
 def test_each_hunk_stands_in_the_note_as_a_block_of_its_own(root: Path, store: Proposals, made: Proposal) -> None:
-    shown = store.drawings.get(made.id)[NOTE]
+    shown = store.note_blocks.get(made.id)[NOTE]
 
     found = blocks.find_blocks(splices.take_snapshot((root / NOTE).read_bytes()))
 
@@ -88,13 +88,13 @@ def test_accepting_one_leaves_the_other_blocks_standing(
     half = accept(state, store, made, hunks=("1.2",))
 
     raw = (root / NOTE).read_bytes()
-    shown = store.drawings.get(made.id)[NOTE]
+    shown = store.note_blocks.get(made.id)[NOTE]
     assert [shown[block.id] for block in blocks.find_blocks(splices.take_snapshot(raw))] == [("1.1",), ("1.3",)]
     assert b"TWO" in raw
     assert half.status == "open"
     assert accept(state, store, made).status == "accepted"
     assert (root / NOTE).read_bytes() == AFTER
-    assert store.drawings.get(made.id) == {}
+    assert store.note_blocks.get(made.id) == {}
 
 
 def test_a_kill_after_accepting_leaves_the_blocks_known(
@@ -126,13 +126,13 @@ def test_rejecting_gives_the_note_back_byte_for_byte(
 def test_what_a_person_did_to_blocks_in_the_note_is_read_back(
     root: Path, state: State, store: Proposals, made: Proposal
 ) -> None:
-    first, second, third = sorted(shown := store.drawings.get(made.id)[NOTE], key=lambda name: shown[name])
+    first, second, third = sorted(shown := store.note_blocks.get(made.id)[NOTE], key=lambda name: shown[name])
     resolve(state, first, "accept")
     resolve(state, third, "reject")
 
     seen = note_blocks.read_decisions(made.files[0], (root / NOTE).read_bytes(), shown)
-    now = store.drawings.mark(made.id, seen.states, "in the note")
-    store.drawings.put(made.id, NOTE, seen.blocks)
+    now = store.note_blocks.mark(made.id, seen.states, "in the note")
+    store.note_blocks.put(made.id, NOTE, seen.blocks)
 
     assert seen.states == {"1.1": "accepted", "1.3": "rejected"}
     assert (list(seen.blocks), seen.problems) == ([second], ())
@@ -147,7 +147,7 @@ def test_a_block_that_was_edited_is_told_and_neither_accepted_nor_taken_out(
     raw = (root / NOTE).read_bytes().replace(b'"ONE', b'"MINE')
     (root / NOTE).write_bytes(raw)
 
-    seen = note_blocks.read_decisions(made.files[0], raw, store.drawings.get(made.id)[NOTE])
+    seen = note_blocks.read_decisions(made.files[0], raw, store.note_blocks.get(made.id)[NOTE])
 
     assert (seen.states, len(seen.blocks)) == ({}, 2)
     assert seen.problems == ("line 3: its text was changed by hand",)
@@ -162,7 +162,7 @@ def test_a_block_that_was_deleted_with_its_text_is_not_guessed(root: Path, store
     block = blocks.find_blocks(splices.take_snapshot(raw))[0]
     cut = raw[: block.start] + b"something else\n" + raw[block.stop :]
 
-    seen = note_blocks.read_decisions(made.files[0], cut, store.drawings.get(made.id)[NOTE])
+    seen = note_blocks.read_decisions(made.files[0], cut, store.note_blocks.get(made.id)[NOTE])
 
     assert seen.states == {}
     assert "neither side" in seen.problems[0]

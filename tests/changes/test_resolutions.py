@@ -28,7 +28,7 @@ def proposed(world: World) -> str:
 
 def drawn(world: World) -> str:
     name = proposed(world)
-    world.reviewer.in_notes.draw(name)
+    world.reviewer.note_blocks.draw(name)
     return name
 
 
@@ -56,7 +56,7 @@ def test_a_kill_after_blocks_were_put_into_a_note_leaves_them_known(tmp_path: Pa
     with desks.world(tmp_path, {"A.md": NOTE}) as world:
         name = proposed(world)
         with failing(world, "shown"):
-            world.reviewer.in_notes.draw(name)
+            world.reviewer.note_blocks.draw(name)
         assert world.text("A.md").count("#ai_edit") == 2
 
         assert states(world, name) == ["open", "open"]
@@ -68,7 +68,7 @@ def test_a_kill_after_blocks_were_accepted_in_a_note_leaves_that_known(tmp_path:
     with desks.world(tmp_path, {"A.md": NOTE}) as world:
         name = drawn(world)
         with failing(world, "acceptances"):
-            world.reviewer.in_notes.resolve("A.md", "accept")
+            world.reviewer.note_blocks.resolve("A.md", "accept")
         assert world.text("A.md") == DONE
 
         found = world.reviewer.refit(name)
@@ -125,7 +125,7 @@ def test_blocks_whose_drawing_was_undone_wait_and_come_back_with_it(tmp_path: Pa
 
         assert (world.text("A.md"), states(world, name)) == (NOTE, ["open", "open"])
 
-        world.reviewer.in_notes.draw(name)
+        world.reviewer.note_blocks.draw(name)
 
         assert world.text("A.md") == with_blocks
 

@@ -31,7 +31,7 @@ def proposed(world: World) -> str:
 def test_a_rejection_that_fails_at_a_broken_block_rejects_nothing(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as world:
         name = proposed(world)
-        world.reviewer.in_notes.draw(name)
+        world.reviewer.note_blocks.draw(name)
         note = world.root / "B.md"
         note.write_bytes(note.read_bytes().replace(b"```ai-edit\n", b""))
         torn = world.tree()
@@ -45,7 +45,7 @@ def test_a_rejection_that_fails_at_a_broken_block_rejects_nothing(tmp_path: Path
 def test_a_broken_block_that_is_taken_out_by_hand_stands_in_nobodys_way(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as world:
         name = proposed(world)
-        world.reviewer.in_notes.draw(name)
+        world.reviewer.note_blocks.draw(name)
         (world.root / "B.md").write_text(NOTES["B.md"], encoding="utf-8")
         rejected = world.reviewer.reject(name, "no")
 
@@ -77,11 +77,11 @@ def test_what_does_not_fit_is_not_drawn_and_the_rest_is(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as world:
         name = proposed(world)
         (world.root / "B.md").write_text("# B\n\nomega\n", encoding="utf-8")
-        world.reviewer.in_notes.draw(name)
+        world.reviewer.note_blocks.draw(name)
         drawn = world.text("A.md").count("#ai_edit")
         (world.root / "A.md").write_text("all is new\n", encoding="utf-8")
         with pytest.raises(BadInput, match="can be shown") as caught:
-            world.reviewer.in_notes.draw(name)
+            world.reviewer.note_blocks.draw(name)
 
         assert (drawn, world.text("B.md")) == (2, "# B\n\nomega\n")
         assert caught.value.hint

@@ -71,10 +71,10 @@ def leading(alias: str, to: str) -> VaultFacts:
     def real(path: NotePath) -> NotePath:
         return NotePath(to) if path == alias else path
 
-    return replace(GROUND, real=real)
+    return replace(GROUND, resolve=real)
 
 
-GROUND = VaultFacts(visible=lambda path: not path.startswith(("Journal/", ".")), real=plain)
+GROUND = VaultFacts(visible=lambda path: not path.startswith(("Journal/", ".")), resolve=plain)
 
 SMALL = {
     "text at the end": draft(edit()),

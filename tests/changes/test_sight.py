@@ -31,8 +31,8 @@ def world(tmp_path: Path) -> Generator[World]:
 
 def guest(world: World) -> Writer:
     """Let a client write that may do anything but see one folder."""
-    view = world.writer.desk.view.seen_by(Policy(client="guest", hidden=("Secret/",)))
-    return replace(world.writer, grants=GUEST, desk=replace(world.writer.desk, view=view))
+    view = world.writer.context.view.with_policy(Policy(client="guest", hidden=("Secret/",)))
+    return replace(world.writer, grants=GUEST, context=replace(world.writer.context, view=view))
 
 
 def proposed(writer: Writer, request: Move = MOVE) -> tuple[str, str]:
@@ -156,7 +156,7 @@ def test_neither_notices_nor_links_of_hidden_files_are_told_of_a_proposal(world:
 
 def test_a_list_counts_and_finds_proposals_by_what_is_seen_of_them(world: World) -> None:
     proposed(world.writer, Move(source="Zed.md", destination="Zed 2.md"))
-    view = guest(world).desk.view
+    view = guest(world).context.view
     find = world.writer.proposals.find
 
     [one] = find(ProposalFilter(visible=view.visible)).proposals

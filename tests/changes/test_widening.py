@@ -104,7 +104,7 @@ def test_nobody_but_a_person_gives_a_persons_word(tmp_path: Path) -> None:
             access.default_grants("http"),
         ):
             with pytest.raises(RefusedError, match="no person"):
-                as_client(world, own).submit([Trash(path="N1.md")], SubmitOptions(person_word=True))
+                as_client(world, own).submit([Trash(path="N1.md")], SubmitOptions(approved_by_person=True))
 
 
 @pytest.mark.parametrize("path", ["Preferences.md", "PREFERENCES.md", "./Preferences.md", "Sub/../Preferences.md"])

@@ -299,7 +299,7 @@ def test_what_was_confirmed_cannot_be_swapped(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as world:
         made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=SubmitOptions(propose=True))
         shown = world.reviewer.refit(made.proposal_id)
-        world.writer.proposals.drawings.edit(made.proposal_id, shown.digest, "1.1", "evil #x\n", {})
+        world.writer.proposals.note_blocks.edit(made.proposal_id, shown.digest, "1.1", "evil #x\n", {})
         with pytest.raises(ConflictError):
             world.reviewer.accept(made.proposal_id, shown.digest)
 
@@ -347,7 +347,7 @@ def test_the_index_forgets_the_place_that_an_undone_move_had_led_to(tmp_path: Pa
 
         world.writer.undo(undo.Last())
 
-        assert sorted(world.index.store.known()) == sorted(NOTES)
+        assert sorted(world.index.store.file_states()) == sorted(NOTES)
 
 
 def test_a_client_takes_back_only_its_own_changes_of_files_that_it_sees(tmp_path: Path) -> None:
@@ -358,7 +358,8 @@ def test_a_client_takes_back_only_its_own_changes_of_files_that_it_sees(tmp_path
             other.undo(undo.One(change_id=theirs.change_id))
         mine = other.submit([EditText(path="A.md", old="beta", new="y")])
         hidden = replace(
-            other, desk=replace(other.desk, view=other.desk.view.seen_by(Policy(client="mcp", hidden=("A.md",))))
+            other,
+            context=replace(other.context, view=other.context.view.with_policy(Policy(client="mcp", hidden=("A.md",)))),
         )
         with pytest.raises(RefusedError, match="that it may change"):
             hidden.undo(undo.One(change_id=mine.change_id))
@@ -372,6 +373,6 @@ def test_blocks_go_into_no_note_that_the_rules_keep_from_the_client(tmp_path: Pa
         made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=SubmitOptions(propose=True))
         keeper = Reviewer(writer=replace(world.writer, grants=replace(world.writer.grants, read_only=("B.md",))))
         with pytest.raises(RefusedError):
-            keeper.in_notes.draw(made.proposal_id)
+            keeper.note_blocks.draw(made.proposal_id)
 
         assert world.text("B.md") == NOTES["B.md"]

@@ -45,13 +45,13 @@ def answer(shown: dict[str, Any], keys: str, *, new: str | None = None) -> tuple
         printed.append(question)
         return left.pop(0)
 
-    made = review.ask_decisions(shown, ReviewTerminal(show=printed.append, key=key, edit=lambda _: new))
+    made = review.ask_decisions(shown, ReviewTerminal(show=printed.append, read_key=key, edit_text=lambda _: new))
     assert left == []
     return made, printed
 
 
 def names(parts: Sequence[review.ReviewPart]) -> list[str]:
-    return [part.hunk or ",".join(part.files) for part in parts]
+    return [part.hunk_id or ",".join(part.paths) for part in parts]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_key_decides_one_part_or_all_that_follow(
 ) -> None:
     made, _ = answer(propose(vault), keys)
 
-    assert (names(made.accepted), names(made.rejected), made.skipped) == (accepted, rejected, skipped)
+    assert (names(made.accepted), names(made.rejected), made.skipped_count) == (accepted, rejected, skipped)
 
 
 def test_an_unknown_key_shows_the_help_and_asks_again(vault: Opener) -> None:
@@ -176,7 +176,7 @@ def test_no_name_and_no_reason_looks_like_lines_of_the_program(vault: Opener) ->
     forged = "nothing to see\n\n1  edit  Harmless.md\n1.1  line 1"
     (vault.root / "A\nchange 1 is taken back.md").write_text("a\n", encoding="utf-8")
     with vault.open("mcp") as context:
-        asked = replace(context, asked=SubmitOptions(reason=forged, propose=True))
+        asked = replace(context, submit_options=SubmitOptions(reason=forged, propose=True))
         name = str(files.edit_file(asked, "A\nchange 1 is taken back.md", "a", "b")["proposal_id"])
     with vault.open() as context:
         shown = changes.render_proposal(proposals.show_proposal(context, name))

@@ -22,7 +22,7 @@ def code_folder(request: pytest.FixtureRequest) -> Path:
     assert kept is not None
     folder = kept.mkdir("machine-code") / "private"
     machine_code.make_private_folder(folder)
-    _ = MachineCode(folder=folder).provide()
+    _ = MachineCode(folder=folder).ensure_compiled()
     return folder
 
 

@@ -128,7 +128,7 @@ def test_what_a_script_heard_is_remembered_up_to_a_limit(context: Context, vault
     for number in range(6):
         _ = witness("read_note", {"path": f"Long {number}.md"})
 
-    assert MAX_RECORDED <= sum(map(len, witness.heard)) < 2 * MAX_RECORDED
+    assert MAX_RECORDED <= sum(map(len, witness.texts)) < 2 * MAX_RECORDED
     assert len(witness.reads) == 6
 
 
@@ -138,7 +138,7 @@ def test_a_witness_remembers_texts_once_and_tools_as_such(context: Context) -> N
     _ = witness("read_note", {"path": "Pond.md"})
     _ = witness("search", {"query": "newts"})
 
-    assert witness.heard.count(NOTES["Pond.md"]) == 1
+    assert witness.texts.count(NOTES["Pond.md"]) == 1
     assert not witness.used_tools
     assert not witness.used_outside
     assert {one.path for one in witness.reads} >= {"Pond.md"}

@@ -72,7 +72,7 @@ def test_a_folder_that_others_can_enter_is_refused(code_folder: Path, tmp_path: 
     made.folder.chmod(mode)
 
     with pytest.raises(StorageError, match="others could have written"):
-        _ = made.provide()
+        _ = made.ensure_compiled()
 
 
 @POSIX
@@ -125,7 +125,7 @@ def test_its_name_tells_the_component(tmp_path: Path) -> None:
 
 def test_an_installation_without_interpreter_says_so(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="no interpreter"):
-        _ = MachineCode(folder=tmp_path / "x", component=tmp_path / "none.wasm").provide()
+        _ = MachineCode(folder=tmp_path / "x", component=tmp_path / "none.wasm").ensure_compiled()
 
 
 def test_what_cant_be_compiled_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_what_cant_be_compiled_is_an_error_and_leaves_nothing(tmp_path: Path) ->
     made = MachineCode(folder=tmp_path / "sandbox", component=component)
 
     with pytest.raises(SetupError, match="can't be prepared"):
-        _ = made.provide()
+        _ = made.ensure_compiled()
 
     assert not made.is_ready()
     assert [path.name for path in made.folder.iterdir()] == ["compile.lock"]
@@ -145,7 +145,7 @@ def test_compiling_in_the_background_fails_quietly(tmp_path: Path) -> None:
     made = MachineCode(folder=tmp_path / "sandbox", component=tmp_path / "none.wasm")
     _ = (tmp_path / machine_code.STAMP_FILE).write_text("x", encoding="utf-8")
 
-    thread = made.in_background()
+    thread = made.compile_in_background()
 
     assert thread is not None
     thread.join()
@@ -153,7 +153,7 @@ def test_compiling_in_the_background_fails_quietly(tmp_path: Path) -> None:
 
 
 def test_nothing_is_compiled_where_it_is_ready(code_folder: Path) -> None:
-    assert MachineCode(folder=code_folder).in_background() is None
+    assert MachineCode(folder=code_folder).compile_in_background() is None
 
 
 @pytest.mark.slow

@@ -65,7 +65,7 @@ def make(tmp_path: Path, sandbox: WorkerPool, checkpoints: CheckpointStore) -> I
         _ = world.context.index.refresh()
 
         def context_of(run: str) -> Context:
-            return replace(world.context, asked=SubmitOptions(run=run), open_sandbox=lambda: sandbox)
+            return replace(world.context, submit_options=SubmitOptions(run=run), open_sandbox=lambda: sandbox)
 
         finding = VaultRetriever(checkpoints=checkpoints)
         world.engine = replace(world.engine, retrieve=finding, context_of=context_of)
@@ -101,7 +101,7 @@ def beyond(world: World, base: Path) -> None:
 
     def context_of(run: str) -> Context:
         context = inner(run)
-        allowed = scripts.allowed(context, lambda _: context, roots=[str(folder)])
+        allowed = scripts.with_scripting(context, lambda _: context, roots=[str(folder)])
         return replace(allowed, open_sandbox=context.open_sandbox)
 
     world.engine = replace(world.engine, context_of=context_of)
@@ -190,7 +190,7 @@ def test_a_person_is_asked_once_and_what_they_name_is_used(make: Make, checkpoin
         points.append(point)
         return "[[Costs]]"
 
-    world.engine = replace(world.engine, person=person)
+    world.engine = replace(world.engine, ask_person=person)
 
     run = world.run("T")
 
@@ -215,7 +215,7 @@ def test_the_answer_may_come_from_another_surface(
         _ = checkpoints.answer(point.id, answer, access.default_grants("page"))
         return await retrieving.wait_for_answer(checkpoints, point, look_s=0.01)
 
-    world.engine = replace(world.engine, person=person)
+    world.engine = replace(world.engine, ask_person=person)
 
     run = world.run("T")
 
@@ -236,7 +236,7 @@ def test_a_persons_own_words_are_used_and_going_on_does_not_ask_again(make: Make
         asked.append(point.node_id)
         return "Use slerp between unit quaternions."
 
-    world.engine = replace(world.engine, person=person)
+    world.engine = replace(world.engine, ask_person=person)
     run = world.run("T")
 
     _ = world.go_on(run.id)
@@ -327,7 +327,7 @@ def test_a_script_ends_with_its_run(make: Make) -> None:
     world, endless = make(Brain(scripts={TASK: [GOOD]})), Endless()
 
     def context_of(run: str) -> Context:
-        return replace(world.context, asked=SubmitOptions(run=run), open_sandbox=lambda: endless)
+        return replace(world.context, submit_options=SubmitOptions(run=run), open_sandbox=lambda: endless)
 
     world.engine = replace(world.engine, context_of=context_of)
     run = world.begin(TASK)

@@ -59,8 +59,8 @@ def scored(
     order = {("v", path): place for path, place in known.items()}
     material = RetrievedMaterial(
         context="\n\n".join(cited.values()) if context is None else context,
-        heard=tuple(cited.values()) if heard is None else heard,
-        cited=places,
+        source_texts=tuple(cited.values()) if heard is None else heard,
+        cited_texts=places,
         citations=len(cited),
     )
     return scoring.score_retrieval(

@@ -26,7 +26,7 @@ def test_it_bites_when_the_time_is_up(process: subprocess.Popen[bytes]) -> None:
     with watchdog.limit(0.05):
         _ = process.wait(WAIT_S)
 
-    assert watchdog.has_bitten
+    assert watchdog.has_killed
     watchdog.close()
 
 
@@ -38,7 +38,7 @@ def test_it_doesnt_bite_who_ends_in_time(process: subprocess.Popen[bytes]) -> No
     with watchdog.limit(WAIT_S), pytest.raises(subprocess.TimeoutExpired):
         _ = process.wait(1.7)  # longer than the limits that are over
 
-    assert not watchdog.has_bitten
+    assert not watchdog.has_killed
     watchdog.close()
 
 
@@ -49,7 +49,7 @@ def test_it_bites_at_once_where_it_is_told_to(process: subprocess.Popen[bytes]) 
         bite()
         _ = process.wait(WAIT_S)
 
-    assert watchdog.has_bitten
+    assert watchdog.has_killed
     watchdog.close()
 
 
@@ -64,7 +64,7 @@ def test_it_bites_nobody_for_a_limit_that_is_over(process: subprocess.Popen[byte
         with pytest.raises(subprocess.TimeoutExpired):
             _ = process.wait(0.3)
 
-    assert not watchdog.has_bitten
+    assert not watchdog.has_killed
     watchdog.close()
 
 
@@ -78,7 +78,7 @@ def test_a_shorter_time_after_a_longer_one_counts(process: subprocess.Popen[byte
     with watchdog.limit(0.05):
         _ = process.wait(WAIT_S)
 
-    assert watchdog.has_bitten
+    assert watchdog.has_killed
     watchdog.close()
 
 

@@ -104,9 +104,9 @@ def test_task_shape_script_and_error_are_data_and_never_in_the_instructions() ->
     model = Scripted(["x"])
     author = ScriptAuthor(ask=model, shape={"folders": {ORDER: 1}})
 
-    _ = author.first(ORDER)
-    _ = author.mend(ORDER, f"# {ORDER}", f"KeyError: {ORDER}")
-    _ = author.again(ORDER, f"# {ORDER}", {"missing": [ORDER]})
+    _ = author.write_first(ORDER)
+    _ = author.repair(ORDER, f"# {ORDER}", f"KeyError: {ORDER}")
+    _ = author.write_again(ORDER, f"# {ORDER}", {"missing": [ORDER]})
 
     assert [[one.source for one in prompt.data] for prompt in model.asked] == [
         ["task", "vault"],
@@ -119,7 +119,7 @@ def test_task_shape_script_and_error_are_data_and_never_in_the_instructions() ->
 def test_a_huge_error_is_cut() -> None:
     model = Scripted(["x"])
 
-    _ = ScriptAuthor(ask=model, shape={}).mend("task", "script", "e" * 10**6)
+    _ = ScriptAuthor(ask=model, shape={}).repair("task", "script", "e" * 10**6)
 
     assert len(str(model.data(0, "error"))) == 2_000
 

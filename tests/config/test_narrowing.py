@@ -82,7 +82,7 @@ def test_an_agent_sees_and_writes_only_what_both_may(vault: Opener) -> None:
     asker = ClientSettings(grants=client(), read=("Work/", "A.md"), hidden=("A.md",))
     with vault.open(ClientSettings(grants=AGENT, hidden=("Private/",))) as context:
         own = clients.narrow_context(context, asker)
-        seen = [str(file.path) for file in own.view.files()]
+        seen = [str(file.path) for file in own.view.list_files()]
         done = files.append_to_file(own, "Work/B.md", "More.")
         with pytest.raises(KnapError):
             _ = files.append_to_file(own, "A.md", "More.")
@@ -95,7 +95,7 @@ def test_an_agent_sees_and_writes_only_what_both_may(vault: Opener) -> None:
 
 def test_three_lists_of_what_may_be_seen_cannot_be_joined(vault: Opener) -> None:
     with vault.open(ClientSettings(grants=AGENT, read=("Work/",))) as context:
-        view = context.view.seen_by(replace(context.view.policy, read=("*",)))
+        view = context.view.with_policy(replace(context.view.policy, read=("*",)))
         with pytest.raises(SetupError) as refused:
             _ = clients.narrow_context(replace(context, view=view), ClientSettings(grants=client(), read=("A.md",)))
 

@@ -66,7 +66,7 @@ def test_no_file_is_looked_at_but_those_that_are_told(engine: Engine, monkeypatc
 
 
 def test_what_a_client_may_not_see_is_not_told(engine: Engine) -> None:
-    view = engine.view.seen_by(Policy(client="mcp", hidden=("Secret/",)))
+    view = engine.view.with_policy(Policy(client="mcp", hidden=("Secret/",)))
 
     assert nearest(view, "Secret/Plano.md") == ["Plan.md", "In/Plan.md", "In/plans.md"]
 
@@ -82,7 +82,7 @@ def test_more_are_looked_at_where_the_first_are_hidden(tmp_path: Path) -> None:
     notes = {f"Secret/Plan of {number}.md": "x" for number in range(60)}
     engine = worlds.engine(worlds.fill(tmp_path / "v", {**notes, "Open/Plan of all.md": "x"}), tmp_path / "s")
     engine.refresh()
-    view = engine.view.seen_by(Policy(client="mcp", hidden=("Secret/",)))
+    view = engine.view.with_policy(Policy(client="mcp", hidden=("Secret/",)))
 
     assert nearest(view, "Secret/Plan of 6x.md") == ["Open/Plan of all.md"]
 
@@ -113,6 +113,6 @@ def test_a_folders_own_names_are_looked_at_among_however_many(tmp_path: Path, mo
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(path=st.text("PlanofCAFÉéca s1/\n", min_size=1, max_size=20))
 def test_the_index_tells_what_a_walk_through_all_files_tells(engine: Engine, path: str) -> None:
-    names = [file.path for file in engine.view.files()]
+    names = [file.path for file in engine.view.list_files()]
 
-    assert list(engine.catalog.alike(NotePath(path)) or ()) == files.nearest_paths(path, names, limit=100)
+    assert list(engine.catalog.similar_paths(NotePath(path)) or ()) == files.nearest_paths(path, names, limit=100)

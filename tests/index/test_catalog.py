@@ -161,8 +161,8 @@ def test_folders_are_counted_at_any_depth(engine: Engine) -> None:
 def test_a_note_without_links_to_others_stands_alone_for_who_sees_no_others(engine: Engine) -> None:
     hidden = Filter(policy=Policy(hidden=("b.md", "Deep/")))
 
-    assert engine.catalog.alone(Filter()) == []
-    assert engine.catalog.alone(hidden) == ["In/c.md", "a.md"]
+    assert engine.catalog.orphans(Filter()) == []
+    assert engine.catalog.orphans(hidden) == ["In/c.md", "a.md"]
     assert [edge.target for edge in engine.graph.edges(engine.catalog.broken(hidden))] == ["nowhere", "b"]
 
 
@@ -181,7 +181,7 @@ def test_all_links_lead_where_each_alone_does(
     notes = {f"{name}.md": " ".join(f"[[{target}]]" for target in targets) for name, targets in vault.items()}
     with worlds.engine(worlds.fill(base / "v", notes), base / "s") as engine:
         engine.refresh()
-        ends = engine.graph.connections.get()
+        ends = engine.graph.link_ends.get()
         paths = dict(ends.notes)
         together = [
             (paths[source], paths.get(target))

@@ -175,10 +175,10 @@ def test_a_note_that_could_not_be_read_is_tried_again_when_anything_about_it_cha
     os.truncate(root / "big.md", files.DEFAULT_MAX_BYTES + 1)
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh()
-        (stat,) = engine.view.files()
+        (stat,) = engine.view.list_files()
         changed = replace(stat, ctime_ns=stat.ctime_ns + 1)
         seen = [
-            refresh.compare_files(engine.store.known(), [file], again=again)
+            refresh.compare_files(engine.store.file_states(), [file], retry_failed=again)
             for file, again in ((stat, False), (changed, False), (stat, True))
         ]
 

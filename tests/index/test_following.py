@@ -54,7 +54,7 @@ def test_what_came_and_went_while_another_wrote_is_not_taken_for_there(tmp_path:
             (root / "b.md").unlink()
         waits.join()
 
-        assert (outcomes, [*engine.store.known()]) == ([0], ["a.md"])
+        assert (outcomes, [*engine.store.file_states()]) == ([0], ["a.md"])
 
 
 def test_nothing_counts_as_known_while_another_writes(tmp_path: Path) -> None:
@@ -62,9 +62,9 @@ def test_nothing_counts_as_known_while_another_writes(tmp_path: Path) -> None:
     os.utime(root / "a.md", (1_600_000_000, 1_600_000_000))
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh()
-        alone = engine.is_known([root / "a.md"])
+        alone = engine.is_up_to_date([root / "a.md"])
         with lock.acquire_process_lock(tmp_path / "s", wait_s=0):
-            beside = engine.is_known([root / "a.md"])
+            beside = engine.is_up_to_date([root / "a.md"])
 
         assert (alone, beside) == (True, False)
 
@@ -99,7 +99,7 @@ def test_what_is_saved_during_the_first_embedding_is_there_before_the_first_sign
 
     def heard(_: RefreshOutcome) -> None:
         if lock.is_watched(tmp_path / "s"):
-            known.append((True, "b.md" in engine.store.known()))
+            known.append((True, "b.md" in engine.store.file_states()))
             stop.set()
 
     with worlds.engine(root, tmp_path / "s", Slow()) as engine:
@@ -163,7 +163,7 @@ def test_what_is_heard_of_a_note_that_the_index_has_already_makes_no_new_state(
         outcome = engine.refresh_paths([root / "a.md", root])
 
         assert (outcome.indexed, outcome.unchanged, engine.store.generation()) == (0, 1, before)
-        assert [known.racy for known in engine.store.known().values()] == [not settled]
+        assert [known.racy for known in engine.store.file_states().values()] == [not settled]
 
 
 def _not_parsed(*_: object) -> object:
@@ -224,34 +224,34 @@ def test_threads_wait_for_their_turn_before_processes_do(tmp_path: Path) -> None
     inside, end = threading.Event(), threading.Event()
 
     def first() -> None:
-        with line.take(wait_s=0) as mine:
+        with line.acquire(wait_s=0) as mine:
             order.append(f"first {mine}")
             inside.set()
             end.wait(10)
             order.append("first ends")
 
     def second() -> None:
-        with line.take(wait_s=10) as mine:
+        with line.acquire(wait_s=10) as mine:
             order.append(f"second {mine}")
 
     threads = [threading.Thread(target=first), threading.Thread(target=second)]
     threads[0].start()
     inside.wait(10)
-    with line.take(wait_s=0) as mine:
+    with line.acquire(wait_s=0) as mine:
         order.append(f"at once {mine}")
-    taken = line.is_taken
+    taken = line.is_held
     threads[1].start()
     end.set()
     for thread in threads:
         thread.join()
 
     assert taken
-    assert not line.is_taken
+    assert not line.is_held
     assert order == ["first True", "at once False", "first ends", "second True"]
 
 
 def test_a_turn_that_another_process_has_is_not_to_be_had(tmp_path: Path) -> None:
     line = WriteLock(tmp_path)
-    with lock.acquire_process_lock(tmp_path, wait_s=0), line.take(wait_s=0.05) as mine:
+    with lock.acquire_process_lock(tmp_path, wait_s=0), line.acquire(wait_s=0.05) as mine:
         assert not mine
-        assert line.is_taken
+        assert line.is_held

@@ -63,7 +63,7 @@ def test_outgoing_links_tell_where_they_lead(engine: Engine) -> None:
 
 def test_broken_links_and_orphans_are_listed(engine: Engine) -> None:
     assert [(edge.source, edge.target) for edge in engine.graph.broken()] == [("A.md", "Missing")]
-    assert engine.catalog.alone(Filter()) == ["Lonely.md"]
+    assert engine.catalog.orphans(Filter()) == ["Lonely.md"]
 
 
 def test_a_note_whose_name_ends_so_before_its_ending_is_found_by_the_shorter_name(tmp_path: Path) -> None:
@@ -83,15 +83,15 @@ def test_a_path_with_a_slash_at_its_end_is_a_backlink(tmp_path: Path) -> None:
 
 
 def test_what_links_say_is_given_by_the_names_that_they_may_mean(engine: Engine) -> None:
-    found = {written.source: written.links for written in engine.graph.naming(["b"])}
+    found = {written.source: written.links for written in engine.graph.links_to_keys(["b"])}
 
     assert found[NotePath("sub/C.md")] == (("wikilink", "sub/B"),)
     assert set(found) == {"A.md", "sub/B.md", "sub/C.md"}
 
 
 def test_a_file_without_links_is_known_all_the_same(engine: Engine) -> None:
-    written = engine.graph.written(NotePath("Lonely.md"))
+    written = engine.graph.links_of(NotePath("Lonely.md"))
 
     assert written is not None
     assert (written.links, written.known.size) == ((), 8)
-    assert engine.graph.written(NotePath("None.md")) is None
+    assert engine.graph.links_of(NotePath("None.md")) is None

@@ -40,7 +40,7 @@ def engine(tmp_path: Path) -> Generator[Engine]:
 
 @pytest.fixture
 def beside(engine: Engine) -> Generator[SqliteSnapshotCache]:
-    looks = SqliteSnapshotCache(engine.store, many=1)
+    looks = SqliteSnapshotCache(engine.store, min_parallel=1)
     yield looks
     looks.close()
 
@@ -50,10 +50,10 @@ def test_threads_find_what_the_asker_finds(
     engine: Engine, beside: SqliteSnapshotCache, where: Filter, unseen: set[str]
 ) -> None:
     alone = SqliteSnapshotCache(engine.store)
-    with alone.look("words") as look:
+    with alone.snapshot("words") as look:
         expected = ranked(look, where)
     alone.close()
-    with beside.look("words") as look:
+    with beside.snapshot("words") as look:
         found = ranked(look, where)
 
     assert found == expected
@@ -61,12 +61,12 @@ def test_threads_find_what_the_asker_finds(
 
 
 def test_threads_find_what_was_embedded_since(engine: Engine, beside: SqliteSnapshotCache) -> None:
-    with beside.look("words") as look:
+    with beside.snapshot("words") as look:
         before = ranked(look, ALL)
     worlds.fill(engine.view.root, {"Rain today.md": "Again."})
     engine.refresh()
     engine.embed()
-    with beside.look("words") as look:
+    with beside.snapshot("words") as look:
         after = ranked(look, ALL)
 
     assert set(after) - set(before) == {"Rain today.md"}
@@ -74,13 +74,13 @@ def test_threads_find_what_was_embedded_since(engine: Engine, beside: SqliteSnap
 
 def test_names_are_scored_as_they_are_by_now(engine: Engine, beside: SqliteSnapshotCache) -> None:
     query = tokenizer.parse_query("rain barrel")
-    with beside.look("") as look:
+    with beside.snapshot("") as look:
         before = look.names(query, ALL)
         again = look.names(query, ALL)
     worlds.fill(engine.view.root, {"Sun.md": "---\naliases: [rain barrel]\n---\nNone."})
     engine.refresh()
     anew = SqliteSnapshotCache(engine.store)
-    with beside.look("") as look, anew.look("") as other:
+    with beside.snapshot("") as look, anew.snapshot("") as other:
         after, expected = look.names(query, ALL), other.names(query, ALL)
         (sun,) = look.connection.execute("SELECT id FROM files WHERE path = 'Sun.md'").fetchone()
     anew.close()
@@ -90,7 +90,7 @@ def test_names_are_scored_as_they_are_by_now(engine: Engine, beside: SqliteSnaps
 
 
 def test_a_question_of_another_length_than_the_vectors_finds_nothing(beside: SqliteSnapshotCache) -> None:
-    with beside.look("words") as look:
+    with beside.snapshot("words") as look:
         found = look.nearest(np.ones(3, np.float32), ALL, limit=9)()
 
     assert found == {}

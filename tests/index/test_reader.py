@@ -18,7 +18,7 @@ from tests.index import worlds
 def world(root: Path) -> tuple[View, list[list[FileStat]]]:
     worlds.fill(root, {f"{n}.md": f"---\ntags: [t{n}]\n---\n# Head {n}\n\ntext {n} [[1]]\n" for n in range(7)})
     view = View.open(root, Policy(client="owner"))
-    files = list(view.files())
+    files = list(view.list_files())
     return view, [files[:3], files[3:6], files[6:]]
 
 
@@ -41,7 +41,7 @@ def test_another_process_reads_the_same(tmp_path: Path, monkeypatch: pytest.Monk
         return read(view, stat)
 
     monkeypatch.setattr(reader, "read_file", note)
-    found = list(reader.read_batches(view, batches, many=1))
+    found = list(reader.read_batches(view, batches, min_parallel=1))
 
     assert ours == [stat.path for stat in batches[0]]
     assert [len(batch) for batch in found] == [3, 3, 1]
@@ -54,7 +54,7 @@ def test_what_the_other_process_does_not_manage_is_read_here(tmp_path: Path, mon
     for name in (str(tmp_path / "missing"), "", "/bin/false"):
         monkeypatch.setattr(sys, "executable", name)
 
-        assert plain(list(reader.read_batches(view, batches, many=1))) == expected
+        assert plain(list(reader.read_batches(view, batches, min_parallel=1))) == expected
 
 
 def test_a_vault_with_an_index_is_read_by_another_process(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_nothing_of_the_current_folder_is_imported(tmp_path: Path, monkeypatch: 
     (tmp_path / "v" / "pickle.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')", encoding="utf-8")
     monkeypatch.chdir(tmp_path / "v")
 
-    list(reader.read_batches(view, batches, many=1))
+    list(reader.read_batches(view, batches, min_parallel=1))
 
     assert not (tmp_path / "ran").exists()
 
@@ -79,6 +79,6 @@ def test_nothing_of_the_current_folder_is_imported(tmp_path: Path, monkeypatch: 
 def test_reading_can_be_left_off(tmp_path: Path) -> None:
     view, batches = world(tmp_path / "v")
 
-    some = reader.read_batches(view, batches, many=1)
+    some = reader.read_batches(view, batches, min_parallel=1)
 
     assert len(next(some)) == 3

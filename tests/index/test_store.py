@@ -97,7 +97,7 @@ def test_a_batch_that_fails_leaves_everything_as_it_was(tmp_path: Path) -> None:
 
         def fail() -> None:
             with engine.store.batch():
-                engine.store.remove(list(engine.store.known()))
+                engine.store.remove(list(engine.store.file_states()))
                 raise KeyError
 
         with pytest.raises(KeyError):
@@ -139,7 +139,7 @@ def test_an_index_of_another_version_is_built_anew(tmp_path: Path) -> None:
         connection.execute("PRAGMA user_version = 999")
     connection.close()
     with worlds.engine(root, tmp_path / "s") as engine:
-        known = engine.store.known()
+        known = engine.store.file_states()
 
         assert known == {}
         check(engine)
@@ -230,5 +230,5 @@ def test_whatever_happens_to_files_the_index_equals_a_fresh_one(
         fresh.refresh()
 
         assert texts(engine) == texts(fresh)
-        assert set(engine.store.known()) == set(fresh.store.known())
+        assert set(engine.store.file_states()) == set(fresh.store.file_states())
         check(engine)

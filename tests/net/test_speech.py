@@ -33,7 +33,7 @@ TURNS = [
 
 
 def audio(name: str = "call.m4a", content: bytes = SOUND) -> Audio:
-    return Audio.of(name, io.BytesIO(content))
+    return Audio.measure(name, io.BytesIO(content))
 
 
 ACCESS = ServerOptions(form="server", base_url="", model="whisper-1", timeout_s=60.0)
@@ -124,7 +124,7 @@ def test_without_speakers_there_are_times_and_the_plain_text() -> None:
 def test_half_of_a_character_becomes_a_question_mark(tmp_path: Path) -> None:
     half = "\ud83d"
     said, _ = asked(Reply(body={"text": f"Hi {half}", "segments": [{"text": half, "start": 0, "end": 1}]}))
-    TranscriptStore(tmp_path).keep("digest", said)
+    TranscriptStore(tmp_path).save("digest", said)
 
     assert (said.text, said.segments[0].text) == ("Hi ?", "?")
     assert TranscriptStore(tmp_path).find("digest", said.model_id)
@@ -310,7 +310,7 @@ def test_a_damaged_transcript_is_made_again(tmp_path: Path, damage: bytes) -> No
 def test_only_so_many_transcripts_are_kept(tmp_path: Path) -> None:
     store = TranscriptStore(tmp_path, most=3)
     for number in range(6):
-        store.keep(f"{number}", Transcript(text="x", model_id="m"))
+        store.save(f"{number}", Transcript(text="x", model_id="m"))
 
     assert len([*tmp_path.iterdir()]) == 3
 
@@ -324,7 +324,7 @@ def test_a_folder_that_cannot_be_written_keeps_nothing_and_breaks_nothing(tmp_pa
 
 def test_a_recording_that_goes_on_meanwhile_is_not_kept(tmp_path: Path) -> None:
     growing = io.BytesIO(SOUND)
-    recording = Audio.of("a.m4a", growing)
+    recording = Audio.measure("a.m4a", growing)
     growing.seek(0, io.SEEK_END)
     growing.write(b"more")
 

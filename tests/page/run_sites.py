@@ -64,11 +64,11 @@ class Finder:
 
     async def _find(self, need: RetrievalRequest, checkpoints: CheckpointStore) -> RetrievedContext:
         task = need.node.task
-        known = checkpoints.find(need.asker.run, need.node.id, task)
+        known = checkpoints.find(need.model.run, need.node.id, task)
         if known is not None and known.answer is not None:
             self.words.append(known.answer.text or known.answer.choice)
         elif task in self.asks:
-            asked = checkpoints.ask(need.asker.run, need.node.id, task, {})
+            asked = checkpoints.ask(need.model.run, need.node.id, task, {})
             return RetrievedContext(context="", score=0.1, tier="C", checkpoint=asked.id)
         return self.found.get(task) or run_world.read(need.context, f"{task[0].upper()}.md")
 
@@ -87,7 +87,7 @@ def serving(
 
     def engine(tasks: OpenedRuns, model: str, person: AskPerson | None) -> RunEngine:
         made = tasks.engine_of(brain.open(), model or "scripted", person)
-        return work(tasks, replace(made, retrieve=found.of(tasks.checkpoints), look_s=0.05))
+        return work(tasks, replace(made, retrieve=found.of(tasks.checkpoints), poll_s=0.05))
 
     def mounts(hub: Hub, stop: StopSignal) -> Sequence[Mount]:
         return [runs.mount_runs(hub, stop, lambda is_leaving: ClientRunsRegistry(hub, engine, is_leaving))]

@@ -77,7 +77,7 @@ def serving(
     """Serve notes below *base*; *more* makes what is served beside the page and its chat."""
 
     def answering(chats: VaultChats) -> ChatConfig:
-        return scripted.chat(open_model(), chats.hub.table.rows, meter=chats.meter)
+        return scripted.chat(open_model(), chats.hub.table.specs, meter=chats.meter)
 
     found = change(apps.settings(base, notes))
     seats, ready = credentials.open_browser_sessions(found.state_dir), threading.Event()
@@ -98,7 +98,7 @@ def serving(
             with Wire(taken.getsockname()[1]) as wire:
                 yield Site(wire=wire, root=found.vault.path, seats=seats, hub=hub)
         finally:
-            work.stop.tell()
+            work.stop.cancel()
             thread.join()
 
 

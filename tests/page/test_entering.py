@@ -177,11 +177,11 @@ def test_codes_and_seats_end_by_themselves(tmp_path: Path) -> None:
     late, seat = seats.new_code(), seats.redeem(seats.new_code())
     assert seat is not None
 
-    assert seats.knows(seat)
+    assert seats.is_signed_in(seat)
     clock[0] += CODE_MAX_AGE_S
     assert seats.redeem(late) is None
     clock[0] += SESSION_MAX_AGE_S
-    assert not seats.knows(seat)
+    assert not seats.is_signed_in(seat)
     seats.redeem(seats.new_code())
     assert len(list((tmp_path / "page").iterdir())) == 1
 
@@ -192,7 +192,7 @@ def test_a_new_token_signs_everybody_out(tmp_path: Path) -> None:
     anew = BrowserSessions(folder=tmp_path / "page", token="new")
     assert seat is not None
 
-    assert not anew.knows(seat)
+    assert not anew.is_signed_in(seat)
     assert anew.redeem(code) is None
 
 

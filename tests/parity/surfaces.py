@@ -72,14 +72,14 @@ def direct(base: Path, state: Path) -> Generator[Call]:
 def by_an_agent(base: Path, state: Path) -> Generator[Call]:
     """Call as a model does whose answers are text; what is a person's own is called directly."""
     with app.open_hub(settings(base, state)) as hub:
-        rows = toolset.choose_tools(hub.table.rows)
+        rows = toolset.choose_tools(hub.table.specs)
         bench = toolset.open_tool_session(rows, hub.context(client=CLIENT, vault=""), max_chars=10_000_000)
         tools, numbers = toolset.TableToolset(), itertools.count()
 
         async def ask(name: str, arguments: dict[str, Any]) -> Answer:
             arguments = {key: value for key, value in arguments.items() if key != "vault"}  # an agent is in one
             told = cast("Any", SimpleNamespace(deps=bench, tool_call_id=str(next(numbers))))
-            offered = (await tools.get_tools(told))[name] if name in bench.listed else cast("Any", None)
+            offered = (await tools.get_tools(told))[name] if name in bench.listed_names else cast("Any", None)
             _ = await tools.call_tool(name, arguments, told, offered)
             return dict(bench.answers[told.tool_call_id])
 

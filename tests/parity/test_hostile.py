@@ -74,7 +74,7 @@ _PLAIN: Final[dict[str, st.SearchStrategy[Any]]] = {
     "object": st.dictionaries(st.sampled_from(TEXTS), st.sampled_from((*TEXTS, *NUMBERS)), max_size=3),
     "null": st.none(),
 }
-ROWS: Final = tables.build_table().rows
+ROWS: Final = tables.build_table().specs
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,7 @@ def _filled(value: object, known: dict[str, str]) -> object:
 
 
 def test_every_tool_has_an_example() -> None:
-    assert {name for name, _ in CALLS} == {row.name for row in tables.build_table().rows}
+    assert {name for name, _ in CALLS} == {row.name for row in tables.build_table().specs}
 
 
 @pytest.mark.slow

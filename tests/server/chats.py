@@ -33,7 +33,7 @@ Opens = Callable[[], AnyModel]
 
 def opener(open_model: Opens) -> Callable[[VaultChats], ChatConfig]:
     """Have chats answered by a model, with the vault's own tools."""
-    return lambda chats: scripted.chat(open_model(), chats.hub.table.rows, meter=chats.meter)
+    return lambda chats: scripted.chat(open_model(), chats.hub.table.specs, meter=chats.meter)
 
 
 def mounted(hub: Hub, stop: StopSignal, open_model: Opens) -> Mount:
@@ -98,7 +98,7 @@ class Live:
 
     def end(self) -> None:
         """Stop the server, and wait until it has."""
-        self.stop.tell()
+        self.stop.cancel()
         self.thread.join()
 
 
@@ -126,7 +126,7 @@ def serving(base: Path, open_model: Opens, *clients: ClientSettings, gate: Gate 
         finally:
             if gate is not None:
                 gate.opened.set()
-            work.stop.tell()
+            work.stop.cancel()
             thread.join()
 
 

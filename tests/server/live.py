@@ -60,8 +60,10 @@ class SlowHub(Hub):
 
     def __init__(self, settings: Settings, door: Door, effect: ToolEffect, *, takes_long: bool = False) -> None:
         super().__init__(settings)
-        slow = ToolSpec(function=door.wait, alias="wait", effect=effect, asked=False, takes_long=takes_long)
-        self._with_slow = ToolTable([*tables.build_table(self.vaults).rows, slow], self.vaults)
+        slow = ToolSpec(
+            function=door.wait, alias="wait", effect=effect, has_submit_options=False, takes_long=takes_long
+        )
+        self._with_slow = ToolTable([*tables.build_table(self.vaults).specs, slow], self.vaults)
 
     @property
     def table(self) -> ToolTable:
@@ -84,7 +86,7 @@ class Live:
 
     def end(self) -> None:
         """Stop the server, and wait until it has."""
-        self.stop.tell()
+        self.stop.cancel()
         self.thread.join()
 
 
@@ -137,6 +139,6 @@ def serving(
             yield Live(address=lifecycle.socket_url(taken), token=token, door=door, stop=work.stop, thread=thread)
         finally:
             door.opened.set()
-            work.stop.tell()
+            work.stop.cancel()
             thread.join()
             work.threads.close()

@@ -41,7 +41,7 @@ def mounted(hub: Hub, stop: StopSignal, brain: Brain, retrieve: Retrieves | None
 
     def opened(tasks: OpenedRuns, model: str, person: AskPerson | None) -> RunEngine:
         del model
-        made = replace(tasks.engine_of(brain.open(), "scripted", person), look_s=0.02)
+        made = replace(tasks.engine_of(brain.open(), "scripted", person), poll_s=0.02)
         return made if retrieve is None else replace(made, retrieve=retrieve(tasks))
 
     return runs.mount_runs(hub, stop, lambda is_leaving: ClientRunsRegistry(hub, opened, is_leaving))
@@ -121,7 +121,7 @@ def serving(
         finally:
             if gate is not None:
                 gate.opened.set()
-            work.stop.tell()
+            work.stop.cancel()
             thread.join()
 
 
@@ -163,7 +163,7 @@ def poor(tasks: OpenedRuns) -> NodeRetriever:
     """Find nothing for anything, so that a person is asked; what they say is found then."""
 
     async def find(need: RetrievalRequest) -> RetrievedContext:
-        kept = tasks.checkpoints.find(need.asker.run, need.node.id, need.node.task)
+        kept = tasks.checkpoints.find(need.model.run, need.node.id, need.node.task)
         if kept is not None and kept.answer is not None:
             return RetrievedContext(context=f"They said: {kept.answer.text or kept.answer.notes}")
         if not need.attended:
@@ -171,7 +171,7 @@ def poor(tasks: OpenedRuns) -> NodeRetriever:
         return RetrievedContext(
             context="",
             tier="C",
-            checkpoint=tasks.checkpoints.ask(need.asker.run, need.node.id, need.node.task, {}).id,
+            checkpoint=tasks.checkpoints.ask(need.model.run, need.node.id, need.node.task, {}).id,
         )
 
     return find

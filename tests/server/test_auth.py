@@ -114,7 +114,7 @@ def test_a_token_that_the_owner_set_needs_no_file(tmp_path: Path) -> None:
 
     known = security.load_client_tokens(settings)
 
-    assert known.client("a" * 30) == "http"
+    assert known.find_client("a" * 30) == "http"
     assert not credentials.token_path(settings.state_dir, "api").exists()
 
 

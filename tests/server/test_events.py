@@ -33,7 +33,7 @@ class Over:
 
 
 def begun() -> BackgroundJob[Over]:
-    return BackgroundJob(id="1", about="x", ending=FinalEventSpec(kind=Over, make=lambda state, _: Over(state)))
+    return BackgroundJob(id="1", subject_id="x", ending=FinalEventSpec(kind=Over, make=lambda state, _: Over(state)))
 
 
 async def heard(live: BackgroundJob[Over], after: int = 0, *, most: int = 1_000, heartbeat_s: float = 5.0) -> list[str]:
@@ -55,7 +55,7 @@ async def counting(tell: JobEventSink, count: int) -> None:
 
 async def counted(count: int, after: int) -> list[str]:
     live = begun()
-    live.begin(lambda tell: counting(tell, count))
+    live.start(lambda tell: counting(tell, count))
     await live.wait()
     return await heard(live, after)
 
@@ -67,7 +67,7 @@ def ids(frames: list[str]) -> list[int]:
 def test_an_event_has_id_name_and_json_on_one_line() -> None:
     async def work() -> list[str]:
         live = begun()
-        live.begin(lambda _: asyncio.sleep(0))
+        live.start(lambda _: asyncio.sleep(0))
         await live.wait()
         live.events[0] = Over("a\nb\r\n ü \u2028")
         return await heard(live)
@@ -89,7 +89,7 @@ def test_who_comes_back_hears_exactly_what_was_missed(count: int, after: int) ->
 def test_silence_is_broken_by_a_comment() -> None:
     async def work() -> list[str]:
         live = begun()
-        live.begin(lambda _: asyncio.sleep(60))
+        live.start(lambda _: asyncio.sleep(60))
         found = await heard(live, 1, most=2, heartbeat_s=0.01)
         assert live.cancel()
         await live.wait()
@@ -101,7 +101,7 @@ def test_silence_is_broken_by_a_comment() -> None:
 def test_all_who_listen_hear_the_same_whenever_they_come() -> None:
     async def work() -> list[list[str]]:
         live = begun()
-        live.begin(lambda tell: counting(tell, 200))
+        live.start(lambda tell: counting(tell, 200))
         early = [asyncio.create_task(heard(live)) for _ in range(5)]
         await asyncio.sleep(0.001)
         return [*await asyncio.gather(*early), await heard(live)]

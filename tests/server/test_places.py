@@ -69,9 +69,9 @@ def test_an_event_of_an_error_tells_no_folder_of_the_machine_either(tmp_path: Pa
 
     async def streamed(request: Request) -> Response:
         live = BackgroundJob(
-            id="1", about="x", ending=FinalEventSpec(kind=Done, make=lambda state, _: Done(answer="", state=state))
+            id="1", subject_id="x", ending=FinalEventSpec(kind=Done, make=lambda state, _: Done(answer="", state=state))
         )
-        live.begin(broken)
+        live.start(broken)
         return background.stream_events(live, {}, request)
 
     mount = Mount(routes=[Route("/streamed", streamed)])
@@ -98,8 +98,8 @@ def test_an_event_of_an_error_tells_no_folder_of_the_machine_either(tmp_path: Pa
 def test_only_the_folders_themselves_are_left_out(text: str, told: str) -> None:
     known = logs.redaction_for_folders([Path("/home/me/Notes"), Path("/home/me/Notes/state"), Path("/")])
 
-    assert known.without(text) == told
+    assert known.redact(text) == told
 
 
 def test_without_folders_a_text_stays_as_it_is() -> None:
-    assert logs.redaction_for_folders([Path("/")]).without("/a/b") == "/a/b"
+    assert logs.redaction_for_folders([Path("/")]).redact("/a/b") == "/a/b"

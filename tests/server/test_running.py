@@ -139,7 +139,7 @@ def test_a_running_call_finishes_before_the_end(tmp_path: Path) -> None:
     with live.serving(tmp_path) as server, ThreadPoolExecutor(1) as pool:
         waiting = calls(server, pool, 1)
         server.door.until_waiting(1)
-        server.stop.tell()
+        server.stop.cancel()
         server.door.opened.set()
         server.thread.join()
 
@@ -171,12 +171,12 @@ def test_a_connection_without_a_request_is_closed(tmp_path: Path) -> None:
 
 def test_whoever_listens_hears_once_that_the_server_stops() -> None:
     stop, heard = StopSignal(), list[str]()
-    _ = stop.on(lambda: heard.append("first"))
-    forget: Callable[[], None] = stop.on(lambda: heard.append("gone"))
+    _ = stop.subscribe(lambda: heard.append("first"))
+    forget: Callable[[], None] = stop.subscribe(lambda: heard.append("gone"))
     forget()
-    stop.tell()
-    stop.tell()
-    _ = stop.on(lambda: heard.append("late"))
+    stop.cancel()
+    stop.cancel()
+    _ = stop.subscribe(lambda: heard.append("late"))
 
     assert heard == ["first", "late"]
 

@@ -62,7 +62,7 @@ def test_a_new_token_fits_the_line_for_the_configuration(own_home: Path, capsys:
     settings = written(own_home, f'[clients.reader]\nkind = "http"\ntoken_hash = "{made["token_hash"]}"\n')
 
     assert code == 0
-    assert security.load_client_tokens(settings).client(made["token"]) == "reader"
+    assert security.load_client_tokens(settings).find_client(made["token"]) == "reader"
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ class Trial:
         """Give what an index of the vault has to hold."""
         view = _view(self.garden.root)
         found: dict[str, list[str]] = {}
-        for stat in view.files():
+        for stat in view.list_files():
             state = (stat.path, content_hash(view.read_bytes(stat.path)))
             if state not in self.texts:
                 self.texts[state] = [chunk.text for chunk in reader.read_file(view, stat)[1]]

@@ -58,7 +58,7 @@ def run(rounds: int, *, seed: int, top: Path) -> Report:
         while person.poll() is None:
             touch(state, report)
         report.lost = person.communicate()[0] if not person.returncode else f"the editor failed: {person.returncode}"
-    report.shelved = len(list(state.shelf.iterdir())) if state.shelf.exists() else 0
+    report.shelved = len(list(state.conflicts_folder.iterdir())) if state.conflicts_folder.exists() else 0
     report.temps = len(list(root.glob(f"{files.TEMP_PREFIX}*")))
     state.journal.shut()
     return report

@@ -36,7 +36,7 @@ class Opener:
     def open(self, client: str | ClientSettings = "cli", asked: SubmitOptions | None = None) -> Context:
         named = client if isinstance(client, str) else client.name
         settings = self.settings() if isinstance(client, str) else self.settings(client)
-        return replace(app.open_vault(settings, client=named), asked=asked)
+        return replace(app.open_vault(settings, client=named), submit_options=asked)
 
 
 def vault(base: Path, notes: Mapping[str, str], *, hidden: tuple[str, ...] = ()) -> Opener:

@@ -155,12 +155,12 @@ def test_once_nobody_waits_no_more_is_sent(tmp_path: Path) -> None:
     class Leaving(Ear):
         def transcribe(self, audio: Audio) -> Transcript:
             if audio.name == "b.mp3":
-                cancelling.tell()
+                cancelling.cancel()
             return Ear.transcribe(self, audio)
 
     ear = Leaving()
     with made.open() as context:
-        heard = replace(context, open_transcriber=lambda: ear, on_cancel=cancelling.on)
+        heard = replace(context, open_transcriber=lambda: ear, on_cancel=cancelling.subscribe)
         with pytest.raises(KnapError) as caught:
             web.transcribe_audio(heard, "Work/Call.md")
 
@@ -251,4 +251,4 @@ def test_a_recording_among_other_peoples_texts_counts_as_such(tmp_path: Path) ->
 
     assert told["results"][0]["foreign"] is True
     with made.open("mcp") as context:
-        assert context.writer.mine().tainted
+        assert context.writer.current_grants().tainted

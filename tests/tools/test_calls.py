@@ -126,7 +126,7 @@ def test_however_many_arguments_are_unknown_the_answer_stays_short(context: Cont
 SAMPLES: Mapping[str, object] = {"string": "x", "integer": 1, "array": [], "object": {}}
 
 
-@pytest.mark.parametrize("row", tables.build_table().rows, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", tables.build_table().specs, ids=lambda row: row.name)
 def test_null_for_what_needs_no_value_stands_for_left_out(row: ToolSpec) -> None:
     shown = registry.parameter_schema(row)
     known = cast("dict[str, dict[str, JSONValue]]", shown["properties"])
@@ -165,7 +165,7 @@ def test_null_under_a_guess_is_left_out_too() -> None:
 
 def test_null_for_a_vault_means_the_usual_one(context: Context) -> None:
     asked: list[str] = []
-    table = ToolTable([ECHO, *tables.build_table().rows], ["one", "two"])
+    table = ToolTable([ECHO, *tables.build_table().specs], ["one", "two"])
 
     def open_it(name: str) -> Context:
         asked.append(name)
@@ -254,7 +254,7 @@ def test_two_tools_of_one_name_are_refused() -> None:
 def test_every_tool_describes_itself_and_its_answer() -> None:
     table = tables.build_table()
 
-    for row in table.rows:
+    for row in table.specs:
         parameters, answered = table.parameters(row), registry.answer_schema(row)
         jsonschema.Draft202012Validator.check_schema(parameters)
         jsonschema.Draft202012Validator.check_schema(answered)
@@ -268,9 +268,9 @@ def test_a_list_that_goes_on_at_an_offset_takes_one() -> None:
     def told(row: ToolSpec) -> set[str]:
         return set(cast("dict[str, object]", registry.answer_schema(row)["properties"]))
 
-    onward = {row.name for row in tables.build_table().rows if told(row) >= {"results", "next_offset"}}
+    onward = {row.name for row in tables.build_table().specs if told(row) >= {"results", "next_offset"}}
     taking = {
-        row.name for row in tables.build_table().rows if "offset" in registry.parse_parameters(row).model.model_fields
+        row.name for row in tables.build_table().specs if "offset" in registry.parse_parameters(row).model.model_fields
     }
 
     assert "get_links_recursive" in onward

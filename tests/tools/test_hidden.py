@@ -24,7 +24,7 @@ def test_what_the_owner_hides_from_everybody_is_not_indexed(tmp_path: Path, monk
     monkeypatch.setenv("KNAP_CONFIG", str(tmp_path / "c.toml"))
     with app.open_vault(config.load({})) as context:
         found = search_vault(context, "beta", 50, "keyword")
-        known = set(context.index.store.known())
+        known = set(context.index.store.file_states())
 
     assert known == {"a.md"}
     assert found["results"] == []
@@ -38,7 +38,7 @@ def test_a_link_into_a_hidden_folder_shows_a_client_nothing_and_counts_nothing(t
     index.refresh()
     guest = Policy(client="guest", hidden=("secret/",))
     with Context(
-        vault="v", view=index.view.seen_by(guest), index=index, open_writer=no_writer, close=index.close
+        vault="v", view=index.view.with_policy(guest), index=index, open_writer=no_writer, close=index.close
     ) as context:
         into = links.find_backlinks(context, "o")
         (root / "secret/b.md").write_text("alpha beta\n")
@@ -54,7 +54,7 @@ def test_a_hidden_note_of_the_same_name_makes_no_link_ambiguous(tmp_path: Path) 
     notes = {"a.md": "[[b]] [[c]]\n", "secret/b.md": "x\n", "open/b.md": "x\n", "open/c.md": "x\n", "z/c.md": "x\n"}
     index = worlds.engine(worlds.fill(tmp_path / "v", notes), tmp_path / "s", worlds.WordEmbedder())
     index.refresh()
-    view = index.view.seen_by(Policy(client="guest", hidden=("secret/",)))
+    view = index.view.with_policy(Policy(client="guest", hidden=("secret/",)))
     with Context(vault="v", view=view, index=index, open_writer=no_writer, close=index.close) as context:
         found = [links.link_answer(context, edge) for edge in index.graph.outgoing(context.view.path("a.md"))]
 

@@ -80,7 +80,7 @@ def context() -> Iterator[Context]:
         root = worlds.fill(Path(folder).resolve() / "v", NOTES)
         index = worlds.engine(root, Path(folder) / "s", worlds.WordEmbedder())
         index.refresh()
-        view = index.view.seen_by(Policy(client="guest", hidden=("Secret/",)))
+        view = index.view.with_policy(Policy(client="guest", hidden=("Secret/",)))
         with Context(vault="v", view=view, index=index, open_writer=no_writer, close=index.close) as opened:
             yield opened
 

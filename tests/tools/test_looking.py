@@ -64,11 +64,11 @@ def test_a_look_is_good_for_a_short_while_and_for_one_policy() -> None:
 def test_a_context_shares_its_look_once_and_with_what_is_made_of_it(tmp_path: Path) -> None:
     vault = opened.vault(tmp_path, {"A.md": "first\n"})
     with vault.open() as context:
-        together = replace(context, look=SharedRefresh(context.index, lambda: 0.0))
+        together = replace(context, shared_refresh=SharedRefresh(context.index, lambda: 0.0))
         _ = search.search_vault(together, "first")
         (vault.root / "B.md").write_text("second\n", encoding="utf-8")
         kept = search.search_vault(together, "second", mode="keyword")
         fresh = search.search_vault(context, "second", mode="keyword")
 
-        assert together.together() is together
+        assert together.with_shared_refresh() is together
         assert (kept["results"], bool(fresh["results"])) == ([], True)

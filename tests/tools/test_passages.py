@@ -30,7 +30,7 @@ def no_writer() -> NoReturn:
 def context(tmp_path: Path) -> Context:
     root = worlds.fill(tmp_path / "v", NOTES)
     index = worlds.engine(root, tmp_path / "s", worlds.WordEmbedder())
-    view = index.view.seen_by(Policy(client="guest", hidden=("Secret/",)))
+    view = index.view.with_policy(Policy(client="guest", hidden=("Secret/",)))
     return Context(vault="v", view=view, index=index, open_writer=no_writer, close=index.close)
 
 
@@ -76,7 +76,7 @@ def test_notes_like_the_open_one_are_found_with_vectors_and_without(
 ) -> None:
     root = worlds.fill(tmp_path / "v", {**NOTES, "Open.md": "tomatoes every evening\n", "Plans.md": "the plans\n"})
     index = worlds.engine(root, tmp_path / "s", embedder)
-    view = index.view.seen_by(Policy(client="guest", hidden=("Secret/", "Watering.md")))
+    view = index.view.with_policy(Policy(client="guest", hidden=("Secret/", "Watering.md")))
     with Context(vault="v", view=view, index=index, open_writer=no_writer, close=index.close) as context:
         answer: dict[str, Any] = passages.search_task_relevant(context, "plans", "Open.md", 3)
 

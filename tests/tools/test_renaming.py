@@ -13,7 +13,7 @@ def test_a_heading_and_a_block_are_renamed_with_their_links(tmp_path: Path) -> N
     with desks.world(tmp_path, notes) as world:
         context = Context(
             vault="v",
-            view=world.writer.desk.view,
+            view=world.writer.context.view,
             index=world.index,
             open_writer=lambda: world.writer,
             close=world.index.close,

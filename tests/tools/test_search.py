@@ -25,7 +25,7 @@ def context(tmp_path: Path, policy: Policy | None = None) -> Context:
         tmp_path / "v", {"a.md": "# Alpha\n\nalpha text\n", "secret/b.md": "alpha secret\n", "bad.md": "---\n[\n---\n"}
     )
     index = worlds.engine(root, tmp_path / "s", worlds.WordEmbedder())
-    view = index.view.seen_by(policy or Policy(client="test"))
+    view = index.view.with_policy(policy or Policy(client="test"))
     return Context(vault="v", view=view, index=index, open_writer=no_writer, close=index.close)
 
 

@@ -17,7 +17,7 @@ TABLE: Final = tables.build_table(("one", "two"))
 
 def parameters() -> Iterator[tuple[str, str]]:
     """Give each tool's parameters, with what is said of them."""
-    for row in TABLE.rows:
+    for row in TABLE.specs:
         for name, one in cast("dict[str, dict[str, Any]]", TABLE.parameters(row)["properties"]).items():
             yield f"{row.name}.{name}", one.get("description", "")
 
@@ -33,7 +33,7 @@ def test_every_parameter_is_explained_by_itself() -> None:
 
 
 def test_every_description_stands_alone_and_ends() -> None:
-    told = {row.name: registry.describe(row) for row in TABLE.rows}
+    told = {row.name: registry.describe(row) for row in TABLE.specs}
     wrong = [
         (name, text)
         for name, text in told.items()
@@ -44,13 +44,13 @@ def test_every_description_stands_alone_and_ends() -> None:
 
 
 def test_every_tool_that_is_named_is_there() -> None:
-    known = {row.name for row in TABLE.rows} | {name.partition(".")[2] for name, _ in parameters()}
-    told = [*(registry.describe(row) for row in TABLE.rows), *(text for _, text in parameters())]
+    known = {row.name for row in TABLE.specs} | {name.partition(".")[2] for name, _ in parameters()}
+    told = [*(registry.describe(row) for row in TABLE.specs), *(text for _, text in parameters())]
 
     assert {name for text in told for name in _NAMED.findall(text)} - known == set()
 
 
 def test_a_tool_that_writes_says_that_its_change_may_wait() -> None:
-    silent = [row.name for row in TABLE.rows if row.is_asked and "proposed" not in registry.describe(row)]
+    silent = [row.name for row in TABLE.specs if row.takes_submit_options and "proposed" not in registry.describe(row)]
 
     assert silent == []

@@ -88,7 +88,7 @@ def test_a_place_in_a_value_is_found_in_the_file(value: str, ascii_only: bool) -
 
     for index in range(len(value) + 1):
         head = json.dumps(value[:index], ensure_ascii=ascii_only)[1:-1]
-        assert places.at(len(value[:index].encode())) == 7 + len(head.encode())
+        assert places.file_offset(len(value[:index].encode())) == 7 + len(head.encode())
 
 
 @hypothesis.given(st.text(alphabet='ab[]|# "\\\né🔥', max_size=30))

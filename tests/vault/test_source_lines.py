@@ -25,11 +25,14 @@ def test_every_byte_stands_in_the_line_that_holds_it(data: bytes, draw: st.DataO
     offset = draw.draw(st.integers(0, max(0, len(data) - 1)))
     place = source.measure_lines(data)
 
-    number = place.number(offset)
+    number = place.line_number(offset)
 
-    assert place.start(offset) <= offset < max(place.stop(offset), 1)
+    assert place.line_start(offset) <= offset < max(place.line_stop(offset), 1)
     assert number == source.line_number_at(data, offset)
-    assert data[place.start(offset) : place.stop(offset)] == (data.splitlines(keepends=True) or [b""])[number - 1]
+    assert (
+        data[place.line_start(offset) : place.line_stop(offset)]
+        == (data.splitlines(keepends=True) or [b""])[number - 1]
+    )
 
 
 @pytest.mark.parametrize(

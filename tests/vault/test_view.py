@@ -41,7 +41,7 @@ def view(root: Path) -> View:
 
 
 def paths_of(view: View) -> list[str]:
-    return [file.path for file in view.files()]
+    return [file.path for file in view.list_files()]
 
 
 def error_of(view: View, raw: str) -> dict[str, object]:
@@ -192,7 +192,7 @@ def test_problems_of_hidden_files_are_not_told(view: View, root: Path) -> None:
     (root / "Secret/nothing.md").symlink_to("gone.md")
     (root / "Open/nothing.md").symlink_to("gone.md")
 
-    list(view.files(on_problem=problems.append))
+    list(view.list_files(on_problem=problems.append))
 
     assert [problem.path for problem in problems] == ["Open/nothing.md"]
 
@@ -222,25 +222,25 @@ def test_the_files_at_a_path_on_disk_are_the_visible_ones(view: View, root: Path
     (tmp_path / "link").symlink_to(root)
 
     for top in (root, tmp_path / "link"):
-        inside, files = view.files_at(top / "Open")
+        inside, files = view.list_files_at(top / "Open")
 
         assert (inside, [file.path for file in files]) == (
             "Open",
             ["Open/Café.md", "Open/board.canvas", "Open/note.md"],
         )
-        assert [file.path for file in view.files_at(top / "Open/note.md")[1]] == ["Open/note.md"]
-    assert view.files_at(root / "Open/alias.md") == ("Open/alias.md", [])
-    assert view.files_at(root / "Secret") == ("Secret", [])
-    assert view.files_at(root / "gone.md") == ("gone.md", [])
+        assert [file.path for file in view.list_files_at(top / "Open/note.md")[1]] == ["Open/note.md"]
+    assert view.list_files_at(root / "Open/alias.md") == ("Open/alias.md", [])
+    assert view.list_files_at(root / "Secret") == ("Secret", [])
+    assert view.list_files_at(root / "gone.md") == ("gone.md", [])
 
 
 @pytest.mark.parametrize("path", [".", "..", "../outside.md", "caf\udce9.md"])
 def test_a_path_on_disk_that_names_no_file_of_the_vault_has_none(view: View, root: Path, path: str) -> None:
-    assert view.files_at(root / path) == (None, [])
+    assert view.list_files_at(root / path) == (None, [])
 
 
 def test_another_client_sees_the_same_vault_by_its_own_policy(view: View) -> None:
-    owner = view.seen_by(Policy())
+    owner = view.with_policy(Policy())
 
     assert owner.path("Secret/key.md") == "Secret/key.md"
     assert not view.visible(owner.path("Secret/key.md"))

@@ -48,15 +48,15 @@ class FinalEventSpec(Generic[FinalT]):
 
 @dataclass(slots=True, kw_only=True)
 class BackgroundJob(Generic[FinalT]):
-    """Hold work that goes on, or has ended a while ago."""
+    """Work that goes on, or has ended a while ago."""
 
     id: str
-    about: str
+    subject_id: str
     """The id of what it is work on: a session's, or a run's."""
     ending: FinalEventSpec[FinalT]
     question: str = ""
     """What is answered; for who comes late."""
-    within: str = ""
+    session_id: str = ""
     """The session in which it goes on, where it is work on something else."""
     events: list[JobEvent] = field(default_factory=list[JobEvent])
     """All so far; an event's number is its place here, from 1."""
@@ -69,7 +69,7 @@ class BackgroundJob(Generic[FinalT]):
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether no more comes."""
+        """Return whether no more comes."""
         return self.ended_at > 0
 
     def tell(self, event: JobEvent) -> None:
@@ -79,7 +79,7 @@ class BackgroundJob(Generic[FinalT]):
             listener.set()
 
     async def follow(self, after: int = 0) -> AsyncGenerator[tuple[int, JobEvent]]:
-        """Give events with their numbers: those that were, then those that come; ends with the work.
+        """Return events with their numbers: those that were, then those that come; ends with the work.
 
         Args:
             after: The number of the last event that the listener has; 0 for none.
@@ -114,7 +114,7 @@ class BackgroundJob(Generic[FinalT]):
             del event
         return next(event for event in reversed(self.events) if isinstance(event, self.ending.kind))
 
-    def begin(self, work: JobFunction) -> None:
+    def start(self, work: JobFunction) -> None:
         """Start the work in a task of its own."""
         self._task = asyncio.create_task(work(self.tell), name=f"live {self.id}")
         self._task.add_done_callback(self._end)
@@ -127,14 +127,14 @@ class BackgroundJob(Generic[FinalT]):
             self.failure = error
             self.tell(Error(error=_INTERNAL_ERROR, code="internal", hint="the server's log has more"))
         if not any(isinstance(event, self.ending.kind) for event in self.events):
-            self.tell(self.ending.make("cancelled" if task.cancelled() else "failed", self.about))
+            self.tell(self.ending.make("cancelled" if task.cancelled() else "failed", self.subject_id))
         self.ended_at = time.monotonic()
         for listener in self._listeners:
             listener.set()
 
 
 class BackgroundJobs(Generic[FinalT]):
-    """Hold the work of one kind that goes on in a server; used from its event loop only."""
+    """The work of one kind that goes on in a server; used from its event loop only."""
 
     def __init__(
         self, ending: FinalEventSpec[FinalT], *, kept_s: float = KEPT_S, max_running: int = MAX_RUNNING
@@ -146,7 +146,7 @@ class BackgroundJobs(Generic[FinalT]):
             kept_s: How long what has ended can be listened to.
             max_running: How many may go on at once.
         """
-        self._lives: dict[str, BackgroundJob[FinalT]] = {}
+        self._jobs: dict[str, BackgroundJob[FinalT]] = {}
         self._ending = ending
         self._kept_s = kept_s
         self._max_running = max_running
@@ -163,44 +163,44 @@ class BackgroundJobs(Generic[FinalT]):
             ConflictError: Too much goes on (code ``too_many_turns``).
         """
         self._tidy()
-        if len(self.going_on()) >= self._max_running:
+        if len(self.running()) >= self._max_running:
             raise ConflictError("too many messages are being answered", hint="wait a moment", code="too_many_turns")
-        live = BackgroundJob(id=str(uuid.uuid4()), about=about, question=question, ending=self._ending)
-        self._lives[live.id] = live
-        live.begin(work)
+        live = BackgroundJob(id=str(uuid.uuid4()), subject_id=about, question=question, ending=self._ending)
+        self._jobs[live.id] = live
+        live.start(work)
         return live
 
     def find(self, key: str) -> BackgroundJob[FinalT]:
-        """Give work by its id, or the latest by the id of what it is about.
+        """Return work by its id, or the latest by the id of what it is about.
 
         Raises:
             NotFound: There is none, or it ended long ago (code ``no_turn``).
         """
         self._tidy()
-        if key in self._lives:
-            return self._lives[key]
-        matches = [live for live in self._lives.values() if live.about == key]
+        if key in self._jobs:
+            return self._jobs[key]
+        matches = [live for live in self._jobs.values() if live.subject_id == key]
         if not matches:
             hint = "the session holds what came of turns that ended"
             raise NotFound("there is no such turn", hint=hint, code="no_turn")
         return matches[-1]
 
-    def going_on(self) -> list[BackgroundJob[FinalT]]:
+    def running(self) -> list[BackgroundJob[FinalT]]:
         """List what hasn't ended."""
-        return [live for live in self._lives.values() if not live.has_ended]
+        return [live for live in self._jobs.values() if not live.has_ended]
 
     async def shut(self) -> None:
         """Cancel all, and wait until what there is, is kept."""
-        for live in self._lives.values():
+        for live in self._jobs.values():
             _ = live.cancel()
-        for live in list(self._lives.values()):
+        for live in list(self._jobs.values()):
             _ = await live.wait()
 
     def _tidy(self) -> None:
         now = time.monotonic()
-        expired = [live.id for live in self._lives.values() if live.has_ended and now - live.ended_at > self._kept_s]
+        expired = [live.id for live in self._jobs.values() if live.has_ended and now - live.ended_at > self._kept_s]
         for key in expired:
-            del self._lives[key]
+            del self._jobs[key]
 
 
 TurnJob: TypeAlias = BackgroundJob[Done]

@@ -49,7 +49,7 @@ class CitationTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitedPassage:
-    """Hold a stretch of whole lines of a note."""
+    """A stretch of whole lines of a note."""
 
     vault: str = ""
     """Empty for the vault that was asked from."""
@@ -89,7 +89,7 @@ def find_passage(context: Context, place: CitationTarget) -> CitedPassage:
         if block is None:
             raise NotFound(f"{note.path} has no block ^{place.block}", code="no_block")
         span = source.measure_lines(_note_bytes(note))
-        first, last = (first, last) if first else (span.number(block.start), span.number(block.stop - 1))
+        first, last = (first, last) if first else (span.line_number(block.start), span.line_number(block.stop - 1))
     if not first:
         first, last = (section.line, section.end_line) if section else (1, count)
     if last > count:
@@ -122,17 +122,17 @@ def check_quote(passage: CitedPassage, quote: str) -> None:
     )
 
 
-def number_passage(passage: CitedPassage, *, around: int, most: int) -> str:
+def number_passage(passage: CitedPassage, *, around: int, max_lines: int) -> str:
     """Show a passage and some lines around it, each with its number in the file.
 
     Args:
         passage: Which.
         around: Lines before and after.
-        most: Lines in all.
+        max_lines: Lines in all.
     """
     rows = _note_lines(passage.note)
     start = max(0, passage.first - 1 - around)
-    stop = min(len(rows), passage.last + around, start + most)
+    stop = min(len(rows), passage.last + around, start + max_lines)
     return "".join(f"{number}: {row}\n" for number, row in enumerate(rows[start:stop], start + 1))
 
 
@@ -269,7 +269,7 @@ _MAX_QUOTED: Final = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedCitation:
-    """Hold a citation as it is written."""
+    """A citation as it is written."""
 
     start: int
     """Span in the answer's UTF-8, the lines included."""
@@ -288,9 +288,9 @@ class ParsedCitation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedCitation:
-    """Hold a citation that holds."""
+    """A citation that holds."""
 
-    cited: ParsedCitation
+    parsed: ParsedCitation
     passage: CitedPassage
 
     def as_dict(self) -> dict[str, JSONValue]:
@@ -299,7 +299,7 @@ class VerifiedCitation:
         ``start`` and ``stop`` are bytes in the file, ``vault`` is empty for the vault that was asked.
         """
         passage = self.passage
-        quotes: list[JSONValue] = [*self.cited.quotes]
+        quotes: list[JSONValue] = [*self.parsed.quotes]
         return {
             "vault": passage.vault,
             "path": passage.path,
@@ -316,9 +316,9 @@ class VerifiedCitation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitationFailure:
-    """Hold a citation that doesn't hold, and why."""
+    """A citation that doesn't hold, and why."""
 
-    cited: ParsedCitation
+    parsed: ParsedCitation
     written: str
     code: str
     reason: str
@@ -331,7 +331,7 @@ class CitationFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedAnswer:
-    """Hold what checking an answer gave."""
+    """What checking an answer gave."""
 
     answer: str
     citations: tuple[VerifiedCitation, ...]
@@ -378,11 +378,11 @@ def check_citations(context: Context, answer: str) -> CheckedAnswer:
             passage = find_passage(context, place)
             for quote in cited.quotes:
                 check_quote(passage, quote)
-            citations.append(VerifiedCitation(cited=cited, passage=passage))
+            citations.append(VerifiedCitation(parsed=cited, passage=passage))
         except KnapError as error:
             written = data[cited.start : cited.stop].decode(errors="replace")
             failures.append(
-                CitationFailure(cited=cited, written=written, code=error.code, reason=error.message, hint=error.hint)
+                CitationFailure(parsed=cited, written=written, code=error.code, reason=error.message, hint=error.hint)
             )
     return CheckedAnswer(answer=answer, citations=tuple(citations), failures=tuple(failures))
 
@@ -391,7 +391,7 @@ def remove_citations(answer: str, failures: Sequence[CitationFailure]) -> str:
     """Take citations out of an answer; a link that gives no lines leaves its name behind."""
     data = answer.encode()
     for failure in reversed(failures):
-        cited = failure.cited
+        cited = failure.parsed
         replacement = b"" if cited.first else cited.shown.encode()
         head = data[: cited.start] if replacement else data[: cited.start].rstrip(b" \t")
         data = head + replacement + data[cited.stop :]
@@ -431,7 +431,7 @@ _MIN_LENGTH_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitationRepairer:
-    """Hold what mends answers."""
+    """What mends answers."""
 
     model: Model
     """Wrote the answer."""
@@ -487,7 +487,7 @@ def _failure_text(failure: CitationFailure, context: Context, mark: str) -> str:
 
 def _target_excerpt(failure: CitationFailure, context: Context) -> str:
     """Show what stands where the citation points to, or in the note where the lines are wrong."""
-    citation = failure.cited
+    citation = failure.parsed
     places = (
         CitationTarget(
             target=citation.target,
@@ -504,5 +504,5 @@ def _target_excerpt(failure: CitationFailure, context: Context) -> str:
             passage = find_passage(context, place)
         except KnapError:
             continue
-        return number_passage(passage, around=_CONTEXT_LINES, most=_MAX_LINES)[:_MAX_CHARS]
+        return number_passage(passage, around=_CONTEXT_LINES, max_lines=_MAX_LINES)[:_MAX_CHARS]
     return ""

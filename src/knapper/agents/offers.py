@@ -18,7 +18,7 @@ from knapper.tools.shapes import Answer
 
 
 class Choices(TypedDict, total=False):
-    """Hold how a task is to be done; what is left out is as configured."""
+    """How a task is to be done; what is left out is as configured."""
 
     add: Sequence[str]
     scout: bool
@@ -33,7 +33,7 @@ class Choices(TypedDict, total=False):
 
 
 class Hints(TypedDict, total=False):
-    """Hold how notes are to be looked for."""
+    """How notes are to be looked for."""
 
     rounds: int
     notes: int
@@ -65,7 +65,7 @@ class Answered(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRequest:
-    """Hold what a client asks of the agents."""
+    """What a client asks of the agents."""
 
     kind: Literal["ask", "scout"]
     task: str
@@ -75,12 +75,12 @@ class AgentRequest:
 
     @property
     def run_id(self) -> str:
-        """Give the run that goes on; empty for a new one."""
+        """Return the run that goes on; empty for a new one."""
         return self.choices.get("run_id", "") or self.hints.get("run_id", "")
 
     @property
     def answer(self) -> str:
-        """Give the answer to the question that the run waits with."""
+        """Return the answer to the question that the run waits with."""
         return self.choices.get("answer", "") or self.hints.get("answer", "")
 
 
@@ -96,16 +96,18 @@ def _without_model(_context: Context, _asked: AgentRequest) -> Answer:
 
 
 class AgentTools:
-    """Hold who does what the tools are asked for."""
+    """Who does what the tools are asked for."""
 
     def __init__(self, ask: AskAgents = _without_model) -> None:
         """Take who does it; without one, no model is set."""
         self._ask = ask
 
     def rows(self) -> tuple[ToolSpec, ...]:
-        """Give the rows of the table."""
+        """Return the rows of the table."""
         return (
-            ToolSpec(function=self.ask_vault, effect="write", open_world=True, takes_long=True, asked=False),
+            ToolSpec(
+                function=self.ask_vault, effect="write", open_world=True, takes_long=True, has_submit_options=False
+            ),
             ToolSpec(function=self.scout_vault, open_world=True, takes_long=True),
         )
 
@@ -164,8 +166,8 @@ class AgentTools:
         return self._ask(context, AgentRequest(kind="scout", task=_check_task(task, hints), note=note, hints=hints))
 
 
-def _check_task(task: str, given: Choices | Hints) -> str:
-    if not task.strip() and not given.get("run_id"):
+def _check_task(task: str, options: Choices | Hints) -> str:
+    if not task.strip() and not options.get("run_id"):
         raise BadInput("the task is empty", hint="say what is to be done")
     return task
 
@@ -175,7 +177,7 @@ _SHOWN_IF_SET: Final = ("question", "citations", "proposals", "edit_results", "p
 
 
 def shape_outcome(outcome: dict[str, JSONValue]) -> Answer:
-    """Give what a run came to as the tools give it; empty parts are left out."""
+    """Return what a run came to as the tools give it; empty parts are left out."""
     answer: Answer = {"success": True, **{name: outcome[name] for name in _ALWAYS_SHOWN}}
     notices = outcome["notices"]
     return (

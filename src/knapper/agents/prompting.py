@@ -28,7 +28,7 @@ class Prompts:
     """A folder with prompts of their own, by name: ``chat.md``."""
 
     def load(self, name: PromptName) -> str:
-        """Give a prompt: the person's own where there is one.
+        """Return a prompt: the person's own where there is one.
 
         Raises:
             SetupError: The file that they name isn't there.
@@ -45,7 +45,7 @@ class Prompts:
 
 
 def read_built_in(name: PromptName) -> str:
-    """Give a prompt that comes with the program."""
+    """Return a prompt that comes with the program."""
     return resources.files("knapper.agents").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
 
 

@@ -56,10 +56,10 @@ LOOP_TOOLS: Final = (
 )
 
 
-def read_question(given: Arguments) -> tuple[str, tuple[str, ...]]:
-    """Give the question, and the answers to choose from; what is no text is none of them."""
-    given = cast("Arguments", replies.join_surrogates_in_json(given))
-    question, options = given.get("question"), given.get("options")
+def read_question(arguments: Arguments) -> tuple[str, tuple[str, ...]]:
+    """Return the question, and the answers to choose from; what is no text is none of them."""
+    arguments = cast("Arguments", replies.join_surrogates_in_json(arguments))
+    question, options = arguments.get("question"), arguments.get("options")
     rows = options if isinstance(options, list) else []
     return str(question or "").strip(), tuple(one.strip() for one in rows if isinstance(one, str) and one.strip())
 
@@ -88,7 +88,7 @@ MAX_RESULT_CHARS: Final = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultExcerpt:
-    """Hold what the model is given of a result."""
+    """What the model is given of a result."""
 
     text: str
     chars: int
@@ -98,7 +98,7 @@ class ResultExcerpt:
 
 @dataclass(slots=True, kw_only=True)
 class ResultExcerpts:
-    """Hold the results of one turn that were longer than the model may read at once."""
+    """The results of one turn that were longer than the model may read at once."""
 
     mark: str
     """That of the turn's blocks."""
@@ -116,10 +116,10 @@ class ResultExcerpts:
         whole = untrusted.escape(answer)
         if len(whole) > self.max_chars:
             self._kept[call_id] = (tool, whole)
-        return self._stretch(call_id, tool, whole, 0)
+        return self._excerpt(call_id, tool, whole, 0)
 
-    def more(self, call_id: str, offset: int) -> ResultExcerpt:
-        """Give a later stretch of a result that was cut.
+    def read_on(self, call_id: str, offset: int) -> ResultExcerpt:
+        """Return a later stretch of a result that was cut.
 
         Raises:
             NotFound: No result of this turn with that id was cut.
@@ -132,9 +132,9 @@ class ResultExcerpts:
         tool, whole = self._kept[call_id]
         if not 0 <= offset < len(whole):
             raise BadInput(f"offset is {offset}", hint=f"give 0 to {len(whole) - 1}")
-        return self._stretch(call_id, tool, whole, offset)
+        return self._excerpt(call_id, tool, whole, offset)
 
-    def _stretch(self, call_id: str, tool: str, whole: str, offset: int) -> ResultExcerpt:
+    def _excerpt(self, call_id: str, tool: str, whole: str, offset: int) -> ResultExcerpt:
         stop = min(offset + self.max_chars, len(whole))
         block = untrusted.enclose(tool, whole[offset:stop], self.mark)
         if offset == 0 and stop == len(whole):
@@ -152,42 +152,42 @@ _MAX_THREADS: Final = 4
 
 @dataclass(slots=True, kw_only=True)
 class ToolSession:
-    """Hold what the tools of one turn share."""
+    """What the tools of one turn share."""
 
     rows: Mapping[str, ToolSpec]
     context: Context
     results: ResultExcerpts
-    listed: set[str]
+    listed_names: set[str]
     """Names of the table's tools that the model is shown; those that it finds are added."""
     brief: bool = False
     """Show only the parameters that a model can't do without."""
-    told: list[Event] = field(default_factory=list[Event])
+    pending_events: list[Event] = field(default_factory=list[Event])
     """What happened that isn't streamed yet."""
     answers: dict[str, Mapping[str, JSONValue]] = field(default_factory=dict[str, Mapping[str, JSONValue]])
     """All that the tools answered, by the calls' ids."""
-    cut: set[str] = field(default_factory=set[str])
+    truncated_call_ids: set[str] = field(default_factory=set[str])
     """Ids of calls whose arguments end in the middle; they change nothing."""
-    used: list[JSONValue] = field(default_factory=list[JSONValue])
+    usage_rows: list[JSONValue] = field(default_factory=list[JSONValue])
     proposals: list[str] = field(default_factory=list[str])
     changes: list[str] = field(default_factory=list[str])
     question: QuestionEvent | None = None
     """What the person is asked; the turn ends with it."""
     threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_MAX_THREADS))
     """The turn's own, so that slow tools of one turn keep no other one waiting."""
-    writing: set["asyncio.Task[str]"] = field(default_factory=set["asyncio.Task[str]"])
+    write_tasks: set["asyncio.Task[str]"] = field(default_factory=set["asyncio.Task[str]"])
     """Calls that may change something; one that has begun is brought to its end, even where the turn is cancelled."""
     cancelling: CancelSignal = field(default_factory=CancelSignal)
     """Tells calls that can be ended at any time, such as scripts, that the turn is cancelled."""
     _last: str = ""
 
-    async def settle(self) -> None:
+    async def finish_writes(self) -> None:
         """End what can be ended, and wait until no call changes anything any more."""
-        self.cancelling.tell()
-        if self.writing:
-            _ = await asyncio.wait(self.writing)
+        self.cancelling.cancel()
+        if self.write_tasks:
+            _ = await asyncio.wait(self.write_tasks)
 
-    def repeats(self, name: str, arguments: Mapping[str, JSONValue]) -> bool:
-        """Tell whether a call is the one before it once more."""
+    def is_repeat(self, name: str, arguments: Mapping[str, JSONValue]) -> bool:
+        """Return whether a call is the one before it once more."""
         call_key = json.dumps([name, arguments], sort_keys=True, ensure_ascii=False)
         repeated = call_key == self._last
         self._last = call_key
@@ -208,14 +208,19 @@ def open_tool_session(
     listed_names = {name for name, row in rows.items() if row.profile == "essential" or not essential}
     results = ResultExcerpts(mark=untrusted.new_mark(), max_chars=max_chars)
     cancelling = CancelSignal()
-    cancellable = replace(context, on_cancel=cancelling.on)
+    cancellable = replace(context, on_cancel=cancelling.subscribe)
     return ToolSession(
-        rows=rows, context=cancellable, results=results, listed=listed_names, brief=essential, cancelling=cancelling
+        rows=rows,
+        context=cancellable,
+        results=results,
+        listed_names=listed_names,
+        brief=essential,
+        cancelling=cancelling,
     )
 
 
 def summarize_answer(answer: Mapping[str, JSONValue]) -> str:
-    """Say in a line for a person what a tool answered."""
+    """Return in a line for a person what a tool answered."""
     if answer.get("success") is False:
         return str(answer.get("error", "it failed"))
     results = answer.get("results")
@@ -264,7 +269,7 @@ class TableToolset(AbstractToolset[ToolSession]):
 
     async def get_tools(self, ctx: RunContext[ToolSession]) -> dict[str, ToolsetTool[ToolSession]]:
         """Describe the tools that the turn has."""
-        listed_rows = {name: row for name, row in ctx.deps.rows.items() if name in ctx.deps.listed}
+        listed_rows = {name: row for name, row in ctx.deps.rows.items() if name in ctx.deps.listed_names}
         return {
             definition.name: self._tool(definition) for definition in _describe_tools(listed_rows, brief=ctx.deps.brief)
         }
@@ -278,7 +283,7 @@ class TableToolset(AbstractToolset[ToolSession]):
         arguments = cast("replies.Arguments", tool_args)
         if name == CALL_TOOL:
             name, arguments = _resolve_call(session, arguments)
-        if session.repeats(name, arguments):
+        if session.is_repeat(name, arguments):
             return _return_answer(
                 session, call_id, name, {"success": False, "error": _REPEATED_CALL, "code": "repeated_call"}
             )
@@ -287,12 +292,12 @@ class TableToolset(AbstractToolset[ToolSession]):
         if name == ASK_USER:
             return _ask_person(session, call_id, arguments)
         row = session.rows.get(name)
-        if row is None or (row.effect != "read" and call_id in session.cut):
+        if row is None or (row.effect != "read" and call_id in session.truncated_call_ids):
             return _refuse_call(session, call_id, name, row)
         if row.effect == "read":
             return await _run_tool(session, call_id, row, arguments)
         task = asyncio.create_task(_run_tool(session, call_id, row, arguments))
-        session.writing.add(task)
+        session.write_tasks.add(task)
         return await asyncio.shield(task)
 
     def _tool(self, definition: ToolDefinition) -> ToolsetTool[ToolSession]:
@@ -331,17 +336,17 @@ def _describe_tools(rows: Mapping[str, ToolSpec], *, brief: bool = False) -> lis
     return [*table, *LOOP_TOOLS]
 
 
-async def _run_tool(bench: ToolSession, call_id: str, row: ToolSpec, arguments: replies.Arguments) -> str:
+async def _run_tool(session: ToolSession, call_id: str, row: ToolSpec, arguments: replies.Arguments) -> str:
     began = time.monotonic()
     answer = await anyio.to_thread.run_sync(
-        _answer_call, row, bench.context, arguments, abandon_on_cancel=True, limiter=bench.threads
+        _answer_call, row, session.context, arguments, abandon_on_cancel=True, limiter=session.threads
     )
-    bench.used.append(_usage_row(row.name, answer, time.monotonic() - began))
-    await anyio.to_thread.run_sync(_record_writes, bench, answer, limiter=bench.threads)
+    session.usage_rows.append(_usage_row(row.name, answer, time.monotonic() - began))
+    await anyio.to_thread.run_sync(_record_writes, session, answer, limiter=session.threads)
     if row.name == FIND_TOOL:
-        answer = _keep_offered(bench, answer)
-        bench.listed |= _tool_names(answer)
-    return _return_answer(bench, call_id, row.name, answer)
+        answer = _keep_offered(session, answer)
+        session.listed_names |= _tool_names(answer)
+    return _return_answer(session, call_id, row.name, answer)
 
 
 def _answer_call(row: ToolSpec, context: Context, arguments: replies.Arguments) -> dict[str, JSONValue]:
@@ -365,43 +370,43 @@ def _normalize_spaces(context: Context, name: str, value: JSONValue) -> JSONValu
     return value
 
 
-def _refuse_call(bench: ToolSession, call_id: str, name: str, row: ToolSpec | None) -> str:
-    """Tell the model that a tool isn't here, or that its call isn't whole."""
+def _refuse_call(session: ToolSession, call_id: str, name: str, row: ToolSpec | None) -> str:
+    """Return the model that a tool isn't here, or that its call isn't whole."""
     if row is None:
         missing = NotFound(f"there is no tool '{name[:80]}' here", hint="find_tool finds others", code="no_tool")
-        return _return_answer(bench, call_id, CALL_TOOL, cast("dict[str, JSONValue]", missing.as_dict()))
+        return _return_answer(session, call_id, CALL_TOOL, cast("dict[str, JSONValue]", missing.as_dict()))
     cut = BadInput(_TRUNCATED_CALL, hint="send the whole call again, and a long text in several calls", code="cut_off")
-    return _return_answer(bench, call_id, name, cast("dict[str, JSONValue]", cut.as_dict()))
+    return _return_answer(session, call_id, name, cast("dict[str, JSONValue]", cut.as_dict()))
 
 
-def _read_on(bench: ToolSession, call_id: str, arguments: replies.Arguments) -> str:
+def _read_on(session: ToolSession, call_id: str, arguments: replies.Arguments) -> str:
     offset = arguments.get("offset", 0)
     try:
         if not isinstance(offset, int):
             raise BadInput(f"offset is {str(offset)[:40]!r}", hint="give a whole number")  # noqa: TRY301 - told to the model, like all others
-        excerpt = bench.results.more(str(arguments.get("tool_call_id", "")), offset)
+        excerpt = session.results.read_on(str(arguments.get("tool_call_id", "")), offset)
     except (BadInput, NotFound) as error:
-        return _return_answer(bench, call_id, GET_CONTINUATION, cast("dict[str, JSONValue]", error.as_dict()))
-    bench.told.append(_make_result(call_id, GET_CONTINUATION, {"success": True}, excerpt))
+        return _return_answer(session, call_id, GET_CONTINUATION, cast("dict[str, JSONValue]", error.as_dict()))
+    session.pending_events.append(_make_result(call_id, GET_CONTINUATION, {"success": True}, excerpt))
     return excerpt.text
 
 
-def _ask_person(bench: ToolSession, call_id: str, arguments: replies.Arguments) -> str:
+def _ask_person(session: ToolSession, call_id: str, arguments: replies.Arguments) -> str:
     question, options = read_question(arguments)
     try:
-        check_question(question, is_first=bench.question is None)
+        check_question(question, is_first=session.question is None)
     except BadInput as error:
-        return _return_answer(bench, call_id, ASK_USER, cast("dict[str, JSONValue]", error.as_dict()))
-    bench.question = QuestionEvent(id=call_id, question=question, options=[*options])
-    bench.told.append(bench.question)
+        return _return_answer(session, call_id, ASK_USER, cast("dict[str, JSONValue]", error.as_dict()))
+    session.question = QuestionEvent(id=call_id, question=question, options=[*options])
+    session.pending_events.append(session.question)
     return _QUESTION_ASKED
 
 
-def _return_answer(bench: ToolSession, call_id: str, name: str, answer: dict[str, JSONValue]) -> str:
+def _return_answer(session: ToolSession, call_id: str, name: str, answer: dict[str, JSONValue]) -> str:
     answer = cast("dict[str, JSONValue]", replies.join_surrogates_in_json(answer))
-    bench.answers[call_id] = answer
-    excerpt = bench.results.show(call_id, name, answer)
-    bench.told.append(_make_result(call_id, name, answer, excerpt))
+    session.answers[call_id] = answer
+    excerpt = session.results.show(call_id, name, answer)
+    session.pending_events.append(_make_result(call_id, name, answer, excerpt))
     return excerpt.text
 
 
@@ -426,14 +431,14 @@ def _usage_row(name: str, answer: Mapping[str, JSONValue], seconds: float) -> JS
     }
 
 
-def _record_writes(bench: ToolSession, answer: Mapping[str, JSONValue]) -> None:
+def _record_writes(session: ToolSession, answer: Mapping[str, JSONValue]) -> None:
     """Remember what was changed, and hand over what waits for a person."""
     status = answer.get("status")
     if status == "applied" and answer.get("change_id"):
-        bench.changes.append(str(answer["change_id"]))
-    for proposal in _new_proposals(answer, bench.context.vault):
-        bench.proposals.append(proposal)
-        bench.told.append(ProposalEvent(proposal=proposals.show_proposal(bench.context, proposal)))
+        session.changes.append(str(answer["change_id"]))
+    for proposal in _new_proposals(answer, session.context.vault):
+        session.proposals.append(proposal)
+        session.pending_events.append(ProposalEvent(proposal=proposals.show_proposal(session.context, proposal)))
 
 
 def _new_proposals(answer: Mapping[str, JSONValue], vault: str) -> list[str]:
@@ -445,22 +450,24 @@ def _new_proposals(answer: Mapping[str, JSONValue], vault: str) -> list[str]:
     return [str(row["id"]) for row in proposal_rows if row.get("vault") == vault and "id" in row]
 
 
-def _resolve_call(bench: ToolSession, arguments: replies.Arguments) -> tuple[str, replies.Arguments]:
+def _resolve_call(session: ToolSession, arguments: replies.Arguments) -> tuple[str, replies.Arguments]:
     """Read which tool a call of the one that calls others means: only those of the bench can be called so."""
     name, inner = str(arguments.get("name", "")), arguments.get("arguments")
-    if name == CALL_TOOL or name not in bench.rows:
+    if name == CALL_TOOL or name not in session.rows:
         return f"{CALL_TOOL}: {name}" if name == CALL_TOOL else name, {}
     return name, replies.fit_arguments(
-        replies.read_arguments(inner), cast("replies.Schema", registry.parameter_schema(bench.rows[name]))
+        replies.read_arguments(inner), cast("replies.Schema", registry.parameter_schema(session.rows[name]))
     )
 
 
-def _keep_offered(bench: ToolSession, answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
+def _keep_offered(session: ToolSession, answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
     """Leave out of the tools that were found those that the bench hasn't."""
     results = answer.get("results")
     if not isinstance(results, list):
         return dict(answer)
-    offered_rows: list[JSONValue] = [row for row in results if isinstance(row, dict) and row.get("name") in bench.rows]
+    offered_rows: list[JSONValue] = [
+        row for row in results if isinstance(row, dict) and row.get("name") in session.rows
+    ]
     return {**answer, "results": offered_rows, "total": len(offered_rows)}
 
 

@@ -122,8 +122,8 @@ def _outermost_edits(edits: set[ByteReplacement]) -> list[ByteReplacement]:
     return outermost[::-1]
 
 
-def _blank_out(found: re.Match[bytes]) -> bytes:
-    return b"*" * len(found[0]) if found[0].endswith(b"---") else b"z" * len(found[0])
+def _blank_out(match: re.Match[bytes]) -> bytes:
+    return b"*" * len(match[0]) if match[0].endswith(b"---") else b"z" * len(match[0])
 
 
 def _host_name(target: str) -> str:

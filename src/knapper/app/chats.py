@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultChats(Closeable):
-    """Hold the sessions of one vault, and open the models that answer in them."""
+    """The sessions of one vault, and open the models that answer in them."""
 
     conversations: Conversations
     store: SessionStore
@@ -67,7 +67,7 @@ class VaultChats(Closeable):
                 ModelTimeouts(timeout_s=model_settings.timeout_s, retries=model_settings.retries),
             ),
             name=str(model_names[0]),
-            rows=[row for row in self.hub.table.rows if row.name not in AGENT_TOOLS],
+            rows=[row for row in self.hub.table.specs if row.name not in AGENT_TOOLS],
             prompts=Prompts(own_file=prompt_file, folder=settings.config_file.parent / "prompts"),
             now=local_now,
             meter=self.meter,
@@ -124,7 +124,7 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
 
 
 def local_now() -> datetime:
-    """Tell the local time."""
+    """Return the local time."""
     return sessions.local_now()
 
 
@@ -135,7 +135,7 @@ _UNSAFE_CHARACTERS: Final = re.compile(r"[^a-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientChats:
-    """Hold what one client says in one vault."""
+    """What one client says in one vault."""
 
     client: str
     chats: VaultChats
@@ -146,12 +146,12 @@ class ClientChats:
 
     @property
     def store(self) -> SessionStore:
-        """Give the client's sessions."""
+        """Return the client's sessions."""
         return self.chats.store
 
     @property
     def conversations(self) -> Conversations:
-        """Give what answers in them."""
+        """Return what answers in them."""
         return self.chats.conversations
 
     def session(self, active_file: str) -> Session:
@@ -193,7 +193,7 @@ class ClientChats:
     def context(self, run: str) -> Context:
         """Open the vault as the client itself sees it, for what it orders by its own word."""
         chats = self.chats
-        return chats.hub.context(client=self.client, vault=chats.vault, asked=SubmitOptions(run=run))
+        return chats.hub.context(client=self.client, vault=chats.vault, submit_options=SubmitOptions(run=run))
 
     def export(self, session_id: str, path: str = "") -> Answer:
         """Write a session as a note, by the client's own word.
@@ -215,7 +215,7 @@ class ClientChats:
 
 
 class ClientChatsRegistry:
-    """Hold the rooms of a server's clients; any thread may ask for one."""
+    """The rooms of a server's clients; any thread may ask for one."""
 
     def __init__(self, hub: Hub, open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat) -> None:
         """Begin without any.
@@ -230,8 +230,8 @@ class ClientChatsRegistry:
         self._vaults: dict[str, VaultChats] = {}
         self._rooms: dict[tuple[str, str], ClientChats] = {}
 
-    def room(self, client: str, vault: str = "") -> ClientChats:
-        """Give a client's room in a vault.
+    def open(self, client: str, vault: str = "") -> ClientChats:
+        """Return a client's room in a vault.
 
         Args:
             client: Who asks.
@@ -249,7 +249,7 @@ class ClientChatsRegistry:
                 client_chats = self._rooms[client, name] = self._open(client, name)
         return client_chats
 
-    def rooms(self, client: str = "") -> list[ClientChats]:
+    def list_open(self, client: str = "") -> list[ClientChats]:
         """List the rooms of a client that are open; empty for everybody's."""
         return [client_chats for (owner, _), client_chats in list(self._rooms.items()) if client in {"", owner}]
 

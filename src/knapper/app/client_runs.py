@@ -47,7 +47,7 @@ _ZERO_IS_UNLIMITED: Final = frozenset({"tokens", "cents"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """Hold what a client says of a new run; what is empty or None is as the owner configured it."""
+    """What a client says of a new run; what is empty or None is as the owner configured it."""
 
     task: str
     strategy: str = ""
@@ -61,61 +61,61 @@ class RunRequest:
     """By the names of `RANGES`."""
 
 
-def build_order(settings: Settings, wanted: RunRequest, grants: Grants) -> RunOrder:
+def build_order(settings: Settings, request: RunRequest, grants: Grants) -> RunOrder:
     """Make an order.
 
     Args:
         settings: What the owner configured.
-        wanted: What the client says.
+        request: What the client says.
         grants: The client's.
 
     Raises:
         RefusedError: It asks for more than it may have.
         BadInput: The task is empty.
     """
-    if wanted.profile not in list_profiles(settings):
+    if request.profile not in list_profiles(settings):
         raise RefusedError(
-            f"scripts may read nothing beyond the vaults here, as the profile '{wanted.profile}' would",
+            f"scripts may read nothing beyond the vaults here, as the profile '{request.profile}' would",
             hint="leave profile out; the owner allows folders by scripts.fs_read, and hosts by scripts.net_allow",
             code="profile_refused",
         )
     run_settings = settings.runs
     return RunOrder(
-        task=wanted.task,
-        strategy=wanted.strategy or run_settings.strategy,
-        code_mode=run_settings.code_mode if wanted.code_mode is None else wanted.code_mode,
-        profile=wanted.profile,
-        fresh=wanted.fresh,
-        also=tuple(dict.fromkeys(wanted.also)),
-        limits=resolve_limits(settings, wanted.limits, grants),
+        task=request.task,
+        strategy=request.strategy or run_settings.strategy,
+        code_mode=run_settings.code_mode if request.code_mode is None else request.code_mode,
+        profile=request.profile,
+        fresh=request.fresh,
+        also=tuple(dict.fromkeys(request.also)),
+        limits=resolve_limits(settings, request.limits, grants),
         client=grants.client,
     )
 
 
 def resolve_limits(
-    settings: Settings, said: Mapping[str, float], grants: Grants, before: RunLimits | None = None
+    settings: Settings, requested: Mapping[str, float], grants: Grants, previous: RunLimits | None = None
 ) -> RunLimits:
-    """Give a run's limits: a person says any, others lower ones than the owner configured.
+    """Return a run's limits: a person says any, others lower ones than the owner configured.
 
     Args:
         settings: What the owner configured.
-        said: By the names of `RANGES`.
+        requested: By the names of `RANGES`.
         grants: Of who says it.
-        before: Those that the run has had; None for a new one.
+        previous: Those that the run has had; None for a new one.
 
     Raises:
         RefusedError: It is more than the owner allows (code ``over_limit``).
     """
     owner_limits = runs.configured_limits(settings)
-    base_limits = before or owner_limits
-    new_limits = replace(base_limits, **_limit_fields(said))
+    base_limits = previous or owner_limits
+    new_limits = replace(base_limits, **_limit_fields(requested))
     if grants.is_person:
         return new_limits
-    for name in said:
+    for name in requested:
         field_name = "seconds" if name == "minutes" else name
         if _exceeds(name, getattr(new_limits, field_name), getattr(owner_limits, field_name)):
             raise RefusedError(
-                f"{name} is {said[name]:g}, which is more than the owner allows",
+                f"{name} is {requested[name]:g}, which is more than the owner allows",
                 hint=f"give {_format_limit(name, owner_limits)} at most, or leave it out; runs.{name} sets it",
                 code="over_limit",
             )
@@ -131,7 +131,7 @@ def list_profiles(settings: Settings) -> tuple[ScriptProfile, ...]:
 
 
 def limit_ranges(settings: Settings, grants: Grants) -> dict[str, tuple[float, float]]:
-    """Give the least and the most of each limit that a client can say."""
+    """Return the least and the most of each limit that a client can say."""
     owner_limits = runs.configured_limits(settings)
     ranges_by_name: dict[str, tuple[float, float]] = {}
     for name, (least, highest) in LIMIT_RANGES.items():
@@ -143,14 +143,16 @@ def limit_ranges(settings: Settings, grants: Grants) -> dict[str, tuple[float, f
     return ranges_by_name
 
 
-def limit_value(name: str, given: RunLimits) -> float:
-    """Give a limit by its name among `RANGES`."""
-    return given.seconds / 60 if name == "minutes" else cast("int", getattr(given, name))
+def limit_value(name: str, limits: RunLimits) -> float:
+    """Return a limit by its name among `RANGES`."""
+    return limits.seconds / 60 if name == "minutes" else cast("int", getattr(limits, name))
 
 
-def _limit_fields(said: Mapping[str, float]) -> dict[str, float | int]:
-    fields_by_name: dict[str, float | int] = {name: int(number) for name, number in said.items() if name != "minutes"}
-    return {**fields_by_name, "seconds": said["minutes"] * 60} if "minutes" in said else fields_by_name
+def _limit_fields(requested: Mapping[str, float]) -> dict[str, float | int]:
+    fields_by_name: dict[str, float | int] = {
+        name: int(number) for name, number in requested.items() if name != "minutes"
+    }
+    return {**fields_by_name, "seconds": requested["minutes"] * 60} if "minutes" in requested else fields_by_name
 
 
 def _exceeds(name: str, number: float, most: float) -> bool:
@@ -159,29 +161,29 @@ def _exceeds(name: str, number: float, most: float) -> bool:
     return number > most
 
 
-def _lower_limits(asked: RunLimits, most: RunLimits) -> RunLimits:
+def _lower_limits(new_limits: RunLimits, owner_limits: RunLimits) -> RunLimits:
     """Lower what a run had before to what the owner allows by now."""
     lowered = {
-        limit_field.name: getattr(most, limit_field.name)
+        limit_field.name: getattr(owner_limits, limit_field.name)
         for limit_field in fields(RunLimits)
-        if _exceeds(limit_field.name, getattr(asked, limit_field.name), getattr(most, limit_field.name))
+        if _exceeds(limit_field.name, getattr(new_limits, limit_field.name), getattr(owner_limits, limit_field.name))
     }
-    return replace(asked, **lowered)
+    return replace(new_limits, **lowered)
 
 
 def _format_limit(name: str, most: RunLimits) -> str:
     return f"{limit_value(name, most):,.10g}"
 
 
-def describe_options(tasks: OpenedRuns, grants: Grants, model: Callable[[], str]) -> dict[str, JSONValue]:
-    """Tell what a run may be.
+def describe_options(opened_runs: OpenedRuns, grants: Grants, model: Callable[[], str]) -> dict[str, JSONValue]:
+    """Return what a run may be.
 
     Args:
-        tasks: The vault's runs.
+        opened_runs: The vault's runs.
         grants: The client's.
         model: Gives the configured model's name, or raises what is missing.
     """
-    settings = tasks.hub.settings
+    settings = opened_runs.hub.settings
     default_limits = runs.configured_limits(settings)
     strategies: list[JSONValue] = [strategy.as_dict() for strategy in runs.configured_strategies(settings).all()]
     ranges = limit_ranges(settings, grants)
@@ -193,7 +195,7 @@ def describe_options(tasks: OpenedRuns, grants: Grants, model: Callable[[], str]
         "limits": {name: limit_value(name, default_limits) for name in ranges},
         "ranges": {name: {"least": least, "most": most} for name, (least, most) in ranges.items()},
         **_model_status(model),
-        **_sandbox_status(tasks),
+        **_sandbox_status(opened_runs),
     }
 
 
@@ -204,46 +206,48 @@ def _model_status(name: Callable[[], str]) -> dict[str, JSONValue]:
         return {"model": None, "model_hint": f"{error.message}: {error.hint}"}
 
 
-def _sandbox_status(tasks: OpenedRuns) -> dict[str, JSONValue]:
+def _sandbox_status(opened_runs: OpenedRuns) -> dict[str, JSONValue]:
     try:
-        return {"sandbox_ready": tasks.is_ready(), "sandbox_hint": ""}
+        return {"sandbox_ready": opened_runs.is_ready(), "sandbox_hint": ""}
     except KnapError as error:
         return {"sandbox_ready": None, "sandbox_hint": f"{error.message}: {error.hint}"}
 
 
-def list_questions(tasks: OpenedRuns, run_id: str) -> Sequence[CheckpointEvent]:
+def list_questions(opened_runs: OpenedRuns, run_id: str) -> Sequence[CheckpointEvent]:
     """List what a run asks, as it is told while the run goes on.
 
     Raises:
         NotFound: There is no such run.
     """
-    open_ids = {checkpoint.id for checkpoint in tasks.checkpoints.waiting(run_id)}
-    node_questions = (service.make_checkpoint_event(node) for node in tasks.runs.show(run_id).nodes if node.asking)
+    open_ids = {checkpoint.id for checkpoint in opened_runs.checkpoints.waiting(run_id)}
+    node_questions = (
+        service.make_checkpoint_event(node) for node in opened_runs.runs.show(run_id).nodes if node.asking
+    )
     return [checkpoint for checkpoint in node_questions if checkpoint.id in open_ids]
 
 
-def count_questions(tasks: OpenedRuns, found: Sequence[RunRecord]) -> Mapping[str, int]:
+def count_questions(opened_runs: OpenedRuns, runs: Sequence[RunRecord]) -> Mapping[str, int]:
     """Count what runs of a list ask; those that ask nothing are left out."""
-    asking_run_ids = {checkpoint.run for checkpoint in tasks.checkpoints.waiting()}
-    counts = {run.id: len(list_questions(tasks, run.id)) for run in found if run.id in asking_run_ids}
+    asking_run_ids = {checkpoint.run for checkpoint in opened_runs.checkpoints.waiting()}
+    counts = {run.id: len(list_questions(opened_runs, run.id)) for run in runs if run.id in asking_run_ids}
     return {run_id: number for run_id, number in counts.items() if number}
 
 
-def visible_clients(tasks: OpenedRuns, client: str) -> Sequence[str]:
+def visible_clients(opened_runs: OpenedRuns, client: str) -> Sequence[str]:
     """Name those whose runs of a vault a client sees."""
-    hub = tasks.hub
+    hub = opened_runs.hub
     if not hub.settings.client(client).grants.is_person:
         return (client,)
-    vaults_by_client = tasks.store.clients().items()
+    vaults_by_client = opened_runs.store.clients().items()
     return [
         name
         for name, other_vaults in vaults_by_client
-        if name == client or _can_see_client(hub, client, name, (tasks.vault, *other_vaults))
+        if name == client or _can_see_client(hub, client, name, (opened_runs.vault, *other_vaults))
     ]
 
 
 def _can_see_client(hub: Hub, person: str, other: str, vaults: Sequence[str]) -> bool:
-    """Tell whether a person may see what an agent sees in these vaults that works for another client."""
+    """Return whether a person may see what an agent sees in these vaults that works for another client."""
     existing_vaults = [
         vault for vault in vaults if vault in hub.vaults
     ]  # of one that is gone, nobody says what is hidden
@@ -266,7 +270,7 @@ OpenEngine = Callable[[OpenedRuns, str, "AskPerson | None"], "RunEngine"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRun:
-    """Hold a run that is to be carried out, with what does it."""
+    """A run that is to be carried out, with what does it."""
 
     run: RunRecord
     engine: RunEngine
@@ -276,37 +280,39 @@ class PreparedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientRuns:
-    """Hold what one client sees of a vault's runs, and does with them; any thread may use it."""
+    """What one client sees of a vault's runs, and does with them; any thread may use it."""
 
     client: str
-    tasks: OpenedRuns
+    opened_runs: OpenedRuns
     open_engine: OpenEngine
 
     @property
     def grants(self) -> Grants:
-        """Give what the client may do."""
-        return self.tasks.hub.settings.client(self.client).grants
+        """Return what the client may do."""
+        return self.opened_runs.hub.settings.client(self.client).grants
 
     def runs(self, limit: int, offset: int) -> tuple[Sequence[RunRecord], int]:
         """List the runs that the client sees, the last begun first; tells how many there are, too."""
-        return self.tasks.runs.runs(limit=limit, offset=offset, clients=visible_clients(self.tasks, self.client))
+        return self.opened_runs.runs.runs(
+            limit=limit, offset=offset, clients=visible_clients(self.opened_runs, self.client)
+        )
 
     def show(self, run_id: str) -> RunDetails:
-        """Give a run with its nodes.
+        """Return a run with its nodes.
 
         Raises:
             NotFound: There is none of that id, or the client doesn't see it (code ``no_run``).
         """
         try:
-            run_view = self.tasks.runs.show(run_id)
+            run_view = self.opened_runs.runs.show(run_id)
         except (NotFound, Ambiguous):
             raise _run_not_found(run_id) from None
-        if run_view.run.id != run_id or run_view.run.order.client not in visible_clients(self.tasks, self.client):
+        if run_view.run.id != run_id or run_view.run.order.client not in visible_clients(self.opened_runs, self.client):
             raise _run_not_found(run_id)
         return run_view
 
     def node(self, run_id: str, node_id: str) -> RunNode:
-        """Give a node with all that it did.
+        """Return a node with all that it did.
 
         Raises:
             NotFound: There is no such run, or no such node in it (code ``no_node``).
@@ -320,9 +326,9 @@ class ClientRuns:
     def stale(self, run_id: str) -> Mapping[str, Sequence[str]]:
         """List the nodes whose notes have changed since, each with those notes; errors are those of `show`."""
         run = self.show(run_id).run
-        return self.tasks.runs.stale(run.id, self.tasks.context(run.id))
+        return self.opened_runs.runs.stale(run.id, self.opened_runs.context(run.id))
 
-    def begin(self, wanted: RunRequest) -> PreparedRun:
+    def prepare_new(self, request: RunRequest) -> PreparedRun:
         """Keep a new run; nothing is asked or read yet.
 
         Raises:
@@ -331,18 +337,18 @@ class ClientRuns:
             RefusedError: It asks for more than the client may have.
             BadInput: The task can't be one.
         """
-        settings = self.tasks.hub.settings
-        order = build_order(settings, wanted, self.grants)
-        models.check_model_allowed(settings, wanted.model, self.grants)
-        engine = self._engine(wanted.model)
+        settings = self.opened_runs.hub.settings
+        order = build_order(settings, request, self.grants)
+        models.check_model_allowed(settings, request.model, self.grants)
+        engine = self._engine(request.model)
         if order.code_mode:
-            self.tasks.check_sandbox()
-        self.tasks.check_vaults(order.also)
-        for vault in (self.tasks.vault, *order.also):
-            clients.check_can_act(self.tasks.hub, vault, self.client)
+            self.opened_runs.check_sandbox()
+        self.opened_runs.check_vaults(order.also)
+        for vault in (self.opened_runs.vault, *order.also):
+            clients.check_can_act(self.opened_runs.hub, vault, self.client)
         return PreparedRun(run=service.create_run(engine, order), engine=engine)
 
-    def go_on(self, run_id: str, replay: str, limits: Mapping[str, float]) -> PreparedRun:
+    def prepare_resume(self, run_id: str, replay: str, limits: Mapping[str, float]) -> PreparedRun:
         """Make a run that has ended ready to go on.
 
         Args:
@@ -359,15 +365,15 @@ class ClientRuns:
         run = self.show(run_id).run
         if replay and replay != service.REPLAY_STALE:
             _ = self.node(run_id, replay)
-        self.tasks.runs.check_idle(run.id)
+        self.opened_runs.runs.check_idle(run.id)
         if run.order.code_mode:
-            self.tasks.check_sandbox()
-        allowed = resolve_limits(self.tasks.hub.settings, limits, self.grants, run.order.limits)
+            self.opened_runs.check_sandbox()
+        allowed = resolve_limits(self.opened_runs.hub.settings, limits, self.grants, run.order.limits)
         return PreparedRun(run=run, engine=self._engine(run.model), replay=replay, limits=allowed)
 
     def cancel(self, run_id: str) -> bool:
         """Ask for a run's end, whichever process carries it out; tells whether one does. Errors are those of `show`."""
-        return self.tasks.runs.cancel(self.show(run_id).run.id)
+        return self.opened_runs.runs.cancel(self.show(run_id).run.id)
 
     def delete(self, run_id: str) -> None:
         """Forget a run with what it asked; what it wrote stays.
@@ -377,7 +383,7 @@ class ClientRuns:
             ConflictError: It goes on (code ``run_busy``).
         """
         run = self.show(run_id).run
-        self.tasks.delete(run.id)
+        self.opened_runs.delete(run.id)
 
     def export(self, run_id: str, to: str) -> Answer:
         """Propose a run's answer as a note, or with its parts' in a folder, by the client's own rules.
@@ -392,24 +398,26 @@ class ClientRuns:
         if not run.answer:
             raise BadInput(f"the run {run.id} has no answer yet", hint="let it go on first", code="run_unanswered")
         submit_options = SubmitOptions(run=run.id, propose=True, reason=f"run {run.id}")
-        context = self.tasks.hub.context(client=self.client, vault=self.tasks.vault, asked=submit_options)
+        context = self.opened_runs.hub.context(
+            client=self.client, vault=self.opened_runs.vault, submit_options=submit_options
+        )
         return answers.submit_several(context, service.export_requests(run, run_view.nodes, to))
 
     def options(self) -> dict[str, JSONValue]:
-        """Tell what a run may be: strategies, ranges, and whether a model and the sandbox are there."""
-        return describe_options(self.tasks, self.grants, lambda: self._engine("").name)
+        """Return what a run may be: strategies, ranges, and whether a model and the sandbox are there."""
+        return describe_options(self.opened_runs, self.grants, lambda: self._engine("").name)
 
-    def waiting(self, run_id: str) -> Sequence[Checkpoint]:
+    def unanswered_checkpoints(self, run_id: str) -> Sequence[Checkpoint]:
         """List what a run asks a person, and nobody has answered; the client sees the run."""
-        return self.tasks.checkpoints.waiting(run_id)
+        return self.opened_runs.checkpoints.waiting(run_id)
 
-    def asking(self, found: Sequence[RunRecord]) -> Mapping[str, int]:
+    def count_questions(self, runs: Sequence[RunRecord]) -> Mapping[str, int]:
         """Count what runs of a list ask a person, and nobody has answered; those that ask nothing are left out."""
-        return count_questions(self.tasks, found)
+        return count_questions(self.opened_runs, runs)
 
     def questions(self, run_id: str) -> Sequence[CheckpointEvent]:
         """List the same as it is told while the run goes on; errors are those of `show`."""
-        return list_questions(self.tasks, self.show(run_id).run.id)
+        return list_questions(self.opened_runs, self.show(run_id).run.id)
 
     def answer(self, run_id: str, checkpoint: str, word: str) -> Checkpoint:
         """Answer what a run asks: ``go on``, ``skip``, notes by their paths, or where to look in one's own words.
@@ -420,18 +428,18 @@ class ClientRuns:
             ConflictError: It is answered already.
         """
         run = self.show(run_id).run
-        question = self.tasks.checkpoints.get(checkpoint)
+        question = self.opened_runs.checkpoints.get(checkpoint)
         if question.run != run.id:
             raise NotFound(f"there is no question '{checkpoint[:100]}'", code="no_checkpoint")
-        parsed_answer = retrieving.read_answer(self.tasks.context(run.id), word.strip())
-        return self.tasks.checkpoints.answer(question.id, parsed_answer, self.grants)
+        parsed_answer = retrieving.read_answer(self.opened_runs.context(run.id), word.strip())
+        return self.opened_runs.checkpoints.answer(question.id, parsed_answer, self.grants)
 
     def _engine(self, model: str) -> RunEngine:
         person = self._asked_elsewhere if self.grants.is_person else None
-        return self.open_engine(self.tasks, model, person)
+        return self.open_engine(self.opened_runs, model, person)
 
     def _asked_elsewhere(self, point: CheckpointEvent) -> Awaitable[str]:
-        return self.tasks.elsewhere(point, most_s=ANSWER_S)
+        return self.opened_runs.wait_for_answer(point, most_s=ANSWER_S)
 
 
 def _run_not_found(run_id: str) -> NotFound:
@@ -439,7 +447,7 @@ def _run_not_found(run_id: str) -> NotFound:
 
 
 class ClientRunsRegistry:
-    """Hold the rooms of a server's clients; any thread may ask for one."""
+    """The rooms of a server's clients; any thread may ask for one."""
 
     def __init__(
         self, hub: Hub, open_engine: OpenEngine | None = None, is_leaving: Callable[[], bool] = lambda: False
@@ -457,8 +465,8 @@ class ClientRunsRegistry:
         self._lock = threading.Lock()
         self._vaults: dict[str, OpenedRuns] = {}
 
-    def room(self, client: str, vault: str = "") -> ClientRuns:
-        """Give a client's room in a vault.
+    def open(self, client: str, vault: str = "") -> ClientRuns:
+        """Return a client's room in a vault.
 
         Args:
             client: Who asks.
@@ -473,7 +481,7 @@ class ClientRunsRegistry:
             tasks = self._vaults.get(name)
             if tasks is None:
                 tasks = self._vaults[name] = runs.open_runs(self._hub, name)
-        return ClientRuns(client=client, tasks=tasks, open_engine=self._engine)
+        return ClientRuns(client=client, opened_runs=tasks, open_engine=self._engine)
 
     def close(self) -> None:
         """Close all runs."""
@@ -483,7 +491,7 @@ class ClientRunsRegistry:
             self._vaults.clear()
 
     def _engine(self, tasks: OpenedRuns, model: str, person: AskPerson | None) -> RunEngine:
-        return replace(self._open_engine(tasks, model, person), is_leaving=self._is_leaving)
+        return replace(self._open_engine(tasks, model, person), is_shutting_down=self._is_leaving)
 
 
 def _open_configured_engine(tasks: OpenedRuns, model: str, person: AskPerson | None) -> RunEngine:

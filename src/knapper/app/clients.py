@@ -23,7 +23,7 @@ _MAX_READ_LISTS: Final = 2
 
 
 def narrow_context(context: Context, asker: ClientSettings) -> Context:
-    """Give a vault as an agent sees it that works for a client.
+    """Return a vault as an agent sees it that works for a client.
 
     Args:
         context: The vault as the agent sees it by its own rules.
@@ -33,15 +33,15 @@ def narrow_context(context: Context, asker: ClientSettings) -> Context:
         SetupError: The lists of what both may see, or write, can't hold at once.
     """
     policy = _join_policies(context.view.policy, asker)
-    view = context.view.seen_by(policy)
+    view = context.view.with_policy(policy)
     open_writer, open_vault = context.open_writer, context.scripting.open_vault
 
     def writer() -> Writer:
         agent_writer = open_writer()
-        taints = agent_writer.taints if asker.grants.is_person else agent_writer.taints.heard_by(asker.name)
-        draft_context = replace(agent_writer.desk, view=view)
+        taints = agent_writer.taints if asker.grants.is_person else agent_writer.taints.shared_with(asker.name)
+        draft_context = replace(agent_writer.context, view=view)
         return replace(
-            agent_writer, grants=join_grants(agent_writer.grants, asker.grants), desk=draft_context, taints=taints
+            agent_writer, grants=join_grants(agent_writer.grants, asker.grants), context=draft_context, taints=taints
         )
 
     def other(name: str) -> Context:
@@ -52,7 +52,7 @@ def narrow_context(context: Context, asker: ClientSettings) -> Context:
 
 
 def policy_covers(wider: Policy, narrower: Policy) -> bool:
-    """Tell whether whoever sees by one policy sees all that is seen by another one, as far as the rules' words tell.
+    """Return whether whoever sees by one policy sees all that is seen by another one, as far as the rules' words tell.
 
     Rules are compared, not what they match: the answer may be no where it could be yes, and never the other way round.
     """
@@ -125,7 +125,7 @@ def open_as_agent(hub: Hub, vault: str, run_id: str, clients: Iterable[str]) -> 
     Raises:
         SetupError: What all may see can't be joined.
     """
-    context = hub.context(client=AGENT_CLIENT, vault=vault, asked=SubmitOptions(run=run_id))
+    context = hub.context(client=AGENT_CLIENT, vault=vault, submit_options=SubmitOptions(run=run_id))
     for name in dict.fromkeys(clients):
         context = narrow_context(context, hub.settings.client(name))
     return context

@@ -55,7 +55,7 @@ _EXCLUDED_TOOLS: Final = frozenset({"run_script", "find_tool", "call_tool"})
 
 
 class ScriptRuntime:
-    """Hold one sandbox for all vaults and clients; any thread may use it."""
+    """One sandbox for all vaults and clients; any thread may use it."""
 
     def __init__(self, settings: Settings, table: Callable[[], ToolTable]) -> None:
         """Take what the configuration says.
@@ -87,7 +87,7 @@ class ScriptRuntime:
                 )
             return self._sandbox
 
-    def allowed(
+    def with_scripting(
         self,
         context: Context,
         open_vault: Callable[[str], Context],
@@ -132,7 +132,7 @@ class ScriptRuntime:
                     summary=registry.summarize(row),
                     parameters=registry.parameter_schema(row, brief=True),
                 )
-                for row in self._table().rows
+                for row in self._table().specs
                 if row.effect == "read" and not row.open_world and row.name not in _EXCLUDED_TOOLS
             ]
         return self._signatures
@@ -153,7 +153,7 @@ def prepare_sandbox(settings: Settings) -> bool:
     """
     from knapper.codemode.sandbox.machine_code import MachineCode  # noqa: PLC0415 - only a person's first index needs it
 
-    return MachineCode(folder=settings.state_dir / SANDBOX_FOLDER).in_background() is not None
+    return MachineCode(folder=settings.state_dir / SANDBOX_FOLDER).compile_in_background() is not None
 
 
 def _resolve_folder(raw: str) -> Path:
@@ -230,7 +230,7 @@ class Hub(Closeable):
 
     @property
     def table(self) -> ToolTable:
-        """Give the tools of all layers."""
+        """Return the tools of all layers."""
         if self._table is None:
             from knapper.agents.offers import AgentTools  # noqa: PLC0415 - as below
             from knapper.app import tables  # noqa: PLC0415 - schemas are made only where tools are called by name
@@ -264,20 +264,22 @@ class Hub(Closeable):
                 self._stack.callback(opened.close)
         return opened
 
-    def context(self, *, client: str, vault: str = "", asked: SubmitOptions | None = None) -> Context:
-        """Give a vault as *client* sees it; closing it closes nothing.
+    def context(self, *, client: str, vault: str = "", submit_options: SubmitOptions | None = None) -> Context:
+        """Return a vault as *client* sees it; closing it closes nothing.
 
         Args:
             client: Whose policy holds.
             vault: Its name; empty for the first.
-            asked: How what is written is meant.
+            submit_options: How what is written is meant.
 
         Raises:
             KnapError: As for `open`.
         """
-        context = self.open(vault).context(client, asked=asked)
+        context = self.open(vault).context(client, submit_options=submit_options)
         try:
-            return self._scripts.allowed(context, lambda name: self.context(client=client, vault=name, asked=asked))
+            return self._scripts.with_scripting(
+                context, lambda name: self.context(client=client, vault=name, submit_options=submit_options)
+            )
         except KnapError as error:  # a folder for scripts that is gone is no reason to refuse a note
             return replace(context, open_sandbox=_failing_opener(error))
 

@@ -65,18 +65,20 @@ def configured_keys(settings: Settings) -> ApiKeys:
         if is_own
         else None
     )
-    return ApiKeys(by_provider=by_provider, own=model_settings.api_key if is_own else "", owner=owner)
+    return ApiKeys(
+        by_provider=by_provider, configured_key=model_settings.api_key if is_own else "", configured_model=owner
+    )
 
 
 def _with_ollama_url(settings: Settings, name: ModelName) -> ModelName:
-    """Give an Ollama model the configured address, where its name gives none."""
+    """Return an Ollama model the configured address, where its name gives none."""
     if name.provider != "ollama" or name.base_url:
         return name
     return ModelName(provider="ollama", name=name.name, base_url=settings.model.ollama_url)
 
 
 def web_options(settings: Settings) -> "WebOptions":
-    """Give what the web is opened with.
+    """Return what the web is opened with.
 
     Raises:
         SetupError: A model is to search, and none is named that can.

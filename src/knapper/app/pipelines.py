@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultPipelines(Closeable):
-    """Hold what the tasks of one vault are done with, beside its chats."""
+    """What the tasks of one vault are done with, beside its chats."""
 
     chats: VaultChats
     runs: PausedRuns
@@ -109,8 +109,8 @@ class VaultPipelines(Closeable):
             owner="" if self.owner == AGENT_CLIENT else self.owner,
         )
 
-    def usual(self, preset: str = "") -> Preset:
-        """Give what a task is done with where nothing else is said.
+    def default_preset(self, preset: str = "") -> Preset:
+        """Return what a task is done with where nothing else is said.
 
         Args:
             preset: A saved choice, by its name; empty for the configuration's, with the switches as they were last.
@@ -120,16 +120,16 @@ class VaultPipelines(Closeable):
         """
         return default_preset(self.presets, self.hub.settings, preset)
 
-    def request(self, task: str, chosen: Preset, *, current: str = "", session_id: str = "") -> TaskRequest:
+    def request(self, task: str, preset: Preset, *, current: str = "", session_id: str = "") -> TaskRequest:
         """Make a request of a choice."""
         agent_settings = self.hub.settings.agents
         return TaskRequest(
             task=task,
             current=current,
-            toggles=chosen.toggles,
-            scope=chosen.scope,
-            rules=chosen.rules,
-            added=chosen.added,
+            toggles=preset.toggles,
+            scope=preset.scope,
+            rules=preset.rules,
+            added=preset.added,
             chat_history_length=agent_settings.chat_history_length,
             token_limit=agent_settings.token_limit,
             orchestrate=agent_settings.orchestrate,
@@ -138,7 +138,7 @@ class VaultPipelines(Closeable):
 
     def context(self, run_id: str, client: str = AGENT_CLIENT) -> Context:
         """Open the vault for a run, as the agents see it on behalf of a client."""
-        return self.hub.context(client=client, vault=self.vault, asked=SubmitOptions(run=run_id))
+        return self.hub.context(client=client, vault=self.vault, submit_options=SubmitOptions(run=run_id))
 
     def close(self) -> None:
         """Close what was opened; the hub stays open."""
@@ -175,7 +175,7 @@ def open_pipelines(hub: Hub, vault: str = "") -> VaultPipelines:
 
 
 def scout_settings(settings: Settings) -> ScoutSettings:
-    """Say how the scout works by the configuration."""
+    """Return how the scout works by the configuration."""
     scout = settings.agents.scout
     return ScoutSettings(
         rounds=scout.rounds,
@@ -188,7 +188,7 @@ def scout_settings(settings: Settings) -> ScoutSettings:
 
 
 def research_settings(settings: Settings) -> ResearchSettings:
-    """Say how the web is searched by the configuration."""
+    """Return how the web is searched by the configuration."""
     web = settings.web
     return ResearchSettings(
         snippet_limit=web.max_results,
@@ -207,47 +207,47 @@ TASK_ENDING: Final = FinalEventSpec(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPipelines:
-    """Hold what the tasks of one client in one vault are done with."""
+    """What the tasks of one client in one vault are done with."""
 
-    room: ClientChats
-    opened: VaultPipelines
+    chats: ClientChats
+    pipelines: VaultPipelines
     switches: Presets
     """Keeps the switches as the client set them last; those of persons are the vault's own."""
-    lives: BackgroundJobs[PipelineOutcome] = field(default_factory=lambda: BackgroundJobs(TASK_ENDING))
+    jobs: BackgroundJobs[PipelineOutcome] = field(default_factory=lambda: BackgroundJobs(TASK_ENDING))
     """Tasks that go on, or have ended a while ago; used from the server's event loop only."""
 
     @property
     def client(self) -> ClientSettings:
-        """Give what the client may see and change."""
-        return self.opened.hub.settings.client(self.room.client)
+        """Return what the client may see and change."""
+        return self.pipelines.hub.settings.client(self.chats.client)
 
-    def acting(self, run_id: str) -> Context:
+    def agent_context(self, run_id: str) -> Context:
         """Open the vault as the agents see it that act for the client."""
-        return self.room.conversations.context_of(run_id)
+        return self.chats.conversations.context_of(run_id)
 
-    def usual(self, preset: str = "") -> Preset:
-        """Give what a task is done with where nothing else is said, as far as the client may see and do it.
+    def default_preset(self, preset: str = "") -> Preset:
+        """Return what a task is done with where nothing else is said, as far as the client may see and do it.
 
         Raises:
             NotFound: There is no such preset.
         """
         if preset:
-            return self._own(self.opened.presets.find(preset))
+            return self._restrict(self.pipelines.presets.find(preset))
         base_preset = self.configured()
         return replace(base_preset, toggles=self.switches.toggles(base_preset.toggles))
 
     def configured(self) -> Preset:
-        """Give what the configuration says, as far as the client may see and do it.
+        """Return what the configuration says, as far as the client may see and do it.
 
         Raises:
             SetupError: All agents are switched off.
         """
-        return self._own(presets.configured_preset(self.opened.hub.settings))
+        return self._restrict(presets.configured_preset(self.pipelines.hub.settings))
 
     def presets(self) -> list[Preset]:
         """List the presets as the client may see them."""
-        view = self.acting("").view
-        return [presets.restrict_to_visible(preset, view) for preset in self.opened.presets.list()]
+        view = self.agent_context("").view
+        return [presets.restrict_to_visible(preset, view) for preset in self.pipelines.presets.list()]
 
     def answering(self, model: str = "") -> PipelineService:
         """Open the models; nothing is sent yet.
@@ -256,15 +256,15 @@ class ClientPipelines:
             SetupError: There is no such model, or no key for it.
             RefusedError: The client may not have it work.
         """
-        return replace(self.opened.answering(self.model(model)), wait_s=0)
+        return replace(self.pipelines.answering(self.model(model)), wait_s=0)
 
     def model(self, name: str) -> str:
-        """Give the name of the model that a client means; empty for the configured one.
+        """Return the name of the model that a client means; empty for the configured one.
 
         Raises:
             RefusedError: The client may not have it work.
         """
-        settings = self.opened.hub.settings
+        settings = self.pipelines.hub.settings
         models.check_model_allowed(settings, name, self.client.grants)
         return "" if name == settings.model.name else name
 
@@ -276,37 +276,39 @@ class ClientPipelines:
             SetupError: Only the web is to be searched, and the owner doesn't allow it.
             BadInput: No agent would work, or a value is out of its range.
         """
-        request = self._made(order)
-        context = self.acting(request.run_id)
+        request = self._build_request(order)
+        context = self.agent_context(request.run_id)
         for path in filter(None, (request.current, *request.added)):
             _ = context.view.path(path)
         if request.toggles.web and not (request.toggles.scout or request.toggles.task):
             _ = context.open_web()
         if request.session_id:
-            _ = self.room.store.get(request.session_id)
-        if order.choice.switches:
-            chosen_preset = order.choice.applied(self.usual(order.preset))  # not what is switched on for want of a note
+            _ = self.chats.store.get(request.session_id)
+        if order.choice.has_switches:
+            chosen_preset = order.choice.apply_to(
+                self.default_preset(order.preset)
+            )  # not what is switched on for want of a note
             self.switches.set_toggles(chosen_preset.toggles)
         return request
 
-    def switch(self, choice: PresetOverrides) -> AgentToggles:
+    def save_switches(self, choice: PresetOverrides) -> AgentToggles:
         """Keep the switches for the next task; those that aren't said stay.
 
         Raises:
             BadInput: No agent would work (code ``no_agent``).
         """
-        toggles = choice.applied(self.usual()).toggles
+        toggles = choice.apply_to(self.default_preset()).toggles
         self.switches.set_toggles(toggles)
         return toggles
 
-    def planned(self, order: TaskOrder) -> TaskRequest:
+    def preview_request(self, order: TaskOrder) -> TaskRequest:
         """Make the request whose context is to be shown; nothing is kept, and there may be no task.
 
         Raises:
             NotFound: There is no such preset.
             BadInput: A value is out of its range.
         """
-        return self._made(replace(order, task=order.task or "-"))
+        return self._build_request(replace(order, task=order.task or "-"))
 
     def save(self, preset: Preset) -> Preset:
         """Keep a preset; what the client can't see of one of the same name stays.
@@ -314,7 +316,7 @@ class ClientPipelines:
         Raises:
             BadInput: It can't be kept.
         """
-        store, view = self.opened.presets, self.acting("").view
+        store, view = self.pipelines.presets, self.agent_context("").view
         try:
             complete_preset = presets.keep_hidden_parts(preset, store.find(preset.name), view)
         except NotFound:
@@ -324,10 +326,10 @@ class ClientPipelines:
         store.save(complete_preset)
         return presets.restrict_to_visible(store.find(preset.name), view)
 
-    def _made(self, order: TaskOrder) -> TaskRequest:
-        chosen_preset = order.choice.applied(self.usual(order.preset))
+    def _build_request(self, order: TaskOrder) -> TaskRequest:
+        chosen_preset = order.choice.apply_to(self.default_preset(order.preset))
         chosen_preset = presets.restrict_to_grants(chosen_preset, self.client.grants)
-        request = self.opened.request(
+        request = self.pipelines.request(
             order.task, chosen_preset, current=order.note.strip(), session_id=order.session_id
         )
         return replace(
@@ -336,12 +338,14 @@ class ClientPipelines:
             orchestrate=request.orchestrate if order.orchestrate is None else order.orchestrate,
         ).settled()
 
-    def _own(self, preset: Preset) -> Preset:
-        return presets.restrict_to_grants(presets.restrict_to_visible(preset, self.acting("").view), self.client.grants)
+    def _restrict(self, preset: Preset) -> Preset:
+        return presets.restrict_to_grants(
+            presets.restrict_to_visible(preset, self.agent_context("").view), self.client.grants
+        )
 
 
 class ClientPipelinesRegistry:
-    """Hold the desks of a server's clients; any thread may ask for one."""
+    """The desks of a server's clients; any thread may ask for one."""
 
     def __init__(self) -> None:
         """Begin without any."""
@@ -350,20 +354,20 @@ class ClientPipelinesRegistry:
         self._vaults: dict[str, tuple[PausedRuns, Presets]] = {}
         self._desks: dict[tuple[str, str], ClientPipelines] = {}
 
-    def desk(self, room: ClientChats) -> ClientPipelines:
-        """Give the desk of a room.
+    def open(self, client_chats: ClientChats) -> ClientPipelines:
+        """Return the desk of a room.
 
         Raises:
             StorageError: A file of the state folder can't be opened.
         """
-        key = (room.client, room.chats.vault)
+        key = (client_chats.client, client_chats.chats.vault)
         with self._lock:
             client_pipelines = self._desks.get(key)
             if client_pipelines is None:
-                client_pipelines = self._desks[key] = self._open(room)
+                client_pipelines = self._desks[key] = self._open(client_chats)
         return client_pipelines
 
-    def desks(self, client: str) -> list[ClientPipelines]:
+    def list_open(self, client: str) -> list[ClientPipelines]:
         """List the desks of a client that are open."""
         return [client_pipelines for (owner, _), client_pipelines in list(self._desks.items()) if owner == client]
 
@@ -374,31 +378,31 @@ class ClientPipelinesRegistry:
             self._desks.clear()
             self._vaults.clear()
 
-    def _open(self, room: ClientChats) -> ClientPipelines:
-        hub, vault = room.chats.hub, room.chats.vault
-        paused_runs, vault_presets = self._shared(room)
-        is_person = hub.settings.client(room.client).grants.is_person
-        switches = vault_presets if is_person else store.open_presets(room.conversations.folder)
+    def _open(self, client_chats: ClientChats) -> ClientPipelines:
+        hub, vault = client_chats.chats.hub, client_chats.chats.vault
+        paused_runs, vault_presets = self._shared(client_chats)
+        is_person = hub.settings.client(client_chats.client).grants.is_person
+        switches = vault_presets if is_person else store.open_presets(client_chats.conversations.folder)
         if not is_person:
             self._stack.callback(switches.shut)
         return ClientPipelines(
-            room=room,
-            opened=VaultPipelines(
-                chats=room.chats,
+            chats=client_chats,
+            pipelines=VaultPipelines(
+                chats=client_chats.chats,
                 runs=paused_runs,
                 presets=vault_presets,
                 hub=hub,
                 vault=vault,
-                owner=room.client,
-                open_chat=lambda own, model: _open_chat(room, own, model),
+                owner=client_chats.client,
+                open_chat=lambda own, model: _open_chat(client_chats, own, model),
             ),
             switches=switches,
         )
 
-    def _shared(self, room: ClientChats) -> tuple[PausedRuns, Presets]:
-        vault = room.chats.vault
+    def _shared(self, client_chats: ClientChats) -> tuple[PausedRuns, Presets]:
+        vault = client_chats.chats.vault
         if vault not in self._vaults:
-            folder = room.chats.hub.open(vault).folder
+            folder = client_chats.chats.hub.open(vault).folder
             paused_runs = store.open_paused_runs(folder, chats.local_now)
             self._stack.callback(paused_runs.shut)
             vault_presets = store.open_presets(folder)
@@ -407,8 +411,8 @@ class ClientPipelinesRegistry:
         return self._vaults[vault]
 
 
-def _open_chat(room: ClientChats, own: VaultChats, model: str) -> ChatConfig:
-    return own.chat(model) if model else room.chat()
+def _open_chat(client_chats: ClientChats, vault_chats: VaultChats, model: str) -> ChatConfig:
+    return vault_chats.chat(model) if model else client_chats.chat()
 
 
 _CHARS_PER_TOKEN = 4
@@ -458,31 +462,31 @@ def _note_text(built: UnifiedContext, text: str, *, is_cut: bool) -> str:
     return text[: built.tokens * _CHARS_PER_TOKEN] if is_cut else text
 
 
-def list_paused_runs(opened: VaultPipelines, by: ClientSettings) -> list[PausedRun]:
+def list_paused_runs(vault_pipelines: VaultPipelines, answering_client: ClientSettings) -> list[PausedRun]:
     """List the runs that a client may go on with, the latest first."""
-    return [run for run in opened.runs.list() if _may_see_run(run, by)]
+    return [run for run in vault_pipelines.runs.list() if _may_see_run(run, answering_client)]
 
 
-def find_paused_run(opened: VaultPipelines, run_id: str, by: ClientSettings) -> PausedRun:
-    """Give a run that a client may go on with.
+def find_paused_run(vault_pipelines: VaultPipelines, run_id: str, answering_client: ClientSettings) -> PausedRun:
+    """Return a run that a client may go on with.
 
     Raises:
         NotFound: No such run waits, or it is another client's (code ``no_run``).
     """
-    paused_run = opened.runs.find(run_id)
-    if not _may_see_run(paused_run, by):
+    paused_run = vault_pipelines.runs.find(run_id)
+    if not _may_see_run(paused_run, answering_client):
         raise store.missing_paused_run(run_id)
     return paused_run
 
 
 @contextmanager
 def open_paused_run(
-    opened: VaultPipelines, run: PausedRun, by: ClientSettings, model: str = ""
+    vault_pipelines: VaultPipelines, run: PausedRun, by: ClientSettings, model: str = ""
 ) -> Generator[tuple[PipelineService, Context]]:
     """Open what goes on with a run: its owner's sessions, and no more of the vault than its owner and who answers see.
 
     Args:
-        opened: Of the vault.
+        vault_pipelines: Of the vault.
         run: What waits.
         by: Who answers.
         model: The model's name; empty for the configured one.
@@ -490,12 +494,12 @@ def open_paused_run(
     Raises:
         SetupError: There is no model, or what both may see can't be joined.
     """
-    answering = replace(opened.answering(model), owner="" if run.client == AGENT_CLIENT else run.client)
-    context = open_joint_context(opened.hub, opened.vault, run.id, (run.client, by.name))
-    if run.client == opened.owner:
+    answering = replace(vault_pipelines.answering(model), owner="" if run.client == AGENT_CLIENT else run.client)
+    context = open_joint_context(vault_pipelines.hub, vault_pipelines.vault, run.id, (run.client, by.name))
+    if run.client == vault_pipelines.owner:
         yield answering, context
         return
-    session_store, folder = _open_owner_sessions(opened.hub, opened.vault, run.client)
+    session_store, folder = _open_owner_sessions(vault_pipelines.hub, vault_pipelines.vault, run.client)
     try:
         yield replace(answering, store=session_store, folder=folder), context
     finally:
@@ -511,9 +515,11 @@ def open_joint_context(hub: Hub, vault: str, run_id: str, clients: tuple[str, ..
     return app_clients.open_as_agent(hub, vault, run_id, [name for name in clients if name != AGENT_CLIENT])
 
 
-def _may_see_run(run: PausedRun, by: ClientSettings) -> bool:
-    """Tell whether a client may see a run: its own, and a person from whom nothing is kept any."""
-    return run.client == by.name or (by.grants.is_person and not (by.hidden or by.read))
+def _may_see_run(run: PausedRun, answering_client: ClientSettings) -> bool:
+    """Return whether a client may see a run: its own, and a person from whom nothing is kept any."""
+    return run.client == answering_client.name or (
+        answering_client.grants.is_person and not (answering_client.hidden or answering_client.read)
+    )
 
 
 def _open_owner_sessions(hub: Hub, vault: str, owner: str) -> tuple[SessionStore, Path]:
@@ -528,7 +534,7 @@ _PROGRESS_STEPS = 6.0
 """What progress is told as a share of; nobody knows how many steps there will be."""
 
 
-def answer_offer(hub: Hub, context: Context, asked: AgentRequest) -> Answer:
+def answer_offer(hub: Hub, context: Context, agent_request: AgentRequest) -> Answer:
     """Carry a tool's call out, in the thread that calls.
 
     The model acts as the agent for the client that called: it sees and changes no more than both may.
@@ -538,20 +544,22 @@ def answer_offer(hub: Hub, context: Context, asked: AgentRequest) -> Answer:
     """
     with open_pipelines(hub, context.vault) as vault_pipelines:
         configured_scout = scout_settings(hub.settings)
-        hints = asked.hints
+        hints = agent_request.hints
         limits = replace(
             configured_scout,
             rounds=hints.get("rounds", configured_scout.rounds),
             notes=hints.get("notes", configured_scout.notes),
         )
-        request = None if asked.run_id else _build_request(vault_pipelines, asked, context)
+        request = None if agent_request.run_id else _build_request(vault_pipelines, agent_request, context)
         agent_context, owner = _open_agent_context(
-            hub, context, vault_pipelines, request.run_id if request else asked.run_id
+            hub, context, vault_pipelines, request.run_id if request else agent_request.run_id
         )
         answering = replace(vault_pipelines.answering(scout=limits), owner=owner)
-        outcome = asyncio.run(_run_pipeline(answering, agent_context, request or asked, context.writer.grants))
-        if agent_context.writer.mine(outcome.run_id).tainted:  # whoever hears the answer has read what went into it
-            answers.mark_tainted(context, f"{asked.kind}_vault: run {outcome.run_id}")
+        outcome = asyncio.run(_run_pipeline(answering, agent_context, request or agent_request, context.writer.grants))
+        if agent_context.writer.current_grants(
+            outcome.run_id
+        ).tainted:  # whoever hears the answer has read what went into it
+            answers.mark_tainted(context, f"{agent_request.kind}_vault: run {outcome.run_id}")
     if outcome.error is not None and outcome.state in {"failed", "limit"}:
         kind = RefusedError if outcome.state == "limit" else SetupError
         raise kind(str(outcome.error["error"]), hint=str(outcome.error["hint"]), code=str(outcome.error["code"]))
@@ -573,28 +581,34 @@ async def _run_pipeline(
     return await answering.ask(work, context, tell)
 
 
-def _open_agent_context(hub: Hub, context: Context, opened: VaultPipelines, run_id: str) -> tuple[Context, str]:
+def _open_agent_context(
+    hub: Hub, context: Context, vault_pipelines: VaultPipelines, run_id: str
+) -> tuple[Context, str]:
     """Open the vault as the agents see it that act for a client, and say whose run it is."""
     grants = context.writer.grants
     if grants.kind in {"agent", "script"}:  # it may be narrowed already
-        return replace(context, asked=SubmitOptions(run=run_id)), grants.client
-    run_owner = next((run.client for run in opened.runs.list() if run.id == run_id), "")
+        return replace(context, submit_options=SubmitOptions(run=run_id)), grants.client
+    run_owner = next((run.client for run in vault_pipelines.runs.list() if run.id == run_id), "")
     owner = run_owner or (AGENT_CLIENT if grants.is_person else grants.client)
     clients = (owner,) if grants.is_person else (owner, grants.client)
     agent_context = open_joint_context(hub, context.vault, run_id, clients)
     return replace(agent_context, progress=context.progress), owner
 
 
-def _build_request(opened: VaultPipelines, asked: AgentRequest, context: Context) -> TaskRequest:
+def _build_request(vault_pipelines: VaultPipelines, agent_request: AgentRequest, context: Context) -> TaskRequest:
     """Make a request of what a client says, beside what is usual as far as the client may see and do that."""
-    requested_choices = asked.choices
+    requested_choices = agent_request.choices
     preset = requested_choices.get("preset", "")
     uses_own_preset = bool(preset) or context.writer.grants.is_person  # the switches that are kept are persons'
-    base_preset = opened.usual(preset) if uses_own_preset else presets.configured_preset(opened.hub.settings)
+    base_preset = (
+        vault_pipelines.default_preset(preset)
+        if uses_own_preset
+        else presets.configured_preset(vault_pipelines.hub.settings)
+    )
     visible_preset = presets.restrict_to_visible(base_preset, context.view)
-    if asked.kind == "scout":
+    if agent_request.kind == "scout":
         overrides = replace(visible_preset, toggles=AgentToggles(scout=True, task=False), added=())
-        return opened.request(asked.task, overrides, current=asked.note)
+        return vault_pipelines.request(agent_request.task, overrides, current=agent_request.note)
     overrides = PresetOverrides(
         scout=requested_choices.get("scout"),
         web=requested_choices.get("web"),
@@ -605,5 +619,5 @@ def _build_request(opened: VaultPipelines, asked: AgentRequest, context: Context
         can=requested_choices.get("can"),
         added=requested_choices.get("add", ()),
     )
-    allowed_preset = presets.restrict_to_grants(overrides.applied(visible_preset), context.writer.grants)
-    return opened.request(asked.task, allowed_preset, current=asked.note)
+    allowed_preset = presets.restrict_to_grants(overrides.apply_to(visible_preset), context.writer.grants)
+    return vault_pipelines.request(agent_request.task, allowed_preset, current=agent_request.note)

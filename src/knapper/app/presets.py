@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultPresets:
-    """Hold the presets of a vault, and what holds without one."""
+    """The presets of a vault, and what holds without one."""
 
-    kept: Presets
+    presets: Presets
     settings: Settings
 
-    def usual(self, name: str = "") -> Preset:
-        """Give what a task is done with where nothing else is said.
+    def default(self, name: str = "") -> Preset:
+        """Return what a task is done with where nothing else is said.
 
         Args:
             name: Of a preset; empty for the configuration's choice, with the switches as they were last.
@@ -41,7 +41,7 @@ class VaultPresets:
             NotFound: There is no such preset.
             SetupError: All agents are switched off.
         """
-        return default_preset(self.kept, self.settings, name)
+        return default_preset(self.presets, self.settings, name)
 
 
 @contextmanager
@@ -58,21 +58,21 @@ def open_vault_presets(hub: Hub, vault: str = "") -> Generator[VaultPresets]:
     """
     preset_store = store.open_presets(hub.open(vault).folder)
     try:
-        yield VaultPresets(kept=preset_store, settings=hub.settings)
+        yield VaultPresets(presets=preset_store, settings=hub.settings)
     finally:
         preset_store.shut()
 
 
-def default_preset(kept: Presets, settings: Settings, name: str = "") -> Preset:
-    """Give what a task is done with where nothing else is said; `Choices.usual` says more."""
+def default_preset(preset_store: Presets, settings: Settings, name: str = "") -> Preset:
+    """Return what a task is done with where nothing else is said; `Choices.usual` says more."""
     if name:
-        return kept.find(name)
+        return preset_store.find(name)
     base_preset = configured_preset(settings)
-    return replace(base_preset, toggles=kept.toggles(base_preset.toggles))
+    return replace(base_preset, toggles=preset_store.toggles(base_preset.toggles))
 
 
 def configured_preset(settings: Settings) -> Preset:
-    """Give what a task is done with by the configuration.
+    """Return what a task is done with by the configuration.
 
     Raises:
         SetupError: All agents are switched off.
@@ -99,7 +99,7 @@ _PROBE_NOTE = "x.md"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresetOverrides:
-    """Hold what somebody says; None for what they leave as usual."""
+    """What somebody says; None for what they leave as usual."""
 
     scout: bool | None = None
     web: bool | None = None
@@ -113,19 +113,19 @@ class PresetOverrides:
     """Notes that come beside the usual ones."""
 
     @property
-    def switches(self) -> bool:
-        """Tell whether a switch of an agent is said."""
+    def has_switches(self) -> bool:
+        """Return whether a switch of an agent is said."""
         return not (self.scout is self.web is self.task is None)
 
-    def applied(self, usual: Preset) -> Preset:
-        """Give what a task is done with.
+    def apply_to(self, base: Preset) -> Preset:
+        """Return what a task is done with.
 
         Raises:
             BadInput: No agent would work, or a value is out of its range.
         """
-        scope, rules, toggles = usual.scope, usual.rules, usual.toggles
+        scope, rules, toggles = base.scope, base.rules, base.toggles
         return replace(
-            usual,
+            base,
             toggles=AgentToggles(
                 scout=toggles.scout if self.scout is None else self.scout,
                 web=toggles.web if self.web is None else self.web,
@@ -142,13 +142,13 @@ class PresetOverrides:
                 editable=rules.editable if self.editable is None else scopes.read_editable_scope(self.editable),
                 can=rules.can if self.can is None else scopes.read_abilities(list(self.can)),
             ),
-            added=(*usual.added, *self.added),
+            added=(*base.added, *self.added),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOrder:
-    """Hold what a client wants done."""
+    """What a client wants done."""
 
     task: str
     note: str = ""
@@ -160,7 +160,7 @@ class TaskOrder:
 
 
 def restrict_to_visible(preset: Preset, view: View) -> Preset:
-    """Give a preset as a client may see it: without the notes and folders that are hidden from it."""
+    """Return a preset as a client may see it: without the notes and folders that are hidden from it."""
     scope = preset.scope
     excluded_folders = tuple(folder for folder in scope.excluded_folders if _is_folder_visible(view, folder))
     return replace(
@@ -170,19 +170,19 @@ def restrict_to_visible(preset: Preset, view: View) -> Preset:
     )
 
 
-def keep_hidden_parts(preset: Preset, known: Preset, view: View) -> Preset:
-    """Give a preset that a client changes, with what it can't see of the one that is known kept as it is."""
-    visible_preset = restrict_to_visible(known, view)
+def keep_hidden_parts(preset: Preset, stored: Preset, view: View) -> Preset:
+    """Return a preset that a client changes, with what it can't see of the one that is known kept as it is."""
+    visible_preset = restrict_to_visible(stored, view)
     return replace(
         preset,
         scope=replace(
             preset.scope,
             excluded_folders=(
                 *preset.scope.excluded_folders,
-                *_difference(known.scope.excluded_folders, visible_preset.scope.excluded_folders),
+                *_difference(stored.scope.excluded_folders, visible_preset.scope.excluded_folders),
             ),
         ),
-        added=(*preset.added, *_difference(known.added, visible_preset.added)),
+        added=(*preset.added, *_difference(stored.added, visible_preset.added)),
     )
 
 
@@ -196,7 +196,7 @@ def restrict_to_grants(preset: Preset, grants: Grants) -> Preset:
 
 
 def is_visible(view: View, raw: str) -> bool:
-    """Tell whether a client may know of a path; the disk isn't asked."""
+    """Return whether a client may know of a path; the disk isn't asked."""
     try:
         return view.visible(paths.parse(raw, root=view.root))
     except KnapError:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedRuns(Closeable):
-    """Hold the runs of one vault, and open what carries them out."""
+    """The runs of one vault, and open what carries them out."""
 
     runs: VaultRuns
     store: RunStore
@@ -82,7 +82,7 @@ class OpenedRuns(Closeable):
         return replace(self.engine_of(opened_model, str(model_names[0]), person), context_of=context_of)
 
     def engine_of(self, model: Model, name: str, person: AskPerson | None = None) -> RunEngine:
-        """Give what works with a model that is open.
+        """Return what works with a model that is open.
 
         Args:
             model: The model.
@@ -98,23 +98,23 @@ class OpenedRuns(Closeable):
             folder=self.runs.folder,
             context_of=self.context,
             retrieve=VaultRetriever(checkpoints=self.checkpoints),
-            words=RunPrompts(folder=prompts),
+            run_prompts=RunPrompts(folder=prompts),
             strategies=configured_strategies(settings),
             prompts=Prompts(folder=prompts),
             meter=self.meter,
-            person=person,
+            ask_person=person,
             context_tokens=settings.model.context_tokens,
         )
 
     def context(self, run_id: str) -> Context:
-        """Give the vault as a run sees it: what both the agent and the client may see on whose behalf it is.
+        """Return the vault as a run sees it: what both the agent and the client may see on whose behalf it is.
 
         Raises:
             NotFound: There is no such run.
         """
         return self._context(run_id, (), ())
 
-    async def elsewhere(self, point: CheckpointEvent, *, most_s: float = 0) -> str:
+    async def wait_for_answer(self, point: CheckpointEvent, *, most_s: float = 0) -> str:
         """Wait for a person's answer on whatever surface: the `person` of an engine where nobody sits beside it.
 
         Args:
@@ -134,7 +134,7 @@ class OpenedRuns(Closeable):
         _ = self.checkpoints.forget(run_id)
 
     def is_ready(self) -> bool:
-        """Tell whether the sandbox can run scripts at once, or has to be prepared first."""
+        """Return whether the sandbox can run scripts at once, or has to be prepared first."""
         return self.scripts.sandbox().code.is_ready()
 
     def check_sandbox(self) -> None:
@@ -169,7 +169,7 @@ class OpenedRuns(Closeable):
 
         if not roots and not hosts:
             return opened(self.vault)  # with the hub's own sandbox
-        return self.scripts.allowed(opened(self.vault), opened, roots=roots, hosts=hosts)
+        return self.scripts.with_scripting(opened(self.vault), opened, roots=roots, hosts=hosts)
 
 
 def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
@@ -209,7 +209,7 @@ def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
 
 
 def configured_limits(settings: Settings) -> RunLimits:
-    """Give what the configuration lets a run take."""
+    """Return what the configuration lets a run take."""
     run_settings = settings.runs
     return RunLimits(
         depth=run_settings.depth,
@@ -254,7 +254,7 @@ async def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]], name: str) -
 
 
 class _ThreadedTask(Generic[T]):
-    """Hold work that another thread does."""
+    """Work that another thread does."""
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]], loop: asyncio.AbstractEventLoop) -> None:
         self.ended: asyncio.Future[T] = loop.create_future()

@@ -46,5 +46,5 @@ def open_store(hub: Hub, vault: str = "") -> SessionStore:
 
 
 def local_now() -> datetime:
-    """Tell the local time."""
+    """Return the local time."""
     return datetime.now().astimezone()

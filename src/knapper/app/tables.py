@@ -19,6 +19,12 @@ def build_table(vaults: Sequence[str] = (), offers: AgentTools | None = None) ->
     finder = ToolFinder(ToolTable(rows, vaults))
     finder_rows = (
         ToolSpec(function=finder.find_tool, profile="essential"),
-        ToolSpec(function=finder.call_tool, effect="destructive", profile="essential", open_world=True, asked=False),
+        ToolSpec(
+            function=finder.call_tool,
+            effect="destructive",
+            profile="essential",
+            open_world=True,
+            has_submit_options=False,
+        ),
     )
     return ToolTable((*rows, *finder_rows), vaults)

@@ -52,7 +52,7 @@ class ExternalServices:
         self._transcriber: Transcriber | None = None
 
     def web(self) -> Web:
-        """Give what searches the web and fetches pages.
+        """Return what searches the web and fetches pages.
 
         Raises:
             SetupError: The owner hasn't allowed it.
@@ -77,7 +77,7 @@ class ExternalServices:
                 self._transcriber.close()
 
     def transcriber(self) -> Transcriber:
-        """Give what transcribes audio.
+        """Return what transcribes audio.
 
         Raises:
             SetupError: The owner hasn't said what may.
@@ -135,7 +135,7 @@ def open_vault(settings: Settings, *, client: str = "cli") -> Context:
 
 
 class OpenedVault:
-    """Hold a vault's index open, and what its writers share.
+    """A vault's index open, and what its writers share.
 
     Any thread may use it.
     """
@@ -162,24 +162,26 @@ class OpenedVault:
         self._stack.callback(self._outside.close)
         self._rules = _stamp_rule_files(vault.path)
 
-    def context(self, client: str, *, asked: SubmitOptions | None = None, close: Close = do_nothing) -> Context:
-        """Give the vault as *client* sees it.
+    def context(
+        self, client: str, *, submit_options: SubmitOptions | None = None, close: Close = do_nothing
+    ) -> Context:
+        """Return the vault as *client* sees it.
 
         Args:
             client: Whose policy holds.
-            asked: How what is written is meant.
+            submit_options: How what is written is meant.
             close: What closing the context does.
         """
         allowed = self._settings.client(client)
-        self._follow_rules()
-        view = self.engine.view.seen_by(self._policy(allowed))
+        self._reload_changed_rules()
+        view = self.engine.view.with_policy(self._policy(allowed))
         return Context(
             vault=self.vault.name,
             view=view,
             index=self.engine,
             open_writer=_LazyWriter(lambda: self._writer(view, allowed)),
             close=close,
-            asked=asked,
+            submit_options=submit_options,
             open_web=self._outside.web,
             open_transcriber=self._outside.transcriber,
         )
@@ -210,7 +212,7 @@ class OpenedVault:
                 self._desks = VaultWriters.open(self._settings, self.engine, self.folder, self._stack)
         return self._desks.writer(view, client.grants)
 
-    def _follow_rules(self) -> None:
+    def _reload_changed_rules(self) -> None:
         """Look again at what the vault itself hides, where that was changed: a server runs for days."""
         stamps = _stamp_rule_files(self.vault.path)
         if stamps != self._rules:

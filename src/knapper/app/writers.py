@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultWriters:
-    """Hold what the writers of one vault share."""
+    """What the writers of one vault share."""
 
     settings: Settings
     engine: Engine
@@ -78,21 +78,21 @@ class VaultWriters:
         """Make the writer of one client."""
         engine, state = self.engine, self.state
         return Writer(
-            desk=DraftContext(
+            context=DraftContext(
                 view=view,
                 owner=engine.view,
                 graph=engine.graph,
-                version=_make_version_reader(state),
+                read_version=_make_version_reader(state),
                 catch_up=engine.catch_up,
-                pasts=LinkHistory(state.journal),
+                link_history=LinkHistory(state.journal),
             ),
             state=state,
             proposals=self.proposals,
             taints=self.taints,
             grants=grants,
-            touched=lambda paths: _refresh_index(engine, paths),
+            on_touched=lambda paths: _refresh_index(engine, paths),
             proposal_days=self.settings.proposal_days,
-            applied=_make_committer(state) if self.settings.commits_to_git else _no_notices,
+            on_applied=_make_committer(state) if self.settings.commits_to_git else _no_notices,
             recovered=self.recovered,
         )
 

@@ -127,13 +127,11 @@ def draft_restore(view: View, request: Restore) -> FileDraft:
     return FileDraft(path=source, base=None, target=target, needs=frozenset({"create"}), anchored=True)
 
 
-def _similar_in_trash(view: View, wanted: NotePath) -> str:
+def _similar_in_trash(view: View, path: NotePath) -> str:
     folder = view.root / TRASH_FOLDER
     names = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
     alike = [
-        name
-        for name in names
-        if paths.name_key(paths.stem(wanted)) in paths.name_key(name) and view.policy.visible(name)
+        name for name in names if paths.name_key(paths.stem(path)) in paths.name_key(name) and view.policy.visible(name)
     ]
     return (
         f"it has: {', '.join(alike[:5])}" if alike else "what went to the system's trash comes back there, or by undo"
@@ -142,18 +140,18 @@ def _similar_in_trash(view: View, wanted: NotePath) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftContext:
-    """Hold what drafting looks at."""
+    """What drafting looks at."""
 
     view: View
     """The vault as the client sees it."""
     owner: View
     """The vault as its owner sees it: links in notes that the client doesn't see follow a move too."""
     graph: Graph
-    version: Callable[[str], bytes | None]
+    read_version: Callable[[str], bytes | None]
     """Gives the content of a hash that the journal knows."""
     catch_up: Callable[[], None]
     """Makes the index know all that changed; asked before links or tags of the whole vault are looked up."""
-    pasts: LinkHistory | None = None
+    link_history: LinkHistory | None = None
     """What earlier moves rewrote, so that the way back gives every link what it said; None for no memory."""
 
 
@@ -171,13 +169,13 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftResult:
-    """Hold a batch's draft, and the requests that can't be part of it."""
+    """A batch's draft, and the requests that can't be part of it."""
 
     draft: Draft
     failures: tuple[Failure, ...]
 
 
-def draft_requests(desk: DraftContext, requests: Sequence[Request]) -> DraftResult:
+def draft_requests(context: DraftContext, requests: Sequence[Request]) -> DraftResult:
     """Draft a batch; each request is read against the files as they are now, and none against another's outcome.
 
     Requests that can't be carried out are listed, and the others form the draft. In whatever order requests come, the
@@ -188,8 +186,8 @@ def draft_requests(desk: DraftContext, requests: Sequence[Request]) -> DraftResu
     """
     batch = _Batch()
     if any(isinstance(request, Move | RenameTag | RenameHeading | RenameBlock) for request in requests):
-        desk.catch_up()
-    read = desk.view.read_head if all(isinstance(one, EditProperty) for one in requests) else desk.view.read
+        context.catch_up()
+    read = context.view.read_head if all(isinstance(one, EditProperty) for one in requests) else context.view.read
     texts: dict[NotePath, tuple[Note, list[tuple[int, TextChange]]]] = {}
     moves: list[tuple[int, Move]] = []
     for number, request in enumerate(requests):
@@ -198,14 +196,14 @@ def draft_requests(desk: DraftContext, requests: Sequence[Request]) -> DraftResu
                 case Move():
                     moves.append((number, request))
                 case Create() | RenameTag() | RenameHeading() | RenameBlock() | Trash() | Restore():
-                    _draft_request(desk, batch, number, request)
+                    _draft_request(context, batch, number, request)
                 case _:
-                    _collect_text_edit(desk, batch, texts, read, number, request)
+                    _collect_text_edit(context, batch, texts, read, number, request)
         except KnapError as error:
             batch.failures.append(Failure(number=number, error=error))
     for note, changes in texts.values():
         _draft_note(batch, note, changes)
-    _draft_moves(desk, batch, moves)
+    _draft_moves(context, batch, moves)
     _check_no_overlap(batch.files)
     return DraftResult(
         draft=Draft(
@@ -220,7 +218,7 @@ def draft_requests(desk: DraftContext, requests: Sequence[Request]) -> DraftResu
 
 
 def _collect_text_edit(
-    desk: DraftContext,
+    context: DraftContext,
     batch: _Batch,
     texts: dict[NotePath, tuple[Note, list[tuple[int, TextChange]]]],
     read: Callable[[str], Note],
@@ -231,12 +229,12 @@ def _collect_text_edit(
         isinstance(request, AtPosition)
         and positions.position_kind(positions.parse_position(request.position)) == "create"
     ):
-        _draft_request(desk, batch, number, Create(path=request.path, content=request.content))
+        _draft_request(context, batch, number, Create(path=request.path, content=request.content))
         return
     entry = texts.get(NotePath(request.path))  # the usual spelling needn't be looked up and parsed again
     note, changes = entry or texts.setdefault((fresh := read(request.path)).path, (fresh, []))
     _check_kind(note, request)
-    one = text_edits.resolve_request(note, request, version=desk.version)
+    one = text_edits.resolve_request(note, request, version=context.read_version)
     batch.notices.extend(one.notices)
     changes.append((number, one))
 
@@ -255,49 +253,51 @@ def _check_kind(note: Note, request: TextRequest) -> None:
         raise BadInput(f"'{note.path}' is no note, and has no properties", hint="name a note", code="not_a_note")
 
 
-def _draft_note(batch: _Batch, note: Note, made: Sequence[tuple[int, TextChange]]) -> None:
-    if not made:
+def _draft_note(batch: _Batch, note: Note, changes: Sequence[tuple[int, TextChange]]) -> None:
+    if not changes:
         return
     try:
-        after = text_edits.apply_all(note, [one for _, one in made])
+        after = text_edits.apply_all(note, [one for _, one in changes])
     except KnapError as error:
-        batch.failures.extend(Failure(number=number, error=error) for number, _ in made)
+        batch.failures.extend(Failure(number=number, error=error) for number, _ in changes)
         return
-    needs = frozenset[Capability](need for _, one in made for need in one.needs)
-    anchored = all(one.anchored for _, one in made)
-    numbers = frozenset(number for number, _ in made)
+    needs = frozenset[Capability](need for _, one in changes for need in one.needs)
+    anchored = all(one.anchored for _, one in changes)
+    numbers = frozenset(number for number, _ in changes)
     file = FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=anchored)
     batch.files.append(replace(file, requests=numbers))
 
 
 def _draft_request(
-    desk: DraftContext,
+    context: DraftContext,
     batch: _Batch,
     number: int,
     request: Create | RenameTag | RenameHeading | RenameBlock | Trash | Restore,
 ) -> None:
     match request:
         case Create():
-            file, notices = draft_creation(desk.view, request)
+            file, notices = draft_creation(context.view, request)
             drafted = Draft(files=(file,), notices=notices)
         case RenameTag():
-            files = draft_tag_rename(desk.view, request, desk.graph.tagged(request.old))
+            files = draft_tag_rename(context.view, request, context.graph.tagged(request.old))
             drafted = Draft(files=tuple(files), by_query=not request.paths)
         case RenameHeading() | RenameBlock():
-            drafted = renaming.draft_rename(desk.view, desk.owner, desk.graph, request)
+            drafted = renaming.draft_rename(context.view, context.owner, context.graph, request)
         case Trash():
-            drafted = Draft(files=(draft_trashing(desk.view, request),))
+            drafted = Draft(files=(draft_trashing(context.view, request),))
         case Restore():
-            drafted = Draft(files=(draft_restore(desk.view, request),))
+            drafted = Draft(files=(draft_restore(context.view, request),))
     _add_draft(batch, drafted, {number})
 
 
-def _draft_moves(desk: DraftContext, batch: _Batch, moves: Sequence[tuple[int, Move]]) -> None:
+def _draft_moves(context: DraftContext, batch: _Batch, moves: Sequence[tuple[int, Move]]) -> None:
     """Draft all moves as one, so that links between them are right; where that fails, find those that can't be made."""
     if not moves:
         return
     try:
-        drafted = moving.draft_moves(desk.view, desk.owner, desk.graph, [move for _, move in moves], desk.pasts)
+        drafted = moving.draft_moves(
+            context.view, context.owner, context.graph, [move for _, move in moves], context.link_history
+        )
     except KnapError as error:
         if len(moves) == 1:
             batch.failures.append(Failure(number=moves[0][0], error=error))
@@ -308,22 +308,22 @@ def _draft_moves(desk: DraftContext, batch: _Batch, moves: Sequence[tuple[int, M
     possible: list[tuple[int, Move]] = []
     for number, move in moves:
         try:
-            _ = moving.draft_moves(desk.view, desk.owner, desk.graph, [move])
+            _ = moving.draft_moves(context.view, context.owner, context.graph, [move])
             possible.append((number, move))
         except KnapError as error:
             batch.failures.append(Failure(number=number, error=error))
     if len(possible) == len(moves):
         hint = "two of them want the same place, or one is inside another"
         raise BadInput("these moves don't go together", hint=hint)
-    _draft_moves(desk, batch, possible)
+    _draft_moves(context, batch, possible)
 
 
-def _add_draft(batch: _Batch, made: Draft, numbers: Collection[int]) -> None:
-    batch.files.extend(replace(file, requests=frozenset(numbers)) for file in made.files)
-    batch.folders.extend(made.folders)
-    batch.notices.extend(made.notices)
-    batch.rewritten.extend(made.rewritten)
-    batch.by_query = batch.by_query or made.by_query
+def _add_draft(batch: _Batch, drafted: Draft, numbers: Collection[int]) -> None:
+    batch.files.extend(replace(file, requests=frozenset(numbers)) for file in drafted.files)
+    batch.folders.extend(drafted.folders)
+    batch.notices.extend(drafted.notices)
+    batch.rewritten.extend(drafted.rewritten)
+    batch.by_query = batch.by_query or drafted.by_query
 
 
 def _check_no_overlap(files: Iterable[FileDraft]) -> None:

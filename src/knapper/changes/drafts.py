@@ -19,7 +19,7 @@ Cause = Literal["asked", "link"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDraft:
-    """Hold one file as it is and as it is to be.
+    """One file as it is and as it is to be.
 
     ==========  ================  ===============  =======================
     what        before            after            target
@@ -53,13 +53,13 @@ class FileDraft:
 
     @property
     def place(self) -> NotePath:
-        """Give the path that the file has afterwards."""
+        """Return the path that the file has afterwards."""
         return self.target or self.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRewrite:
-    """Hold one link, or definition of links, that says something else so as to lead where it led."""
+    """One link, or definition of links, that says something else so as to lead where it led."""
 
     path: NotePath
     """The file that holds it, as it is named before the move."""
@@ -70,7 +70,7 @@ class LinkRewrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """Hold what belongs together: all of it happens, or nothing."""
+    """What belongs together: all of it happens, or nothing."""
 
     files: tuple[FileDraft, ...]
     folders: tuple[tuple[NotePath, NotePath], ...] = ()
@@ -88,7 +88,7 @@ class Draft:
         return sum(file.cause == "asked" for file in self.files)
 
     def effects(self) -> Iterator[Effect]:
-        """Give the effects that do it, in order: names first, then contents."""
+        """Return the effects that do it, in order: names first, then contents."""
         moved = {source for source, _ in self.folders}
         yield from (Rename(source=source, target=target) for source, target in self.folders)
         for file in self.files:
@@ -107,7 +107,7 @@ _SHOWN_FAILURES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Hold one of them."""
+    """One of them."""
 
     number: int
     """From 0, in the order given."""
@@ -120,54 +120,54 @@ def failure_row(failure: Failure) -> dict[str, JSONValue]:
     return {"request": failure.number, "error": error.message, "code": error.code, "hint": error.hint}
 
 
-def failure_rows(failures: Sequence[Failure], asked: Sequence[Request]) -> JSONValue:
+def failure_rows(failures: Sequence[Failure], batch: Sequence[Request]) -> JSONValue:
     """Shape failures as an error's details list them: with the path that each is about.
 
     Args:
         failures: Some requests of the batch.
-        asked: The batch.
+        batch: The batch.
     """
-    return [{"path": requests.subject(asked[one.number]), **failure_row(one)} for one in failures]
+    return [{"path": requests.subject(batch[one.number]), **failure_row(one)} for one in failures]
 
 
-def batch_error(failures: Sequence[Failure], asked: Sequence[Request]) -> KnapError:
+def batch_error(failures: Sequence[Failure], batch: Sequence[Request]) -> KnapError:
     """Make the error of a batch of which nothing can be carried out.
 
     Args:
         failures: One at least.
-        asked: The batch.
+        batch: The batch.
 
     Returns:
         What is wrong with the only request, or an error whose ``details["failures"]`` lists each with path, code and
         hint. Its code is theirs where they have the same, else ``batch_failed``.
     """
     errors = [one.error for one in failures]
-    if len(asked) == 1:
+    if len(batch) == 1:
         return errors[0]
     codes, hints = ({error.code for error in errors}, {error.hint for error in errors})
     return _common_error_class(errors)(
-        _batch_message(failures, asked),
+        _batch_message(failures, batch),
         hint=hints.pop() if len(hints) == 1 else "each failure has a hint of its own",
         code=codes.pop() if len(codes) == 1 else "batch_failed",
-        details={"failures": failure_rows(failures, asked)},
+        details={"failures": failure_rows(failures, batch)},
     )
 
 
 def _common_error_class(errors: Sequence[KnapError]) -> type[KnapError]:
-    """Tell who must act: whoever does for every one of them, else the caller."""
+    """Return who must act: whoever does for every one of them, else the caller."""
     shared = (kind for kind in type(errors[0]).__mro__ if all(isinstance(error, kind) for error in errors))
     kind = next(shared, KnapError)
     return kind if issubclass(kind, KnapError) and kind is not KnapError else CallerError
 
 
-def _batch_message(failures: Sequence[Failure], asked: Sequence[Request]) -> str:
+def _batch_message(failures: Sequence[Failure], batch: Sequence[Request]) -> str:
     messages = {one.error.message for one in failures}
     if len(messages) == 1:
         return messages.pop()
     messages_shown = [
-        f"{requests.subject(asked[one.number])}: {one.error.message}" for one in failures[:_SHOWN_FAILURES]
+        f"{requests.subject(batch[one.number])}: {one.error.message}" for one in failures[:_SHOWN_FAILURES]
     ]
     more = len(failures) - len(messages_shown)
-    return f"nothing of {len(asked)} requests can be done: {'; '.join(messages_shown)}" + (
+    return f"nothing of {len(batch)} requests can be done: {'; '.join(messages_shown)}" + (
         f"; and {more} more" if more else ""
     )

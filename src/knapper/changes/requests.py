@@ -145,7 +145,7 @@ Request: TypeAlias = TextRequest | Create | RenameTag | RenameHeading | RenameBl
 
 
 def subject(request: Request) -> str:
-    """Tell which file a request is about, as its caller wrote it; empty where it is about no one file."""
+    """Return which file a request is about, as its caller wrote it; empty where it is about no one file."""
     match request:
         case Move():
             return request.source

@@ -32,13 +32,13 @@ def check_person(writer: Writer, what: str) -> None:
 
 
 def get_decidable(writer: Writer, proposal_id: str) -> Proposal:
-    """Give a proposal that the client may decide on.
+    """Return a proposal that the client may decide on.
 
     Raises:
         NotFound: There is none, or it is about a file that the client may not know of.
         RefusedError: It is another client's, or an agent made it for another one, and the client is no person.
     """
-    proposal = writer.proposals.show(proposal_id, visible=writer.desk.view.visible)
+    proposal = writer.proposals.show(proposal_id, visible=writer.context.view.visible)
     who = writer.grants
     if not who.is_person and (proposal.client, proposal.behalf) != (who.client, who.behalf):
         raise RefusedError(f"the proposal {proposal_id} is another client's", hint="a person can decide on it")
@@ -47,8 +47,8 @@ def get_decidable(writer: Writer, proposal_id: str) -> Proposal:
 
 def sync_note_blocks(writer: Writer, proposal_id: str) -> None:
     """Learn what became of blocks in notes meanwhile, of a proposal that the client may know of."""
-    _ = writer.proposals.show(proposal_id, visible=writer.desk.view.visible)
-    acceptance.sync_accepted_blocks(writer.proposals, writer.state.journal, writer.desk.view.root, proposal_id)
+    _ = writer.proposals.show(proposal_id, visible=writer.context.view.visible)
+    acceptance.sync_accepted_blocks(writer.proposals, writer.state.journal, writer.context.view.root, proposal_id)
 
 
 def apply_block_draft(writer: Writer, draft: Draft, reason: str, run: str = "", *, proposal: str = "") -> Submission:
@@ -58,13 +58,13 @@ def apply_block_draft(writer: Writer, draft: Draft, reason: str, run: str = "", 
 
 
 def plan_block_draft(writer: Writer, draft: Draft) -> Submission:
-    """Tell what `apply` would do; errors are the same."""
+    """Return what `apply` would do; errors are the same."""
     return preview_draft(writer, _check_permitted(writer, draft))
 
 
 def preview_draft(writer: Writer, draft: Draft) -> Submission:
-    """Tell what applying a draft would do, once it is permitted."""
-    with visibility.hiding_errors(visibility.hidden_paths(draft.files, writer.desk.view.visible)):
+    """Return what applying a draft would do, once it is permitted."""
+    with visibility.hiding_errors(visibility.hidden_paths(draft.files, writer.context.view.visible)):
         plan.check_conflicts(apply.plan_effects(writer.state, list(draft.effects())))
     files, hidden = changes_writer.report_files(draft)
     submission = Submission(status="planned", files=files, hidden=hidden, notices=draft.notices)
@@ -72,8 +72,8 @@ def preview_draft(writer: Writer, draft: Draft) -> Submission:
 
 
 def _check_permitted(writer: Writer, draft: Draft) -> Draft:
-    grants, ground = writer.grants, rules.facts_of(writer.desk.view)
-    draft = visibility.mark_hidden(draft, writer.desk.view.visible)
+    grants, ground = writer.grants, rules.facts_of(writer.context.view)
+    draft = visibility.mark_hidden(draft, writer.context.view.visible)
     rules.judge(draft, replace(grants, editable="all"), ground, person_word=True).raise_if_refused()
     return draft
 
@@ -104,15 +104,17 @@ class NoteBlocks:
             ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
         """
         check_person(self.writer, "put blocks into notes")
-        return self.writer.alone(lambda alone: replace(self, writer=alone).draw_alone(proposal_id, dry_run=dry_run))
+        return self.writer.exclusively(
+            lambda alone: replace(self, writer=alone).draw_locked(proposal_id, dry_run=dry_run)
+        )
 
-    def draw_alone(self, proposal_id: str, *, dry_run: bool) -> Submission:
+    def draw_locked(self, proposal_id: str, *, dry_run: bool) -> Submission:
         """Draw as `draw` does, while nobody else writes."""
         sync_note_blocks(self.writer, proposal_id)
         proposal, note_contents = acceptance.fit_to_files(
-            self.writer.proposals, self.writer.desk.view.root, proposal_id
+            self.writer.proposals, self.writer.context.view.root, proposal_id
         )
-        shown_blocks = self.writer.proposals.drawings.get(proposal_id)
+        shown_blocks = self.writer.proposals.note_blocks.get(proposal_id)
         renderings, causes = _render_files(proposal, note_contents, shown_blocks)
         if not renderings:
             hint = "only edits that fit their notes can be; `knap edits show` shows the proposal"
@@ -121,10 +123,12 @@ class NoteBlocks:
         if dry_run:
             submission = plan_block_draft(self.writer, draft)
         else:
-            self.writer.proposals.drawings.keep(proposal_id, {path: one.blocks for path, one in renderings.items()})
+            self.writer.proposals.note_blocks.store_texts(
+                proposal_id, {path: one.blocks for path, one in renderings.items()}
+            )
             submission = apply_block_draft(self.writer, draft, f"shown: {proposal_id}", proposal.run)
             for path, one in renderings.items():
-                self.writer.proposals.drawings.put(proposal_id, path, one.blocks)
+                self.writer.proposals.note_blocks.put(proposal_id, path, one.blocks)
         left_out = (
             *(notice for one in renderings.values() for notice in one.left_out),
             *(error.message for error in causes),
@@ -147,13 +151,17 @@ class NoteBlocks:
             RefusedError: The client isn't a person.
         """
         check_person(self.writer, "resolve blocks")
-        return self.writer.alone(lambda alone: replace(self, writer=alone).resolve_alone(path, choice, dry_run=dry_run))
+        return self.writer.exclusively(
+            lambda alone: replace(self, writer=alone).resolve_locked(path, choice, dry_run=dry_run)
+        )
 
-    def resolve_alone(self, path: str, choice: BlockChoice | Mapping[str, BlockChoice], *, dry_run: bool) -> Submission:
+    def resolve_locked(
+        self, path: str, choice: BlockChoice | Mapping[str, BlockChoice], *, dry_run: bool
+    ) -> Submission:
         """Resolve as `resolve` does, while nobody else writes."""
-        note = self.writer.desk.view.read(path)
-        for one in self._about(note.path):
-            self.writer.proposals.drawings.follow(one, {note.path: note.raw})
+        note = self.writer.context.view.read(path)
+        for one in self._proposals_about(note.path):
+            self.writer.proposals.note_blocks.sync_texts(one, {note.path: note.raw})
         resolutions = blocks.resolve_blocks(splices.take_snapshot(note.raw, note.outline), choice)
         accepted_ids = self._accepted(note.path, choice)
         after = splices.merge(note.raw, resolutions)
@@ -170,15 +178,15 @@ class NoteBlocks:
         """List the proposals of which blocks in a note are accepted."""
         return [
             one
-            for one in self._about(path)
-            for block_hunks in [self.writer.proposals.drawings.get(one).get(path, {})]
+            for one in self._proposals_about(path)
+            for block_hunks in [self.writer.proposals.note_blocks.get(one).get(path, {})]
             if any((choice if isinstance(choice, str) else choice.get(name)) == "accept" for name in block_hunks)
         ]
 
     def _read_back(self, path: NotePath, raw: bytes, change_id: str) -> None:
-        """Tell proposals what became of their blocks in a note."""
-        drawings = self.writer.proposals.drawings
-        for one in self._about(path):
+        """Report proposals what became of their blocks in a note."""
+        drawings = self.writer.proposals.note_blocks
+        for one in self._proposals_about(path):
             block_hunks = drawings.get(one).get(path)
             if not block_hunks:
                 continue
@@ -187,12 +195,12 @@ class NoteBlocks:
             _ = drawings.mark(one, decisions.states, change_id=change_id)
             drawings.put(one, path, decisions.blocks)
 
-    def _about(self, path: NotePath) -> list[str]:
+    def _proposals_about(self, path: NotePath) -> list[str]:
         return [one.id for one in self.writer.proposals.find(ProposalFilter(path=path), limit=_MAX_READ_BACK).proposals]
 
 
 def _render_files(
-    proposal: Proposal, noted: Mapping[NotePath, bytes], held: Mapping[NotePath, BlockHunks]
+    proposal: Proposal, note_contents: Mapping[NotePath, bytes], shown_blocks: Mapping[NotePath, BlockHunks]
 ) -> tuple[dict[NotePath, NoteRendering], list[BadInput]]:
     """Put what waits into its notes, and gather why that can't be done with some."""
     renderings: dict[NotePath, NoteRendering] = {}
@@ -202,7 +210,7 @@ def _render_files(
             continue
         try:
             renderings[file.path] = note_blocks.render_note(
-                file, noted.get(file.path, file.before or b""), held.get(file.path, {})
+                file, note_contents.get(file.path, file.before or b""), shown_blocks.get(file.path, {})
             )
         except BadInput as error:
             causes.append(error)
@@ -229,7 +237,7 @@ class Reviewer:
     writer: Writer
 
     @property
-    def in_notes(self) -> NoteBlocks:
+    def note_blocks(self) -> NoteBlocks:
         """Show what waits as blocks in its notes, and decide on it there."""
         return NoteBlocks(writer=self.writer)
 
@@ -245,20 +253,22 @@ class Reviewer:
         """
 
         def accept(alone: Writer) -> Submission:
-            return replace(self, writer=alone).accept_alone(proposal_id, digest, files=files, hunks=hunks, run=run)
+            return replace(self, writer=alone).accept_locked(proposal_id, digest, files=files, hunks=hunks, run=run)
 
-        return self.writer.alone(accept)  # a part that another one has applied, but not marked yet, seems not to fit
+        return self.writer.exclusively(
+            accept
+        )  # a part that another one has applied, but not marked yet, seems not to fit
 
-    def accept_alone(
+    def accept_locked(
         self, proposal_id: str, digest: str, *, files: Sequence[str], hunks: Sequence[str], run: str
     ) -> Submission:
         """Accept as `accept` does, while nobody else writes."""
         sync_note_blocks(self.writer, proposal_id)
         selection = acceptance.select_parts(
-            self.writer.proposals, self.writer.desk.view, proposal_id, digest, files=files, hunks=hunks
+            self.writer.proposals, self.writer.context.view, proposal_id, digest, files=files, hunks=hunks
         )
         try:
-            self._judge(selection, run)
+            self._check_rules(selection, run)
             source = selection.source
             meta = ChangeMeta(
                 client=self.writer.grants.client, run=source.run, reason=source.reason, proposal=proposal_id
@@ -269,23 +279,25 @@ class Reviewer:
             raise
         proposal = self.writer.proposals.mark_accepted(selection, applied.change_id)
         stale_notices = (
-            () if files or hunks else _stale_notices(visibility.visible_part(proposal, self.writer.desk.view.visible))
+            ()
+            if files or hunks
+            else _stale_notices(visibility.visible_part(proposal, self.writer.context.view.visible))
         )
         return replace(applied, proposal_id=proposal_id, notices=(*applied.notices, *stale_notices))
 
     def plan(
         self, proposal_id: str, digest: str, *, files: Sequence[str] = (), hunks: Sequence[str] = (), run: str = ""
     ) -> Submission:
-        """Tell what accepting would do, and do nothing; errors are those of `accept`."""
-        view = self.writer.desk.view
+        """Return what accepting would do, and do nothing; errors are those of `accept`."""
+        view = self.writer.context.view
         sync_note_blocks(self.writer, proposal_id)
         selection = acceptance.select_parts(self.writer.proposals, view, proposal_id, digest, files=files, hunks=hunks)
         self.writer.proposals.abandon(selection)
-        self._judge(selection, run)
+        self._check_rules(selection, run)
         return replace(preview_draft(self.writer, selection.draft), proposal_id=proposal_id)
 
-    def _judge(self, selection: Selection, run: str) -> None:
-        grants, ground = self.writer.mine(run), rules.facts_of(self.writer.desk.view)
+    def _check_rules(self, selection: Selection, run: str) -> None:
+        grants, ground = self.writer.current_grants(run), rules.facts_of(self.writer.context.view)
         verdict = rules.judge_acceptance(selection.draft, grants, ground, selection.scope, tainted=selection.tainted)
         verdict.raise_if_refused()
 
@@ -296,23 +308,23 @@ class Reviewer:
             NotFound: There is none, or it is about a file that the client may not know of.
             ConflictError: A block of it in a note was edited by hand.
         """
-        proposal = self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
+        proposal = self.writer.proposals.show(proposal_id, visible=self.writer.context.view.visible)
         if proposal.status not in {"open", "stale"}:
             return proposal
         sync_note_blocks(self.writer, proposal_id)
-        with self._veiling(proposal_id):
-            fitted, _ = acceptance.fit_to_files(self.writer.proposals, self.writer.desk.view.root, proposal_id)
-        return visibility.visible_part(fitted, self.writer.desk.view.visible)
+        with self._hiding_errors(proposal_id):
+            fitted, _ = acceptance.fit_to_files(self.writer.proposals, self.writer.context.view.root, proposal_id)
+        return visibility.visible_part(fitted, self.writer.context.view.visible)
 
-    def _veiling(self, proposal_id: str) -> AbstractContextManager[None]:
+    def _hiding_errors(self, proposal_id: str) -> AbstractContextManager[None]:
         """Let errors tell nothing of those files of a proposal that the client may not know of."""
         files = self.writer.proposals.show(proposal_id).files
-        return visibility.hiding_errors(visibility.hidden_paths(files, self.writer.desk.view.visible))
+        return visibility.hiding_errors(visibility.hidden_paths(files, self.writer.context.view.visible))
 
     def reject(
         self, proposal_id: str, reason: str = "", *, files: Sequence[str] = (), hunks: Sequence[str] = ()
     ) -> Proposal:
-        """Say no to a proposal, or to the named files or hunks of it; blocks of it leave the notes.
+        """Return no to a proposal, or to the named files or hunks of it; blocks of it leave the notes.
 
         Raises:
             NotFound: There is no such proposal, file or hunk.
@@ -321,20 +333,20 @@ class Reviewer:
         """
 
         def reject(alone: Writer) -> Submission:
-            return replace(self, writer=alone).reject_alone(proposal_id, reason, files=files, hunks=hunks)
+            return replace(self, writer=alone).reject_locked(proposal_id, reason, files=files, hunks=hunks)
 
-        _ = self.writer.alone(reject)
-        return self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
+        _ = self.writer.exclusively(reject)
+        return self.writer.proposals.show(proposal_id, visible=self.writer.context.view.visible)
 
-    def reject_alone(self, proposal_id: str, reason: str, *, files: Sequence[str], hunks: Sequence[str]) -> Submission:
+    def reject_locked(self, proposal_id: str, reason: str, *, files: Sequence[str], hunks: Sequence[str]) -> Submission:
         """Reject as `reject` does, while nobody else writes."""
         proposal = get_decidable(self.writer, proposal_id)
         parts.check_names(proposal, files, hunks)
         sync_note_blocks(self.writer, proposal_id)
         chosen = self.writer.proposals.rejectable(proposal_id, files=files, hunks=hunks)
         ending = {f"{file}.{hunk}" for file, numbers in chosen.items() for hunk in numbers}
-        root = self.writer.desk.view.root
-        with self._veiling(proposal_id):
+        root = self.writer.context.view.root
+        with self._hiding_errors(proposal_id):
             cleared = acceptance.draft_block_removal(self.writer.proposals, root, proposal_id, ending=ending)
         submission = Submission(status="applied", proposal_id=proposal_id)
         if cleared.files:  # first, so that a kill leaves nothing in notes of what is rejected
@@ -345,7 +357,7 @@ class Reviewer:
     def plan_rejection(
         self, proposal_id: str, *, files: Sequence[str] = (), hunks: Sequence[str] = ()
     ) -> tuple[ProposedFile, ...]:
-        """Give the files of which `reject` would reject something, with just those hunks; errors are the same."""
+        """Return the files of which `reject` would reject something, with just those hunks; errors are the same."""
         proposal = get_decidable(self.writer, proposal_id)
         parts.check_names(proposal, files, hunks)
         chosen = self.writer.proposals.rejectable(proposal_id, files=files, hunks=hunks)
@@ -370,26 +382,26 @@ class Reviewer:
         """
 
         def edit(alone: Writer) -> Submission:
-            return replace(self, writer=alone).edit_alone(proposal_id, digest, hunk, text, run=run)
+            return replace(self, writer=alone).edit_locked(proposal_id, digest, hunk, text, run=run)
 
-        submission = self.writer.alone(edit)
-        now = self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
+        submission = self.writer.exclusively(edit)
+        now = self.writer.proposals.show(proposal_id, visible=self.writer.context.view.visible)
         return Edited(proposal=now, change_id=submission.change_id, notices=submission.notices)
 
-    def edit_alone(self, proposal_id: str, digest: str, hunk: str, text: str, *, run: str) -> Submission:
+    def edit_locked(self, proposal_id: str, digest: str, hunk: str, text: str, *, run: str) -> Submission:
         """Edit as `edit` does, while nobody else writes."""
         proposal = get_decidable(self.writer, proposal_id)
         parts.check_names(proposal, (), (hunk,))
         sync_note_blocks(self.writer, proposal_id)
-        drawings = self.writer.proposals.drawings
+        drawings = self.writer.proposals.note_blocks
         shown_blocks = drawings.get(proposal_id)
-        if self.writer.mine(run).tainted and not self.writer.grants.is_person:
+        if self.writer.current_grants(run).tainted and not self.writer.grants.is_person:
             _check_edit_taint(proposal, shown_blocks, hunk)
         note_contents: Mapping[NotePath, bytes] = {}
         if shown_blocks:
-            with self._veiling(proposal_id):
+            with self._hiding_errors(proposal_id):
                 _, note_contents = acceptance.fit_to_files(
-                    self.writer.proposals, self.writer.desk.view.root, proposal_id
+                    self.writer.proposals, self.writer.context.view.root, proposal_id
                 )
         rendering = drawings.edit(proposal_id, digest, hunk, text, note_contents).rendering
         submission = Submission(status="applied")
@@ -399,18 +411,18 @@ class Reviewer:
                     self.writer, rendering.draft, f"edited {hunk} of {proposal_id}", run or proposal.run
                 )
             except KnapError:
-                drawings.follow(proposal_id, note_contents)
+                drawings.sync_texts(proposal_id, note_contents)
                 raise
         return replace(submission, notices=(*submission.notices, *(rendering.left_out if rendering else ())))
 
 
-def _check_edit_taint(proposal: Proposal, held: Mapping[NotePath, BlockHunks], hunk: str) -> None:
+def _check_edit_taint(proposal: Proposal, shown_blocks: Mapping[NotePath, BlockHunks], hunk: str) -> None:
     """Keep what somebody wrote who has read others' text out of what was trusted, and out of notes."""
     if not proposal.tainted:
         hint = "propose it anew, so that a person decides on it"
         raise RefusedError(f"{proposal.id} was proposed before text was read that others wrote", hint=hint)
     ((number, own),) = parts.choose_hunks(proposal, [hunk]).items()
-    for path, blocks_there in held.items():
+    for path, blocks_there in shown_blocks.items():
         if any(f"{number}.{min(own)}" in hunks for hunks in blocks_there.values()):
             hint = "a person can edit it, or reject it, so that it can be proposed anew"
             raise RefusedError(
@@ -419,7 +431,7 @@ def _check_edit_taint(proposal: Proposal, held: Mapping[NotePath, BlockHunks], h
 
 
 def _stale_notices(proposal: Proposal) -> tuple[str, ...]:
-    """Tell of what was asked for and didn't fit its file any more."""
+    """Return of what was asked for and didn't fit its file any more."""
     stale = [file.path for file in proposal.files if file.state == "open"]
     if not stale:
         return ()

@@ -16,17 +16,17 @@ from knapper.vault.view import View
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultFacts:
-    """Hold the questions that the rules ask; a test answers them by itself."""
+    """The questions that the rules ask; a test answers them by itself."""
 
     visible: Callable[[NotePath], bool]
     """Whether the client may know of a path; ignored ones count as not visible."""
-    real: Callable[[NotePath], NotePath]
+    resolve: Callable[[NotePath], NotePath]
     """Where the bytes of a path lie, links followed; raises `RefusedError` where that is outside the vault."""
 
-    def place(self, path: NotePath) -> NotePath | None:
-        """Tell where the bytes of a path lie; None where that is outside the vault."""
+    def resolve_inside(self, path: NotePath) -> NotePath | None:
+        """Return where the bytes of a path lie; None where that is outside the vault."""
         try:
-            return self.real(path)
+            return self.resolve(path)
         except RefusedError:
             return None
 
@@ -37,7 +37,7 @@ def facts_of(view: View) -> VaultFacts:
     def real(path: NotePath) -> NotePath:
         return files.find_path(view.root, path, must_exist=False).target
 
-    return VaultFacts(visible=view.visible, real=real)
+    return VaultFacts(visible=view.visible, resolve=real)
 
 
 _COMMON_LINES: Final = re.compile(rb"-{3,}|`{3,}.*|\xef\xbb\xbf")
@@ -46,7 +46,7 @@ _FEW_LINES: Final = 2
 
 
 def why_large(draft: Draft) -> str:
-    """Tell why a draft isn't small; empty where it is.
+    """Return why a draft isn't small; empty where it is.
 
     Small is what changes one file, in a place that was named exactly, and overwrites, moves and trashes nothing: text
     that stands there once, a unique heading's section, a property, the start or end, a new note.
@@ -60,7 +60,7 @@ def why_large(draft: Draft) -> str:
 
 
 def why_unnamed(draft: Draft) -> str:
-    """Tell why the files of a draft count as not named one by one; empty where they were.
+    """Return why the files of a draft count as not named one by one; empty where they were.
 
     A folder that moves file by file reads like one that moves as a whole: the difference tells what is hidden in it.
     """
@@ -83,7 +83,7 @@ def _why_file_is_large(file: FileDraft) -> str:
 
 
 def overwrites(before: bytes, after: bytes) -> bool:
-    """Tell whether nothing is left of a note of several lines."""
+    """Return whether nothing is left of a note of several lines."""
     old, new = _significant_lines(before), _significant_lines(after)
     return len(old) >= _FEW_LINES and old.isdisjoint(new)
 
@@ -120,24 +120,24 @@ class Refusal:
 
 
 def find_refusals(
-    draft: Draft, grants: Grants, ground: VaultFacts, scope: Scope = access.EMPTY_SCOPE
+    draft: Draft, grants: Grants, facts: VaultFacts, scope: Scope = access.EMPTY_SCOPE
 ) -> tuple[Refusal, ...]:
     """Find the files that the client may not change so, each with the first rule that it breaks.
 
     Args:
         draft: What would happen.
         grants: The client's.
-        ground: The vault as the client sees it.
+        facts: The vault as the client sees it.
         scope: The notes that the client's editable scope comes to right now.
 
     Returns:
         In the draft's order; empty where all is allowed.
     """
-    return tuple(refusal for one in changed_items(draft) if (refusal := _refusal(one, grants, ground, scope)))
+    return tuple(refusal for one in changed_items(draft) if (refusal := _refusal(one, grants, facts, scope)))
 
 
 def changed_items(draft: Draft) -> Iterator[FileDraft]:
-    """Give the files of a draft, and the folders that move as if they were files."""
+    """Return the files of a draft, and the folders that move as if they were files."""
     yield from draft.files
     for source, target in draft.folders:
         inside = (file.requests for file in draft.files if file.path.startswith(f"{source}/"))
@@ -146,23 +146,23 @@ def changed_items(draft: Draft) -> Iterator[FileDraft]:
 
 
 def paths_of(file: FileDraft) -> tuple[NotePath, ...]:
-    """Give the paths that a change of a file is about."""
+    """Return the paths that a change of a file is about."""
     return (file.path,) if file.target is None else (file.path, file.target)
 
 
-def _refusal(file: FileDraft, grants: Grants, ground: VaultFacts, scope: Scope) -> Refusal | None:
-    refusal = _first_refusal(file, grants, ground, scope)
+def _refusal(file: FileDraft, grants: Grants, facts: VaultFacts, scope: Scope) -> Refusal | None:
+    refusal = _first_refusal(file, grants, facts, scope)
     if refusal is None:
         return None
     return replace(refusal, path=NotePath("") if file.hidden else refusal.path, requests=file.requests)
 
 
-def _first_refusal(file: FileDraft, grants: Grants, ground: VaultFacts, scope: Scope) -> Refusal | None:
+def _first_refusal(file: FileDraft, grants: Grants, facts: VaultFacts, scope: Scope) -> Refusal | None:
     restored = _is_restored(file)
-    if restored and not ground.visible(NotePath(file.path.removeprefix(_TRASH_PREFIX))):
+    if restored and not facts.visible(NotePath(file.path.removeprefix(_TRASH_PREFIX))):
         return _untouchable(file.path, file)
     for path in paths_of(file)[restored:]:
-        if refusal := _path_refusal(path, file, grants, ground):
+        if refusal := _path_refusal(path, file, grants, facts):
             return refusal
     code = _missing_capability(file, grants)
     if code:
@@ -180,7 +180,7 @@ def _first_refusal(file: FileDraft, grants: Grants, ground: VaultFacts, scope: S
 
 
 def _is_restored(file: FileDraft) -> bool:
-    """Tell whether a file only comes back out of the vault's trash."""
+    """Return whether a file only comes back out of the vault's trash."""
     return (
         file.path.startswith(_TRASH_PREFIX)
         and file.target is not None
@@ -189,13 +189,13 @@ def _is_restored(file: FileDraft) -> bool:
     )
 
 
-def _path_refusal(path: NotePath, file: FileDraft, grants: Grants, ground: VaultFacts) -> Refusal | None:
-    real = ground.place(path)
+def _path_refusal(path: NotePath, file: FileDraft, grants: Grants, facts: VaultFacts) -> Refusal | None:
+    real = facts.resolve_inside(path)
     if real is None:
         reason = f"{display_name(path, file)} is a symbolic link that leads out of the vault"
         return Refusal(path=path, code="outside_vault", reason=reason, hint="copy the file into the vault first")
     for place in dict.fromkeys((path, real)):
-        if _is_dotted(place) or not (file.cause == "link" or ground.visible(place)):
+        if _is_dotted(place) or not (file.cause == "link" or facts.visible(place)):
             return _untouchable(path, file)
         if grants.is_read_only:
             reason = f"{display_name(path, file)}: the client '{grants.client}' may only read"
@@ -237,7 +237,7 @@ def _missing_capability(file: FileDraft, grants: Grants) -> Capability | None:
 
 
 def _is_outside(file: FileDraft, grants: Grants, scope: Scope) -> bool:
-    """Tell whether a note that exists may not be changed now; links that follow a move go where the move goes."""
+    """Return whether a note that exists may not be changed now; links that follow a move go where the move goes."""
     is_new = file.before is None and file.base is None and file.target is None and file.trash is None
     return file.cause == "asked" and not is_new and not grants.editable_in(file.path, scope)
 
@@ -254,8 +254,8 @@ class LogTarget:
     opening: bytes = b""
     """Of a new note; what is in one that exists counts itself."""
 
-    def holds(self, draft: Draft) -> bool:
-        """Tell whether a draft does nothing else than to put one entry at the end of this note."""
+    def is_only_entry(self, draft: Draft) -> bool:
+        """Return whether a draft does nothing else than to put one entry at the end of this note."""
         if len(draft.files) != 1 or draft.folders or draft.by_query:
             return False
         (file,) = draft.files
@@ -300,7 +300,7 @@ class Verdict:
 def judge(
     draft: Draft,
     grants: Grants,
-    ground: VaultFacts,
+    facts: VaultFacts,
     scope: Scope = access.EMPTY_SCOPE,
     *,
     person_word: bool = False,
@@ -311,36 +311,36 @@ def judge(
     Args:
         draft: What would happen.
         grants: The client's.
-        ground: The vault as the client sees it.
+        facts: The vault as the client sees it.
         scope: The notes that the client's editable scope comes to right now.
         person_word: A person has seen this very draft and said yes.
         log: Where the draft adds an entry to the program's own log; it counts only if the draft does nothing else.
     """
-    refused = find_refusals(draft, grants, ground, scope)
+    refused = find_refusals(draft, grants, facts, scope)
     if refused:
         return Verdict(kind="refuse", reason=_refusal_summary(refused), refusals=refused)
-    is_entry = log is not None and log.holds(draft)
+    is_entry = log is not None and log.is_only_entry(draft)
     large = "" if is_entry else why_large(draft)
     outcome = grants.large if large else grants.small
     if outcome == "refuse":
         return Verdict(kind="refuse", reason=f"the client '{grants.client}' may not: {large or 'change notes'}")
     if person_word:
         return Verdict(kind="apply")
-    why = _why_many_files(draft) or _why_person_needed(draft, grants, ground)
+    why = _why_many_files(draft) or _why_person_needed(draft, grants, facts)
     if why or (outcome == "propose" and not is_entry):
         return Verdict(kind="propose", reason=why or large or f"the client '{grants.client}' only proposes")
     return Verdict(kind="apply")
 
 
 def judge_acceptance(
-    draft: Draft, grants: Grants, ground: VaultFacts, scope: Scope = access.EMPTY_SCOPE, *, tainted: bool = False
+    draft: Draft, grants: Grants, facts: VaultFacts, scope: Scope = access.EMPTY_SCOPE, *, tainted: bool = False
 ) -> Verdict:
     """Decide whether a client may accept what was proposed; it is applied or refused.
 
     Args:
         draft: What accepting would do.
         grants: Those of the client that accepts.
-        ground: The vault as that client sees it.
+        facts: The vault as that client sees it.
         scope: The notes that its editable scope comes to right now.
         tainted: Whether whoever proposed it had read text that others wrote.
     """
@@ -355,9 +355,9 @@ def judge_acceptance(
             return _refuse_to_non_person(
                 f"the client '{grants.client}' may not apply this by itself: {large or 'small change'}"
             )
-        if why := _why_many_files(draft) or _why_person_needed(draft, grants, ground):
+        if why := _why_many_files(draft) or _why_person_needed(draft, grants, facts):
             return _refuse_to_non_person(why)
-    return judge(draft, grants, ground, scope, person_word=True)
+    return judge(draft, grants, facts, scope, person_word=True)
 
 
 def _refuse_to_non_person(why: str) -> Verdict:
@@ -375,14 +375,14 @@ def _why_many_files(draft: Draft) -> str:
     return why_unnamed(draft)
 
 
-def _why_person_needed(draft: Draft, grants: Grants, ground: VaultFacts) -> str:
-    """Tell what about a draft wants a person's word, whatever its size."""
+def _why_person_needed(draft: Draft, grants: Grants, facts: VaultFacts) -> str:
+    """Return what about a draft wants a person's word, whatever its size."""
     if grants.is_person:
         return ""
     if grants.tainted:
         return f"the client '{grants.client}' has read text that others wrote"
     for file in changed_items(draft):
         for path in paths_of(file):
-            if grants.is_guarded(path) or grants.is_guarded(ground.place(path) or path):
+            if grants.is_guarded(path) or grants.is_guarded(facts.resolve_inside(path) or path):
                 return f"{display_name(path, file)} changes only with a person's word"
     return ""

@@ -22,7 +22,7 @@ _SECTIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextChange:
-    """Hold what a request does to a note's bytes."""
+    """What a request does to a note's bytes."""
 
     splices: tuple[Splice, ...]
     needs: frozenset[Capability]
@@ -63,7 +63,7 @@ def resolve_request(note: Note, request: TextRequest, *, version: Callable[[str]
 
 
 def stale_error(note: Note, base: str) -> ConflictError:
-    """Say that a note isn't what a request was made against."""
+    """Return that a note isn't what a request was made against."""
     return ConflictError(
         f"{note.path} changed meanwhile: it isn't {base} any more",
         hint="read it again, and make the change against its current hash",
@@ -97,17 +97,19 @@ def _resolve(snapshot: Snapshot, request: TextRequest, *, anchored: bool) -> Tex
             return _text_change([_rewrite_all(snapshot, request.content)], anchored=True)
 
 
-def _text_change(found: Sequence[Splice], *, anchored: bool, notices: tuple[str, ...] = ()) -> TextChange:
-    """Tell by its splices what a change needs: taking text away is more than adding to it."""
-    needs: set[Capability] = {"delete" if splice.stop > splice.start else "add" for splice in found}
-    return TextChange(splices=tuple(found), needs=frozenset(needs), anchored=anchored, notices=notices)
+def _text_change(new_splices: Sequence[Splice], *, anchored: bool, notices: tuple[str, ...] = ()) -> TextChange:
+    """Return by its splices what a change needs: taking text away is more than adding to it."""
+    needs: set[Capability] = {"delete" if splice.stop > splice.start else "add" for splice in new_splices}
+    return TextChange(splices=tuple(new_splices), needs=frozenset(needs), anchored=anchored, notices=notices)
 
 
-def _spelling_notices(path: str, found: text_replacement.TextReplacement) -> tuple[str, ...]:
-    if not found.normalised:
+def _spelling_notices(path: str, replacement: text_replacement.TextReplacement) -> tuple[str, ...]:
+    if not replacement.normalised:
         return ()
-    lines = ", ".join(map(str, found.lines))
-    return (f"{path}: the old text was found only in another spelling ({', '.join(found.differences)}), line {lines}",)
+    lines = ", ".join(map(str, replacement.lines))
+    return (
+        f"{path}: the old text was found only in another spelling ({', '.join(replacement.differences)}), line {lines}",
+    )
 
 
 def _edit_property(snapshot: Snapshot, request: EditProperty) -> tuple[Splice, ...]:
@@ -136,14 +138,14 @@ def _rewrite_all(snapshot: Snapshot, content: str) -> Splice:
     return splice
 
 
-def apply_all(note: Note, made: Sequence[TextChange]) -> bytes:
+def apply_all(note: Note, changes: Sequence[TextChange]) -> bytes:
     """Apply what several requests do to one note, all against its one state.
 
     Raises:
         BadInput: Two of them overlap.
         ConflictError: One cuts into an edit that waits in the note.
     """
-    all_splices = [splice for one in made for splice in one.splices]
+    all_splices = [splice for one in changes for splice in one.splices]
     blocks.check_blocks_untouched(splices.take_snapshot(note.raw, note.outline), all_splices)
     after = splices.merge(note.raw, all_splices)
     return after if parser.content_hash(after) != note.hash else note.raw

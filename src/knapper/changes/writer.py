@@ -46,7 +46,7 @@ class FileReport:
 
     @property
     def place(self) -> NotePath:
-        """Give the path that the file has afterwards."""
+        """Return the path that the file has afterwards."""
         return self.target or self.path
 
 
@@ -152,9 +152,9 @@ class SubmitOptions:
     """Only tell what would happen."""
     propose: bool = False
     """Make a proposal even of what would be applied."""
-    chosen: str = ""
+    chosen_by: str = ""
     """How the files were chosen that aren't named one by one, such as ``folder Projects``: always a proposal then."""
-    person_word: bool = False
+    approved_by_person: bool = False
     """A person has seen this very batch and said yes."""
     log: LogTarget | None = None
     """Where the program adds an entry to its own log."""
@@ -162,7 +162,7 @@ class SubmitOptions:
 
 
 def _was_overtaken(error: ConflictError) -> bool:
-    """Tell whether somebody else wrote between our reading and our writing; then all can be read once more."""
+    """Return whether somebody else wrote between our reading and our writing; then all can be read once more."""
     conflicts = cast("Sequence[Mapping[str, object]]", error.details.get("conflicts", ()))
     return bool(conflicts) and all(one["problem"] == "has changed" for one in conflicts)
 
@@ -171,22 +171,22 @@ def _was_overtaken(error: ConflictError) -> bool:
 class Writer:
     """Write to one vault on behalf of one client."""
 
-    desk: DraftContext
+    context: DraftContext
     state: State
     proposals: Proposals
     taints: Taints
     grants: Grants
     """The client's, as the owner configured them."""
-    touched: Callable[[Sequence[Path]], None]
+    on_touched: Callable[[Sequence[Path]], None]
     """Told which files and folders were written, so that the index follows."""
     proposal_days: float = DEFAULT_DAYS
     """How long proposals wait."""
-    applied: Callable[[str], tuple[str, ...]] = _no_notices
+    on_applied: Callable[[str], tuple[str, ...]] = _no_notices
     """Told the id of each change that was applied; answers what the caller should hear."""
     recovered: list[str] = field(default_factory=list[str])
     """What became of changes that a kill had cut short; told with the first change, and then no more."""
 
-    def submit(self, requests: Sequence[Request], asked: SubmitOptions | None = None) -> Submission:
+    def submit(self, requests: Sequence[Request], options: SubmitOptions | None = None) -> Submission:
         """Carry out a batch: apply it, keep it as a proposal, or refuse it, as the client's rules say.
 
         Items that can't be carried out, or that the rules refuse, are listed, and the others go on together.
@@ -195,53 +195,53 @@ class Writer:
             KnapError: Every request fails (``details["failures"]`` has each where there are several), or the disk does;
                 nothing is changed then.
         """
-        asked = asked or SubmitOptions()
-        if asked.person_word and not self.grants.is_person:
+        options = options or SubmitOptions()
+        if options.approved_by_person and not self.grants.is_person:
             raise RefusedError(f"the client '{self.grants.client}' is no person, and can't give a person's word")
         try:
-            return self.attempt(requests, asked)
+            return self.attempt(requests, options)
         except ConflictError as error:
-            if asked.person_word or not _was_overtaken(error):
+            if options.approved_by_person or not _was_overtaken(error):
                 raise
-        return self.alone(lambda alone: alone.attempt(requests, asked))
+        return self.exclusively(lambda alone: alone.attempt(requests, options))
 
-    def alone(self, work: "Callable[[Writer], Submission]") -> Submission:
+    def exclusively(self, work: "Callable[[Writer], Submission]") -> Submission:
         """Do work while nobody else writes, so that what it reads stays so; of changes is told when others can again.
 
         Raises:
             KnapError: As the work says, or another writer has the vault's lock all the time.
         """
-        if self.state.is_held:
+        if self.state.is_locked:
             return work(self)
         touched: list[Path] = []
         try:
             with apply.hold_lock(self.state) as held_state:
-                submission = work(replace(self, state=held_state, touched=touched.extend, applied=_no_notices))
+                submission = work(replace(self, state=held_state, on_touched=touched.extend, on_applied=_no_notices))
         finally:
             if touched:
-                self.touched(touched)
-        more = self.applied(submission.change_id) if submission.change_id else ()
+                self.on_touched(touched)
+        more = self.on_applied(submission.change_id) if submission.change_id else ()
         return replace(submission, notices=(*submission.notices, *more))
 
-    def attempt(self, requests: Sequence[Request], asked: SubmitOptions) -> Submission:
+    def attempt(self, requests: Sequence[Request], options: SubmitOptions) -> Submission:
         """Carry out a batch as `submit` does, but fail where somebody else writes between reading and writing."""
-        drafted = drafting.draft_requests(self.desk, requests)
+        drafted = drafting.draft_requests(self.context, requests)
         draft, failures = drafted.draft, drafted.failures
-        if asked.chosen:
+        if options.chosen_by:
             draft = replace(draft, by_query=True)
         if failures and len(failures) == len(requests):
             raise drafts.batch_error(failures, requests)
-        verdict = self._decide(draft, asked)
+        verdict = self._decide(draft, options)
         refused = verdict.refusals
         if verdict.kind == "refuse" and (remaining := _without_refused(draft, verdict)) is not None:
-            draft, verdict = remaining, self._decide(remaining, asked)
+            draft, verdict = remaining, self._decide(remaining, options)
         try:
             verdict.raise_if_refused()
         except RefusedError as error:
             if failures:
                 error.details["failures"] = drafts.failure_rows(failures, requests)
             raise
-        submission = self._carry_out(draft, asked, verdict)
+        submission = self._carry_out(draft, options, verdict)
         return replace(submission, failures=failures, refusals=refused)
 
     def undo(self, selector: Selector, *, reason: str = "", partial: bool = False, run: str = "") -> Undone:
@@ -260,31 +260,33 @@ class Writer:
             if "conflicts" in error.details:
                 error.hint = "undo what came later first, or take back the other files only (--partial)"
             raise
-        self._tell(path for file in undone.applied.files for path in (file.before_path, file.after_path) if path)
-        _ = self.applied(undone.applied.change_id)
+        self._notify_touched(
+            path for file in undone.applied.files for path in (file.before_path, file.after_path) if path
+        )
+        _ = self.on_applied(undone.applied.change_id)
         return undone
 
     def undoable(self, selector: Selector, run: str = "", *, partial: bool = False) -> list[Change]:
-        """Give the changes that an undo would take back, the newest first.
+        """Return the changes that an undo would take back, the newest first.
 
         Raises:
             RefusedError: The client may not undo, or not these.
             NotFound: There is nothing to take back.
             ConflictError: The journal had to drop some of them, and *partial* wasn't asked for.
         """
-        if not self.mine(run).may_undo:
+        if not self.current_grants(run).may_undo:
             raise RefusedError(f"the client '{self.grants.client}' may not undo", hint="a person can: `knap undo`")
-        changes = undo.select_changes(self.state.journal, selector, partial=partial, sees=self._knows)
+        changes = undo.select_changes(self.state.journal, selector, partial=partial, sees=self._may_know)
         for change in changes:
             self._check_undo(change)
         return changes
 
-    def _knows(self, change: Change) -> bool:
-        """Tell whether the client may know of a change: a person of all, others of what they did or could see."""
-        if self.grants.is_person or self.desk.view.policy.sees_all or change.client == self.grants.client:
+    def _may_know(self, change: Change) -> bool:
+        """Return whether the client may know of a change: a person of all, others of what they did or could see."""
+        if self.grants.is_person or self.context.view.policy.sees_all or change.client == self.grants.client:
             return True
         ends = ({end for end in (file.before_path, file.after_path) if end} for file in change.files)
-        visible = self.desk.view.visible
+        visible = self.context.view.visible
         return any(all(end.startswith(_TRASH_PREFIX) or visible(NotePath(end)) for end in both) for both in ends)
 
     def _check_undo(self, change: Change) -> None:
@@ -292,7 +294,7 @@ class Writer:
         touched = (end for file in change.files for end in (file.before_path, file.after_path) if end)
         ends = [NotePath(end) for end in touched if not end.startswith(_TRASH_PREFIX)]
         own = change.client == self.grants.client and not any(map(self.grants.is_guarded, ends))
-        if not self.grants.is_person and not (own and all(map(self.desk.view.visible, ends))):
+        if not self.grants.is_person and not (own and all(map(self.context.view.visible, ends))):
             raise RefusedError(
                 f"the client '{self.grants.client}' may only take back its own changes of files that it may change",
                 hint="a person can take back others: `knap undo`",
@@ -304,22 +306,27 @@ class Writer:
                 code="not_writable",
             )
 
-    def mine(self, run: str = "") -> Grants:
-        """Give the client's rules as they hold right now: who has read foreign text only proposes."""
+    def current_grants(self, run: str = "") -> Grants:
+        """Return the client's rules as they hold right now: who has read foreign text only proposes."""
         return replace(self.grants, tainted=self.taints.is_tainted(self.grants.client, run))
 
-    def _decide(self, draft: Draft, asked: SubmitOptions) -> Verdict:
-        ground = rules.facts_of(self.desk.view)
+    def _decide(self, draft: Draft, options: SubmitOptions) -> Verdict:
+        ground = rules.facts_of(self.context.view)
         verdict = rules.judge(
-            draft, self.mine(asked.run), ground, asked.scope, person_word=asked.person_word, log=asked.log
+            draft,
+            self.current_grants(options.run),
+            ground,
+            options.scope,
+            person_word=options.approved_by_person,
+            log=options.log,
         )
-        if asked.chosen and verdict.kind == "propose":
-            return replace(verdict, reason=f"its notes were chosen by {asked.chosen}")
+        if options.chosen_by and verdict.kind == "propose":
+            return replace(verdict, reason=f"its notes were chosen by {options.chosen_by}")
         return verdict
 
-    def _carry_out(self, draft: Draft, asked: SubmitOptions, verdict: Verdict) -> Submission:
-        meta = ChangeMeta(client=self.grants.client, run=asked.run, reason=asked.reason)
-        if verdict.kind == "apply" and not (asked.dry_run or asked.propose):
+    def _carry_out(self, draft: Draft, options: SubmitOptions, verdict: Verdict) -> Submission:
+        meta = ChangeMeta(client=self.grants.client, run=options.run, reason=options.reason)
+        if verdict.kind == "apply" and not (options.dry_run or options.propose):
             return self.apply(draft, meta)
         files, hidden = report_files(draft)
         submission = Submission(
@@ -330,14 +337,14 @@ class Writer:
             notices=draft.notices,
             rewritten=draft.rewritten,
         )
-        if asked.dry_run:
+        if options.dry_run:
             return submission
-        tainted = self.mine(asked.run).tainted
+        tainted = self.current_grants(options.run).tainted
         note = ProposalTerms(
             why=verdict.reason,
             tainted=tainted,
             days=self.proposal_days,
-            scope=asked.scope,
+            scope=options.scope,
             behalf=self.grants.behalf,
         )
         return replace(submission, status="proposed", proposal_id=self.proposals.save(draft, meta, note).id)
@@ -348,13 +355,13 @@ class Writer:
         Raises:
             KnapError: As for `knapper.changes.disk.apply.apply_effects`; nothing was changed then.
         """
-        unseen = visibility.hidden_paths(draft.files, self.desk.view.visible)
+        unseen = visibility.hidden_paths(draft.files, self.context.view.visible)
         with visibility.hiding_errors(unseen):
             applied = apply.apply_effects(self.state, list(draft.effects()), meta)
-        self._tell(path for file in draft.files for path in (file.path, file.place))
+        self._notify_touched(path for file in draft.files for path in (file.path, file.place))
         files, hidden = report_files(draft)
         notices = (*self.recovered, *applied.notices)
-        if self.desk.view.policy.sees_all:
+        if self.context.view.policy.sees_all:
             self.recovered.clear()
         else:  # of other changes, and of files that follow, whoever sees all is told
             own = [path for file in draft.files for path in (file.path, file.place)]
@@ -364,12 +371,12 @@ class Writer:
             change_id=applied.change_id,
             files=files,
             hidden=hidden,
-            notices=(*draft.notices, *notices, *self.applied(applied.change_id)),
+            notices=(*draft.notices, *notices, *self.on_applied(applied.change_id)),
             rewritten=draft.rewritten,
         )
 
-    def _tell(self, paths: Iterable[NotePath | str]) -> None:
-        self.touched([self.desk.view.root / path for path in dict.fromkeys(paths)])
+    def _notify_touched(self, paths: Iterable[NotePath | str]) -> None:
+        self.on_touched([self.context.view.root / path for path in dict.fromkeys(paths)])
 
 
 def _names_any(notice: str, paths: Iterable[str]) -> bool:

@@ -45,7 +45,7 @@ _MAX_HISTORY: Final = 1_000
 
 
 def stdin_is_terminal() -> bool:
-    """Tell whether a person types."""
+    """Return whether a person types."""
     return sys.stdin.isatty()
 
 
@@ -90,7 +90,7 @@ _MAX_STEP = 160
 class AnswerDisplay:
     """Show events to a person: the answer on the output stream, the steps on the error stream."""
 
-    said: GlobalOptions
+    options: GlobalOptions
     show: Callable[[str], None]
     """Shows text of the answer."""
     flush: Callable[[], None]
@@ -101,11 +101,11 @@ class AnswerDisplay:
     error: Error | None = None
     proposals: list[str] = field(default_factory=list[str])
 
-    def tell(self, event: Event) -> None:
+    def handle(self, event: Event) -> None:
         """Show an event."""
         match event:
             case Text():
-                self._say(event)
+                self._append_text(event)
             case ToolCall():
                 self.flush()
                 self._note(f"→ {event.name}({_format_arguments(event.arguments)})")
@@ -115,7 +115,7 @@ class AnswerDisplay:
                 self.proposals.append(str(event.proposal["id"]))
             case QuestionEvent():
                 choices = "".join(f"\n  - {one}" for one in event.options)
-                output.note(self.said, output.plain(f"? {event.question}{choices}"))
+                output.note(self.options, output.plain(f"? {event.question}{choices}"))
             case Error():
                 self.error = event
             case Done():
@@ -123,11 +123,11 @@ class AnswerDisplay:
             case _:
                 pass
 
-    def asking(self, model: str) -> None:
-        """Say who is asked, as the first word may take a while."""
+    def announce_model(self, model: str) -> None:
+        """Report who is asked, as the first word may take a while."""
         self._note(f"asking {model} …")
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Show what the turn came to, after its text."""
         self.flush()
         if self.done is None:
@@ -148,7 +148,7 @@ class AnswerDisplay:
             self._note(f"waits for your word: `knap edits show {proposal}`")
         self._note(usage_footer(self.done))
 
-    def _say(self, event: Text) -> None:
+    def _append_text(self, event: Text) -> None:
         if event.step != self.step:
             self.flush()
             self.step, self.text = event.step, ""
@@ -159,17 +159,17 @@ class AnswerDisplay:
         if text:
             line = output.plain(text).replace("\n", " ")
             clipped = line if len(line) <= _MAX_STEP else f"{line[:_MAX_STEP]}…"
-            output.note(self.said, click.style(clipped, dim=True) if output.wants_colour(self.said) else clipped)
+            output.note(self.options, click.style(clipped, dim=True) if output.wants_colour(self.options) else clipped)
 
 
-def open_display(said: GlobalOptions) -> AnswerDisplay:
+def open_display(options: GlobalOptions) -> AnswerDisplay:
     """Make a screen for this terminal, or for a file."""
     if sys.stdout.isatty():
         width = min(shutil.get_terminal_size().columns, 100)
-        blocks = formatting.MarkdownBlocks(formatting.markdown_printer(width, colour=output.wants_colour(said)))
-        return AnswerDisplay(said=said, show=blocks.feed, flush=blocks.flush)
+        blocks = formatting.MarkdownBlocks(formatting.markdown_printer(width, colour=output.wants_colour(options)))
+        return AnswerDisplay(options=options, show=blocks.feed, flush=blocks.flush)
     plain = PlainWriter()
-    return AnswerDisplay(said=said, show=plain.feed, flush=plain.flush)
+    return AnswerDisplay(options=options, show=plain.feed, flush=plain.flush)
 
 
 class PlainWriter:
@@ -177,23 +177,23 @@ class PlainWriter:
 
     def __init__(self) -> None:
         """Begin with nothing written."""
-        self._ends = True
+        self._is_line_ended = True
 
     def feed(self, text: str) -> None:
         """Write a piece."""
         if text:
             click.echo(output.plain(text), nl=False)
-            self._ends = text.endswith("\n")
+            self._is_line_ended = text.endswith("\n")
 
     def flush(self) -> None:
         """End the line."""
-        if not self._ends:
+        if not self._is_line_ended:
             click.echo()
-        self._ends = True
+        self._is_line_ended = True
 
 
 def run_turn(
-    runner: asyncio.Runner, work: Callable[[EventSink], Coroutine[Any, Any, object]], shown: AnswerDisplay
+    runner: asyncio.Runner, work: Callable[[EventSink], Coroutine[Any, Any, object]], display: AnswerDisplay
 ) -> bool:
     """Carry a turn out; Ctrl-C stops it, and not the program.
 
@@ -201,31 +201,31 @@ def run_turn(
         Whether it wasn't stopped.
     """
     try:
-        runner.run(work(shown.tell))
+        runner.run(work(display.handle))
     except KeyboardInterrupt:
-        shown.end()
-        output.note(shown.said, "stopped")
+        display.finish()
+        output.note(display.options, "stopped")
         return False
-    shown.end()
+    display.finish()
     return True
 
 
-def turn_error(shown: AnswerDisplay) -> KnapError | None:
-    """Give the error that a turn ended with; None where there is an answer all the same."""
-    if shown.error is None or (shown.done is not None and shown.done.state not in {"failed", "limit"}):
+def turn_error(display: AnswerDisplay) -> KnapError | None:
+    """Return the error that a turn ended with; None where there is an answer all the same."""
+    if display.error is None or (display.done is not None and display.done.state not in {"failed", "limit"}):
         return None
-    kind = RefusedError if shown.error.code == "budget_spent" else SetupError
-    return kind(shown.error.error, hint=shown.error.hint, code=shown.error.code)
+    kind = RefusedError if display.error.code == "budget_spent" else SetupError
+    return kind(display.error.error, hint=display.error.hint, code=display.error.code)
 
 
-def turn_exit_code(shown: AnswerDisplay) -> ExitCode:
-    """Give the exit code that tells how a turn ended."""
-    error = turn_error(shown)
+def turn_exit_code(display: AnswerDisplay) -> ExitCode:
+    """Return the exit code that tells how a turn ended."""
+    error = turn_error(display)
     return codes.exit_code(error) if error else ExitCode.OK
 
 
 def usage_footer(done: Done) -> str:
-    """Tell in a line what the turn used."""
+    """Return in a line what the turn used."""
     usage = done.usage
     parts = [done.model]
     if usage.get("total_tokens"):
@@ -237,20 +237,20 @@ def usage_footer(done: Done) -> str:
     return ", ".join(parts)
 
 
-def _format_arguments(given: Mapping[str, JSONValue]) -> str:
-    pairs = [f"{name}={str(value)[:_MAX_ARGUMENT]!r}" for name, value in given.items()]
+def _format_arguments(arguments: Mapping[str, JSONValue]) -> str:
+    pairs = [f"{name}={str(value)[:_MAX_ARGUMENT]!r}" for name, value in arguments.items()]
     return ", ".join(pairs)
 
 
 _SESSION_FIELDS: Final = frozenset({"type", "session_id"})
 
 
-def answer_once(said: GlobalOptions, found: Settings, question: str, *, model: str, note: str) -> ExitCode:
+def answer_once(options: GlobalOptions, config: Settings, question: str, *, model: str, note: str) -> ExitCode:
     """Answer a question in one turn, without a session.
 
     Args:
-        said: The shared options.
-        found: What the configuration says.
+        options: The shared options.
+        config: What the configuration says.
         question: The person's.
         model: The model's name; empty for the configured one.
         note: The note that it is about; empty for none.
@@ -259,14 +259,14 @@ def answer_once(said: GlobalOptions, found: Settings, question: str, *, model: s
         SetupError: The model can't answer.
         RefusedError: A limit is reached.
     """
-    with app.open_hub(found, only=True) as hub, chats.open_chats(hub) as client_chats, asyncio.Runner() as runner:
+    with app.open_hub(config, only=True) as hub, chats.open_chats(hub) as client_chats, asyncio.Runner() as runner:
         chat = client_chats.chat(model)
         run = str(uuid.uuid4())
         context = client_chats.conversations.context_of(run)
         turn = ChatTurn(chat, context, Message(text=question, run=run, active_file=note))
-        display = _silent_display(said) if said.as_json else open_display(said)
-        if not said.as_json:
-            display.asking(chat.name)
+        display = _silent_display(options) if options.as_json else open_display(options)
+        if not options.as_json:
+            display.announce_model(chat.name)
 
         async def work(tell: EventSink) -> None:
             await turn.run(tell)
@@ -278,7 +278,7 @@ def answer_once(said: GlobalOptions, found: Settings, question: str, *, model: s
     error = turn_error(display)
     if error is not None:
         raise error
-    if said.as_json and display.done is not None:
+    if options.as_json and display.done is not None:
         answer_fields = display.done.as_dict()
         output.write_json(
             {"success": True, **{name: answer_fields[name] for name in answer_fields if name not in _SESSION_FIELDS}}
@@ -286,15 +286,15 @@ def answer_once(said: GlobalOptions, found: Settings, question: str, *, model: s
     return ExitCode.OK if finished else ExitCode.INTERRUPTED
 
 
-def _silent_display(said: GlobalOptions) -> AnswerDisplay:
-    return AnswerDisplay(said=said, show=lambda _: None, flush=lambda: None)
+def _silent_display(options: GlobalOptions) -> AnswerDisplay:
+    return AnswerDisplay(options=options, show=lambda _: None, flush=lambda: None)
 
 
 @dataclass(slots=True, kw_only=True)
 class ChatState:
-    """Hold what a chat at the terminal goes on with."""
+    """What a chat at the terminal goes on with."""
 
-    said: GlobalOptions
+    options: GlobalOptions
     chats: VaultChats
     chat: ChatConfig
     session: Session
@@ -308,7 +308,7 @@ class ChatState:
             message = SessionMessage(text=text, active_file=self.note)
             return await self.chats.conversations.reply(self.chat, self.session.id, message, tell)
 
-        display = open_display(self.said)
+        display = open_display(self.options)
         finished = run_turn(self.runner, work, display)
         if display.error is not None:
             output.print_error(display.error.error, display.error.hint)
@@ -325,87 +325,87 @@ SLASH_HELP: Final = """\
 /exit            end the chat"""
 
 
-def run_slash_command(talk: ChatState, text: str) -> bool:
+def run_slash_command(state: ChatState, text: str) -> bool:
     """Carry out an order; tells whether the chat goes on."""
     name, _, rest = text[1:].partition(" ")
     if name in {"exit", "quit", "q"}:
         return False
     handler = _SLASH_COMMANDS.get(name)
     if handler is None:
-        output.note(talk.said, f"there is no /{output.plain(name)}; /help lists what there is")
+        output.note(state.options, f"there is no /{output.plain(name)}; /help lists what there is")
         return True
     try:
-        handler(talk, rest.strip())
+        handler(state, rest.strip())
     except KnapError as error:
         output.print_error(error.message, error.hint)
     return True
 
 
-def _show_help(talk: ChatState, rest: str) -> None:
+def _show_help(state: ChatState, rest: str) -> None:
     del rest
-    output.write(talk.said, SLASH_HELP)
+    output.write(state.options, SLASH_HELP)
 
 
-def _switch_model(talk: ChatState, name: str) -> None:
+def _switch_model(state: ChatState, name: str) -> None:
     if name:
-        talk.chat = talk.chats.chat(name)
-    output.write(talk.said, talk.chat.name)
+        state.chat = state.chats.chat(name)
+    output.write(state.options, state.chat.name)
 
 
-def _review_edits(talk: ChatState, rest: str) -> None:
+def _review_edits(state: ChatState, rest: str) -> None:
     del rest
-    with _open_vault(talk) as context:
+    with _open_vault(state) as context:
         open_proposals = proposals.list_proposals(context, "open")
-        rows = [row for row in changes.get_rows(open_proposals, "results") if row.get("run") == talk.session.id]
+        rows = [row for row in changes.get_rows(open_proposals, "results") if row.get("run") == state.session.id]
         if not rows:
-            output.note(talk.said, "nothing waits in this session; `knap edits` lists all that waits")
+            output.note(state.options, "nothing waits in this session; `knap edits` lists all that waits")
         for row in rows:
             if stdin_is_terminal():
-                review.review_proposal(talk.said, context, str(row["id"]))
+                review.review_proposal(state.options, context, str(row["id"]))
             else:
-                output.write(talk.said, changes.render_proposal(proposals.show_proposal(context, str(row["id"]))))
+                output.write(state.options, changes.render_proposal(proposals.show_proposal(context, str(row["id"]))))
 
 
-def _undo_last_change(talk: ChatState, rest: str) -> None:
+def _undo_last_change(state: ChatState, rest: str) -> None:
     del rest
-    with _open_vault(talk) as context:
-        change_id = _find_last_change(talk, context)
+    with _open_vault(state) as context:
+        change_id = _find_last_change(state, context)
         if not change_id:
-            output.note(talk.said, "nothing was changed in this session that isn't undone")
+            output.note(state.options, "nothing was changed in this session that isn't undone")
             return
-        output.write(talk.said, changes.render_outcome(journal.undo_change(context, change_id)))
+        output.write(state.options, changes.render_outcome(journal.undo_change(context, change_id)))
 
 
-def _find_last_change(talk: ChatState, context: Context) -> str:
+def _find_last_change(state: ChatState, context: Context) -> str:
     """Find the last change of the session that holds: one of the model's, or one that the person let it make."""
-    entries = changes.get_rows(journal.list_changes(context, run=talk.session.id), "results")
+    entries = changes.get_rows(journal.list_changes(context, run=state.session.id), "results")
     return next((str(row["id"]) for row in entries if not row.get("undone") and not row.get("undoes")), "")
 
 
-def _clear_session(talk: ChatState, rest: str) -> None:
+def _clear_session(state: ChatState, rest: str) -> None:
     del rest
-    talk.session = talk.chats.store.clear(talk.session.id)
-    output.note(talk.said, "begun anew")
+    state.session = state.chats.store.clear(state.session.id)
+    output.note(state.options, "begun anew")
 
 
-def _save_note(talk: ChatState, path: str) -> None:
-    store = talk.chats.store
-    session = store.get(talk.session.id)
+def _save_note(state: ChatState, path: str) -> None:
+    store = state.chats.store
+    session = store.get(state.session.id)
     turns = store.turns(session.id)
     if not turns:
-        output.note(talk.said, "nothing was said yet")
+        output.note(state.options, "nothing was said yet")
         return
     path = path or sessions_store.export_path(session, turns)
-    with _open_vault(talk) as context:
+    with _open_vault(state) as context:
         answer: Mapping[str, JSONValue] = files.create_file(
             context, path, sessions_store.write_session_markdown(session, turns)
         )
-    output.write(talk.said, changes.render_outcome(answer))
+    output.write(state.options, changes.render_outcome(answer))
 
 
-def _open_vault(talk: ChatState) -> Context:
+def _open_vault(state: ChatState) -> Context:
     """Open the vault as the person at the terminal, who may accept and undo."""
-    return talk.chats.hub.context(client="cli", vault=talk.chats.vault)
+    return state.chats.hub.context(client="cli", vault=state.chats.vault)
 
 
 _SLASH_COMMANDS: Final[Mapping[str, Callable[[ChatState, str], None]]] = {
@@ -420,11 +420,11 @@ _SLASH_COMMANDS: Final[Mapping[str, Callable[[ChatState, str], None]]] = {
 _WELCOME = "{model} on the vault '{vault}'. /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends the chat."
 
 
-def run_chat(said: GlobalOptions, *, model: str, note: str, session: str, new: bool) -> ExitCode:
+def run_chat(options: GlobalOptions, *, model: str, note: str, session: str, new: bool) -> ExitCode:
     """Talk until the person ends it.
 
     Args:
-        said: The shared options.
+        options: The shared options.
         model: The model's name; empty for the configured one.
         note: The note that it is about; empty for none.
         session: The session to go on in; empty for the note's last one.
@@ -435,41 +435,43 @@ def run_chat(said: GlobalOptions, *, model: str, note: str, session: str, new: b
         SetupError: The model can't answer.
         NotFound: There is no such session, or no such note.
     """
-    if said.as_json:
+    if options.as_json:
         raise BadInput("a chat isn't told as JSON", hint="`knap ask --json` answers one question", code="usage")
-    config = setup.read_settings(said)
+    config = setup.read_settings(options)
     with app.open_hub(config, only=True) as hub, chats.open_chats(hub) as client_chats, asyncio.Runner() as runner:
         chat = client_chats.chat(model)
         state = ChatState(
-            said=said,
+            options=options,
             chats=client_chats,
             chat=chat,
             session=_choose_session(client_chats, session, note, new=new),
             note=note,
             runner=runner,
         )
-        output.note(said, _WELCOME.format(model=chat.name, vault=client_chats.vault))
+        output.note(options, _WELCOME.format(model=chat.name, vault=client_chats.vault))
         return _read_messages(state)
 
 
-def _choose_session(opened: VaultChats, session: str, note: str, *, new: bool) -> Session:
+def _choose_session(client_chats: VaultChats, session: str, note: str, *, new: bool) -> Session:
     if note:
-        _ = opened.conversations.context_of("").view.path(note)  # so that a mistyped one begins no session of its own
+        _ = client_chats.conversations.context_of("").view.path(
+            note
+        )  # so that a mistyped one begins no session of its own
     if session:
-        return opened.store.get(session)
-    return opened.store.begin(file=note) if new else opened.conversations.route(note)
+        return client_chats.store.get(session)
+    return client_chats.store.begin(file=note) if new else client_chats.conversations.route(note)
 
 
-def _read_messages(talk: ChatState) -> ExitCode:
+def _read_messages(state: ChatState) -> ExitCode:
     """Read lines until there are no more; a program is told how the last one ended."""
     code = ExitCode.OK
-    with line_history(talk.chats.conversations.folder / "chat_history"):
+    with line_history(state.chats.conversations.folder / "chat_history"):
         while (text := read_line("> ")) is not None:
             if not text.strip():
                 continue
             if text.startswith("/"):
-                if not run_slash_command(talk, text):
+                if not run_slash_command(state, text):
                     break
                 continue
-            code = talk.reply(text)
+            code = state.reply(text)
     return ExitCode.OK if stdin_is_terminal() else code

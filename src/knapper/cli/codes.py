@@ -35,7 +35,7 @@ _CODE_BY_ERROR = (
 
 
 def exit_code(error: KnapError) -> ExitCode:
-    """Give the exit code of an error."""
+    """Return the exit code of an error."""
     return next((code for kind, code in _CODE_BY_ERROR if isinstance(error, kind)), ExitCode.USAGE)
 
 
@@ -53,5 +53,5 @@ COMMAND_HINTS: Final[Mapping[str, str]] = {
 
 
 def command_hint(hint: str) -> str:
-    """Give a hint in commands, or as it is where it holds everywhere."""
+    """Return a hint in commands, or as it is where it holds everywhere."""
     return COMMAND_HINTS.get(hint, hint)

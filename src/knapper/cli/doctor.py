@@ -59,7 +59,7 @@ def failed_check(name: str, error: KnapError) -> CheckResult:
 
 
 def check_configuration(settings: Settings) -> CheckResult:
-    """Tell which configuration was read, and warn where a vault's tools could write it."""
+    """Return which configuration was read, and warn where a vault's tools could write it."""
     where = settings.config_file
     for vault in settings.vaults:
         if config.holds(vault.path, where):
@@ -249,7 +249,7 @@ def _damaged_index(why: str) -> CheckResult:
 
 
 def check_ignore_rules(settings: Settings) -> CheckResult | None:
-    """Tell which of the rules that hide files have no effect; None where all have."""
+    """Return which of the rules that hide files have no effect; None where all have."""
     try:
         with app.open_vault(settings) as context:
             problems = (*context.view.settings.problems, *context.view.ignore.problems)
@@ -303,7 +303,7 @@ _MAX_NAMED_FILES = 3
 
 
 def check_leftovers(settings: Settings) -> CheckResult | None:
-    """Tell of temp files in the vault that the journal can't explain; None where there are none."""
+    """Return of temp files in the vault that the journal can't explain; None where there are none."""
     try:
         context = app.open_vault(settings)
     except KnapError:
@@ -328,7 +328,7 @@ def _stray_files(context: Context) -> list[Path]:
 
 
 def check_sandbox(settings: Settings) -> CheckResult:
-    """Tell whether the sandbox is prepared, starts, and which parts of its second wall stand."""
+    """Return whether the sandbox is prepared, starts, and which parts of its second wall stand."""
     with WorkerPool(settings.state_dir / SANDBOX_FOLDER, workers=1) as pool:
         try:
             if not pool.code.is_ready():
@@ -379,7 +379,7 @@ _STATE_COLOURS: dict[CheckState, str] = {"ok": "green", "warn": "yellow", "fail"
 
 
 def render_checks(findings: Sequence[CheckResult]) -> str:
-    """Give each a line, and the next step below it."""
+    """Return each a line, and the next step below it."""
     lines: list[str] = []
     for each in findings:
         state = click.style(f"{each.state:<4}", fg=_STATE_COLOURS[each.state])
@@ -390,6 +390,6 @@ def render_checks(findings: Sequence[CheckResult]) -> str:
 
 
 def checks_as_dict(findings: Sequence[CheckResult]) -> dict[str, object]:
-    """Give them to a program."""
+    """Return them to a program."""
     rows = [{"name": each.name, "state": each.state, "text": each.text, "hint": each.hint} for each in findings]
     return {"success": all(each.state != "fail" for each in findings), "checks": rows}

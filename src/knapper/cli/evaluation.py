@@ -16,7 +16,7 @@ _LAYOUT = 'it holds vault/, queries.jsonl ({"_id", "text"} a line) and notes.tsv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """Hold what `knap eval` measures with."""
+    """What `knap eval` measures with."""
 
     vault: Path
     queries: Mapping[str, str]
@@ -94,7 +94,7 @@ def _line_error(file: Path, number: int, cause: str) -> BadInput:
 
 
 def ndcg(ranking: Sequence[str], grades: Mapping[str, int], k: int) -> float:
-    """Give the normalised discounted cumulative gain of the first *k*.
+    """Return the normalised discounted cumulative gain of the first *k*.
 
     A ranking ``["b", "a"]`` with grades ``{"a": 2, "b": 1}`` gives (1 + 2 / log2 3) / (2 + 1 / log2 3) = 0.86.
 
@@ -113,23 +113,23 @@ def ndcg(ranking: Sequence[str], grades: Mapping[str, int], k: int) -> float:
 
 
 def reciprocal_rank(ranking: Sequence[str], grades: Mapping[str, int]) -> float:
-    """Give one divided by the first relevant place; 0 where there is none."""
+    """Return one divided by the first relevant place; 0 where there is none."""
     return next((1 / place for place, name in enumerate(ranking, 1) if grades.get(name, 0) > 0), 0.0)
 
 
 def recall(ranking: Sequence[str], grades: Mapping[str, int], k: int) -> float:
-    """Give the share of all that is relevant which stands among the first *k*; 0 where nothing is."""
+    """Return the share of all that is relevant which stands among the first *k*; 0 where nothing is."""
     relevant = {name for name, grade in grades.items() if grade > 0}
     return len(relevant.intersection(ranking[:k])) / len(relevant) if relevant else 0.0
 
 
 def hit(ranking: Sequence[str], grades: Mapping[str, int], k: int) -> float:
-    """Give 1 where something relevant stands among the first *k*, else 0."""
+    """Return 1 where something relevant stands among the first *k*, else 0."""
     return 1.0 if any(grades.get(name, 0) > 0 for name in ranking[:k]) else 0.0
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Give the value that a *share* of the values doesn't exceed, by the nearest rank; 0 where there are none."""
+    """Return the value that a *share* of the values doesn't exceed, by the nearest rank; 0 where there are none."""
     if not values:
         return 0.0
     return sorted(values)[max(math.ceil(share * len(values)), 1) - 1]

@@ -10,7 +10,7 @@ from knapper.tools.arguments import NoteFilters
 
 
 class FilterOptions(TypedDict):
-    """Hold what was said about them."""
+    """What was said about them."""
 
     exclude_folder: tuple[str, ...]
     tag: tuple[str, ...]
@@ -23,7 +23,7 @@ class FilterOptions(TypedDict):
 
 
 def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of a filter, but for the folder, of which some take one and some several."""
+    """Return a command the options of a filter, but for the folder, of which some take one and some several."""
     texts: dict[str, Any] = {"type": options.TEXT, "multiple": True}
     day: dict[str, Any] = {"type": options.DAY, "default": "", "metavar": "DAY"}
     tests = "name, !name, name=value, name!=value, name~part or name!~part; may stand several times."
@@ -42,15 +42,15 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def filter_arguments(said: FilterOptions) -> NoteFilters:
-    """Give the filter as tools take it."""
+def filter_arguments(filters: FilterOptions) -> NoteFilters:
+    """Return the filter as tools take it."""
     return {
-        "exclude_folders": said["exclude_folder"],
-        "tags": said["tag"],
-        "exclude_tags": said["exclude_tag"],
-        "properties": said["property_test"],
-        "modified_from": said["since"],
-        "modified_to": said["until"],
-        "created_from": said["created_since"],
-        "created_to": said["created_until"],
+        "exclude_folders": filters["exclude_folder"],
+        "tags": filters["tag"],
+        "exclude_tags": filters["exclude_tag"],
+        "properties": filters["property_test"],
+        "modified_from": filters["since"],
+        "modified_to": filters["until"],
+        "created_from": filters["created_since"],
+        "created_to": filters["created_until"],
     }

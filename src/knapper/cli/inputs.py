@@ -42,13 +42,13 @@ _BOM = "\ufeff"
 """What some shells put before all that they pipe."""
 
 
-def read_text(options: GlobalOptions, text: str, *, needed: bool = False) -> str:
-    """Give an argument as it is; ``-`` stands for what comes on the standard input, less a byte-order mark.
+def read_text(options: GlobalOptions, text: str, *, required: bool = False) -> str:
+    """Return an argument as it is; ``-`` stands for what comes on the standard input, less a byte-order mark.
 
     Args:
         options: The shared ones.
         text: The argument.
-        needed: It takes the place of text that is there: where a program wrote nothing because it failed, that is kept.
+        required: It replaces text: if a program failed and wrote nothing, the text that is there is kept.
 
     Raises:
         BadInput: The standard input isn't UTF-8, or it is empty and something is needed.
@@ -56,14 +56,14 @@ def read_text(options: GlobalOptions, text: str, *, needed: bool = False) -> str
     if text != STDIN:
         return text
     piped = strip_bom(_read_stdin(options))
-    if needed and not piped:
+    if required and not piped:
         hint = "see whether what should have written there failed; '' in the place of - stands for no text"
         raise BadInput("the standard input holds nothing", hint=hint, code="no_input")
     return piped
 
 
 def read_file(options: GlobalOptions, name: str) -> str:
-    """Give what a file holds, its line endings and byte-order mark as they are; ``-`` stands for the standard input.
+    """Return what a file holds, its line endings and byte-order mark as they are; ``-`` stands for the standard input.
 
     Raises:
         NotFound: There is no such file.

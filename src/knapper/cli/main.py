@@ -59,7 +59,7 @@ def _print_error(error: KnapError, *, as_json: bool) -> None:
 
 
 def to_knap_error(error: KnapError | click.ClickException | OSError) -> KnapError:
-    """Give the error of ours that one of ours, the parser's or the system's stands for."""
+    """Return the error of ours that one of ours, the parser's or the system's stands for."""
     if isinstance(error, KnapError):
         return error
     return from_usage_error(error) if isinstance(error, click.ClickException) else from_os_error(error)
@@ -98,7 +98,7 @@ def from_database_error(error: Exception) -> KnapError:
 
 
 def report_interrupt(*, as_json: bool) -> ExitCode:
-    """Say in one line that the person ended the command."""
+    """Return in one line that the person ended the command."""
     text = "interrupted; nothing is broken, and the same command goes on from here"
     try:
         if as_json:
@@ -260,9 +260,9 @@ def main() -> NoReturn:
     sys.exit(run(sys.argv[1:]))
 
 
-def _invoke(args: Sequence[str], said: GlobalOptions) -> int:
+def _invoke(args: Sequence[str], options: GlobalOptions) -> int:
     try:
-        with knap.make_context("knap", list(args), obj=said) as ctx:
+        with knap.make_context("knap", list(args), obj=options) as ctx:
             code = knap.invoke(ctx)
     except click.exceptions.Exit as end:  # --help and --version end so
         code = end.exit_code
@@ -276,8 +276,8 @@ def _database_error_type() -> type[Exception]:
     return sqlite3.DatabaseError
 
 
-def _wants_json(said: GlobalOptions, args: Sequence[str]) -> bool:
-    return said.as_json or "--json" in args
+def _wants_json(options: GlobalOptions, args: Sequence[str]) -> bool:
+    return options.as_json or "--json" in args
 
 
 def _set_streams() -> None:

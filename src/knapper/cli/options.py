@@ -56,7 +56,7 @@ class GlobalOptions:
 
 
 def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that all take; what they say goes into `Options`."""
+    """Return a command the options that all take; what they say goes into `Options`."""
     decorators = (
         click.option("-v", "--vault", metavar="NAME|FOLDER", help="The vault to work on.", **_stored_option()),
         click.option("--config", metavar="FILE", help="The configuration file to read.", **_stored_option()),
@@ -76,7 +76,7 @@ def accept_dry_run(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def limit_option(default: int, most: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the option that says how many results it gives at most."""
+    """Return a command the option that says how many results it gives at most."""
     return click.option(
         "-n", "number", type=click.IntRange(1, most), default=default, show_default=True, help="How many."
     )

@@ -26,59 +26,59 @@ def write_json(data: Mapping[str, object]) -> None:
     click.echo(json.dumps(data, ensure_ascii=False, indent=2))
 
 
-def print_result(options: GlobalOptions, found: Mapping[str, object], text: str) -> ExitCode:
+def print_result(options: GlobalOptions, fields: Mapping[str, object], text: str) -> ExitCode:
     """Print what a command came to, as JSON for programs or as text for a person.
 
     Args:
         options: Say which.
-        found: What programs are told, beside that it succeeded.
+        fields: What programs are told, beside that it succeeded.
         text: What a person is told.
     """
     if options.as_json:
-        write_json({"success": True, **found})
+        write_json({"success": True, **fields})
     else:
         write(options, text)
     return ExitCode.OK
 
 
-def print_answer(options: GlobalOptions, found: Mapping[str, object], text: str) -> ExitCode:
+def print_answer(options: GlobalOptions, answer: Mapping[str, object], text: str) -> ExitCode:
     """Print what was found, and what it may miss.
 
     Args:
         options: Say how.
-        found: A tool's answer; its ``notes`` say what it may miss.
+        answer: A tool's answer; its ``notes`` say what it may miss.
         text: The answer for a person; empty where nothing was found.
 
     Returns:
         The exit code that tells whether something was found.
     """
     if options.as_json:
-        write_json(found)
+        write_json(answer)
     elif text:
         write(options, text)
     else:
         note(options, "nothing found")
-    for notice in cast("Sequence[str]", found.get("notes", ())):
+    for notice in cast("Sequence[str]", answer.get("notes", ())):
         note(options, f"note: {notice}")
-    return ExitCode.OK if found.get("results") else ExitCode.NOTHING
+    return ExitCode.OK if answer.get("results") else ExitCode.NOTHING
 
 
-def print_listing(options: GlobalOptions, found: Mapping[str, object], text: str, *, nothing: str) -> ExitCode:
+def print_listing(options: GlobalOptions, answer: Mapping[str, object], text: str, *, nothing: str) -> ExitCode:
     """Print a list, and what it may miss; an empty one is no failure.
 
     Args:
         options: Say how.
-        found: A tool's answer.
+        answer: A tool's answer.
         text: The list for a person; empty where it holds nothing.
         nothing: What to say then.
     """
     if options.as_json:
-        write_json(found)
+        write_json(answer)
     elif text:
         write(options, text)
     else:
         note(options, nothing)
-    for notice in cast("Sequence[str]", found.get("notes", ())):
+    for notice in cast("Sequence[str]", answer.get("notes", ())):
         note(options, f"note: {notice}")
     return ExitCode.OK
 
@@ -97,12 +97,12 @@ def print_error(message: str, hint: str = "") -> None:
 
 
 def wants_colour(options: GlobalOptions) -> bool:
-    """Tell whether the person left colours on."""
+    """Return whether the person left colours on."""
     return not options.no_color and environment.wants_colour()
 
 
 def stderr_is_terminal() -> bool:
-    """Tell whether a person is watching the messages."""
+    """Return whether a person is watching the messages."""
     return sys.stderr.isatty()
 
 
@@ -117,7 +117,7 @@ def one_line(text: str) -> str:
 
 
 def can_ask() -> bool:
-    """Tell whether somebody could answer: the input and the messages are a terminal."""
+    """Return whether somebody could answer: the input and the messages are a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

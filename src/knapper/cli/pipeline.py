@@ -47,19 +47,19 @@ def render_selection(scout: JSONRow) -> list[str]:
     return lines + [f"  {one['path']}: {one.get('reason') or one['why']}" for one in notes[:_MAX_NOTES]]
 
 
-def render_context(found: JSONRow) -> list[str]:
+def render_context(context: JSONRow) -> list[str]:
     """Show how much a task is done with."""
-    notes = _rows(found, "notes")
-    lines = [f"context: {pluralize(len(notes), 'note')}, about {found['tokens']} tokens"]
+    notes = _rows(context, "notes")
+    lines = [f"context: {pluralize(len(notes), 'note')}, about {context['tokens']} tokens"]
     return lines + [f"  {one['path']}: {one['why']}" for one in notes[:_MAX_NOTES]]
 
 
-def render_question(asked: JSONRow | None) -> list[str]:
+def render_question(question: JSONRow | None) -> list[str]:
     """Show what the person is asked."""
-    if asked is None:
+    if question is None:
         return []
-    options = cast("list[JSONValue]", asked.get("options") or [])
-    return [f"? {asked['question']}", *(f"  - {one}" for one in options)]
+    options = cast("list[JSONValue]", question.get("options") or [])
+    return [f"? {question['question']}", *(f"  - {one}" for one in options)]
 
 
 def render_outcome(outcome: JSONRow) -> list[str]:
@@ -101,27 +101,27 @@ _MAX_STEP: Final = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineQuestion:
-    """Hold what the person asks."""
+    """What the person asks."""
 
     question: str
     note: str
     model: str
-    switches: PipelineOptions
+    options: PipelineOptions
 
 
 @dataclass(slots=True)
 class PipelineDisplay:
     """Tell what happens on the error stream."""
 
-    said: GlobalOptions
+    options: GlobalOptions
     outcome: PipelineOutcome | None = None
-    opened: list[str] = field(default_factory=list[str])
-    found: bool = False
+    opened_paths: list[str] = field(default_factory=list[str])
+    has_results: bool = False
     """Something came of it: the task was worked on, or there are notes or pages for it."""
 
-    def tell(self, event: PipelineEvent) -> None:
+    def handle(self, event: PipelineEvent) -> None:
         """Show an event."""
-        self.found = self.found or _is_result(event)
+        self.has_results = self.has_results or _is_result(event)
         match event:
             case PhaseProgress(phase="scout", state="ended"):  # `Selected` has told it, with the notes
                 pass
@@ -130,70 +130,72 @@ class PipelineDisplay:
             case ToolCall():
                 self._note(f"  → {event.name}")
             case SelectionEvent():
-                self._lines(render_selection(event.scout))
+                self._note_lines(render_selection(event.scout))
             case ContextEvent():
-                self._lines(render_context(event.context))
+                self._note_lines(render_context(event.context))
             case Notice():
                 self._note(f"! {event.text}")
             case Navigate():
-                self.opened.append(event.path)
+                self.opened_paths.append(event.path)
             case Debug():
-                output.note(self.said, output.plain(f"=== {event.phase}: {event.title}\n{event.text}"))
+                output.note(self.options, output.plain(f"=== {event.phase}: {event.title}\n{event.text}"))
             case PipelineOutcome():
                 self.outcome = event
             case _:
                 pass
 
-    def _lines(self, lines: list[str]) -> None:
+    def _note_lines(self, lines: list[str]) -> None:
         for line in lines:
             self._note(line)
 
     def _note(self, text: str) -> None:
         line = output.plain(text).replace("\n", " ")
         clipped = line if len(line) <= _MAX_STEP else f"{line[:_MAX_STEP]}…"
-        output.note(self.said, click.style(clipped, dim=True) if output.wants_colour(self.said) else clipped)
+        output.note(self.options, click.style(clipped, dim=True) if output.wants_colour(self.options) else clipped)
 
 
-def run_pipeline(said: GlobalOptions, found: Settings, asked: PipelineQuestion) -> ExitCode:
+def run_pipeline(options: GlobalOptions, config: Settings, question: PipelineQuestion) -> ExitCode:
     """Do a task with the agents that are switched on.
 
     Args:
-        said: The shared options.
-        found: What the configuration says.
-        asked: The task.
+        options: The shared options.
+        config: What the configuration says.
+        question: The task.
 
     Raises:
         SetupError: A model can't answer.
         KnapError: A note, a preset or a run isn't there.
     """
     with (
-        app.open_hub(found, only=True) as hub,
+        app.open_hub(config, only=True) as hub,
         pipelines.open_pipelines(hub) as client_pipelines,
         asyncio.Runner() as runner,
     ):
-        display = PipelineDisplay(said)
-        if asked.switches["resume"]:
-            finished = _run_to_end(runner, _resume(client_pipelines, asked.switches["resume"], asked, display.tell))
-        else:
-            answering, request = client_pipelines.answering(asked.model), _build_request(client_pipelines, asked)
+        display = PipelineDisplay(options)
+        if question.options["resume"]:
             finished = _run_to_end(
-                runner, answering.ask(request, client_pipelines.context(request.run_id), display.tell)
+                runner, _resume(client_pipelines, question.options["resume"], question, display.handle)
+            )
+        else:
+            answering, request = client_pipelines.answering(question.model), _build_request(client_pipelines, question)
+            finished = _run_to_end(
+                runner, answering.ask(request, client_pipelines.context(request.run_id), display.handle)
             )
         while finished and display.outcome is not None and display.outcome.state == "asked":
-            if said.as_json or not output.can_ask():
+            if options.as_json or not output.can_ask():
                 break
-            finished = _answer_question(runner, client_pipelines, asked, display)
-        return _report_outcome(said, hub, display, finished=finished)
+            finished = _answer_question(runner, client_pipelines, question, display)
+        return _report_outcome(options, hub, display, finished=finished)
 
 
 async def _resume(
-    opened: VaultPipelines, run_id: str, asked: PipelineQuestion, tell: PipelineEventSink
+    client_pipelines: VaultPipelines, run_id: str, question: PipelineQuestion, tell: PipelineEventSink
 ) -> PipelineOutcome:
     """Go on with a run on the person's word; the agents see and change no more by that."""
-    person = opened.hub.settings.client("cli")
-    run = pipelines.find_paused_run(opened, run_id, person)
-    with pipelines.open_paused_run(opened, run, person, asked.model) as (answering, context):
-        return await answering.resume(run_id, asked.question, context, tell, by=person.grants)
+    person = client_pipelines.hub.settings.client("cli")
+    run = pipelines.find_paused_run(client_pipelines, run_id, person)
+    with pipelines.open_paused_run(client_pipelines, run, person, question.model) as (answering, context):
+        return await answering.resume(run_id, question.question, context, tell, by=person.grants)
 
 
 def _run_to_end(runner: asyncio.Runner, work: Coroutine[Any, Any, PipelineOutcome]) -> bool:
@@ -206,28 +208,32 @@ def _run_to_end(runner: asyncio.Runner, work: Coroutine[Any, Any, PipelineOutcom
 
 
 def _answer_question(
-    runner: asyncio.Runner, opened: VaultPipelines, asked: PipelineQuestion, screen: PipelineDisplay
+    runner: asyncio.Runner, client_pipelines: VaultPipelines, question: PipelineQuestion, display: PipelineDisplay
 ) -> bool:
-    outcome = cast("PipelineOutcome", screen.outcome)
+    outcome = cast("PipelineOutcome", display.outcome)
     for line in render_question(outcome.question):
         click.echo(output.plain(line), err=True)
     text = click.prompt("answer", err=True)
-    return _run_to_end(runner, _resume(opened, outcome.run_id, replace(asked, question=text), screen.tell))
+    return _run_to_end(
+        runner, _resume(client_pipelines, outcome.run_id, replace(question, question=text), display.handle)
+    )
 
 
-def _build_request(opened: VaultPipelines, asked: PipelineQuestion) -> TaskRequest:
-    switches = asked.switches
-    view = opened.context("").view
-    for path in filter(None, (asked.note, *switches["add"])):
+def _build_request(client_pipelines: VaultPipelines, question: PipelineQuestion) -> TaskRequest:
+    switches = question.options
+    view = client_pipelines.context("").view
+    for path in filter(None, (question.note, *switches["add"])):
         _ = view.path(path)  # so that a note that isn't there is told before anything is kept
-    defaults, choice = opened.usual(switches["preset"]), _build_choice(switches)
-    preset = choice.applied(defaults)
-    if choice.switches:
-        opened.presets.set_toggles(preset.toggles)
+    defaults, choice = client_pipelines.default_preset(switches["preset"]), _build_choice(switches)
+    preset = choice.apply_to(defaults)
+    if choice.has_switches:
+        client_pipelines.presets.set_toggles(preset.toggles)
     if switches["save_preset"]:
-        opened.presets.save(replace(preset, name=switches["save_preset"]))
-    session = opened.chats.conversations.route(asked.note).id if switches["history"] and asked.note else ""
-    request = opened.request(asked.question, preset, current=asked.note, session_id=session)
+        client_pipelines.presets.save(replace(preset, name=switches["save_preset"]))
+    session = (
+        client_pipelines.chats.conversations.route(question.note).id if switches["history"] and question.note else ""
+    )
+    request = client_pipelines.request(question.question, preset, current=question.note, session_id=session)
     if switches["token_limit"] is not None:
         context.check_limit(switches["token_limit"])
         request = replace(request, token_limit=switches["token_limit"])
@@ -248,39 +254,39 @@ def _build_choice(switches: PipelineOptions) -> PresetOverrides:
     )
 
 
-def _report_outcome(said: GlobalOptions, hub: Hub, screen: PipelineDisplay, *, finished: bool) -> ExitCode:
-    outcome = screen.outcome
+def _report_outcome(options: GlobalOptions, hub: Hub, display: PipelineDisplay, *, finished: bool) -> ExitCode:
+    outcome = display.outcome
     if outcome is None:
         raise BadInput("nothing came of it", hint="ask again")
     if outcome.error is not None and outcome.state in {"failed", "limit"}:
         kind = RefusedError if outcome.state == "limit" else SetupError
         raise kind(str(outcome.error["error"]), hint=str(outcome.error["hint"]), code=str(outcome.error["code"]))
     outcome_fields = outcome.as_dict()
-    if said.as_json:
+    if options.as_json:
         output.write_json(
             {
                 "success": True,
                 **{name: outcome_fields[name] for name in outcome_fields if name not in {"type", "error"}},
             }
         )
-        return _exit_code(screen, outcome, finished=finished)
+        return _exit_code(display, outcome, finished=finished)
     if outcome.answer:
-        output.write(said, outcome.answer)
+        output.write(options, outcome.answer)
     for line in render_outcome(outcome_fields):
-        output.note(said, output.plain(line))
+        output.note(options, output.plain(line))
     if finished:
-        _offer_review(said, hub, outcome.proposals)
-    return _exit_code(screen, outcome, finished=finished)
+        _offer_review(options, hub, outcome.proposals)
+    return _exit_code(display, outcome, finished=finished)
 
 
-def _exit_code(screen: PipelineDisplay, outcome: PipelineOutcome, *, finished: bool) -> ExitCode:
+def _exit_code(display: PipelineDisplay, outcome: PipelineOutcome, *, finished: bool) -> ExitCode:
     if not finished:
         return ExitCode.INTERRUPTED
-    return ExitCode.OK if screen.found or outcome.state == "asked" else ExitCode.NOTHING
+    return ExitCode.OK if display.has_results or outcome.state == "asked" else ExitCode.NOTHING
 
 
 def _is_result(event: PipelineEvent) -> bool:
-    """Tell whether an event shows that a run comes to something."""
+    """Return whether an event shows that a run comes to something."""
     match event:
         case PhaseProgress():
             return event.phase == "task"
@@ -292,11 +298,11 @@ def _is_result(event: PipelineEvent) -> bool:
             return False
 
 
-def _offer_review(said: GlobalOptions, hub: Hub, proposals: list[JSONValue]) -> None:
+def _offer_review(options: GlobalOptions, hub: Hub, proposals: list[JSONValue]) -> None:
     """Go through what waits, where the person can be asked."""
     if not output.can_ask():
         return
     for proposal in proposals:
         if output.confirm(f"Review {proposal} now?"):
             with hub.context(client="cli") as context:
-                _ = review.review_proposal(said, context, str(proposal))
+                _ = review.review_proposal(options, context, str(proposal))

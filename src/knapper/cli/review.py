@@ -32,38 +32,38 @@ _REMAINDER_KEYS: Final[Mapping[str, Decision]] = {"a": "yes", "d": "no", "q": "s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewTerminal:
-    """Hold how a person is shown something, and answers."""
+    """How a person is shown something, and answers."""
 
     show: Callable[[str], None]
-    key: Callable[[str], str]
+    read_key: Callable[[str], str]
     """Asks, and gives the key that was pressed; raises ``KeyboardInterrupt`` where the person ended all."""
-    edit: Callable[[str], str | None]
+    edit_text: Callable[[str], str | None]
     """Lets the person change a text; None where they left it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewPart:
-    """Hold what is asked about at once: a hunk, or files that go together."""
+    """What is asked about at once: a hunk, or files that go together."""
 
     text: str
-    hunk: str = ""
+    hunk_id: str = ""
     """Its id; empty where it is about whole files."""
-    files: tuple[str, ...] = ()
-    new: str | None = None
+    paths: tuple[str, ...] = ()
+    new_text: str | None = None
     """The text that can be edited; None where none can."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Decisions:
-    """Hold what the person said."""
+    """What the person said."""
 
     accepted: list[ReviewPart] = field(default_factory=list[ReviewPart])
     rejected: list[ReviewPart] = field(default_factory=list[ReviewPart])
     edited: dict[str, str] = field(default_factory=dict[str, str])
     """New texts by the hunk's id."""
-    skipped: int = 0
+    skipped_count: int = 0
 
-    def put(self, part: ReviewPart, answer: Decision) -> None:
+    def record(self, part: ReviewPart, answer: Decision) -> None:
         """Note an answer."""
         match answer:
             case "yes":
@@ -71,17 +71,17 @@ class Decisions:
             case "no":
                 self.rejected.append(part)
             case "skip":
-                self.skipped += 1
+                self.skipped_count += 1
 
 
-def reviewable_parts(shown: AnswerRow) -> Iterator[ReviewPart]:
+def reviewable_parts(proposal: AnswerRow) -> Iterator[ReviewPart]:
     """Take a proposal apart into what can be decided by itself; what is settled or stale is left out.
 
     Args:
-        shown: From the tool ``show_proposal``.
+        proposal: From the tool ``show_proposal``.
     """
     groups: dict[object, list[AnswerRow]] = {}
-    for row in changes.get_rows(shown, "files"):
+    for row in changes.get_rows(proposal, "files"):
         groups.setdefault(row["group"], []).append(row)
     for rows in groups.values():
         if len(rows) == 1 and rows[0]["kind"] == "edit":
@@ -90,23 +90,23 @@ def reviewable_parts(shown: AnswerRow) -> Iterator[ReviewPart]:
             yield _file_part(rows)
 
 
-def ask_decisions(shown: AnswerRow, terminal: ReviewTerminal) -> Decisions:
+def ask_decisions(proposal: AnswerRow, terminal: ReviewTerminal) -> Decisions:
     """Ask about each part of a proposal.
 
     Args:
-        shown: From the tool ``show_proposal``.
+        proposal: From the tool ``show_proposal``.
         terminal: Where the person is.
     """
     decisions = Decisions()
     rest: Decision | None = None
-    every = list(reviewable_parts(shown))
+    every = list(reviewable_parts(proposal))
     for number, part in enumerate(every, start=1):
         if rest is None:
             terminal.show(part.text)
             answer, rest = _ask_decision(part, f"({number}/{len(every)}) accept?", terminal, decisions)
         else:
             answer = rest
-        decisions.put(part, answer)
+        decisions.record(part, answer)
     return decisions
 
 
@@ -114,17 +114,17 @@ def _ask_decision(
     part: ReviewPart, question: str, terminal: ReviewTerminal, decisions: Decisions
 ) -> tuple[Decision, Decision | None]:
     """Ask until there is an answer; gives it, and the answer to all that follows where that was given, too."""
-    keys = "y,n,e,s,a,d,q,?" if part.new is not None else "y,n,s,a,d,q,?"
+    keys = "y,n,e,s,a,d,q,?" if part.new_text is not None else "y,n,s,a,d,q,?"
     while True:
-        key = terminal.key(f"{question} [{keys}] ").lower()
+        key = terminal.read_key(f"{question} [{keys}] ").lower()
         if key in _DECISION_KEYS:
             return _DECISION_KEYS[key], None
         if key in _REMAINDER_KEYS:
             return _REMAINDER_KEYS[key], _REMAINDER_KEYS[key]
-        if key == "e" and part.new is not None:
-            text = terminal.edit(part.new)
-            if text is not None and text != part.new:
-                decisions.edited[part.hunk] = text
+        if key == "e" and part.new_text is not None:
+            text = terminal.edit_text(part.new_text)
+            if text is not None and text != part.new_text:
+                decisions.edited[part.hunk_id] = text
                 return "yes", None
             terminal.show("the text is as it was")
             continue
@@ -136,13 +136,13 @@ def _hunk_parts(row: AnswerRow) -> Iterator[ReviewPart]:
         if one["state"] == "open" and not _is_stale(one):
             file_with_hunk = {**row, "hunks": [one]}
             text = "\n".join(["", changes.render_file_head(row), *changes.render_file_body(file_with_hunk)])
-            yield ReviewPart(text=text, hunk=str(one["id"]), new=str(one["new"]))
+            yield ReviewPart(text=text, hunk_id=str(one["id"]), new_text=str(one["new"]))
 
 
 def _file_part(rows: list[AnswerRow]) -> ReviewPart:
     lines = [line for row in rows for line in ("", changes.render_file_head(row), *changes.render_file_body(row))]
     paths = tuple(str(row["path"]) for row in rows if not row.get("follows"))
-    return ReviewPart(text="\n".join(lines), files=paths)
+    return ReviewPart(text="\n".join(lines), paths=paths)
 
 
 def _is_stale(row: AnswerRow) -> bool:
@@ -152,27 +152,27 @@ def _is_stale(row: AnswerRow) -> bool:
 _CTRL_D = "\x04"
 
 
-def review_proposal(said: GlobalOptions, context: Context, proposal: str) -> ExitCode:
+def review_proposal(options: GlobalOptions, context: Context, proposal: str) -> ExitCode:
     """Go through a proposal at the terminal, and do what was decided."""
     details = proposals.show_proposal(context, proposal)
     if not any(reviewable_parts(details)):
-        output.write(said, changes.render_proposal(details))
-        output.note(said, "nothing of it can be decided on now")
+        output.write(options, changes.render_proposal(details))
+        output.note(options, "nothing of it can be decided on now")
         return ExitCode.OK
-    output.write(said, changes.render_proposal({**details, "files": []}))
-    decisions = ask_decisions(details, _open_terminal(said))
+    output.write(options, changes.render_proposal({**details, "files": []}))
+    decisions = ask_decisions(details, _open_terminal(options))
     for line in apply_decisions(context, details, decisions):
-        output.write(said, line)
+        output.write(options, line)
     return ExitCode.OK
 
 
-def apply_decisions(context: Context, shown: AnswerRow, made: Decisions) -> list[str]:
+def apply_decisions(context: Context, details: AnswerRow, decisions: Decisions) -> list[str]:
     """Do what was decided: edits of hunks, then what was accepted, then what was rejected.
 
     Args:
         context: The vault; where it asks for a dry run, nothing is done, and the lines tell what would be.
-        shown: The proposal as the person saw it.
-        made: What they said.
+        details: The proposal as the person saw it.
+        decisions: What they said.
 
     Returns:
         Lines that tell what became of it.
@@ -180,32 +180,36 @@ def apply_decisions(context: Context, shown: AnswerRow, made: Decisions) -> list
     Raises:
         ConflictError: The proposal isn't what was shown any more.
     """
-    name, digest = str(shown["id"]), str(shown["digest"])
-    is_dry = context.asked is not None and context.asked.dry_run
+    name, digest = str(details["id"]), str(details["digest"])
+    is_dry = context.submit_options is not None and context.submit_options.dry_run
     lines: list[str] = []
-    for hunk, text in made.edited.items():
+    for hunk, text in decisions.edited.items():
         if is_dry:
             lines.append(f"hunk {hunk} would get the text that you wrote:\n{text}")
         else:
             digest = str(proposals.edit_proposal(context, name, digest, hunk, text)["digest"])
-    if made.accepted:
-        answer = proposals.accept_proposal(context, name, digest, *_paths_and_hunks(made.accepted))
+    if decisions.accepted:
+        answer = proposals.accept_proposal(context, name, digest, *_paths_and_hunks(decisions.accepted))
         lines.append(changes.render_outcome(answer))
-    if made.rejected:
-        files, hunks = _paths_and_hunks(made.rejected)
+    if decisions.rejected:
+        files, hunks = _paths_and_hunks(decisions.rejected)
         answer = proposals.reject_proposal(context, name, "", files, hunks)
         lines += [changes.render_rejection(answer)] if is_dry else []
-    counts = {"accepted": len(made.accepted), "rejected": len(made.rejected), "left waiting": made.skipped}
+    counts = {
+        "accepted": len(decisions.accepted),
+        "rejected": len(decisions.rejected),
+        "left waiting": decisions.skipped_count,
+    }
     lines.append(", ".join(f"{number} {what}" for what, number in counts.items() if number))
     return lines
 
 
 def _paths_and_hunks(parts: Sequence[ReviewPart]) -> tuple[list[str], list[str]]:
-    return [path for part in parts for path in part.files], [part.hunk for part in parts if part.hunk]
+    return [path for part in parts for path in part.paths], [part.hunk_id for part in parts if part.hunk_id]
 
 
-def _open_terminal(said: GlobalOptions) -> ReviewTerminal:
-    return ReviewTerminal(show=lambda text: output.write(said, text), key=_read_key, edit=_edit_text)
+def _open_terminal(options: GlobalOptions) -> ReviewTerminal:
+    return ReviewTerminal(show=lambda text: output.write(options, text), read_key=_read_key, edit_text=_edit_text)
 
 
 def _read_key(question: str) -> str:

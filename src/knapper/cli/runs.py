@@ -152,7 +152,7 @@ def render_progress(event: NodeChanged) -> str:
 
 
 def render_footer(done: RunDone) -> str:
-    """Tell in a line what a run came to, and what it used."""
+    """Return in a line what a run came to, and what it used."""
     usage = done.usage
     parts = [done.state, pluralize(done.nodes, "node")]
     if done.cached:
@@ -169,20 +169,20 @@ def _dependency_lines(row: JSONRow) -> list[str]:
     return lines
 
 
-def _retrieval_lines(found: JSONRow) -> list[str]:
-    parts = cast("Mapping[str, float]", found["parts"])
+def _retrieval_lines(retrieval: JSONRow) -> list[str]:
+    parts = cast("Mapping[str, float]", retrieval["parts"])
     part_scores = ", ".join(f"{name} {value:.2f}" for name, value in parts.items())
     lines = [
-        f"retrieval: score {float(str(found['score'])):.2f} ({part_scores})",
-        f"tier: {found['tier'] or 'first script'}",
+        f"retrieval: score {float(str(retrieval['score'])):.2f} ({part_scores})",
+        f"tier: {retrieval['tier'] or 'first script'}",
     ]
-    for number, one in enumerate(_rows(found, "attempts"), 1):
+    for number, one in enumerate(_rows(retrieval, "attempts"), 1):
         result = f"{one.get('kind', '')} {one.get('error', '')}".strip()
         lines.append(f"attempt {number}: " + ", ".join(filter(None, (str(one.get("step", "")), result))))
         script = str(one.get("script") or "")
         lines += [f"    {plain(text)}" for text in script.splitlines()]
-    lines += [f"found {_location(one)}" for one in _rows(found, "sources")]
-    return lines + [f"note: {plain(str(one))}" for one in cast("Sequence[str]", found["notes"])]
+    lines += [f"found {_location(one)}" for one in _rows(retrieval, "sources")]
+    return lines + [f"note: {plain(str(one))}" for one in cast("Sequence[str]", retrieval["notes"])]
 
 
 def _location(row: JSONRow) -> str:
@@ -221,19 +221,19 @@ _EXIT_CODES: dict[RunState, ExitCode] = {
 class RunDisplay:
     """Show a run's events to a person, on the error stream."""
 
-    said: GlobalOptions
+    options: GlobalOptions
     done: RunDone | None = None
-    _shown: dict[str, str] = field(default_factory=dict[str, str])
+    _last_lines: dict[str, str] = field(default_factory=dict[str, str])
 
-    def tell(self, event: RunEvent) -> None:
+    def handle(self, event: RunEvent) -> None:
         """Show an event; what was shown of a node already isn't shown again."""
         match event:
             case RunStarted():
                 self._note(f"{'going on with' if event.resumed else 'run'} {event.run['id']}")
             case NodeChanged():
                 text = render_progress(event)
-                if text and self._shown.get(str(event.node["id"])) != text:
-                    self._shown[str(event.node["id"])] = text
+                if text and self._last_lines.get(str(event.node["id"])) != text:
+                    self._last_lines[str(event.node["id"])] = text
                     self._note(text)
             case CheckpointEvent():
                 if event.unattended:
@@ -243,13 +243,13 @@ class RunDisplay:
             case Error() | Usage():
                 pass
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Show what the run used."""
         if self.done is not None:
             self._note(render_footer(self.done))
 
     def _note(self, text: str) -> None:
-        output.note(self.said, text if output.wants_colour(self.said) else click.unstyle(text))
+        output.note(self.options, text if output.wants_colour(self.options) else click.unstyle(text))
 
 
 class TerminalPrompt:
@@ -261,21 +261,21 @@ class TerminalPrompt:
         Args:
             elsewhere: Waits for an answer that is given on another surface; None where none can be.
         """
-        self._turn = asyncio.Lock()
-        self._elsewhere = elsewhere
-        self._line: asyncio.Future[str] | None = None
+        self._lock = asyncio.Lock()
+        self._ask_elsewhere = elsewhere
+        self._pending_line: asyncio.Future[str] | None = None
         """What is being typed; one that nobody has finished belongs to the next question."""
 
     async def __call__(self, point: CheckpointEvent) -> str:
         """Ask, and wait for the answer; other nodes go on meanwhile."""
-        async with self._turn:
+        async with self._lock:
             choices = ", ".join([*point.options, "or in your own words"])
             click.echo(f"? {output.plain(point.question)}\n  ({choices}): ", err=True, nl=False)
-            if self._elsewhere is None or not point.id:
-                return await self._typed()
+            if self._ask_elsewhere is None or not point.id:
+                return await self._read_typed()
             typed_answer, remote_answer = (
-                asyncio.create_task(self._typed()),
-                asyncio.ensure_future(self._elsewhere(point)),
+                asyncio.create_task(self._read_typed()),
+                asyncio.ensure_future(self._ask_elsewhere(point)),
             )
             try:
                 _ = await asyncio.wait({typed_answer, remote_answer}, return_when=asyncio.FIRST_COMPLETED)
@@ -287,24 +287,24 @@ class TerminalPrompt:
                 _ = typed_answer.cancel()
                 _ = remote_answer.cancel()
 
-    async def _typed(self) -> str:
-        """Give the next line that is typed."""
-        self._line = self._line or _read_line_in_thread()
-        text = await asyncio.shield(self._line)
-        self._line = None
+    async def _read_typed(self) -> str:
+        """Return the next line that is typed."""
+        self._pending_line = self._pending_line or _read_line_in_thread()
+        text = await asyncio.shield(self._pending_line)
+        self._pending_line = None
         return text
 
 
 def run_to_end(
-    said: GlobalOptions, runner: asyncio.Runner, work: Coroutine[Any, Any, RunRecord], screen: RunDisplay
+    options: GlobalOptions, runner: asyncio.Runner, work: Coroutine[Any, Any, RunRecord], display: RunDisplay
 ) -> ExitCode:
     """Carry a run out; Ctrl-C ends it, and what is done is kept.
 
     Args:
-        said: The shared options.
+        options: The shared options.
         runner: Runs it.
         work: The run.
-        screen: Has been told its events.
+        display: Has been told its events.
 
     Returns:
         The exit code that says how it ended.
@@ -312,34 +312,34 @@ def run_to_end(
     try:
         run = runner.run(work)
     except KeyboardInterrupt:
-        screen.end()
-        if screen.done is not None:
-            output.note(said, f"stopped; `knap run resume {screen.done.run_id}` goes on")
+        display.finish()
+        if display.done is not None:
+            output.note(options, f"stopped; `knap run resume {display.done.run_id}` goes on")
         return ExitCode.INTERRUPTED
-    if not said.as_json:
-        print_answer(said, run.answer) if run.answer else _print_no_answer(run)
-    screen.end()
+    if not options.as_json:
+        print_answer(options, run.answer) if run.answer else _print_no_answer(run)
+    display.finish()
     return _EXIT_CODES.get(run.state, ExitCode.FAILED)
 
 
-def print_answer(said: GlobalOptions, answer: str) -> None:
+def print_answer(options: GlobalOptions, answer: str) -> None:
     """Print an answer: as Markdown on a terminal, as it is elsewhere."""
     if sys.stdout.isatty():
         width = min(shutil.get_terminal_size().columns, 100)
-        formatting.markdown_printer(width, colour=output.wants_colour(said))(answer)
+        formatting.markdown_printer(width, colour=output.wants_colour(options))(answer)
     else:
         click.echo(output.plain(answer))
 
 
 def _print_no_answer(run: RunRecord) -> None:
-    """Say why there is no answer, also to those who want no more than that."""
+    """Report why there is no answer, also to those who want no more than that."""
     why = "; ".join(run.reasons) or run.state
     click.echo(output.plain(f"error: the run {run.id} has no answer: {why}"), err=True)
 
 
-def is_attended(said: GlobalOptions) -> bool:
-    """Tell whether somebody can be asked."""
-    return output.can_ask() and not said.as_json
+def is_attended(options: GlobalOptions) -> bool:
+    """Return whether somebody can be asked."""
+    return output.can_ask() and not options.as_json
 
 
 def _read_line_in_thread() -> asyncio.Future[str]:
@@ -360,15 +360,15 @@ def _read_line_in_thread() -> asyncio.Future[str]:
     return answer
 
 
-def start_run(said: GlobalOptions, task: str, own: RunStartOptions) -> ExitCode:
+def start_run(options: GlobalOptions, task: str, own: RunStartOptions) -> ExitCode:
     """Carry out a task.
 
     Args:
-        said: The shared options.
+        options: The shared options.
         task: What is to be done.
         own: The command's own options.
     """
-    config = setup.read_settings(said)
+    config = setup.read_settings(options)
     order = RunOrder(
         task=task,
         strategy=own["strategy"] or config.runs.strategy,
@@ -378,137 +378,139 @@ def start_run(said: GlobalOptions, task: str, own: RunStartOptions) -> ExitCode:
         also=tuple(dict.fromkeys(own["also"])),
         limits=_apply_limits(runs.configured_limits(config), own),
     )
-    with _open_runs(said) as client_runs, asyncio.Runner() as runner:
-        person = TerminalPrompt(client_runs.elsewhere) if is_attended(said) else None
+    with _open_runs(options) as client_runs, asyncio.Runner() as runner:
+        person = TerminalPrompt(client_runs.wait_for_answer) if is_attended(options) else None
         engine = client_runs.engine(own["model"], person=person, roots=own["fs_read"], hosts=own["net_allow"])
         if order.code_mode and not client_runs.is_ready():
-            output.note(said, "preparing the sandbox; this is done once and takes some seconds")
+            output.note(options, "preparing the sandbox; this is done once and takes some seconds")
         client_runs.check_vaults(order.also)
         run = service.create_run(engine, order)
-        display = RunDisplay(said)
-        code = run_to_end(said, runner, service.carry_out_run(engine, run.id, display.tell), display)
-        return _report_run(said, client_runs, run.id, code)
+        display = RunDisplay(options)
+        code = run_to_end(options, runner, service.carry_out_run(engine, run.id, display.handle), display)
+        return _report_run(options, client_runs, run.id, code)
 
 
-def resume_run(said: GlobalOptions, run_id: str, own: RunResumeOptions) -> ExitCode:
+def resume_run(options: GlobalOptions, run_id: str, own: RunResumeOptions) -> ExitCode:
     """Go on with a run.
 
     Args:
-        said: The shared options.
+        options: The shared options.
         run_id: The run's, or as much of it as is unique.
         own: The command's own options.
     """
-    with _open_runs(said) as client_runs, asyncio.Runner() as runner:
+    with _open_runs(options) as client_runs, asyncio.Runner() as runner:
         run = client_runs.runs.show(run_id).run
-        person = TerminalPrompt(client_runs.elsewhere) if is_attended(said) else None
+        person = TerminalPrompt(client_runs.wait_for_answer) if is_attended(options) else None
         model = own["model"] or run.model
         engine = client_runs.engine(model, person=person, roots=own["fs_read"], hosts=own["net_allow"])
-        display = RunDisplay(said)
+        display = RunDisplay(options)
         limits = _apply_limits(run.order.limits, own)
-        work = service.carry_out_run(engine, run.id, display.tell, replay=own["replay"], limits=limits)
-        return _report_run(said, client_runs, run.id, run_to_end(said, runner, work, display))
+        work = service.carry_out_run(engine, run.id, display.handle, replay=own["replay"], limits=limits)
+        return _report_run(options, client_runs, run.id, run_to_end(options, runner, work, display))
 
 
-def show_status(said: GlobalOptions, run_id: str) -> ExitCode:
-    """Tell how a run stands, and its answer if there is one."""
-    with _open_runs(said) as client_runs:
+def show_status(options: GlobalOptions, run_id: str) -> ExitCode:
+    """Return how a run stands, and its answer if there is one."""
+    with _open_runs(options) as client_runs:
         run_view = client_runs.runs.show(run_id)
         checkpoints: list[JSONValue] = [
             one.as_dict() for one in app_client_runs.list_questions(client_runs, run_view.run.id)
         ]
     run_fields = {**run_view.as_dict(), "asks": len(checkpoints), "checkpoints": checkpoints}
-    code = output.print_result(said, run_fields, render_run(run_fields))
-    if run_fields["answer"] and not said.as_json:
-        output.write(said, "")
-        print_answer(said, str(run_fields["answer"]))
+    code = output.print_result(options, run_fields, render_run(run_fields))
+    if run_fields["answer"] and not options.as_json:
+        output.write(options, "")
+        print_answer(options, str(run_fields["answer"]))
     return code
 
 
-def show_tree(said: GlobalOptions, run_id: str) -> ExitCode:
+def show_tree(options: GlobalOptions, run_id: str) -> ExitCode:
     """Show a run's nodes."""
-    run_fields = _read_run(said, run_id)
+    run_fields = _read_run(options, run_id)
     return output.print_result(
-        said, run_fields, render_tree(cast("list[Mapping[str, JSONValue]]", run_fields["nodes"]))
+        options, run_fields, render_tree(cast("list[Mapping[str, JSONValue]]", run_fields["nodes"]))
     )
 
 
-def show_node(said: GlobalOptions, run_id: str, node_id: str) -> ExitCode:
+def show_node(options: GlobalOptions, run_id: str, node_id: str) -> ExitCode:
     """Show one node."""
-    with _open_runs(said) as client_runs:
+    with _open_runs(options) as client_runs:
         node_fields = client_runs.runs.node(run_id, node_id).as_dict()
-    return output.print_result(said, node_fields, render_node(node_fields))
+    return output.print_result(options, node_fields, render_node(node_fields))
 
 
-def list_runs(said: GlobalOptions, number: int) -> ExitCode:
+def list_runs(options: GlobalOptions, number: int) -> ExitCode:
     """List runs, the last begun first."""
-    with _open_runs(said) as client_runs:
+    with _open_runs(options) as client_runs:
         newest, total = client_runs.runs.runs(limit=number)
         asks = app_client_runs.count_questions(client_runs, newest)
     rows: list[JSONValue] = [{**run.brief(), "asks": asks.get(run.id, 0)} for run in newest]
     text = "\n".join(render_run_line(cast("Mapping[str, JSONValue]", row)) for row in rows)
-    return output.print_listing(said, answers.page_of(rows, total, number, 0), text, nothing="nothing was run yet")
+    return output.print_listing(options, answers.page_of(rows, total, number, 0), text, nothing="nothing was run yet")
 
 
-def list_strategies(said: GlobalOptions) -> ExitCode:
+def list_strategies(options: GlobalOptions) -> ExitCode:
     """List the strategies."""
-    available = runs.configured_strategies(setup.read_settings(said)).all()
+    available = runs.configured_strategies(setup.read_settings(options)).all()
     rows: list[JSONValue] = [one.as_dict() for one in available]
     text = "\n".join(f"{one.name:<12}  {one.summary}{' (your own)' if one.own else ''}" for one in available)
-    return output.print_listing(said, answers.page_of(rows, len(rows), len(rows), 0), text, nothing="there are none")
+    return output.print_listing(options, answers.page_of(rows, len(rows), len(rows), 0), text, nothing="there are none")
 
 
-def save_answer(said: GlobalOptions, run_id: str, path: str, *, yes: bool) -> ExitCode:
+def save_answer(options: GlobalOptions, run_id: str, path: str, *, yes: bool) -> ExitCode:
     """Propose a run's answer as a note or a folder.
 
     Args:
-        said: The shared options.
+        options: The shared options.
         run_id: The run's.
         path: Where to.
         yes: Write it at once, on the person's word.
     """
-    with _open_runs(said) as client_runs:
+    with _open_runs(options) as client_runs:
         run_view = client_runs.runs.show(run_id)
         if not run_view.run.answer:
             raise BadInput(f"the run {run_view.run.id} has no answer yet", hint=f"`knap run resume {run_view.run.id}`")
-        intent = SubmitOptions(run=run_view.run.id, propose=not yes, person_word=yes, reason=f"run {run_view.run.id}")
-        context = client_runs.hub.context(client="cli", asked=intent)
+        intent = SubmitOptions(
+            run=run_view.run.id, propose=not yes, approved_by_person=yes, reason=f"run {run_view.run.id}"
+        )
+        context = client_runs.hub.context(client="cli", submit_options=intent)
         return writing.report_changes(
-            said, answers.submit_several(context, service.export_requests(run_view.run, run_view.nodes, path))
+            options, answers.submit_several(context, service.export_requests(run_view.run, run_view.nodes, path))
         )
 
 
-def cancel_run(said: GlobalOptions, run_id: str) -> ExitCode:
+def cancel_run(options: GlobalOptions, run_id: str) -> ExitCode:
     """End a run that goes on, in whichever process."""
-    with _open_runs(said) as client_runs:
+    with _open_runs(options) as client_runs:
         run = client_runs.runs.show(run_id).run
         is_cancelling = client_runs.runs.cancel(run.id)
     text = f"{run.id} is being ended" if is_cancelling else f"{run.id} doesn't go on: {run.state}"
-    _ = output.print_result(said, {"id": run.id, "cancelling": is_cancelling}, text)
+    _ = output.print_result(options, {"id": run.id, "cancelling": is_cancelling}, text)
     return ExitCode.OK if is_cancelling else ExitCode.NOTHING
 
 
-def delete_run(said: GlobalOptions, run_id: str) -> ExitCode:
+def delete_run(options: GlobalOptions, run_id: str) -> ExitCode:
     """Forget a run."""
-    with _open_runs(said) as client_runs:
+    with _open_runs(options) as client_runs:
         run = client_runs.runs.show(run_id).run
         client_runs.delete(run.id)
-    return output.print_result(said, {"id": run.id, "deleted": True}, f"{run.id} deleted")
+    return output.print_result(options, {"id": run.id, "deleted": True}, f"{run.id} deleted")
 
 
 @contextmanager
-def _open_runs(said: GlobalOptions) -> Generator[OpenedRuns]:
-    with app.open_hub(setup.read_settings(said)) as hub, runs.open_runs(hub) as client_runs:
+def _open_runs(options: GlobalOptions) -> Generator[OpenedRuns]:
+    with app.open_hub(setup.read_settings(options)) as hub, runs.open_runs(hub) as client_runs:
         yield client_runs
 
 
-def _read_run(said: GlobalOptions, run_id: str) -> Mapping[str, JSONValue]:
-    with _open_runs(said) as client_runs:
+def _read_run(options: GlobalOptions, run_id: str) -> Mapping[str, JSONValue]:
+    with _open_runs(options) as client_runs:
         return client_runs.runs.show(run_id).as_dict()
 
 
-def _report_run(said: GlobalOptions, opened: OpenedRuns, run_id: str, code: ExitCode) -> ExitCode:
-    if said.as_json:
-        run_view = opened.runs.show(run_id)
+def _report_run(options: GlobalOptions, client_runs: OpenedRuns, run_id: str, code: ExitCode) -> ExitCode:
+    if options.as_json:
+        run_view = client_runs.runs.show(run_id)
         output.write_json({"success": _has_answer(run_view.run), **run_view.as_dict()})
     return code
 
@@ -518,7 +520,7 @@ def _has_answer(run: RunRecord) -> bool:
 
 
 def _apply_limits(usual: RunLimits, own: RunLimitOptions) -> RunLimits:
-    """Give a run's limits, where options say otherwise than usual."""
+    """Return a run's limits, where options say otherwise than usual."""
     overrides: dict[str, float | int] = {}
     for name in ("depth", "nodes", "tokens", "cents", "parallel"):
         value = own[name]

@@ -19,7 +19,7 @@ def read_settings(options: GlobalOptions) -> Settings:
 
 
 def config_path(options: GlobalOptions) -> Path:
-    """Tell where the configuration file is, or would be, without reading it."""
+    """Return where the configuration file is, or would be, without reading it."""
     return config.locate(options.config)
 
 
@@ -41,6 +41,6 @@ def open_vault(options: GlobalOptions, *, writes: bool = False) -> Context:
 
 
 def note_if_busy(options: GlobalOptions, context: Context) -> None:
-    """Say what a command that takes files in waits for, where somebody else is just at it."""
+    """Report what a command that takes files in waits for, where somebody else is just at it."""
     if context.index.is_being_filled:
         output.note(options, "another process is writing the index; waiting for it")

@@ -10,7 +10,7 @@ from knapper.tools.context import ScriptProfile
 
 
 class AgentOptions(TypedDict):
-    """Hold the choice of agents, notes and edits; None and empty where the person said nothing."""
+    """The choice of agents, notes and edits; None and empty where the person said nothing."""
 
     scout: bool | None
     web: bool | None
@@ -24,7 +24,7 @@ class AgentOptions(TypedDict):
 
 
 class PipelineOptions(AgentOptions):
-    """Hold all that the person said."""
+    """All that the person said."""
 
     save_preset: str
     token_limit: int | None
@@ -39,13 +39,13 @@ _NEUTRAL_OPTIONS: Final = frozenset({"history", "debug"})
 _PIPELINE_OPTION_NAMES: Final = frozenset(PipelineOptions.__annotations__)
 
 
-def select_pipeline_options(own: Mapping[str, object]) -> PipelineOptions:
-    """Give the switches among all that a command was told."""
-    return cast("PipelineOptions", {name: own[name] for name in _PIPELINE_OPTION_NAMES})
+def select_pipeline_options(values: Mapping[str, object]) -> PipelineOptions:
+    """Return the switches among all that a command was told."""
+    return cast("PipelineOptions", {name: values[name] for name in _PIPELINE_OPTION_NAMES})
 
 
 def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the choice of agents, notes and edits."""
+    """Return a command the choice of agents, notes and edits."""
     return _decorate(
         command,
         click.option("--scout/--no-scout", default=None, help="Look for the notes first, in the whole vault."),
@@ -65,7 +65,7 @@ def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def pipeline_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command all switches."""
+    """Return a command all switches."""
     more = _decorate(
         command,
         click.option("--save-preset", default="", metavar="NAME", help="Save these switches under a name."),
@@ -84,19 +84,19 @@ def _decorate(command: Callable[..., Any], *decorators: Callable[..., Any]) -> C
     return command
 
 
-def split_words(said: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Part words that stand behind one another with commas."""
-    return [word.strip() for word in said.split(",") if word.strip()]
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def wants_agents(own: PipelineOptions, note: str) -> bool:
-    """Tell whether the person asked for the agents."""
+    """Return whether the person asked for the agents."""
     said = cast("dict[str, object]", own)
     return bool(note) or any(said[name] not in {None, "", ()} for name in said if name not in _NEUTRAL_OPTIONS)
 
 
 class RunLimitOptions(TypedDict):
-    """Hold the options that say how much a run may take."""
+    """The options that say how much a run may take."""
 
     depth: int | None
     nodes: int | None
@@ -107,7 +107,7 @@ class RunLimitOptions(TypedDict):
 
 
 class RunResumeOptions(RunLimitOptions):
-    """Hold the options of a run that goes on."""
+    """The options of a run that goes on."""
 
     replay: str
     model: str
@@ -116,7 +116,7 @@ class RunResumeOptions(RunLimitOptions):
 
 
 class RunStartOptions(RunLimitOptions):
-    """Hold the options of a new run."""
+    """The options of a new run."""
 
     strategy: str
     model: str
@@ -141,7 +141,7 @@ _RUN_LIMIT_OPTIONS = (
 
 
 def run_limit_options(function: click.decorators.FC) -> click.decorators.FC:
-    """Give a command the options that say how much a run may take."""
+    """Return a command the options that say how much a run may take."""
     for option in reversed(_RUN_LIMIT_OPTIONS):
         function = option(function)
     return function

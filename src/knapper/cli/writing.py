@@ -16,7 +16,7 @@ from knapper.tools.context import Context
 
 
 class ChangeOptions(TypedDict):
-    """Hold the options of every command that writes."""
+    """The options of every command that writes."""
 
     dry_run: bool
     yes: bool
@@ -25,7 +25,7 @@ class ChangeOptions(TypedDict):
 
 
 def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that all take which write."""
+    """Return a command the options that all take which write."""
     decorators = (
         click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing."),
         click.option("-y", "--yes", is_flag=True, help="Your word for what would wait as a proposal."),
@@ -38,16 +38,16 @@ def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def hash_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the option that binds it to a state of the note."""
+    """Return a command the option that binds it to a state of the note."""
     option = click.option("--hash", "expected", default="", metavar="HASH", help="Only if the note was this when read.")
     return option(command)
 
 
-def open_vault(said: GlobalOptions, own: Mapping[str, Any]) -> Context:
+def open_vault(options: GlobalOptions, own: Mapping[str, Any]) -> Context:
     """Open the chosen vault, to be written as the options say; the command closes it.
 
     Args:
-        said: The shared options.
+        options: The shared options.
         own: The command's, those of `Said` among them.
 
     Raises:
@@ -56,11 +56,13 @@ def open_vault(said: GlobalOptions, own: Mapping[str, Any]) -> Context:
     """
     if own["yes"] and own["propose"]:
         raise BadInput("--yes and --propose contradict each other", hint="give one of them", code="usage")
-    intent = SubmitOptions(reason=own["reason"], dry_run=own["dry_run"], propose=own["propose"], person_word=own["yes"])
-    return replace(setup.open_vault(said, writes=True), asked=intent)
+    intent = SubmitOptions(
+        reason=own["reason"], dry_run=own["dry_run"], propose=own["propose"], approved_by_person=own["yes"]
+    )
+    return replace(setup.open_vault(options, writes=True), submit_options=intent)
 
 
-def complete_index(said: GlobalOptions, context: Context) -> None:
+def complete_index(options: GlobalOptions, context: Context) -> None:
     """Have the index whole before links are looked up by it, and show how far that is: a large vault takes a while.
 
     Raises:
@@ -69,31 +71,31 @@ def complete_index(said: GlobalOptions, context: Context) -> None:
     """
     if context.index.graph.is_complete and not context.index.is_being_filled:
         return
-    setup.note_if_busy(said, context)
-    with indexing.show_progress(said) as on_progress:
+    setup.note_if_busy(options, context)
+    with indexing.show_progress(options) as on_progress:
         _ = context.index.refresh(progress=on_progress)
 
 
-def report_changes(said: GlobalOptions, answer: Mapping[str, object]) -> ExitCode:
+def report_changes(options: GlobalOptions, answer: Mapping[str, object]) -> ExitCode:
     """Print what became of what was asked for.
 
     Returns:
         The exit code, which tells whether a part of it couldn't be done.
     """
     failures = [*_rows(answer, "failures"), *_rows(answer, "refusals")]
-    if said.as_json:
+    if options.as_json:
         output.write_json(answer)
     else:
-        output.write(said, changes.render_outcome(answer, takes_yes=_accepts_yes()))
+        output.write(options, changes.render_outcome(answer, takes_yes=_accepts_yes()))
         for row in failures:
             click.echo(changes.render_failure(row), err=True)
         for notice in cast("Sequence[str]", answer.get("notes", ())):
-            output.note(said, f"note: {output.plain(notice)}")
+            output.note(options, f"note: {output.plain(notice)}")
     return ExitCode.NOTHING if failures else ExitCode.OK
 
 
 def _accepts_yes() -> bool:
-    """Tell whether the same command with ``--yes`` would be another one: it has that option, and isn't to propose."""
+    """Return whether the same command with ``--yes`` would be another one: it has that option, and isn't to propose."""
     own = click.get_current_context().params
     return own.get("yes") is False and not own.get("propose")
 

@@ -102,7 +102,7 @@ PromptKind = Literal["first", "mend", "again"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptDraft:
-    """Hold a script that a model wrote; it hasn't run."""
+    """A script that a model wrote; it hasn't run."""
 
     script: str
     usage: ModelSpend
@@ -123,7 +123,7 @@ class ScriptAuthor:
     tools: tuple[ToolSignature, ...] = ()
     """That scripts can call."""
 
-    def first(self, task: str) -> ScriptDraft:
+    def write_first(self, task: str) -> ScriptDraft:
         """Write a script.
 
         Raises:
@@ -131,7 +131,7 @@ class ScriptAuthor:
         """
         return self._write("first", task)
 
-    def mend(self, task: str, script: str, error: str) -> ScriptDraft:
+    def repair(self, task: str, script: str, error: str) -> ScriptDraft:
         """Write a script again that couldn't be used.
 
         Args:
@@ -144,7 +144,7 @@ class ScriptAuthor:
         """
         return self._write("mend", task, PromptData(source="script", value=script), _error_data(error))
 
-    def again(self, task: str, script: str, hints: Mapping[str, JSONValue]) -> ScriptDraft:
+    def write_again(self, task: str, script: str, hints: Mapping[str, JSONValue]) -> ScriptDraft:
         """Write another script where one found too little.
 
         Args:
@@ -165,13 +165,13 @@ class ScriptAuthor:
         return ScriptDraft(script=extract_script(reply.text), usage=reply.usage)
 
     def instructions(self) -> str:
-        """Give the rules with the interface that scripts have here."""
+        """Return the rules with the interface that scripts have here."""
         interface = bridge.interface_stub(self.methods, self.tools)
         return f"{_prompt_text('script')}\n\n## What a script has\n\n```python\n{interface}\n```"
 
 
 def prompt_texts() -> list[str]:
-    """Give all that models are told for writing a script, beside what the vault holds."""
+    """Return all that models are told for writing a script, beside what the vault holds."""
     return [_prompt_text(name) for name in ("script", *get_args(PromptKind))]
 
 

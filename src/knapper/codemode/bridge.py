@@ -22,47 +22,47 @@ _MAX_PATH: Final = 4_096
 _MAX_ITEMS: Final = 1_000
 
 
-def check_names(method: str, given: Mapping[str, JSONValue], known: Collection[str]) -> None:
+def check_names(method: str, arguments: Mapping[str, JSONValue], known: Collection[str]) -> None:
     """Refuse what a method doesn't take.
 
     Raises:
         BadInput: There is an argument of another name.
     """
-    unknown = next((name for name in given if name not in known), None)
+    unknown = next((name for name in arguments if name not in known), None)
     if unknown is not None:
         raise BadInput(f"{method} takes no '{unknown[:100]}'", hint=f"it takes {', '.join(known)}")
 
 
-def text_argument(given: Mapping[str, JSONValue], name: str, most: int = _MAX_PATH) -> str:
-    """Give a text.
+def text_argument(arguments: Mapping[str, JSONValue], name: str, max_chars: int = _MAX_PATH) -> str:
+    """Return a text.
 
     Raises:
         BadInput: It is none, or too long.
     """
-    value = given.get(name)
+    value = arguments.get(name)
     if not isinstance(value, str):
         raise BadInput(f"{name} isn't a text")
-    if len(value) > most:
-        raise BadInput(f"{name} has {len(value):,} characters, and {most:,} are the most")
+    if len(value) > max_chars:
+        raise BadInput(f"{name} has {len(value):,} characters, and {max_chars:,} are the most")
     return value
 
 
-def optional_text_argument(given: Mapping[str, JSONValue], name: str) -> str:
-    """Give a text; empty where there is none.
+def optional_text_argument(arguments: Mapping[str, JSONValue], name: str) -> str:
+    """Return a text; empty where there is none.
 
     Raises:
         BadInput: It is something else, or too long.
     """
-    return "" if given.get(name) is None else text_argument(given, name)
+    return "" if arguments.get(name) is None else text_argument(arguments, name)
 
 
-def texts_argument(given: Mapping[str, JSONValue], name: str) -> list[str]:
-    """Give a list of texts; empty where there is none.
+def texts_argument(arguments: Mapping[str, JSONValue], name: str) -> list[str]:
+    """Return a list of texts; empty where there is none.
 
     Raises:
         BadInput: It is something else, or too long.
     """
-    values = given.get(name)
+    values = arguments.get(name)
     if values is None:
         return []
     if not isinstance(values, list) or len(values) > _MAX_ITEMS:
@@ -70,27 +70,27 @@ def texts_argument(given: Mapping[str, JSONValue], name: str) -> list[str]:
     return [text_argument({name: value}, name) for value in values]
 
 
-def int_argument(given: Mapping[str, JSONValue], name: str, otherwise: int) -> int:
-    """Give a whole number; another where there is none.
+def int_argument(arguments: Mapping[str, JSONValue], name: str, default: int) -> int:
+    """Return a whole number; another where there is none.
 
     Raises:
         BadInput: It is something else.
     """
-    value = given.get(name)
+    value = arguments.get(name)
     if value is None:
-        return otherwise
+        return default
     if isinstance(value, bool) or not isinstance(value, int):
         raise BadInput(f"{name} isn't a whole number")
     return value
 
 
-def bool_argument(given: Mapping[str, JSONValue], name: str) -> bool:
-    """Give yes or no; no where there is none.
+def bool_argument(arguments: Mapping[str, JSONValue], name: str) -> bool:
+    """Return yes or no; no where there is none.
 
     Raises:
         BadInput: It is something else.
     """
-    value = given.get(name)
+    value = arguments.get(name)
     if value is None:
         return False
     if not isinstance(value, bool):
@@ -98,13 +98,13 @@ def bool_argument(given: Mapping[str, JSONValue], name: str) -> bool:
     return value
 
 
-def mapping_argument(given: Mapping[str, JSONValue], name: str) -> dict[str, JSONValue]:
-    """Give a dictionary; empty where there is none.
+def mapping_argument(arguments: Mapping[str, JSONValue], name: str) -> dict[str, JSONValue]:
+    """Return a dictionary; empty where there is none.
 
     Raises:
         BadInput: It is something else.
     """
-    value = given.get(name)
+    value = arguments.get(name)
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -123,8 +123,8 @@ class ReplyBudget:
         """Begin with all of the room."""
         self._left = most
 
-    def text(self, note: Note | None) -> str:
-        """Give a note's whole text, if there is room for it.
+    def take_text(self, note: Note | None) -> str:
+        """Return a note's whole text, if there is room for it.
 
         Raises:
             BadInput: There isn't (code ``too_large``).
@@ -223,7 +223,7 @@ def _first_line(doc: str | None) -> str:
 
 
 def propose_note(
-    context: Context, raw: str, content: str, values: Mapping[str, JSONValue], there: tuple[Note, str] | None
+    context: Context, raw: str, content: str, values: Mapping[str, JSONValue], existing: tuple[Note, str] | None
 ) -> dict[str, JSONValue]:
     """Propose a new note, or a new text of one.
 
@@ -232,21 +232,21 @@ def propose_note(
         raw: The path, as the script wrote it.
         content: The text.
         values: Properties that are put before it.
-        there: The note of that path, and the hash that the new text is bound to; None where there is none.
+        existing: The note of that path, and the hash that the new text is bound to; None where there is none.
 
     Raises:
         KnapError: It can't be made, the client may not, or the note isn't what was read any more.
     """
     request = Create(path=raw, content=content, properties=values or None)
-    if there is not None:
-        note, base_hash = there
+    if existing is not None:
+        note, base_hash = existing
         request = Rewrite(
             path=note.path, content=parser.decode_text(replacement.compose_note(content, values)), base=base_hash
         )
-    options = replace(context.asked or SubmitOptions(), propose=True)
+    options = replace(context.submit_options or SubmitOptions(), propose=True)
     if not options.reason:
         options = replace(options, reason="a script")
-    return answers.submit_one(replace(context, asked=options), request)
+    return answers.submit_one(replace(context, submit_options=options), request)
 
 
 MAIN_VAULT: Final = "main"
@@ -275,12 +275,12 @@ class Bridge:
             context: The vault that is meant where none is named, as the client sees it.
             profile: Whether files and pages that the owner allows can be read too.
         """
-        self._own = context
+        self._main = context
         self._others: dict[str, Context] = {}
         self._profile: ScriptProfile = profile
         self._read: dict[tuple[str, str], str] = {}
         self._pages: list[str] = []
-        self._asked_to_write = 0
+        self._write_count = 0
         self._proposals: list[ProposalRef] = []
         self._methods: Mapping[str, tuple[Callable[[Arguments], JSONValue], tuple[str, ...]]] = {
             "search": (self._search, ("query", "limit", "path_filter", "type_filter", "vault", "vaults")),
@@ -298,7 +298,7 @@ class Bridge:
     @property
     def methods(self) -> tuple[str, ...]:
         """Name the methods that not every script has."""
-        scripting = self._own.scripting
+        scripting = self._main.scripting
         can_read = self._profile != "strict" and bool(scripting.roots)
         can_get = self._profile == "extended" and scripting.http_get is not None
         return (*(("read_file",) if can_read else ()), *(("http_get",) if can_get else ()))
@@ -310,7 +310,7 @@ class Bridge:
 
     @property
     def reads(self) -> Mapping[tuple[str, str], str]:
-        """Give the hashes of the notes that the script has read, by vault and path."""
+        """Return the hashes of the notes that the script has read, by vault and path."""
         return dict(self._read)
 
     @property
@@ -325,17 +325,19 @@ class Bridge:
             KnapError: It can't be done; the message tells nothing of this machine.
         """
         try:
-            return self._do(method, given)
+            return self._dispatch(method, given)
         except (SetupError, StorageError) as error:
             raise StorageError("the vault can't do that right now", hint=_SAFE_HINT, code=error.code) from error
         except KnapError as error:
-            raise type(error)(self._clean(error.message), hint=self._clean(error.hint), code=error.code) from error
+            raise type(error)(
+                self._strip_folders(error.message), hint=self._strip_folders(error.hint), code=error.code
+            ) from error
 
-    def _do(self, method: str, given: Arguments) -> JSONValue:
+    def _dispatch(self, method: str, given: Arguments) -> JSONValue:
         if method == "tools":
-            return [tool.name for tool in self._own.scripting.tools()]
+            return [tool.name for tool in self._main.scripting.tools()]
         if method.startswith("tools."):
-            return self._tool(method.removeprefix("tools."), given)
+            return self._call_tool(method.removeprefix("tools."), given)
         entry = self._methods.get(method)
         if entry is None:
             raise BadInput(f"there is no method '{method[:100]}'")
@@ -353,44 +355,44 @@ class Bridge:
         hits: list[dict[str, JSONValue]] = []
         budget = ReplyBudget()
         for name in dict.fromkeys(vault_names or [MAIN_VAULT]):
-            context = self._vault(name)
+            context = self._open_vault(name)
             for note, score in evidence.search_notes(context, query, min(limit, MAX_HITS), path_filter, type_filter):
-                self._keep(context, note)
-                hit: dict[str, JSONValue] = {"path": note.path, "content": budget.text(note), "score": score}
+                self._record_read(context, note)
+                hit: dict[str, JSONValue] = {"path": note.path, "content": budget.take_text(note), "score": score}
                 hits.append({**hit, "vault": name} if vault_names else hit)
         hits.sort(key=_hit_score, reverse=True)
         return [*hits[:limit]]
 
     def _read_note(self, given: Arguments) -> JSONValue:
-        return ReplyBudget().text(self._note(self._of(given), text_argument(given, "path")))
+        return ReplyBudget().take_text(self._read_and_record(self._context_for(given), text_argument(given, "path")))
 
     def _read_notes(self, given: Arguments) -> JSONValue:
-        context = self._of(given)
+        context = self._context_for(given)
         budget = ReplyBudget()
-        return {path: budget.text(self._note(context, path)) for path in texts_argument(given, "paths")}
+        return {path: budget.take_text(self._read_and_record(context, path)) for path in texts_argument(given, "paths")}
 
     def _list_notes(self, given: Arguments) -> JSONValue:
         directory = optional_text_argument(given, "directory")
-        return [*evidence.list_paths(self._of(given), directory, recursive=bool_argument(given, "recursive"))]
+        return [*evidence.list_paths(self._context_for(given), directory, recursive=bool_argument(given, "recursive"))]
 
     def _get_frontmatter(self, given: Arguments) -> JSONValue:
-        return evidence.note_properties(self._note(self._of(given), text_argument(given, "path")))
+        return evidence.note_properties(self._read_and_record(self._context_for(given), text_argument(given, "path")))
 
     def _get_hash(self, given: Arguments) -> JSONValue:
-        note = self._note(self._of(given), text_argument(given, "path"))
+        note = self._read_and_record(self._context_for(given), text_argument(given, "path"))
         return note.hash if note else ""
 
     def _create_wikilink(self, given: Arguments) -> JSONValue:
-        return evidence.make_wikilink(self._of(given), text_argument(given, "path"))
+        return evidence.make_wikilink(self._context_for(given), text_argument(given, "path"))
 
     def _write_note(self, given: Arguments) -> JSONValue:
-        context = self._of(given)
+        context = self._context_for(given)
         raw_path, content = text_argument(given, "path"), text_argument(given, "content", _MAX_CONTENT)
         values = mapping_argument(given, "frontmatter")
         if note_type := optional_text_argument(given, "note_type"):
             values = {"type": note_type, **values}
-        self._asked_to_write += 1
-        if self._asked_to_write > MAX_PROPOSALS:
+        self._write_count += 1
+        if self._write_count > MAX_PROPOSALS:
             raise RefusedError(
                 f"a script may propose {MAX_PROPOSALS} notes", hint="put more into each", code="too_many"
             )
@@ -407,55 +409,55 @@ class Bridge:
     def _read_file(self, given: Arguments) -> JSONValue:
         if "read_file" not in self.methods:
             raise _not_in_profile("read_file", "local", "a folder: --fs-read, or scripts.fs_read")
-        return evidence.read_allowed_file(self._own.scripting.roots, text_argument(given, "path"))
+        return evidence.read_allowed_file(self._main.scripting.roots, text_argument(given, "path"))
 
     def _http_get(self, given: Arguments) -> JSONValue:
-        get = self._own.scripting.http_get
+        get = self._main.scripting.http_get
         if "http_get" not in self.methods or get is None:
             raise _not_in_profile("http_get", "extended", "a host: --net-allow, or scripts.net_allow")
         url = text_argument(given, "url")
-        answers.mark_tainted(self._own, url)
+        answers.mark_tainted(self._main, url)
         self._pages.append(url)
         return get(url)
 
-    def _tool(self, name: str, given: Arguments) -> JSONValue:
-        scripting = self._own.scripting
+    def _call_tool(self, name: str, given: Arguments) -> JSONValue:
+        scripting = self._main.scripting
         callable_tools = scripting.tools()
         tool = next((tool for tool in callable_tools if tool.name == name), None)
         if tool is None:
             hint = f"there are: {', '.join(tool.name for tool in callable_tools)}"
             raise NotFound(f"there is no tool '{name[:100]}' in scripts", hint=hint, code="no_tool")
         named_arguments = _name_arguments(tool, given)
-        answer = scripting.call(self._own, name, named_arguments)
+        answer = scripting.call(self._main, name, named_arguments)
         vault = named_arguments.get("vault")
         if isinstance(vault, str) and vault:
-            _ = self._vault(vault)  # that it was looked into is remembered
+            _ = self._open_vault(vault)  # that it was looked into is remembered
         return answer
 
-    def _of(self, given: Arguments) -> Context:
-        return self._vault(optional_text_argument(given, "vault") or MAIN_VAULT)
+    def _context_for(self, given: Arguments) -> Context:
+        return self._open_vault(optional_text_argument(given, "vault") or MAIN_VAULT)
 
-    def _vault(self, name: str) -> Context:
-        if name in {MAIN_VAULT, self._own.vault}:
-            return self._own
+    def _open_vault(self, name: str) -> Context:
+        if name in {MAIN_VAULT, self._main.vault}:
+            return self._main
         if name not in self._others:
-            self._others[name] = self._own.scripting.open_vault(name)
+            self._others[name] = self._main.scripting.open_vault(name)
         return self._others[name]
 
-    def _note(self, context: Context, raw: str) -> Note | None:
+    def _read_and_record(self, context: Context, raw: str) -> Note | None:
         note = evidence.read_note(context, raw)
         if note is not None:
-            self._keep(context, note)
+            self._record_read(context, note)
         return note
 
-    def _keep(self, context: Context, note: Note) -> None:
+    def _record_read(self, context: Context, note: Note) -> None:
         """Keep the hash of what a script has read first, so that what it writes over that is bound to it."""
         _ = self._read.setdefault((context.vault, note.path), note.hash)
 
-    def _clean(self, text: str) -> str:
+    def _strip_folders(self, text: str) -> str:
         """Take this machine's folders out of a message."""
-        roots = [self._own.view.root, *(context.view.root for context in self._others.values())]
-        for root in (*roots, *self._own.scripting.roots):
+        roots = [self._main.view.root, *(context.view.root for context in self._others.values())]
+        for root in (*roots, *self._main.scripting.roots):
             text = text.replace(f"{root}/", "").replace(str(root), "the vault")
         return text
 
@@ -466,7 +468,7 @@ def _hit_score(hit: Mapping[str, JSONValue]) -> float:
 
 
 def _name_arguments(tool: ToolSignature, given: Arguments) -> Arguments:
-    """Give arguments without names those that they have by their place."""
+    """Return arguments without names those that they have by their place."""
     positional = given.get("", [])
     parameters = parameter_names(tool)
     if not isinstance(positional, list) or len(positional) > len(parameters):
@@ -500,7 +502,7 @@ class RecordingHost:
     def __init__(self, bridge: Bridge) -> None:
         """Pass calls on to *bridge*."""
         self._bridge = bridge
-        self._kept = 0
+        self._recorded_chars = 0
         self._texts: dict[str, None] = {}
         self.used_tools = False
         """Whether it called the table's tools, of which nobody notes which files they look at."""
@@ -517,14 +519,14 @@ class RecordingHost:
         self.used_tools = self.used_tools or method.startswith("tools.")
         self.used_outside = self.used_outside or method in OUTSIDE_METHODS
         for text in _collect_texts(answer):
-            if text not in self._texts and self._kept < MAX_RECORDED:
-                self._kept += len(text)
+            if text not in self._texts and self._recorded_chars < MAX_RECORDED:
+                self._recorded_chars += len(text)
                 self._texts[text] = None
         return answer
 
     @property
-    def heard(self) -> tuple[str, ...]:
-        """Give the texts that the script was given, each once."""
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts that the script was given, each once."""
         return tuple(self._texts)
 
     @property

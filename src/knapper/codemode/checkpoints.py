@@ -42,7 +42,7 @@ CREATE TABLE checkpoints (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointAnswer:
-    """Hold what a person has decided."""
+    """What a person has decided."""
 
     choice: CheckpointChoice
     notes: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class CheckpointAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """Hold a question to a person."""
+    """A question to a person."""
 
     id: str
     run: str
@@ -87,7 +87,7 @@ class Checkpoint:
 
 
 class CheckpointStore:
-    """Hold the questions of one vault's runs; threads and processes may share the file."""
+    """The questions of one vault's runs; threads and processes may share the file."""
 
     def __init__(self, ledger: SharedDatabase, now: Callable[[], datetime]) -> None:
         """Wrap an open file; `open_checkpoints` makes one."""
@@ -105,7 +105,7 @@ class CheckpointStore:
             return _checkpoint_from_row(_select_one(database, run, node, task))
 
     def find(self, run: str, node: str, task: str) -> Checkpoint | None:
-        """Give the question of a run's node, if there is one."""
+        """Return the question of a run's node, if there is one."""
         with self._ledger.reading() as database:
             row = database.execute(
                 "SELECT * FROM checkpoints WHERE run = ? AND node = ? AND task = ?", (run, node, task)
@@ -113,7 +113,7 @@ class CheckpointStore:
         return _checkpoint_from_row(row) if row else None
 
     def get(self, checkpoint: str) -> Checkpoint:
-        """Give a question by its id.
+        """Return a question by its id.
 
         Raises:
             NotFound: There is none (code ``no_checkpoint``).
@@ -187,7 +187,7 @@ def open_checkpoints(folder: Path, now: Callable[[], datetime]) -> CheckpointSto
 
 
 def no_checkpoint_error(checkpoint: str) -> NotFound:
-    """Say that there is no such question."""
+    """Return that there is no such question."""
     return NotFound(f"there is no question '{checkpoint[:100]}'", code="no_checkpoint")
 
 

@@ -64,14 +64,14 @@ def read_note(context: Context, raw: str) -> Note | None:
     return None
 
 
-def note_text(read: Note | None) -> str:
-    """Give a note's whole text; empty where there is none."""
-    return parser.decode_text(read.raw) if read else ""
+def note_text(note: Note | None) -> str:
+    """Return a note's whole text; empty where there is none."""
+    return parser.decode_text(note.raw) if note else ""
 
 
-def note_properties(read: Note | None) -> dict[str, JSONValue]:
-    """Give a note's properties; empty where there is none."""
-    block = read.outline.frontmatter if read else None
+def note_properties(note: Note | None) -> dict[str, JSONValue]:
+    """Return a note's properties; empty where there is none."""
+    block = note.outline.frontmatter if note else None
     return dict(block.values) if block else {}
 
 
@@ -84,7 +84,7 @@ def list_paths(context: Context, directory: str, *, recursive: bool) -> list[str
     """
     trimmed = directory.strip().strip("/")
     folder = "" if trimmed in {"", "."} else f"{paths.parse(trimmed, root=context.view.root)}/"
-    paths_below = [str(file.path) for file in context.view.files() if walk.kind_of(file.path) == "note"]
+    paths_below = [str(file.path) for file in context.view.list_files() if walk.kind_of(file.path) == "note"]
     length = len(folder)
     paths_below = [path for path in paths_below if paths.name_key(path[:length]) == paths.name_key(folder)]
     if recursive:
@@ -199,7 +199,7 @@ _RESULT_HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedCitation:
-    """Hold a citation as a script has written it."""
+    """A citation as a script has written it."""
 
     path: str
     vault: str = ""
@@ -212,7 +212,7 @@ class ReportedCitation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptReport:
-    """Hold a result that can be used."""
+    """A result that can be used."""
 
     context: str
     citations: tuple[ReportedCitation, ...] = ()
@@ -252,65 +252,65 @@ def parse_result(result: JSONValue) -> ScriptReport:
     )
 
 
-def _parse_citations(given: JSONValue, remarks: list[str]) -> tuple[ReportedCitation, ...]:
-    if given is None:
+def _parse_citations(value: JSONValue, remarks: list[str]) -> tuple[ReportedCitation, ...]:
+    if value is None:
         return ()
-    if not isinstance(given, list):
+    if not isinstance(value, list):
         remarks.append("'citations' isn't a list, and was left out")
         return ()
-    if len(given) > MAX_CITATIONS:
-        remarks.append(f"the first {MAX_CITATIONS} of {len(given):,} citations are looked at")
-    parsed = [_parse_citation(entry) for entry in given[:MAX_CITATIONS]]
+    if len(value) > MAX_CITATIONS:
+        remarks.append(f"the first {MAX_CITATIONS} of {len(value):,} citations are looked at")
+    parsed = [_parse_citation(entry) for entry in value[:MAX_CITATIONS]]
     pathless = sum(entry is None for entry in parsed)
     if pathless:
         remarks.append(f"{pathless} citations name no path, and were left out")
     return tuple(dict.fromkeys(entry for entry in parsed if entry is not None))
 
 
-def _parse_citation(given: JSONValue) -> ReportedCitation | None:
-    if isinstance(given, str):
-        return ReportedCitation(path=given) if given.strip() else None
-    path = given.get("path") if isinstance(given, dict) else None
-    if not isinstance(given, dict) or not isinstance(path, str) or not path.strip():
+def _parse_citation(value: JSONValue) -> ReportedCitation | None:
+    if isinstance(value, str):
+        return ReportedCitation(path=value) if value.strip() else None
+    path = value.get("path") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(path, str) or not path.strip():
         return None
-    vault = given.get("vault")
-    quotes = (given.get(name) for name in ("quote", "text", "snippet"))
+    vault = value.get("vault")
+    quotes = (value.get(name) for name in ("quote", "text", "snippet"))
     return ReportedCitation(
         path=path,
         vault=vault if isinstance(vault, str) else "",
-        start=_parse_offset(given.get("snip_start")),
-        stop=_parse_offset(given.get("snip_end")),
+        start=_parse_offset(value.get("snip_start")),
+        stop=_parse_offset(value.get("snip_end")),
         quote=next((quote for quote in quotes if isinstance(quote, str) and quote.strip()), ""),
     )
 
 
-def _parse_offset(given: JSONValue) -> int | None:
-    if isinstance(given, float) and math.isfinite(given):
-        return int(given)
-    return given if isinstance(given, int) and not isinstance(given, bool) else None
+def _parse_offset(value: JSONValue) -> int | None:
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _parse_queries(given: JSONValue, remarks: list[str]) -> tuple[str, ...]:
-    queries = [one[:_MAX_QUERY] for one in given if isinstance(one, str)] if isinstance(given, list) else []
-    if given is not None and (not isinstance(given, list) or len(queries) < len(given)):
+def _parse_queries(value: JSONValue, remarks: list[str]) -> tuple[str, ...]:
+    queries = [one[:_MAX_QUERY] for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    if value is not None and (not isinstance(value, list) or len(queries) < len(value)):
         remarks.append("'queries' isn't a list of texts; what isn't one was left out")
     return tuple(queries[:_MAX_QUERIES])
 
 
-def _parse_signals(given: JSONValue, remarks: list[str]) -> dict[str, float]:
-    if given is None:
+def _parse_signals(signals: JSONValue, remarks: list[str]) -> dict[str, float]:
+    if signals is None:
         return {}
-    if not isinstance(given, dict):
+    if not isinstance(signals, dict):
         remarks.append("'signals' isn't a dictionary, and was left out")
         return {}
-    numbers = ((name[:_MAX_NAME], _parse_number(number)) for name, number in given.items())
+    numbers = ((name[:_MAX_NAME], _parse_number(number)) for name, number in signals.items())
     return dict([(name, number) for name, number in numbers if number is not None][:_MAX_SIGNALS])
 
 
-def _parse_confidence(given: JSONValue, remarks: list[str]) -> float | None:
-    if given is None:
+def _parse_confidence(value: JSONValue, remarks: list[str]) -> float | None:
+    if value is None:
         return None
-    number = _parse_number(given)
+    number = _parse_number(value)
     if number is None:
         remarks.append("'confidence' isn't a number, and was left out")
         return None
@@ -319,20 +319,20 @@ def _parse_confidence(given: JSONValue, remarks: list[str]) -> float | None:
     return min(max(number, 0.0), 1.0)
 
 
-def _parse_number(given: JSONValue) -> float | None:
-    """Give a number that can be counted with; one with thousands of digits can't."""
-    if isinstance(given, bool) or not isinstance(given, int | float):
+def _parse_number(value: JSONValue) -> float | None:
+    """Return a number that can be counted with; one with thousands of digits can't."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        number = float(given)
+        number = float(value)
     except OverflowError:
         return None
     return number if math.isfinite(number) else None
 
 
-def _parse_why(given: JSONValue, remarks: list[str]) -> str:
-    if given is None or isinstance(given, str):
-        return (given or "")[:_MAX_WHY]
+def _parse_why(value: JSONValue, remarks: list[str]) -> str:
+    if value is None or isinstance(value, str):
+        return (value or "")[:_MAX_WHY]
     remarks.append("'why' isn't a text, and was left out")
     return ""
 
@@ -348,7 +348,7 @@ _TOO_LONG_MESSAGE: Final = "the citations before it are too long for it to be lo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """Hold a place that is there, as it was when it was looked at."""
+    """A place that is there, as it was when it was looked at."""
 
     vault: str
     path: str
@@ -377,7 +377,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedCitation:
-    """Hold a citation that doesn't hold, and why."""
+    """A citation that doesn't hold, and why."""
 
     path: str
     code: str
@@ -390,26 +390,26 @@ class DroppedCitation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedCitations:
-    """Hold the citations that hold, each place once, and those that don't."""
+    """The citations that hold, each place once, and those that don't."""
 
     citations: tuple[Citation, ...] = ()
     dropped: tuple[DroppedCitation, ...] = ()
 
 
-def check_citations(open_vault: Callable[[str], Context], written: Iterable[ReportedCitation]) -> CheckedCitations:
+def check_citations(open_vault: Callable[[str], Context], reported: Iterable[ReportedCitation]) -> CheckedCitations:
     """Check citations: the note is there for this client, the span holds something, and a quotation stands in it.
 
     A span is brought inside its note; a missing one is the whole note.
 
     Args:
         open_vault: Opens a vault of the client's by its name; an empty one is the usual vault.
-        written: As the script has written them.
+        reported: As the script has written them.
     """
     citations: dict[Citation, None] = {}
     dropped: list[DroppedCitation] = []
     chars_left = MAX_CITED_TEXT
     note_cache = _NoteCache()
-    for candidate in written:
+    for candidate in reported:
         root = ""
         try:
             context = open_vault(candidate.vault)
@@ -445,7 +445,7 @@ class _NoteCache:
         self._left = MAX_READ_BYTES
 
     def find(self, context: Context, path: str) -> tuple[Note, str]:
-        """Give a note and its text.
+        """Return a note and its text.
 
         Raises:
             KnapError: It isn't there, or too much was read before.
@@ -462,15 +462,17 @@ class _NoteCache:
         return self._known[key]
 
 
-def _verify_citation(context: Context, written: ReportedCitation, left: int, notes: _NoteCache) -> tuple[Citation, int]:
-    note, text = notes.find(context, written.path)
-    if len(text) > left:
+def _verify_citation(
+    context: Context, reported: ReportedCitation, chars_left: int, notes: _NoteCache
+) -> tuple[Citation, int]:
+    note, text = notes.find(context, reported.path)
+    if len(text) > chars_left:
         raise NotFound(_TOO_LONG_MESSAGE, code="too_long")
-    start = min(max(written.start or 0, 0), len(text))
-    stop = len(text) if written.stop is None else min(max(written.stop, 0), len(text))
+    start = min(max(reported.start or 0, 0), len(text))
+    stop = len(text) if reported.stop is None else min(max(reported.stop, 0), len(text))
     if not text[start:stop].strip():
         raise NotFound("nothing stands at that place of the note", code="empty_span")
-    if written.quote and _normalize_space(written.quote) not in _normalize_space(text[start:stop]):
+    if reported.quote and _normalize_space(reported.quote) not in _normalize_space(text[start:stop]):
         raise NotFound("what it quotes doesn't stand there", code="not_quoted")
     citation = Citation(
         vault=context.vault,

@@ -12,7 +12,7 @@ from knapper.jsontypes import JSONValue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpend:
-    """Hold what was used."""
+    """What was used."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -22,7 +22,7 @@ class ModelSpend:
 
     @property
     def tokens(self) -> int:
-        """Give all tokens."""
+        """Return all tokens."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "ModelSpend") -> "ModelSpend":
@@ -36,7 +36,7 @@ class ModelSpend:
         )
 
     def __sub__(self, before: "ModelSpend") -> "ModelSpend":
-        """Tell what came to what there was before."""
+        """Return what came to what there was before."""
         return ModelSpend(
             requests=self.requests - before.requests,
             input_tokens=self.input_tokens - before.input_tokens,
@@ -57,7 +57,7 @@ class ModelSpend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptData:
-    """Hold a value of which nothing is an order: names and texts that anybody may have written."""
+    """A value of which nothing is an order: names and texts that anybody may have written."""
 
     source: str
     """What it is, in words of our own."""
@@ -66,7 +66,7 @@ class PromptData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """Hold what a model is asked."""
+    """What a model is asked."""
 
     instructions: str
     """Of our own, word for word; the system prompt."""
@@ -78,7 +78,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """Hold what a model said, and what that cost."""
+    """What a model said, and what that cost."""
 
     text: str
     usage: ModelSpend = ModelSpend(requests=1)

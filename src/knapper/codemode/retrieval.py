@@ -46,7 +46,7 @@ _UTF16_MARKS: Final = ("\ufeff".encode("utf-16-le"), "\ufeff".encode("utf-16-be"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatheredContext:
-    """Hold what searches have found."""
+    """What searches have found."""
 
     context: str
     citations: tuple[Citation, ...]
@@ -79,7 +79,7 @@ def search_broadly(contexts: Sequence[Context], queries: Iterable[str], most_cha
 
 
 def rank_notes(contexts: Sequence[Context], text: str) -> Mapping[tuple[str, str], int]:
-    """Give the places of notes in the ranking of a text, the best is 0; by vault and path."""
+    """Return the places of notes in the ranking of a text, the best is 0; by vault and path."""
     ranks_by_note: dict[tuple[str, str], int] = {}
     for context in contexts:
         for rank, hit in enumerate(_search_hits(context, text, _MAX_RANKED, per_note=1)):
@@ -108,7 +108,7 @@ def _gather_context(
 
 
 def _query_hits(contexts: Sequence[Context], query: str, limit: int) -> list[tuple[Context, Hit]]:
-    """Give one query's hits in all vaults, best first; properties come last, since they say little."""
+    """Return one query's hits in all vaults, best first; properties come last, since they say little."""
     hits = [(context, hit) for context in contexts for hit in _search_hits(context, query, limit, per_note=2)]
     return sorted(hits, key=lambda one: (one[1].row.kind == "frontmatter", -one[1].score))[:limit]
 
@@ -153,13 +153,15 @@ class AttemptRunner:
     options: RetrievalOptions
     vocabulary: Vocabulary
 
-    def script(self, wanted: InformationNeed, draft: ScriptDraft, step: AttemptStep, tier: RetrievalTier) -> Retrieval:
+    def try_script(
+        self, need: InformationNeed, draft: ScriptDraft, step: AttemptStep, tier: RetrievalTier
+    ) -> Retrieval:
         """Run a script; where it can't be used, its only attempt says why.
 
         Raises:
             SetupError: Scripts can't be run here.
         """
-        outcome, witness = self._run(draft.script)
+        outcome, witness = self._run_script(draft.script)
         error, report = outcome.error, ScriptReport(context="")
         if outcome.ok:
             try:
@@ -167,7 +169,7 @@ class AttemptRunner:
             except BadInput as wrong:
                 error = f"{wrong.message}; {wrong.hint}"
         checked_citations = evidence.check_citations(self.open_vault, report.citations)
-        score = Score() if error else self.score(report.context, witness.heard, checked_citations.citations, wanted)
+        score = Score() if error else self.score(report.context, witness.texts, checked_citations.citations, need)
         attempt = Attempt(
             step=step,
             score=score,
@@ -199,10 +201,10 @@ class AttemptRunner:
             notes=report.remarks,
         )
 
-    def search(self, wanted: InformationNeed, gathered: GatheredContext, tier: RetrievalTier) -> Retrieval:
+    def score_search(self, need: InformationNeed, gathered: GatheredContext, tier: RetrievalTier) -> Retrieval:
         """Score what a search has gathered."""
         texts = [one.text for one in gathered.citations]
-        score = self.score(gathered.context, texts, gathered.citations, wanted)
+        score = self.score(gathered.context, texts, gathered.citations, need)
         return Retrieval(
             context=gathered.context,
             citations=gathered.citations,
@@ -217,14 +219,14 @@ class AttemptRunner:
         )
 
     def score(
-        self, context: str, heard: Sequence[str], citations: Sequence[Citation], wanted: InformationNeed
+        self, context: str, source_texts: Sequence[str], citations: Sequence[Citation], need: InformationNeed
     ) -> Score:
         """Score a context with the citations that hold."""
         material = RetrievedMaterial(
-            context=context, heard=heard, cited=_text_by_note(citations), citations=len(citations)
+            context=context, source_texts=source_texts, cited_texts=_text_by_note(citations), citations=len(citations)
         )
-        least, weights = self.options.thresholds.least, self.options.weights
-        return scoring.score_retrieval(material, wanted, self.vocabulary, least=least, weights=weights)
+        least, weights = self.options.thresholds.targets, self.options.weights
+        return scoring.score_retrieval(material, need, self.vocabulary, targets=least, weights=weights)
 
     def open_vault(self, name: str) -> Context:
         """Open a vault of the client's by the name that scripts use.
@@ -236,7 +238,7 @@ class AttemptRunner:
             return self.context
         return self.context.scripting.open_vault(name)
 
-    def _run(self, script: str) -> tuple[ScriptResult, RecordingHost]:
+    def _run_script(self, script: str) -> tuple[ScriptResult, RecordingHost]:
         bridge = Bridge(self.context, self.options.profile)
         witness = RecordingHost(bridge)
         sandbox = self.context.open_sandbox()
@@ -260,29 +262,31 @@ def _text_by_note(citations: Sequence[Citation]) -> Mapping[NoteKey, str]:
 
 
 def resume_from_checkpoint(
-    trials: AttemptRunner, wanted: InformationNeed, asked: Checkpoint, search_again: Callable[[], Retrieval]
+    trials: AttemptRunner, need: InformationNeed, checkpoint: Checkpoint, search_again: Callable[[], Retrieval]
 ) -> Retrieval:
-    """Give what a person has decided on, or what waits for their word; no model is asked.
+    """Return what a person has decided on, or what waits for their word; no model is asked.
 
     Args:
         trials: Reads and scores.
-        wanted: What the task asks for.
-        asked: The question.
+        need: What the task asks for.
+        checkpoint: The question.
         search_again: Searches, where notes that the context rests on have changed, or aren't seen any more.
     """
-    answer = asked.answer
+    answer = checkpoint.answer
     if answer is not None and answer.choice == "stop":
         notes = ("a person said not to go on with this",)
-        return Retrieval(context="", tier="C", state="stopped", checkpoint=asked.id, notes=notes)
+        return Retrieval(context="", tier="C", state="stopped", checkpoint=checkpoint.id, notes=notes)
     if answer is not None and answer.choice == "use":
-        return _use_answer(trials, wanted, answer, asked.id)
-    restored = replace(_restore_retrieval(trials, asked.found) or search_again(), tier="C", checkpoint=asked.id)
+        return _use_answer(trials, need, answer, checkpoint.id)
+    restored = replace(
+        _restore_retrieval(trials, checkpoint.found) or search_again(), tier="C", checkpoint=checkpoint.id
+    )
     if answer is None:
         return replace(restored, state="waiting", notes=(*restored.notes, "a person is asked"))
     return replace(restored, notes=(*restored.notes, "a person said to go on with what there is"))
 
 
-def _use_answer(trials: AttemptRunner, wanted: InformationNeed, answer: CheckpointAnswer, checkpoint: str) -> Retrieval:
+def _use_answer(trials: AttemptRunner, need: InformationNeed, answer: CheckpointAnswer, checkpoint: str) -> Retrieval:
     """Take the notes that a person has named, and their own words."""
     checked_citations = evidence.check_citations(
         trials.open_vault, [ReportedCitation(path=path) for path in answer.notes]
@@ -295,7 +299,7 @@ def _use_answer(trials: AttemptRunner, wanted: InformationNeed, answer: Checkpoi
         context,
         [person_text, *(citation.text for citation in checked_citations.citations)],
         checked_citations.citations,
-        wanted,
+        need,
     )
     return Retrieval(
         context=context,
@@ -311,9 +315,9 @@ def _use_answer(trials: AttemptRunner, wanted: InformationNeed, answer: Checkpoi
     )
 
 
-def _restore_retrieval(trials: AttemptRunner, found: Mapping[str, JSONValue]) -> Retrieval | None:
+def _restore_retrieval(trials: AttemptRunner, stored: Mapping[str, JSONValue]) -> Retrieval | None:
     """Read what was kept with the question; None where it rests on no note, or on one that isn't as it was."""
-    reads = tuple(NoteRead(**cast("dict[str, str]", fields)) for fields in _dict_items(found, "reads"))
+    reads = tuple(NoteRead(**cast("dict[str, str]", fields)) for fields in _dict_items(stored, "reads"))
     if not reads or not all(_is_unchanged(trials, fields) for fields in reads):
         return None
     reported = [
@@ -323,25 +327,25 @@ def _restore_retrieval(trials: AttemptRunner, found: Mapping[str, JSONValue]) ->
             start=cast("int", fields["snip_start"]),
             stop=cast("int", fields["snip_end"]),
         )
-        for fields in _dict_items(found, "citations")
+        for fields in _dict_items(stored, "citations")
     ]
-    parts = cast("Mapping[str, float]", found["parts"])
+    parts = cast("Mapping[str, float]", stored["parts"])
     score = Score(
-        total=cast("float", found["score"]),
+        total=cast("float", stored["score"]),
         overlap=parts["overlap"],
         coverage=parts["coverage"],
         diversity=parts["diversity"],
         boilerplate=parts["boilerplate"],
     )
     return Retrieval(
-        context=str(found["context"]),
+        context=str(stored["context"]),
         citations=evidence.check_citations(trials.open_vault, reported).citations,
         score=score.total,
         parts=score,
-        script=str(found["script"]),
+        script=str(stored["script"]),
         reads=reads,
-        used_tools=bool(found["used_tools"]),
-        used_outside=bool(found.get("used_outside")),
+        used_tools=bool(stored["used_tools"]),
+        used_outside=bool(stored.get("used_outside")),
     )
 
 
@@ -353,8 +357,8 @@ def _is_unchanged(trials: AttemptRunner, read: NoteRead) -> bool:
     return note is not None and note.hash == read.hash
 
 
-def _dict_items(found: Mapping[str, JSONValue], name: str) -> list[dict[str, JSONValue]]:
-    values = found[name]
+def _dict_items(stored: Mapping[str, JSONValue], name: str) -> list[dict[str, JSONValue]]:
+    values = stored[name]
     return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
 
 
@@ -403,7 +407,7 @@ class Retriever:
 
     @property
     def regenerations(self) -> RegenerationBudget:
-        """Give what is left of scripts that may be written anew, to be kept with the run."""
+        """Return what is left of scripts that may be written anew, to be kept with the run."""
         return self._regenerations
 
     def retrieve(self, task: RetrievalTask) -> Retrieval:
@@ -417,74 +421,80 @@ class Retriever:
         need = scoring.analyze_task(task.text, self._vocabulary, lambda text: rank_notes(contexts, text), task.aspects)
         checkpoint = self._checkpoints.find(self._run, task.node, task.text) if self._checkpoints else None
         if checkpoint is not None:
-            return resume_from_checkpoint(self._trials, need, checkpoint, lambda: self._broadened(need, (), contexts))
+            return resume_from_checkpoint(
+                self._trials, need, checkpoint, lambda: self._search_broadly(need, (), contexts)
+            )
         if not self._options.code_mode or self._ask is None:
             gathered = search_directly(contexts, task.text, self._options.most_context_chars)
             note = NO_MODEL if self._options.code_mode else CODE_MODE_OFF
-            return self._told(self._trials.search(need, gathered, "direct"), (note,))
-        return self._by_scripts(task, need, self._ask, contexts)
+            return self._with_notes(self._trials.score_search(need, gathered, "direct"), (note,))
+        return self._retrieve_by_scripts(task, need, self._ask, contexts)
 
     def close(self) -> None:
         """Close what the retriever holds open; the context stays open."""
         self._vocabulary.close()
 
-    def _by_scripts(
-        self, task: RetrievalTask, wanted: InformationNeed, ask: AskModel, contexts: Sequence[Context]
+    def _retrieve_by_scripts(
+        self, task: RetrievalTask, need: InformationNeed, ask: AskModel, contexts: Sequence[Context]
     ) -> Retrieval:
         attempts: list[Retrieval] = []
         notes: list[str] = []
         try:
             author = self._author(ask)
-            attempts.append(self._write(author, wanted, author.first(task.text), "script", "script"))
+            attempts.append(self._run_draft(author, need, author.write_first(task.text), "script", "script"))
             for _ in range(self._limits.regens_per_node):
                 if self._is_good(attempts[-1]):
                     break
-                if not self._regenerations.take():
+                if not self._regenerations.try_take():
                     notes.append(f"the run had all its {self._regenerations.used} scripts written anew")
                     break
-                draft = author.again(task.text, attempts[-1].script, retrieval_hints(attempts[-1]))
-                attempts.append(self._write(author, wanted, draft, "again", "A"))
+                draft = author.write_again(task.text, attempts[-1].script, retrieval_hints(attempts[-1]))
+                attempts.append(self._run_draft(author, need, draft, "again", "A"))
         except KnapError as error:
             notes.append(f"Code Mode broke off: {error.message}")
         if attempts and self._is_good(attempts[-1]):
             return _join_attempts(attempts[-1], attempts, notes)
-        broadened = self._broadened(wanted, attempts, contexts)
+        broadened = self._search_broadly(need, attempts, contexts)
         best = max([broadened, *attempts], key=lambda one: one.score)
-        return self._recovered(task, _join_attempts(replace(best, tier="B"), [*attempts, broadened], notes))
+        return self._ask_person_if_poor(task, _join_attempts(replace(best, tier="B"), [*attempts, broadened], notes))
 
-    def _write(
-        self, author: ScriptAuthor, wanted: InformationNeed, draft: ScriptDraft, step: AttemptStep, tier: RetrievalTier
+    def _run_draft(
+        self, author: ScriptAuthor, need: InformationNeed, draft: ScriptDraft, step: AttemptStep, tier: RetrievalTier
     ) -> Retrieval:
         """Run a draft, and have it mended once where it can't be used."""
-        first = self._trials.script(wanted, draft, step, tier)
+        first = self._trials.try_script(need, draft, step, tier)
         error = first.attempts[0].error
         if not error:
             return first
         try:
-            repaired = author.mend(wanted.text, draft.script, error)
+            repaired = author.repair(need.text, draft.script, error)
         except KnapError as failure:  # what was tried so far still has to be told
             return replace(first, notes=(*first.notes, f"the script couldn't be mended: {failure.message}"))
-        second = self._trials.script(wanted, repaired, "mended", tier)
+        second = self._trials.try_script(need, repaired, "mended", tier)
         return replace(second, attempts=first.attempts + second.attempts, usage=first.usage + second.usage)
 
-    def _broadened(self, wanted: InformationNeed, tried: Sequence[Retrieval], contexts: Sequence[Context]) -> Retrieval:
+    def _search_broadly(
+        self, need: InformationNeed, attempts: Sequence[Retrieval], contexts: Sequence[Context]
+    ) -> Retrieval:
         queries = [
-            wanted.text,
-            *(one.text for one in wanted.aspects),
-            *(query for one in tried for query in one.queries),
+            need.text,
+            *(one.text for one in need.aspects),
+            *(query for one in attempts for query in one.queries),
         ]
         gathered = search_broadly(contexts, queries, self._options.most_context_chars)
-        return self._trials.search(wanted, gathered, "B")
+        return self._trials.score_search(need, gathered, "B")
 
-    def _recovered(self, task: RetrievalTask, found: Retrieval) -> Retrieval:
+    def _ask_person_if_poor(self, task: RetrievalTask, retrieval: Retrieval) -> Retrieval:
         """Ask a person where much hangs on a task for which everything gave little."""
-        if found.score >= self._limits.low_score:
-            return found
+        if retrieval.score >= self._limits.low_score:
+            return retrieval
         if not task.has_high_impact:
-            return self._told(found, (POOR_CONTEXT,))
+            return self._with_notes(retrieval, (POOR_CONTEXT,))
         if self._checkpoints is None:
-            return self._told(found, (POOR_CONTEXT, NOBODY_TO_ASK))
-        waiting = replace(found, tier="C", state="waiting", notes=(*found.notes, POOR_CONTEXT, "a person is asked"))
+            return self._with_notes(retrieval, (POOR_CONTEXT, NOBODY_TO_ASK))
+        waiting = replace(
+            retrieval, tier="C", state="waiting", notes=(*retrieval.notes, POOR_CONTEXT, "a person is asked")
+        )
         checkpoint = self._checkpoints.ask(self._run, task.node, task.text, waiting.as_dict())
         return replace(waiting, checkpoint=checkpoint.id)
 
@@ -505,43 +515,43 @@ class Retriever:
                 _ = other.freshen()
         return opened or [self._context]
 
-    def _is_good(self, found: Retrieval) -> bool:
-        is_confident = found.confidence is None or found.confidence >= self._limits.low_confidence
-        return not found.attempts[-1].error and found.score >= self._limits.low_score and is_confident
+    def _is_good(self, retrieval: Retrieval) -> bool:
+        is_confident = retrieval.confidence is None or retrieval.confidence >= self._limits.low_confidence
+        return not retrieval.attempts[-1].error and retrieval.score >= self._limits.low_score and is_confident
 
-    def _told(self, found: Retrieval, notes: Sequence[str]) -> Retrieval:
-        return replace(found, notes=(*found.notes, *notes))
+    def _with_notes(self, retrieval: Retrieval, notes: Sequence[str]) -> Retrieval:
+        return replace(retrieval, notes=(*retrieval.notes, *notes))
 
     @property
     def _limits(self) -> Thresholds:
         return self._options.thresholds
 
 
-def retrieval_hints(found: Retrieval) -> dict[str, JSONValue]:
-    """Say what was found and what is missing, in the words of the task and of the script, never of notes."""
-    missing: list[JSONValue] = [*found.parts.missing]
-    queries: list[JSONValue] = [*found.queries]
-    cited: list[JSONValue] = [*dict.fromkeys(one.path for one in found.citations)]
-    dropped: list[JSONValue] = [one.as_dict() for one in found.dropped[:_MAX_DROPPED]]
+def retrieval_hints(retrieval: Retrieval) -> dict[str, JSONValue]:
+    """Return what was found and what is missing, in the words of the task and of the script, never of notes."""
+    missing: list[JSONValue] = [*retrieval.parts.missing]
+    queries: list[JSONValue] = [*retrieval.queries]
+    cited: list[JSONValue] = [*dict.fromkeys(one.path for one in retrieval.citations)]
+    dropped: list[JSONValue] = [one.as_dict() for one in retrieval.dropped[:_MAX_DROPPED]]
     return {
-        "score": found.score,
-        "parts": found.parts.parts(),
-        "confidence": found.confidence,
-        "characters": len(found.context),
+        "score": retrieval.score,
+        "parts": retrieval.parts.parts(),
+        "confidence": retrieval.confidence,
+        "characters": len(retrieval.context),
         "missing": missing,
         "queries": queries,
         "cited": cited,
         "citations that don't hold": dropped,
-        "error": found.attempts[-1].error[:_MAX_ERROR],
+        "error": retrieval.attempts[-1].error[:_MAX_ERROR],
     }
 
 
-def _join_attempts(found: Retrieval, tried: Sequence[Retrieval], notes: Sequence[str]) -> Retrieval:
+def _join_attempts(retrieval: Retrieval, attempts: Sequence[Retrieval], notes: Sequence[str]) -> Retrieval:
     """Put the attempts and the costs of all tries into the one that is used."""
     return replace(
-        found,
-        others=tuple(dict.fromkeys(name for one in tried for name in one.others)),
-        attempts=tuple(attempt for one in tried for attempt in one.attempts),
-        usage=sum((one.usage for one in tried), ModelSpend()),
-        notes=(*found.notes, *notes),
+        retrieval,
+        others=tuple(dict.fromkeys(name for one in attempts for name in one.others)),
+        attempts=tuple(attempt for one in attempts for attempt in one.attempts),
+        usage=sum((one.usage for one in attempts), ModelSpend()),
+        notes=(*retrieval.notes, *notes),
     )

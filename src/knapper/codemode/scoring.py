@@ -37,7 +37,7 @@ _WORD_TABLE: Final = "chunk_words"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedTerm:
-    """Hold a word of a task, reduced to its stems as the index reduces it, and what it weighs."""
+    """A word of a task, reduced to its stems as the index reduces it, and what it weighs."""
 
     stems: tuple[str, ...]
     weight: float
@@ -55,7 +55,7 @@ class Vocabulary:
         self._lock = threading.Lock()
 
     def terms(self, text: str) -> tuple[WeightedTerm, ...]:
-        """Give a text's distinct words with their weights, in order; nothing in it is an operator.
+        """Return a text's distinct words with their weights, in order; nothing in it is an operator.
 
         A word that nothing in the vault holds weighs as much as the others do on average: it may be what the task is
         about, or a mere turn of phrase, and no count tells which.
@@ -76,7 +76,7 @@ class Vocabulary:
         return tuple(WeightedTerm(stems=key, weight=weights.get(key, mean_weight)) for key in expressions)
 
     def stems(self, texts: list[str]) -> list[frozenset[str]]:
-        """Give the set of each text's stems."""
+        """Return the set of each text's stems."""
         return [frozenset(found) for found in self._stemmer.stems([tokenizer.segment(text) for text in texts])]
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class Vocabulary:
 
 
 def inverse_document_frequency(count: int, total: int) -> float:
-    """Give the inverse document frequency, smoothed so that it stays above 0 in a vault of any size.
+    """Return the inverse document frequency, smoothed so that it stays above 0 in a vault of any size.
 
     Args:
         count: Chunks that hold the word.
@@ -104,7 +104,7 @@ _MIN_ASPECT_CHARS: Final = 12
 
 
 def split_aspects(task: str) -> tuple[str, ...]:
-    """Give a task's parts, at most `MOST`; the last one takes what is beyond that.
+    """Return a task's parts, at most `MOST`; the last one takes what is beyond that.
 
     ``"Plan the garden: which fence, and when to plant?"`` gives three parts. Marks part them, not words, so that it is
     the same in every language; a part without a word is none.
@@ -133,7 +133,7 @@ _MAX_NAVIGATION_CHARS: Final = 3
 
 
 def boilerplate_share(text: str) -> float:
-    """Give the share of a text's characters that is boilerplate; 0 for an empty one."""
+    """Return the share of a text's characters that is boilerplate; 0 for an empty one."""
     total = wasted = 0
     seen_lines: set[str] = set()
     for line, is_property in _content_lines(text):
@@ -147,7 +147,7 @@ def boilerplate_share(text: str) -> float:
 
 
 def is_navigation(line: str) -> bool:
-    """Tell whether a line holds links or tags and next to nothing else: a menu, a trail, a list of links."""
+    """Return whether a line holds links or tags and next to nothing else: a menu, a trail, a list of links."""
     rest, links = _LINK_OR_TAG.subn(" ", line)
     return bool(links) and len(_WORD_CHARACTER.findall(rest)) <= _MAX_NAVIGATION_CHARS
 
@@ -165,7 +165,7 @@ def _content_lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _properties_end(lines: list[str], at: int) -> int:
-    """Give where properties that begin in a line end; 0 where none do, as ``---`` also parts what scripts join."""
+    """Return where properties that begin in a line end; 0 where none do, as ``---`` also parts what scripts join."""
     if (
         not lines[at].rstrip().endswith(_PROPERTIES_FENCE)
         or at + 1 >= len(lines)
@@ -189,15 +189,15 @@ _NGRAM_LENGTH: Final = 4
 Ngram: TypeAlias = tuple[str, ...]
 
 
-def grounded_text(context: str, heard: Iterable[str], task: str) -> str:
-    """Give the words of a context that stand there as the vault has them.
+def grounded_text(context: str, source_texts: Iterable[str], task: str) -> str:
+    """Return the words of a context that stand there as the vault has them.
 
     A word does that within four in a row, or in a line of which the vault has said every word and the task hasn't said
     all: a short note, or a table that a script has made.
 
     Args:
         context: What a script has put together.
-        heard: The texts that it was given.
+        source_texts: The texts that it was given.
         task: What it is for.
 
     Returns:
@@ -207,7 +207,7 @@ def grounded_text(context: str, heard: Iterable[str], task: str) -> str:
         [(match.group(), match.group().casefold()) for match in _WORD.finditer(line)] for line in context.split("\n")
     ]
     words = [(number, original, folded) for number, line in enumerate(lines) for original, folded in line]
-    known_words, runs = _match_ngrams([folded for *_, folded in words], heard)
+    known_words, runs = _match_ngrams([folded for *_, folded in words], source_texts)
     task_words = frozenset(_WORD.findall(task.casefold()))
     kept_words: list[list[str]] = [[] for _ in lines]
     grounded_lines = [_is_grounded_line([folded for _, folded in line], known_words, task_words) for line in lines]
@@ -218,7 +218,7 @@ def grounded_text(context: str, heard: Iterable[str], task: str) -> str:
 
 
 def shown_texts(texts: Iterable[str], context: str) -> list[str]:
-    """Give what of some texts a context shows: words within four in a row that stand there, and short lines.
+    """Return what of some texts a context shows: words within four in a row that stand there, and short lines.
 
     A script that cites a note and shows nothing of it has found nothing there.
     """
@@ -246,8 +246,8 @@ def _shown_text(text: str, known: frozenset[str], runs: frozenset[Ngram]) -> str
     return "\n".join(" ".join(line) for line in kept_words if line)
 
 
-def _match_ngrams(words: list[str], heard: Iterable[str]) -> tuple[set[str], list[bool]]:
-    """Give the words that were heard at all, and of each place whether its words were heard in a row."""
+def _match_ngrams(words: list[str], source_texts: Iterable[str]) -> tuple[set[str], list[bool]]:
+    """Return the words that were heard at all, and of each place whether its words were heard in a row."""
     places: dict[Ngram, list[int]] = {}
     for place in range(len(words) - _NGRAM_LENGTH + 1):
         places.setdefault(tuple(words[place : place + _NGRAM_LENGTH]), []).append(place)
@@ -255,7 +255,7 @@ def _match_ngrams(words: list[str], heard: Iterable[str]) -> tuple[set[str], lis
     is_matched = [False] * len(words)
     chars_left = MAX_GROUNDING_TEXT
     distinct_words = set(words)
-    for text in heard:
+    for text in source_texts:
         if chars_left <= 0:
             break
         text_words = _folded_words(text[:chars_left])
@@ -267,8 +267,8 @@ def _match_ngrams(words: list[str], heard: Iterable[str]) -> tuple[set[str], lis
     return known_words, is_matched
 
 
-def _is_grounded_line(words: list[str], said: set[str], told: frozenset[str]) -> bool:
-    return bool(words) and said.issuperset(words) and not told.issuperset(words)
+def _is_grounded_line(words: list[str], known_words: set[str], task_words: frozenset[str]) -> bool:
+    return bool(words) and known_words.issuperset(words) and not task_words.issuperset(words)
 
 
 def _folded_words(text: str) -> list[str]:
@@ -317,7 +317,7 @@ class ScoreTargets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aspect:
-    """Hold one of the things that a task asks about."""
+    """One of the things that a task asks about."""
 
     text: str
     terms: tuple[WeightedTerm, ...]
@@ -326,7 +326,7 @@ class Aspect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InformationNeed:
-    """Hold what a task asks for."""
+    """What a task asks for."""
 
     text: str
     terms: tuple[WeightedTerm, ...]
@@ -335,12 +335,12 @@ class InformationNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievedMaterial:
-    """Hold what was retrieved."""
+    """What was retrieved."""
 
     context: str
-    heard: Sequence[str]
+    source_texts: Sequence[str]
     """Texts that the vault has given."""
-    cited: Mapping[NoteKey, str]
+    cited_texts: Mapping[NoteKey, str]
     """By note, the text of all its cited spans."""
     citations: int
     """That hold."""
@@ -348,7 +348,7 @@ class RetrievedMaterial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """Hold a score and its parts, each from 0 to 1."""
+    """A score and its parts, each from 0 to 1."""
 
     total: float = 0.0
     overlap: float = 0.0
@@ -385,34 +385,35 @@ def analyze_task(task: str, vocabulary: Vocabulary, rank: RankNotes, named: Sequ
 
 def score_retrieval(
     material: RetrievedMaterial,
-    wanted: InformationNeed,
+    need: InformationNeed,
     vocabulary: Vocabulary,
     *,
-    least: ScoreTargets = ScoreTargets(),
+    targets: ScoreTargets = ScoreTargets(),
     weights: ScoreWeights = ScoreWeights(),
 ) -> Score:
     """Score a retrieval.
 
     Args:
         material: What was retrieved.
-        wanted: What was asked for, from `needs`.
+        need: What was asked for, from `needs`.
         vocabulary: The vault's words.
-        least: How much there should be.
+        targets: How much there should be.
         weights: How much each part counts.
     """
-    grounded = grounded_text(material.context, material.heard, wanted.text)
-    names = " ".join(_note_name(place) for place in material.cited)
+    grounded = grounded_text(material.context, material.source_texts, need.text)
+    names = " ".join(_note_name(place) for place in material.cited_texts)
     context_stems = vocabulary.stems([f"{grounded}\n{names}"])[0]
-    chars_per_note = max(_MAX_SCORED_CHARS // max(len(material.cited), 1), _WINDOW_CHARS)
-    visible_texts = shown_texts((text[:chars_per_note] for text in material.cited.values()), material.context)
+    chars_per_note = max(_MAX_SCORED_CHARS // max(len(material.cited_texts), 1), _WINDOW_CHARS)
+    visible_texts = shown_texts((text[:chars_per_note] for text in material.cited_texts.values()), material.context)
     windows_by_note = {
-        place: _window_stems(place, text, vocabulary) for place, text in zip(material.cited, visible_texts, strict=True)
+        place: _window_stems(place, text, vocabulary)
+        for place, text in zip(material.cited_texts, visible_texts, strict=True)
     }
-    coverage_by_note = [[aspect_coverage(one, *note) for one in wanted.aspects] for note in windows_by_note.items()]
-    degrees = [max((note[place] for note in coverage_by_note), default=0.0) for place in range(len(wanted.aspects))]
-    target_shares = (min(len(grounded) / least.context_chars, 1.0), min(material.citations / least.citations, 1.0))
+    coverage_by_note = [[aspect_coverage(one, *note) for one in need.aspects] for note in windows_by_note.items()]
+    degrees = [max((note[place] for note in coverage_by_note), default=0.0) for place in range(len(need.aspects))]
+    target_shares = (min(len(grounded) / targets.context_chars, 1.0), min(material.citations / targets.citations, 1.0))
     parts = (
-        weight_share(wanted.terms, context_stems),
+        weight_share(need.terms, context_stems),
         coverage_score(degrees, *target_shares),
         diversity_score(
             [frozenset[str]().union(*stretches) for stretches in windows_by_note.values()],
@@ -426,7 +427,7 @@ def score_retrieval(
         coverage=round(parts[1], 4),
         diversity=round(parts[2], 4),
         boilerplate=round(parts[3], 4),
-        missing=tuple(one.text for one, degree in zip(wanted.aspects, degrees, strict=True) if degree < MISSING_BELOW),
+        missing=tuple(one.text for one, degree in zip(need.aspects, degrees, strict=True) if degree < MISSING_BELOW),
     )
 
 
@@ -436,14 +437,14 @@ def combine_parts(overlap: float, covered: float, diverse: float, wasted: float,
     return min(max(gain - weights.boilerplate * wasted, 0.0), 1.0)
 
 
-def weight_share(terms: Sequence[WeightedTerm], said: frozenset[str]) -> float:
-    """Give the share of the terms' weight that a text holds; 0 where there is no term."""
+def weight_share(terms: Sequence[WeightedTerm], stems: frozenset[str]) -> float:
+    """Return the share of the terms' weight that a text holds; 0 where there is no term."""
     total = sum(term.weight for term in terms)
-    return sum(term.weight for term in terms if said.issuperset(term.stems)) / total if total else 0.0
+    return sum(term.weight for term in terms if stems.issuperset(term.stems)) / total if total else 0.0
 
 
 def aspect_coverage(aspect: Aspect, place: NoteKey, stretches: Sequence[frozenset[str]]) -> float:
-    """Tell how far a note's cited text deals with an aspect, from 0 to 1."""
+    """Return how far a note's cited text deals with an aspect, from 0 to 1."""
     best = max((weight_share(aspect.terms, stretch) for stretch in stretches), default=0.0)
     degree = min(max(best - CHANCE_COVERAGE, 0.0) / (FULL_COVERAGE - CHANCE_COVERAGE), 1.0)
     return degree / math.log2(aspect.ranks.get(place, UNRANKED) + 2)
@@ -475,7 +476,7 @@ def diversity_score(texts: Sequence[frozenset[str]], degrees: Sequence[float]) -
 
 
 def _window_stems(place: NoteKey, text: str, vocabulary: Vocabulary) -> list[frozenset[str]]:
-    """Give the words of each stretch of what is shown of a note, its name with each; none where nothing is."""
+    """Return the words of each stretch of what is shown of a note, its name with each; none where nothing is."""
     if not text:
         return []
     starts = range(0, max(len(text) - _WINDOW_CHARS // 2, 1), _WINDOW_CHARS // 2)
@@ -487,12 +488,12 @@ def _note_name(place: NoteKey) -> str:
 
 
 def _nearest_distance(text: frozenset[str], others: Sequence[frozenset[str]]) -> float:
-    """Tell how far a text is from the nearest other one, from 0 to 1."""
+    """Return how far a text is from the nearest other one, from 0 to 1."""
     return 1 - max((_jaccard(text, other) for other in others if other is not text), default=0.0)
 
 
 def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """Give the share of words that two texts have in common.
+    """Return the share of words that two texts have in common.
 
     Source: Jaccard, 1912, the coefficient of community.
     """

@@ -24,7 +24,7 @@ _HIGH_IMPACT_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalTask:
-    """Hold what context is wanted for."""
+    """What context is wanted for."""
 
     text: str
     node: str = ""
@@ -38,7 +38,7 @@ class RetrievalTask:
 
     @property
     def has_high_impact(self) -> bool:
-        """Tell whether a person should be asked before it goes on with poor context."""
+        """Return whether a person should be asked before it goes on with poor context."""
         return (self.depth <= 1 and bool(self.marks)) or self.needed_share >= _HIGH_IMPACT_SHARE
 
 
@@ -54,8 +54,8 @@ class Thresholds:
     regens_per_run: int = 5
 
     @property
-    def least(self) -> ScoreTargets:
-        """Give what the score's coverage is measured against."""
+    def targets(self) -> ScoreTargets:
+        """Return what the score's coverage is measured against."""
         return ScoreTargets(context_chars=self.min_context_chars, citations=self.min_citations)
 
 
@@ -87,11 +87,11 @@ class RegenerationBudget:
 
     @property
     def used(self) -> int:
-        """Give how many were taken."""
+        """Return how many were taken."""
         with self._lock:
             return self._used
 
-    def take(self) -> bool:
+    def try_take(self) -> bool:
         """Take one, if one is left."""
         with self._lock:
             if self._used >= self._most:
@@ -134,7 +134,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
-    """Hold the context for a task, where it comes from, and how good it seems."""
+    """The context for a task, where it comes from, and how good it seems."""
 
     context: str
     citations: tuple[Citation, ...] = ()

@@ -97,7 +97,7 @@ def execute_script(
 
 
 def script_inputs(context: Context, bridge: Bridge) -> ScriptInputs:
-    """Say what a script is told beside its text."""
+    """Return what a script is told beside its text."""
     now = context.now()
     offset = now.utcoffset()
     return ScriptInputs(
@@ -108,7 +108,7 @@ def script_inputs(context: Context, bridge: Bridge) -> ScriptInputs:
 
 
 def result_answer(outcome: ScriptResult) -> Answer:
-    """Tell an outcome as every surface does."""
+    """Return an outcome as every surface does."""
     fields: ScriptAnswer = {
         "success": outcome.ok,
         "ok": outcome.ok,
@@ -127,6 +127,13 @@ def result_answer(outcome: ScriptResult) -> Answer:
 
 
 TOOLS: Final = (
-    ToolSpec(function=run_script, effect="write", profile="essential", shown=("code",), takes_long=True, asked=False),
+    ToolSpec(
+        function=run_script,
+        effect="write",
+        profile="essential",
+        shown=("code",),
+        takes_long=True,
+        has_submit_options=False,
+    ),
 )
 """The tools of this layer."""

@@ -97,7 +97,7 @@ def check_sections(document: ConfigDocument) -> dict[str, dict[str, Mapping[str,
 
 
 def describe_sections(
-    document: ConfigDocument, found: Mapping[str, Mapping[str, Mapping[str, object]]]
+    document: ConfigDocument, sections_by_group: Mapping[str, Mapping[str, Mapping[str, object]]]
 ) -> tuple[SettingOrigin, ...]:
     """Describe what the sections of vaults and clients say, each value checked.
 
@@ -109,7 +109,7 @@ def describe_sections(
             setting, checked[setting.name], document.place(f"{title}.{setting.name}"), f"{title}.{setting.name}"
         )
         for group, settings in _SECTION_SETTINGS.items()
-        for title, section in ((f"{group}.{name}", section) for name, section in found[group].items())
+        for title, section in ((f"{group}.{name}", section) for name, section in sections_by_group[group].items())
         for checked in [values.check_section(document, title, section, settings)]
         for setting in settings
         if setting.name in section
@@ -217,22 +217,22 @@ def read_vaults(document: ConfigDocument, sections: Mapping[str, Mapping[str, ob
 
 
 def choose_vault(
-    wanted: str, *, base: Path, vaults: Sequence[Vault], config_file: Path, place: str = ""
+    name_or_folder: str, *, base: Path, vaults: Sequence[Vault], config_file: Path, place: str = ""
 ) -> tuple[Vault | SetupError, str]:
     """Choose a vault.
 
     Args:
-        wanted: A configured name or a folder; empty where the person named none.
+        name_or_folder: A configured name or a folder; empty where the person named none.
         base: Where a relative folder starts.
         vaults: Those that are configured.
         config_file: For the hint.
-        place: What names *wanted*, where that isn't the command itself.
+        place: What names *name_or_folder*, where that isn't the command itself.
 
     Returns:
-        The vault, or why there is none; and what chose it where nothing was *wanted*.
+        The vault, or why there is none; and what chose it where nothing was *name_or_folder*.
     """
-    if wanted:
-        return _find_named_vault(wanted, place, base, vaults), ""
+    if name_or_folder:
+        return _find_named_vault(name_or_folder, place, base, vaults), ""
     if len(vaults) == 1:
         return _check_vault_folder(vaults[0]), "the only configured vault"
     for folder in _enclosing_folders(base):
@@ -301,11 +301,11 @@ def _read_vault(document: ConfigDocument, name: str, section: Mapping[str, objec
     return replace(vault, path=_resolve_path(vault.path))
 
 
-def _find_named_vault(wanted: str, place: str, base: Path, vaults: Sequence[Vault]) -> Vault | SetupError:
+def _find_named_vault(name_or_folder: str, place: str, base: Path, vaults: Sequence[Vault]) -> Vault | SetupError:
     for vault in vaults:
-        if vault.name == wanted:
+        if vault.name == name_or_folder:
             return _check_vault_folder(vault)
-    folder = values.expand_path(wanted, base)
+    folder = values.expand_path(name_or_folder, base)
     if _is_folder(folder):
         return _vault_in_folder(folder, vaults)
     names = [vault.name for vault in vaults]
@@ -313,9 +313,9 @@ def _find_named_vault(wanted: str, place: str, base: Path, vaults: Sequence[Vaul
     hint = f"give the folder of your notes, or {known}"
     by = f", which {place} names" if place else ""
     if _is_file(folder):
-        return SetupError(f"'{wanted}' is a file, and no vault{by}", code="no_vault", hint=hint)
-    hint = values.did_you_mean(wanted, names, hint)
-    return SetupError(f"there is no vault and no folder '{wanted}'{by}", code="no_vault", hint=hint)
+        return SetupError(f"'{name_or_folder}' is a file, and no vault{by}", code="no_vault", hint=hint)
+    hint = values.did_you_mean(name_or_folder, names, hint)
+    return SetupError(f"there is no vault and no folder '{name_or_folder}'{by}", code="no_vault", hint=hint)
 
 
 def _vault_in_folder(folder: Path, vaults: Sequence[Vault]) -> Vault:

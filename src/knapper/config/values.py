@@ -51,14 +51,14 @@ def check_value(setting: Setting, raw: object, *, place: str, base: Path) -> Set
 
 
 def check_section(
-    document: ConfigDocument, name: str, given: Mapping[str, object], settings: Sequence[Setting]
+    document: ConfigDocument, name: str, raw_values: Mapping[str, object], settings: Sequence[Setting]
 ) -> dict[str, SettingValue]:
     """Read the settings of one section, with the defaults of those that it doesn't give.
 
     Args:
         document: The file.
         name: The section's, dotted.
-        given: What it says.
+        raw_values: What it says.
         settings: What it may say.
 
     Raises:
@@ -67,10 +67,10 @@ def check_section(
     checked_values: dict[str, SettingValue] = {}
     for setting in settings:
         checked_values[setting.name] = setting.default
-        if setting.name in given:
+        if setting.name in raw_values:
             place = document.place(f"{name}.{setting.name}")
             checked_values[setting.name] = check_value(
-                setting, given[setting.name], place=place, base=document.path.parent
+                setting, raw_values[setting.name], place=place, base=document.path.parent
             )
     return checked_values
 

@@ -55,7 +55,7 @@ def sort_by_property(
 
 
 def _rank_elements(numeric: NDArray[np.bool_], items: list[tuple[int, float | None]]) -> NDArray[np.int64]:
-    """Give each element's place among the items: numbers first, by number and then as they are written, then texts.
+    """Return each element's place among the items: numbers first, by number and then as they are written, then texts.
 
     Args:
         numeric: Tells of each element, in order of its item, whether it is a number; a text may be written like one.
@@ -68,10 +68,10 @@ def _rank_elements(numeric: NDArray[np.bool_], items: list[tuple[int, float | No
     return np.where(numeric, by_number[items_of_elements], len(items) + items_of_elements)
 
 
-def _reverse_ranks(places: NDArray[np.int64], items: int) -> NDArray[np.int64]:
+def _reverse_ranks(ranks: NDArray[np.int64], items: int) -> NDArray[np.int64]:
     """Turn the places of numbers round, and those of texts; files without the property stay last."""
     range_sums = np.array([items - 1, 3 * items - 1, 4 * items])
-    return range_sums[places // items] - places
+    return range_sums[ranks // items] - ranks
 
 
 IsVisible = Callable[[str, str], bool]
@@ -96,8 +96,8 @@ class SortOrder:
     come last either way."""
 
     @property
-    def way(self) -> str:
-        """Give SQL's word."""
+    def direction(self) -> str:
+        """Return SQL's word."""
         return "DESC" if self.descending else "ASC"
 
 
@@ -113,61 +113,61 @@ class ListingQuery:
     offset: int = 0
 
     @property
-    def is_few(self) -> bool:
-        """Tell whether an index finds the files, so that only these are sorted."""
+    def is_selective(self) -> bool:
+        """Return whether an index finds the files, so that only these are sorted."""
         return self.among is not None or filters.is_selective(self.where)
 
 
-def listing_condition(wanted: ListingQuery) -> SqlCondition:
-    """Give the SQL condition on ``files f`` and its parameters; policy and ignore rules aren't part of it."""
-    sql, parameters = filters.build_condition(wanted.where)
-    if wanted.among is None:
+def listing_condition(listing: ListingQuery) -> SqlCondition:
+    """Return the SQL condition on ``files f`` and its parameters; policy and ignore rules aren't part of it."""
+    sql, parameters = filters.build_condition(listing.where)
+    if listing.among is None:
         return sql, parameters
-    return f"{sql} AND f.id IN (SELECT value FROM json_each(?))", [*parameters, json.dumps(list(wanted.among))]
+    return f"{sql} AND f.id IN (SELECT value FROM json_each(?))", [*parameters, json.dumps(list(listing.among))]
 
 
 def select_ids(
     connection: sqlite3.Connection,
-    wanted: ListingQuery,
+    listing: ListingQuery,
     *,
     shows: IsVisible | None = None,
     limit: int = -1,
     offset: int = 0,
 ) -> list[int]:
-    """Give the ids of the files that meet the condition, in order.
+    """Return the ids of the files that meet the condition, in order.
 
     Args:
         connection: The index.
-        wanted: What is asked for; its own limit and offset aren't looked at.
+        listing: What is asked for; its own limit and offset aren't looked at.
         shows: Tells of a path, and what it leads to, whether it is shown; None shows all.
         limit: How many at most; a property's order always gives all.
         offset: How many are left out at the beginning.
     """
-    if wanted.order.by == "property":
-        return _select_by_property(connection, wanted, shows)
-    sql, parameters = listing_condition(wanted)
-    order_by = _SORT_SQL[wanted.order.by].format(way=wanted.order.way)
-    if wanted.is_few:
+    if listing.order.by == "property":
+        return _select_by_property(connection, listing, shows)
+    sql, parameters = listing_condition(listing)
+    order_by = _SORT_SQL[listing.order.by].format(way=listing.order.direction)
+    if listing.is_selective:
         order_by = f"+{order_by}"  # so that SQLite sorts the few, and doesn't go through all in this order
     source_sql = f"FROM files f WHERE {sql} ORDER BY {order_by} LIMIT ? OFFSET ?"
     return _fetch_ids(connection, source_sql, (*parameters, limit, offset), shows)
 
 
-def _select_by_property(connection: sqlite3.Connection, wanted: ListingQuery, shows: IsVisible | None) -> list[int]:
-    by_path = replace(wanted, order=SortOrder(descending=wanted.order.descending))
+def _select_by_property(connection: sqlite3.Connection, listing: ListingQuery, shows: IsVisible | None) -> list[int]:
+    by_path = replace(listing, order=SortOrder(descending=listing.order.descending))
     path_order = np.array(select_ids(connection, by_path, shows=shows), np.int64)
-    name = paths.name_key(wanted.order.name)
-    return sort_by_property(connection, path_order, name, descending=wanted.order.descending).tolist()
+    name = paths.name_key(listing.order.name)
+    return sort_by_property(connection, path_order, name, descending=listing.order.descending).tolist()
 
 
 def _fetch_ids(
-    connection: sqlite3.Connection, asked: str, parameters: Sequence[object], shows: IsVisible | None
+    connection: sqlite3.Connection, source_sql: str, parameters: Sequence[object], shows: IsVisible | None
 ) -> list[int]:
-    """Give the ids of an ordered question; as one text where all are shown, which is quicker than row after row."""
+    """Return the ids of an ordered question; as one text where all are shown, which is quicker than row after row."""
     if shows is not None:
-        rows = connection.execute(f"SELECT f.id, f.path, f.target {asked}", parameters)
+        rows = connection.execute(f"SELECT f.id, f.path, f.target {source_sql}", parameters)
         return [int(i) for i, path, target in rows if shows(path, target)]
-    id_text = connection.execute(f"SELECT group_concat(id, ' ') FROM (SELECT f.id AS id {asked})", parameters)
+    id_text = connection.execute(f"SELECT group_concat(id, ' ') FROM (SELECT f.id AS id {source_sql})", parameters)
     return np.fromstring(id_text.fetchone()[0] or "", np.int64, sep=" ").tolist()
 
 
@@ -190,7 +190,7 @@ class TagCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagCounts:
-    """Hold a stretch of the tags, the most used first, and how many there are."""
+    """A stretch of the tags, the most used first, and how many there are."""
 
     tags: tuple[TagCount, ...]
     total: int
@@ -246,7 +246,7 @@ class FolderCount:
 
 
 def count_folders(connection: sqlite3.Connection, condition: SqlCondition, below: str) -> list[FolderCount]:
-    """Give the folders right below one that hold files that pass, with how many at any depth; by path.
+    """Return the folders right below one that hold files that pass, with how many at any depth; by path.
 
     Args:
         connection: To the index.
@@ -288,7 +288,7 @@ _PATHS_PER_READ = 20
 
 
 def find_similar_paths(connection: sqlite3.Connection, path: NotePath) -> Iterator[NotePath] | None:
-    """Give the paths whose names are like a path's own, the most like first; None where no file is known.
+    """Return the paths whose names are like a path's own, the most like first; None where no file is known.
 
     Args:
         connection: The index.
@@ -302,25 +302,25 @@ def find_similar_paths(connection: sqlite3.Connection, path: NotePath) -> Iterat
 
 
 def _paths_by_likeness(
-    connection: sqlite3.Connection, path: NotePath, found: Sequence[tuple[int, float]]
+    connection: sqlite3.Connection, path: NotePath, scored_ids: Sequence[tuple[int, float]]
 ) -> Generator[NotePath]:
     """Read paths by likeness, some at once; those that are equally like belong together."""
     start = 0
-    while start < len(found):
-        least_likeness = found[min(start + _PATHS_PER_READ, len(found)) - 1][1]
-        end = start + sum(1 for _, score in found[start:] if score >= least_likeness)
-        yield from map(NotePath, files.order_by_likeness(path, _read_paths(connection, dict(found[start:end]))))
+    while start < len(scored_ids):
+        least_likeness = scored_ids[min(start + _PATHS_PER_READ, len(scored_ids)) - 1][1]
+        end = start + sum(1 for _, score in scored_ids[start:] if score >= least_likeness)
+        yield from map(NotePath, files.order_by_likeness(path, _read_paths(connection, dict(scored_ids[start:end]))))
         start = end
 
 
-def _read_stems(connection: sqlite3.Connection, here: str) -> tuple[Sequence[int], Sequence[str]]:
+def _read_stems(connection: sqlite3.Connection, folder_key: str) -> tuple[Sequence[int], Sequence[str]]:
     """Read names as one text, with what no name holds between them; a folder's own are always among them."""
     rows = (
         "SELECT id, name_key FROM files WHERE folder_key = ?"
         " UNION ALL SELECT id, name_key FROM files INDEXED BY files_name_key LIMIT ?"
     )
     names_sql = f"SELECT group_concat(id || '/' || name_key, '/') FROM ({rows})"
-    names_parts = str(connection.execute(names_sql, (here, _MAX_COMPARED_NAMES)).fetchone()[0] or "").split("/")
+    names_parts = str(connection.execute(names_sql, (folder_key, _MAX_COMPARED_NAMES)).fetchone()[0] or "").split("/")
     return [int(i) for i in names_parts[::2] if i], [paths.stem(name) for name in names_parts[1::2]]
 
 
@@ -339,7 +339,7 @@ _ENTRY_COLUMNS = "id, path, target, title, kind, size, mtime_ns, hash, created, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """Hold what the index knows of a file beside its text."""
+    """What the index knows of a file beside its text."""
 
     id: int
     path: NotePath
@@ -365,7 +365,7 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Hold a stretch of the files that pass."""
+    """A stretch of the files that pass."""
 
     entries: tuple[CatalogEntry, ...]
     total: int
@@ -385,28 +385,28 @@ class Catalog:
         self._by_rules = by_rules
         self._sorted: StateCache[Sequence[int]] = StateCache(_MAX_CACHED_ORDERS)
 
-    def find(self, wanted: ListingQuery) -> Listing:
-        """Give a stretch of the files that pass, and how many pass: all filters in one query."""
+    def find(self, listing: ListingQuery) -> Listing:
+        """Return a stretch of the files that pass, and how many pass: all filters in one query."""
         with self._store.database.snapshot() as connection:
-            ids, total = self._ids(connection, wanted)
+            ids, total = self._ids(connection, listing)
             entries_by_id = _read_entries(connection, "id", ids)
             return Listing(entries=tuple(entries_by_id[i] for i in ids), total=total)
 
-    def entries(self, wanted: Sequence[NotePath]) -> dict[NotePath, CatalogEntry]:
-        """Give what is known of files by path; those that the index doesn't know are left out."""
-        entries_by_id = _read_entries(self._store.database.reader(), "path", wanted)
+    def entries(self, paths: Sequence[NotePath]) -> dict[NotePath, CatalogEntry]:
+        """Return what is known of files by path; those that the index doesn't know are left out."""
+        entries_by_id = _read_entries(self._store.database.reader(), "path", paths)
         return {entry.path: entry for entry in entries_by_id.values()}
 
-    def alike(self, path: NotePath) -> Iterable[NotePath] | None:
-        """Give the paths whose names are like one that isn't there, best first; None where the index can't tell."""
+    def similar_paths(self, path: NotePath) -> Iterable[NotePath] | None:
+        """Return the paths whose names are like one that isn't there, best first; None where the index can't tell."""
         try:
             return find_similar_paths(self._store.database.reader(), path)
         except (sqlite3.DatabaseError, StorageError):  # that a path isn't there is known without the index
             return None
 
     def is_set(self, name: str, where: Filter) -> bool:
-        """Tell whether a file of a kind that *where* names, and that its rules show, has a property."""
-        shows = self._allowed.sight.of(self._by_rules(where))
+        """Return whether a file of a kind that *where* names, and that its rules show, has a property."""
+        shows = self._allowed.visibility.predicate(self._by_rules(where))
         rows = self._store.database.reader().execute(
             "SELECT f.path, f.target FROM properties p JOIN files f ON f.id = p.file_id"
             " WHERE p.key = ? AND f.kind IN (SELECT value FROM json_each(?))",
@@ -415,24 +415,24 @@ class Catalog:
         return any(shows(path, target) for path, target in rows)
 
     def by_ids(self, ids: Sequence[int]) -> list[CatalogEntry]:
-        """Give what is known of files by id, in the order asked; those that are gone are left out."""
+        """Return what is known of files by id, in the order asked; those that are gone are left out."""
         entries_by_id = _read_entries(self._store.database.reader(), "id", ids)
         return [entries_by_id[i] for i in ids if i in entries_by_id]
 
     def aliases(self, ids: Sequence[int]) -> dict[int, list[str]]:
-        """Give files' other names, as they stand in the note."""
+        """Return files' other names, as they stand in the note."""
         return _group_by_file(self._store.database.reader(), "SELECT file_id, alias FROM aliases", ids)
 
     def tags(self, ids: Sequence[int]) -> dict[int, list[str]]:
-        """Give files' tags, each once, in order of place."""
+        """Return files' tags, each once, in order of place."""
         names_by_file = _group_by_file(self._store.database.reader(), "SELECT file_id, name FROM tags", ids)
         return {
             i: list({paths.name_key(name): name for name in reversed(names)}.values())[::-1]
             for i, names in names_by_file.items()
         }
 
-    def firsts(self, ids: Sequence[int]) -> dict[int, str]:
-        """Give the text that files begin with, properties aside."""
+    def first_texts(self, ids: Sequence[int]) -> dict[int, str]:
+        """Return the text that files begin with, properties aside."""
         connection = self._store.database.reader()
         sql = (
             "SELECT text FROM chunks WHERE id >= ? AND id < ? AND kind NOT IN ('frontmatter', 'log')"
@@ -442,7 +442,7 @@ class Catalog:
         return {i: str(row[0]) for i, row in rows if row}
 
     def folders(self, where: Filter, below: str) -> list[FolderCount]:
-        """Give the folders right below one that hold files that pass, with how many at any depth; by path."""
+        """Return the folders right below one that hold files that pass, with how many at any depth; by path."""
         with self._store.database.snapshot() as connection:
             return count_folders(connection, self._condition(connection, where), below)
 
@@ -452,12 +452,12 @@ class Catalog:
             allowed = self._allowed.mask(connection, self._by_rules(where))
             return count_tags(connection, allowed, prefix, limit, offset)
 
-    def places(self, text: str, ids: Sequence[int]) -> dict[int, MatchPlace]:
-        """Tell of each file where the words of a query stand."""
+    def match_places(self, text: str, ids: Sequence[int]) -> dict[int, MatchPlace]:
+        """Return of each file where the words of a query stand."""
         return fulltext.find_match_places(self._store.database.reader(), text, ids)
 
     def broken(self, where: Filter, below: str = "") -> list[int]:
-        """Give the rows of links that lead nowhere, by source and place; only what passes is there.
+        """Return the rows of links that lead nowhere, by source and place; only what passes is there.
 
         Args:
             where: Which files are there.
@@ -465,7 +465,7 @@ class Catalog:
         """
         with self._store.database.snapshot() as connection:
             visible = self._allowed.mask(connection, self._by_rules(where))
-            link_ends = self._graph.connections.get()
+            link_ends = self._graph.link_ends.get()
             if not below:
                 return link_ends.broken(visible)
             below_filters = (Filter(folders=(below,)), Filter(paths=(below, f"{below}.md")))
@@ -476,39 +476,39 @@ class Catalog:
             ]
             return link_ends.broken(visible, np.logical_or.reduce(masks))
 
-    def alone(self, where: Filter) -> list[NotePath]:
-        """Give the notes without any link to or from another file, by path; only what passes is there."""
+    def orphans(self, where: Filter) -> list[NotePath]:
+        """Return the notes without any link to or from another file, by path; only what passes is there."""
         with self._store.database.snapshot() as connection:
-            return self._graph.connections.get().alone(self._allowed.mask(connection, self._by_rules(where)))
+            return self._graph.link_ends.get().orphans(self._allowed.mask(connection, self._by_rules(where)))
 
-    def _ids(self, connection: sqlite3.Connection, wanted: ListingQuery) -> tuple[list[int], int]:
-        """Give the stretch's ids, and how many files pass."""
-        where = self._by_rules(wanted.where)
-        limit, offset = wanted.limit, min(wanted.offset, _MAX_OFFSET)
-        if wanted.order.by == "property" and not wanted.is_few:
-            name = f"{wanted.order!r}|{where.cache_key}"
-            ids = self._sorted.get(connection, name, lambda: array("q", self._all(connection, wanted, where)))
+    def _ids(self, connection: sqlite3.Connection, listing: ListingQuery) -> tuple[list[int], int]:
+        """Return the stretch's ids, and how many files pass."""
+        where = self._by_rules(listing.where)
+        limit, offset = listing.limit, min(listing.offset, _MAX_OFFSET)
+        if listing.order.by == "property" and not listing.is_selective:
+            name = f"{listing.order!r}|{where.cache_key}"
+            ids = self._sorted.get(connection, name, lambda: array("q", self._all(connection, listing, where)))
             return list(ids[offset : offset + limit]), len(ids)
-        if sees_all(where) and wanted.order.by != "property":
-            condition, parameters = listing_condition(wanted)
+        if sees_all(where) and listing.order.by != "property":
+            condition, parameters = listing_condition(listing)
             total = connection.execute(f"SELECT COUNT(*) FROM files f WHERE {condition}", parameters).fetchone()[0]
-            return select_ids(connection, wanted, limit=limit, offset=offset), int(total)
-        ids = self._all(connection, wanted, where)
+            return select_ids(connection, listing, limit=limit, offset=offset), int(total)
+        ids = self._all(connection, listing, where)
         return ids[offset : offset + limit], len(ids)
 
-    def _all(self, connection: sqlite3.Connection, wanted: ListingQuery, where: Filter) -> list[int]:
-        """Give the ids of all files that pass, in order."""
+    def _all(self, connection: sqlite3.Connection, listing: ListingQuery, where: Filter) -> list[int]:
+        """Return the ids of all files that pass, in order."""
         if sees_all(where):
-            return select_ids(connection, wanted)
-        if wanted.is_few:  # each is looked at by itself, so that it costs only as much as there are
-            return select_ids(connection, wanted, shows=self._allowed.sight.of(where))
+            return select_ids(connection, listing)
+        if listing.is_selective:  # each is looked at by itself, so that it costs only as much as there are
+            return select_ids(connection, listing, shows=self._allowed.visibility.predicate(where))
         mask = self._allowed.mask(connection, Filter(policy=where.policy, ignore=where.ignore))
-        return [i for i in select_ids(connection, wanted) if mask is None or mask[i]]
+        return [i for i in select_ids(connection, listing) if mask is None or mask[i]]
 
     def _condition(self, connection: sqlite3.Connection, where: Filter) -> tuple[str, list[str]]:
         wanted = self._by_rules(where)
         condition, parameters = filters.build_condition(wanted)
-        shows = self._allowed.sight.teach(connection, wanted)
+        shows = self._allowed.visibility.register(connection, wanted)
         return f"{condition} AND {shows}" if shows else condition, parameters
 
 

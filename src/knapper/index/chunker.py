@@ -72,7 +72,7 @@ def _cut_between_clusters(text: str, at: int, limit: int) -> int:
 
 
 def _is_inside_cluster(text: str, at: int) -> bool:
-    """Tell whether the characters on both sides of *at* are seen as one."""
+    """Return whether the characters on both sides of *at* are seen as one."""
     after, before = text[at], text[at - 1]
     skin_tone = "\U0001f3fb" <= after <= "\U0001f3ff"
     return skin_tone or _JOINER in {after, before} or unicodedata.category(after)[0] == "M" or before + after == "\r\n"
@@ -90,7 +90,7 @@ class _MappedSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Original:
-    """Hold a note without its waiting blocks, each replaced by the text that it would change."""
+    """A note without its waiting blocks, each replaced by the text that it would change."""
 
     data: bytes
     stretches: tuple[_MappedSpan, ...]
@@ -181,7 +181,7 @@ _BLANK = b" \t\r\n\v\f"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    r"""Hold a stretch of one section.
+    r"""A stretch of one section.
 
     ``## Plan\n\nBuy milk.`` in ``Week.md`` has heading ``## Plan``, path ``("Plan",)`` and that whole text.
     """
@@ -380,7 +380,7 @@ class _Splitter:
 
 
 def _blocks_by_section(outline: Outline) -> Iterator[tuple[Section, Sequence[Block]]]:
-    """Give each section the blocks that stand in its own text."""
+    """Return each section the blocks that stand in its own text."""
     starts = [block.start for block in outline.blocks]
     for section in outline.sections:
         first, last = bisect_left(starts, section.start), bisect_left(starts, section.own_stop)
@@ -405,7 +405,7 @@ def _pack_atoms(atoms: Iterable[_Atom], limit: int) -> Iterator[list[_Atom]]:
 
 
 def _crosses_log_boundary(one: _Atom, other: _Atom) -> bool:
-    """Tell whether one belongs to the program's log and the other doesn't."""
+    """Return whether one belongs to the program's log and the other doesn't."""
     return (one.kind == "log") != (other.kind == "log")
 
 

@@ -22,12 +22,12 @@ class Connection(sqlite3.Connection):
     is_snapshot = False
     state: tuple[str, int] | None = None
 
-    def hold(self) -> None:
+    def begin_snapshot(self) -> None:
         """Begin a snapshot."""
         self.execute("BEGIN")
         self.is_snapshot, self.state = True, None
 
-    def let_go(self) -> None:
+    def end_snapshot(self) -> None:
         """End it."""
         self.is_snapshot, self.state = False, None
         self.execute("ROLLBACK" if self.in_transaction else "SELECT 1")
@@ -159,12 +159,12 @@ PER_FILE_TABLES = ("links", "tags", "properties", "aliases", "headings")
 
 
 def file_of(chunk_id: int) -> int:
-    """Give the id of the file that a chunk belongs to."""
+    """Return the id of the file that a chunk belongs to."""
     return chunk_id >> CHUNK_BITS
 
 
 def chunk_range(file_id: int) -> tuple[int, int]:
-    """Give the half-open range of a file's chunk ids."""
+    """Return the half-open range of a file's chunk ids."""
     return file_id << CHUNK_BITS, (file_id + 1) << CHUNK_BITS
 
 
@@ -188,7 +188,7 @@ def drop_tables(connection: sqlite3.Connection) -> None:
 
 
 def new_uid() -> str:
-    """Give an index an id, that of no other."""
+    """Return an index an id, that of no other."""
     return secrets.token_hex(8)
 
 
@@ -210,7 +210,7 @@ _DISK_CODES = _DAMAGE_CODES | {
 
 
 class Database:
-    """Hold the connections to one index file.
+    """The connections to one index file.
 
     Readers see a snapshot and never wait; writers wait for one another. Any thread may use it.
     """
@@ -223,15 +223,15 @@ class Database:
         """
         self.path = path
         self._local = threading.local()
-        self._open: list[tuple[threading.Thread, Connection]] = []
-        self._guard = threading.Lock()
+        self._connections: list[tuple[threading.Thread, Connection]] = []
+        self._connections_lock = threading.Lock()
         self._write = threading.RLock()
         self._writing = False
-        with self._opening():
+        with self._storage_errors():
             self._prepare_or_replace()
 
     def reader(self, *, trusted_s: float = _FILE_CHECK_S) -> Connection:
-        """Give this thread's connection; one to the new file where another process has replaced or removed it.
+        """Return this thread's connection; one to the new file where another process has replaced or removed it.
 
         Args:
             trusted_s: How long ago it may have been looked whether that is so.
@@ -242,13 +242,13 @@ class Database:
         connection: Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             return self._connect()
-        if connection.in_transaction or self._is_ours(trusted_s):
+        if connection.in_transaction or self._has_same_file(trusted_s):
             return connection
         uid = _read_uid(connection)
         self._forget(connection)
-        with self._opening():
+        with self._storage_errors():
             self._prepare()
-        self._tell_apart(uid)
+        self._renew_uid(uid)
         return self.reader()
 
     @contextmanager
@@ -258,11 +258,11 @@ class Database:
         if connection.in_transaction:
             yield connection
             return
-        connection.hold()
+        connection.begin_snapshot()
         try:
             yield connection
         finally:
-            connection.let_go()
+            connection.end_snapshot()
 
     @contextmanager
     def transaction(self, *, counts: bool = True) -> Generator[sqlite3.Connection]:
@@ -307,20 +307,20 @@ class Database:
         except StorageError as error:
             if _sqlite_code(error.__cause__) in _DISK_CODES - _DAMAGE_CODES:
                 raise
-            with self._opening():
+            with self._storage_errors():
                 self._replace()  # damage has many faces: "vtable constructor failed" is one
 
     def size_bytes(self) -> int:
-        """Give the size on disk, the log of recent writes included."""
+        """Return the size on disk, the log of recent writes included."""
         files = (Path(f"{self.path}{suffix}") for suffix in ("", "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:
         """Close every connection."""
-        with self._guard:
-            for _, connection in self._open:
+        with self._connections_lock:
+            for _, connection in self._connections:
                 connection.close()
-            self._open.clear()
+            self._connections.clear()
             self._local = threading.local()
 
     def __enter__(self) -> Self:
@@ -334,7 +334,7 @@ class Database:
         self.close()
 
     @contextmanager
-    def _opening(self) -> Generator[None]:
+    def _storage_errors(self) -> Generator[None]:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             yield
@@ -344,8 +344,8 @@ class Database:
                 hint="check the folder's permissions and free space; the index can be deleted, it comes back",
             ) from error
 
-    def _is_ours(self, trusted_s: float) -> bool:
-        """Tell whether the file is the one that this thread's connection has open, or was so a moment ago."""
+    def _has_same_file(self, trusted_s: float) -> bool:
+        """Return whether the file is the one that this thread's connection has open, or was so a moment ago."""
         now = time.monotonic()
         if now - self._local.seen < trusted_s:
             return True
@@ -356,7 +356,7 @@ class Database:
         self._local.seen = now
         return is_same
 
-    def _tell_apart(self, uid: str) -> None:
+    def _renew_uid(self, uid: str) -> None:
         """Give an older copy that took an index's place an id of its own: what is remembered isn't true of it."""
         if uid and _read_uid(self.reader()) == uid:
             with suppress(StorageError), self.transaction() as connection:
@@ -364,8 +364,8 @@ class Database:
 
     def _forget(self, connection: sqlite3.Connection) -> None:
         """Close this thread's connection."""
-        with self._guard:
-            self._open = [one for one in self._open if one[1] is not connection]
+        with self._connections_lock:
+            self._connections = [one for one in self._connections if one[1] is not connection]
         del self._local.connection
         connection.close()
 
@@ -385,8 +385,8 @@ class Database:
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA cache_size = -32000")
         connection.execute("PRAGMA mmap_size = 67108864")  # counts as resident for each connection; more gains nothing
-        with self._guard:
-            self._open = [*self._without_ended(), (threading.current_thread(), connection)]
+        with self._connections_lock:
+            self._connections = [*self._without_ended(), (threading.current_thread(), connection)]
         for statement in TEMPORARY_TABLES_SQL:
             connection.execute(statement)
         self._local.connection, self._local.file, self._local.seen = (
@@ -398,8 +398,8 @@ class Database:
 
     def _without_ended(self) -> list[tuple[threading.Thread, Connection]]:
         """Close the connections of threads that have ended, and give the others."""
-        alive = [entry for entry in self._open if entry[0].is_alive()]
-        for entry in self._open:
+        alive = [entry for entry in self._connections if entry[0].is_alive()]
+        for entry in self._connections:
             if entry not in alive:
                 entry[1].close()
         return alive
@@ -444,7 +444,7 @@ def _read_uid(connection: sqlite3.Connection) -> str:
 
 
 def as_storage_error(error: Exception) -> StorageError | None:
-    """Say what is wrong with a file of the program's state; None where the error is no file's fault."""
+    """Return what is wrong with a file of the program's state; None where the error is no file's fault."""
     if _sqlite_code(error) not in _DISK_CODES:
         return None
     return StorageError(
@@ -454,7 +454,7 @@ def as_storage_error(error: Exception) -> StorageError | None:
 
 
 def _sqlite_code(error: BaseException | None) -> int:
-    """Give SQLite's own number of an error, without what it adds to say more; 0 where it has none."""
+    """Return SQLite's own number of an error, without what it adds to say more; 0 where it has none."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
@@ -482,20 +482,20 @@ _Value = TypeVar("_Value")
 class StateCache(Generic[_Value]):
     """Keep the latest few answers, each for one state of the index; any thread may ask."""
 
-    def __init__(self, most: int) -> None:
-        """Keep *most* answers."""
-        self._most = most
+    def __init__(self, max_entries: int) -> None:
+        """Keep *max_entries* answers."""
+        self._most = max_entries
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, int, str], _Value] = OrderedDict()
 
-    def get(self, connection: sqlite3.Connection, name: str, make: Callable[[], _Value]) -> _Value:
-        """Give what is remembered under a name for the state that a connection sees, or make it."""
+    def get(self, connection: sqlite3.Connection, name: str, compute: Callable[[], _Value]) -> _Value:
+        """Return what is remembered under a name for the state that a connection sees, or make it."""
         key = (*state_of(connection), name)
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)
                 return self._known[key]
-        value = make()
+        value = compute()
         with self._lock:
             self._known[key] = value
             while len(self._known) > self._most:

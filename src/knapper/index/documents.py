@@ -26,7 +26,7 @@ _MAX_VALUE_CHARS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRecord:
-    """Hold what the index knows of a file beside its chunks."""
+    """What the index knows of a file beside its chunks."""
 
     stat: FileStat
     hash: str
@@ -51,13 +51,13 @@ class FileRecord:
 
     @property
     def path(self) -> NotePath:
-        """Give the file's path."""
+        """Return the file's path."""
         return self.stat.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileState:
-    """Hold what the index remembers of a file's state on disk."""
+    """What the index remembers of a file's state on disk."""
 
     size: int
     mtime_ns: int
@@ -117,13 +117,13 @@ def property_rows(properties: Mapping[str, JSONValue]) -> Iterator[tuple[str, st
 
 
 def fold_value(value: JSONValue) -> str:
-    """Give a property's value as the text that filters compare: as written in YAML, without case."""
+    """Return a property's value as the text that filters compare: as written in YAML, without case."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return paths.name_key(text[:_MAX_VALUE_CHARS])
 
 
 def _sort_number(value: JSONValue) -> float | None:
-    """Give what a value is sorted by where it is a number; one too large for the index is sorted as text."""
+    """Return what a value is sorted by where it is a number; one too large for the index is sorted as text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -133,7 +133,7 @@ def _sort_number(value: JSONValue) -> float | None:
 
 
 def _date_on_disk(stat: FileStat) -> str:
-    """Give the day on which a file was made, as far as the system tells; a file isn't younger than its text."""
+    """Return the day on which a file was made, as far as the system tells; a file isn't younger than its text."""
     return local_date(min(stat.born_ns or stat.mtime_ns, stat.mtime_ns))
 
 
@@ -176,7 +176,7 @@ def _is_date(text: str) -> bool:
 
 
 def local_date(ns: int) -> str:
-    """Give the local day of a file time as an ISO date."""
+    """Return the local day of a file time as an ISO date."""
     try:
         return dt.datetime.fromtimestamp(ns / 1e9, tz=dt.UTC).astimezone().date().isoformat()
     except (OverflowError, ValueError, OSError):

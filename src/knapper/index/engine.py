@@ -68,17 +68,17 @@ class Engine:
         self._open_embedder = open_embedder
         self._embedder: Embedder | None = None
         self._embedder_asked = False
-        self._looks = SqliteSnapshotCache(self.store)
-        self.catalog = Catalog(self.store, self.graph, self._looks.allowed, self._by_rules)
-        self.view = replace(view, alike=self.catalog.alike)
-        self._searcher = Searcher(self._looks, lambda: self.embedder, fusion=fusion)
+        self._snapshots = SqliteSnapshotCache(self.store)
+        self.catalog = Catalog(self.store, self.graph, self._snapshots.allowed, self._with_current_rules)
+        self.view = replace(view, alike=self.catalog.similar_paths)
+        self._searcher = Searcher(self._snapshots, lambda: self.embedder, fusion=fusion)
         self._lock = threading.Lock()
-        self._taking_in = threading.Lock()
-        self._turn = WriteLock(folder)
+        self._inline_refresh_lock = threading.Lock()
+        self._write_lock = WriteLock(folder)
 
     @property
     def embedder(self) -> Embedder | None:
-        """Give the embedder; None where search goes by words only."""
+        """Return the embedder; None where search goes by words only."""
         with self._lock:
             if not self._embedder_asked:
                 self._embedder = self._open_embedder()
@@ -87,7 +87,7 @@ class Engine:
 
     @property
     def model(self) -> str:
-        """Give the embedder's id; empty where there is none."""
+        """Return the embedder's id; empty where there is none."""
         return self.embedder.model_id if self.embedder else ""
 
     def refresh(self, *, full: bool = False, progress: Progress | None = None, wait_s: float = 60.0) -> RefreshOutcome:
@@ -102,7 +102,7 @@ class Engine:
             ConflictError: Another process has been writing all that time.
             StorageError: The index can't be written.
         """
-        with self._turn.take(wait_s=wait_s) as is_acquired:
+        with self._write_lock.acquire(wait_s=wait_s) as is_acquired:
             if not is_acquired:
                 raise ConflictError(
                     f"another process is writing the index {self.folder}",
@@ -112,17 +112,17 @@ class Engine:
                 self.store.clear()
             scan = refresh.VaultScan(self.view)
             files = list(scan)
-            plan = refresh.compare_files(self.store.known(), files, closed=scan.closed, again=True)
+            plan = refresh.compare_files(self.store.file_states(), files, unreadable=scan.unreadable, retry_failed=True)
             outcome = self._carry_out(plan, progress, whole=True)
             outcome.problems += status.store_skipped(self.store, scan.skipped)
             return outcome
 
     def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
-        """Give every chunk that waits for it its vector; returns how many got one."""
+        """Return every chunk that waits for it its vector; returns how many got one."""
         embedder = self.embedder
         if embedder is None or not self.store.count_pending(embedder.model_id):
             return 0
-        with self._turn.take(wait_s=_EMBED_LOCK_WAIT_S) as is_acquired:
+        with self._write_lock.acquire(wait_s=_EMBED_LOCK_WAIT_S) as is_acquired:
             return refresh.embed_pending(self.store, embedder, progress=progress, stop=stop) if is_acquired else 0
 
     def freshen(self, *, meaning: bool = True, policy: Policy | None = None) -> Freshness:
@@ -134,19 +134,19 @@ class Engine:
         """
         has_watcher = lock.is_watched(self.folder)
         generation_before = self.store.generation()
-        plan, unchecked = (RefreshPlan(), False) if has_watcher else self._look()
-        stale = plan.stale if policy is None else plan.seen_by(policy)
+        plan, unchecked = (RefreshPlan(), False) if has_watcher else self._scan_briefly()
+        stale = plan.stale if policy is None else plan.count_visible_to(policy)
         changed_count = plan.stale + len(plan.doubtful)
         complete = self.store.meta("complete") == "1"
-        is_refresh_due = changed_count or not complete or not self._knows_rules
+        is_refresh_due = changed_count or not complete or not self._has_current_rules
         if (
             not (has_watcher or unchecked)
             and is_refresh_due
             and changed_count <= _MAX_INLINE_FILES
-            and self._take_in(plan, generation_before)
+            and self._refresh_inline(plan, generation_before)
         ):
             stale, complete = 0, True
-        pending = self._few_pending() if meaning else 0
+        pending = self._embed_inline() if meaning else 0
         if pending and policy is not None and not policy.sees_all:
             pending = self.status(Filter(policy=policy)).pending
         is_filling = (bool(stale) or not complete) and self.is_being_filled
@@ -154,29 +154,29 @@ class Engine:
 
     @property
     def is_being_filled(self) -> bool:
-        """Tell whether somebody, in whichever process, is just taking files in or giving chunks their vectors."""
-        return self._turn.is_taken
+        """Return whether somebody, in whichever process, is just taking files in or giving chunks their vectors."""
+        return self._write_lock.is_held
 
     def search(self, question: SearchRequest) -> SearchResult:
         """Answer from the index as it stands; what the vault's rules hide by now isn't there."""
-        return self._searcher.search(replace(question, where=self._by_rules(question.where)))
+        return self._searcher.search(replace(question, where=self._with_current_rules(question.where)))
 
     def related(self, question: SearchRequest, beside: OpenNote | None) -> SearchResult:
         """Answer as `knapper.index.search.Searcher.related` does, by the vault's rules of now."""
-        return self._searcher.related(replace(question, where=self._by_rules(question.where)), beside)
+        return self._searcher.related(replace(question, where=self._with_current_rules(question.where)), beside)
 
     def status(self, where: Filter | None = None) -> IndexStatus:
         """Count what the index holds of the files that pass *where*, or of all."""
         with self.store.database.snapshot() as connection:
-            effective_filter = self._by_rules(where or Filter())
-            allowed = self._looks.allowed.mask(connection, effective_filter)
+            effective_filter = self._with_current_rules(where or Filter())
+            allowed = self._snapshots.allowed.mask(connection, effective_filter)
             return status.read_status(
                 self.store, connection, model=self.model, allowed=allowed, policy=effective_filter.policy
             )
 
     def close(self) -> None:
         """Close the index, and its embedder."""
-        self._looks.close()
+        self._snapshots.close()
         with self._lock:
             if self._embedder is not None:
                 self._embedder.close()
@@ -208,14 +208,14 @@ class Engine:
         Raises:
             ConflictError: Another process is writing.
         """
-        with self._turn.take(wait_s=1.0) as is_acquired:
+        with self._write_lock.acquire(wait_s=1.0) as is_acquired:
             if not is_acquired:
                 raise ConflictError(f"another process is writing the index {self.folder}")
             plan = self._plan(touched)  # now: while it waited, files may have come and gone
             return self._carry_out(plan, None, whole=False) if plan.is_due else RefreshOutcome(unchanged=plan.unchanged)
 
-    def is_known(self, touched: Iterable[Path]) -> bool:
-        """Tell whether the index has all there is to say of files and folders, and nobody writes by an older look."""
+    def is_up_to_date(self, touched: Iterable[Path]) -> bool:
+        """Return whether the index has all there is to say of files and folders, and nobody writes by an older look."""
         return not (self.is_being_filled or self._plan(touched).is_due)
 
     def read_rules(self) -> None:
@@ -227,14 +227,14 @@ class Engine:
         self.view = replace(View.open(self.view.root, self.view.policy), alike=self.view.alike)
 
     @property
-    def _knows_rules(self) -> bool:
-        """Tell whether all that the index holds was taken in by the rules of today."""
+    def _has_current_rules(self) -> bool:
+        """Return whether all that the index holds was taken in by the rules of today."""
         return self.store.meta(_RULES_META) == self.view.ignore.fingerprint
 
-    def _by_rules(self, where: Filter) -> Filter:
-        return where if self._knows_rules else replace(where, ignore=self.view.ignore)
+    def _with_current_rules(self, where: Filter) -> Filter:
+        return where if self._has_current_rules else replace(where, ignore=self.view.ignore)
 
-    def _look(self) -> tuple[RefreshPlan, bool]:
+    def _scan_briefly(self) -> tuple[RefreshPlan, bool]:
         """Compare the disk with the index for a short while; tell also whether that wasn't enough."""
         deadline = time.monotonic() + _SCAN_BUDGET_S
         files: list[FileStat] = []
@@ -243,19 +243,19 @@ class Engine:
             files.append(stat)
             if len(files) % 256 == 0 and time.monotonic() > deadline:
                 return RefreshPlan(), True
-        return refresh.compare_files(self.store.known(), files, closed=scan.closed), False
+        return refresh.compare_files(self.store.file_states(), files, unreadable=scan.unreadable), False
 
-    def _take_in(self, plan: RefreshPlan, before: int) -> bool:
+    def _refresh_inline(self, plan: RefreshPlan, generation_before: int) -> bool:
         """Carry a small plan out; tell whether that was possible, since what is there is searched all the same.
 
         Args:
             plan: How the disk differs from the index.
-            before: The index's generation when that was looked at; who came first may have taken it in since.
+            generation_before: The index's generation when that was read; another process may have refreshed it since.
         """
         try:
-            with self._taking_in, self._turn.take(wait_s=0) as is_acquired:
-                if is_acquired and self.store.generation() != before:
-                    plan, unchecked = self._look()
+            with self._inline_refresh_lock, self._write_lock.acquire(wait_s=0) as is_acquired:
+                if is_acquired and self.store.generation() != generation_before:
+                    plan, unchecked = self._scan_briefly()
                     is_acquired = not unchecked
                 if is_acquired:
                     self._carry_out(plan, None, whole=True)
@@ -263,7 +263,7 @@ class Engine:
         except StorageError:  # a full disk, a folder that can only be read
             return False
 
-    def _few_pending(self) -> int:
+    def _embed_inline(self) -> int:
         """Embed what is quickly embedded here, and count what still waits."""
         try:
             embedder = self.embedder
@@ -271,19 +271,19 @@ class Engine:
         except EmbedderError:  # the search itself says what is wrong with the embedder
             return 0
         if embedder and refresh.is_quick_to_embed(embedder, pending):
-            with contextlib.suppress(EmbedderError, StorageError), self._turn.take(wait_s=0) as is_acquired:
+            with contextlib.suppress(EmbedderError, StorageError), self._write_lock.acquire(wait_s=0) as is_acquired:
                 pending -= refresh.embed_pending(self.store, embedder) if is_acquired else 0
         return pending
 
     def _plan(self, touched: Iterable[Path]) -> RefreshPlan:
-        """Tell how some files and folders differ from the index."""
+        """Return how some files and folders differ from the index."""
         plan = refresh.compare_paths(self.store, self.view, touched)
         return refresh.resolve_doubtful(self.store, self.view, plan)
 
     def _carry_out(self, plan: RefreshPlan, progress: Progress | None, *, whole: bool) -> RefreshOutcome:
         """Carry a plan out, and note by whose rules; *whole* says that the plan is about all files."""
         plan = refresh.resolve_doubtful(self.store, self.view, plan)
-        if not self._knows_rules:
+        if not self._has_current_rules:
             self.store.set_meta(_RULES_META, "")  # until all is done, and after a part of it: nobody's alone
         with self.store.batch() if plan.is_small else contextlib.nullcontext():
             outcome = refresh.apply_plan(self.store, self.view, plan, progress=progress)
@@ -294,6 +294,6 @@ class Engine:
                         self.store.set_meta("complete", "1")
                     self.store.forget()
                     self.store.set_meta("built", dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
-        if whole and not self._knows_rules:
+        if whole and not self._has_current_rules:
             self.store.set_meta(_RULES_META, self.view.ignore.fingerprint)
         return outcome

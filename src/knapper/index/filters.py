@@ -66,18 +66,18 @@ class Filter:
 
     @property
     def trivial(self) -> bool:
-        """Tell whether every file passes."""
+        """Return whether every file passes."""
         open_policy = self.policy is None or self.policy.sees_all
-        return open_policy and self.ignore is None and not any(self._said())
+        return open_policy and self.ignore is None and not any(self._restrictions())
 
     @property
     def cache_key(self) -> str:
         """Name the filter for caches, by what it says."""
         policy = self.policy.fingerprint if self.policy else ""
-        restrictions = map(repr, self._said())
+        restrictions = map(repr, self._restrictions())
         return "|".join([*restrictions, policy, self.ignore.fingerprint if self.ignore else ""])
 
-    def _said(self) -> list[object]:
+    def _restrictions(self) -> list[object]:
         return [getattr(self, f.name) for f in fields(self) if f.name not in _NOT_RESTRICTIONS]
 
 
@@ -97,42 +97,42 @@ _GRAM_CHARS = 3
 """Characters that a part needs to be looked up, as the trigram index has it."""
 
 
-def build_condition(wanted: Filter) -> SqlCondition:
-    """Give the SQL condition on ``files f`` and its parameters; policy and ignore rules aren't part of it."""
+def build_condition(where: Filter) -> SqlCondition:
+    """Return the SQL condition on ``files f`` and its parameters; policy and ignore rules aren't part of it."""
     tests: list[SqlCondition] = []
-    if wanted.folders:
-        tests.append(_any_of([_below_folder(folder) for folder in wanted.folders]))
-    tests.extend(_negate(_below_folder(folder)) for folder in wanted.exclude_folders)
-    if wanted.directly_in:
-        tests.append(_in_values("f.folder_key", [folder_key(folder) for folder in wanted.directly_in]))
-    if wanted.paths:
-        tests.append(_in_values("f.path_key", [paths.name_key(path) for path in wanted.paths]))
-    if wanted.exclude_paths:
-        tests.append(_negate(_in_values("f.path_key", [paths.name_key(path) for path in wanted.exclude_paths])))
-    if wanted.kinds:
-        column = "+f.kind" if is_selective(wanted) else "f.kind"  # a plus keeps SQLite from going through all of a kind
-        tests.append((f"{column} IN ({', '.join('?' * len(wanted.kinds))})", list(wanted.kinds)))
-    tests.extend(_has_tag(tag) for tag in wanted.tags)
-    tests.extend(_negate(_has_tag(tag)) for tag in wanted.exclude_tags)
-    tests.extend(_matches_property(test) for test in wanted.properties)
-    tests.extend((sql, [str(getattr(wanted, name))]) for name, sql in _DATE_CONDITIONS if getattr(wanted, name))
+    if where.folders:
+        tests.append(_any_of([_below_folder(folder) for folder in where.folders]))
+    tests.extend(_negate(_below_folder(folder)) for folder in where.exclude_folders)
+    if where.directly_in:
+        tests.append(_in_values("f.folder_key", [folder_key(folder) for folder in where.directly_in]))
+    if where.paths:
+        tests.append(_in_values("f.path_key", [paths.name_key(path) for path in where.paths]))
+    if where.exclude_paths:
+        tests.append(_negate(_in_values("f.path_key", [paths.name_key(path) for path in where.exclude_paths])))
+    if where.kinds:
+        column = "+f.kind" if is_selective(where) else "f.kind"  # a plus keeps SQLite from going through all of a kind
+        tests.append((f"{column} IN ({', '.join('?' * len(where.kinds))})", list(where.kinds)))
+    tests.extend(_has_tag(tag) for tag in where.tags)
+    tests.extend(_negate(_has_tag(tag)) for tag in where.exclude_tags)
+    tests.extend(_matches_property(test) for test in where.properties)
+    tests.extend((sql, [str(getattr(where, name))]) for name, sql in _DATE_CONDITIONS if getattr(where, name))
     condition = " AND ".join(sql for sql, _ in tests) or "1"
     return condition, [parameter for _, parameters in tests for parameter in parameters]
 
 
-def is_selective(wanted: Filter) -> bool:
-    """Tell whether a test that has an index of its own leaves few files, so that it is asked first."""
-    positive = any(test.op not in _NEGATIVE_OPS for test in wanted.properties)
-    return positive or bool(wanted.folders or wanted.directly_in or wanted.tags or wanted.paths)
+def is_selective(where: Filter) -> bool:
+    """Return whether a test that has an index of its own leaves few files, so that it is asked first."""
+    positive = any(test.op not in _NEGATIVE_OPS for test in where.properties)
+    return positive or bool(where.folders or where.directly_in or where.tags or where.paths)
 
 
 def folder_key(folder: str) -> str:
-    """Give the form that folders are compared by."""
+    """Return the form that folders are compared by."""
     return paths.name_key(folder).strip("/")
 
 
 def tag_key(tag: str) -> str:
-    """Give the form that tags are compared by."""
+    """Return the form that tags are compared by."""
     return paths.name_key(tag).strip().removeprefix("#").rstrip("/")
 
 
@@ -203,41 +203,39 @@ class VisibilityCache:
         """Start with nothing remembered."""
         self._known: dict[str, dict[str, bool]] = {}
 
-    def teach(self, connection: sqlite3.Connection, wanted: Filter) -> str:
+    def register(self, connection: sqlite3.Connection, where: Filter) -> str:
         """Teach a connection what the asker may see; gives the condition for it, empty where that is everything."""
-        if sees_all(wanted):
+        if sees_all(where):
             return ""
-        connection.create_function("knap_shows", 2, self.of(wanted))
+        connection.create_function("knap_shows", 2, self.predicate(where))
         return VISIBLE_SQL
 
-    def of(self, wanted: Filter) -> Callable[[str, str], bool]:
+    def predicate(self, where: Filter) -> Callable[[str, str], bool]:
         """Give what tells of a file, by its path and what it leads to if it is a link, whether the asker may see it."""
-        if sees_all(wanted):
+        if sees_all(where):
             return lambda _path, _target: True
-        rules = [rule.fingerprint for rule in (wanted.policy, wanted.ignore) if rule is not None]
+        rules = [rule.fingerprint for rule in (where.policy, where.ignore) if rule is not None]
         visible_paths = self._known.setdefault("|".join(rules), {})
         if len(visible_paths) > _MAX_CACHED_PATHS:
             visible_paths.clear()
 
         def shows(path: str, target: str) -> bool:
-            return _is_visible(visible_paths, wanted, path) and (
-                not target or _is_visible(visible_paths, wanted, target)
-            )
+            return _is_visible(visible_paths, where, path) and (not target or _is_visible(visible_paths, where, target))
 
         return shows
 
 
-def sees_all(wanted: Filter) -> bool:
-    """Tell whether the asker sees every file of the index."""
-    return (wanted.policy is None or wanted.policy.sees_all) and wanted.ignore is None
+def sees_all(where: Filter) -> bool:
+    """Return whether the asker sees every file of the index."""
+    return (where.policy is None or where.policy.sees_all) and where.ignore is None
 
 
-def _is_visible(known: dict[str, bool], wanted: Filter, path: str) -> bool:
-    is_shown = known.get(path)
+def _is_visible(visible_paths: dict[str, bool], where: Filter, path: str) -> bool:
+    is_shown = visible_paths.get(path)
     if is_shown is None:
-        hidden = wanted.ignore is not None and wanted.ignore.hides(path)
-        is_shown = not hidden and (wanted.policy is None or wanted.policy.visible(NotePath(path)))
-        known[path] = is_shown
+        hidden = where.ignore is not None and where.ignore.hides(path)
+        is_shown = not hidden and (where.policy is None or where.policy.visible(NotePath(path)))
+        visible_paths[path] = is_shown
     return is_shown
 
 
@@ -249,21 +247,21 @@ class FilterMasks:
 
     def __init__(self) -> None:
         """Start with nothing remembered."""
-        self.sight = VisibilityCache()
+        self.visibility = VisibilityCache()
         self._masks: StateCache[NDArray[np.bool_]] = StateCache(_MAX_CACHED_MASKS)
 
-    def mask(self, connection: sqlite3.Connection, wanted: Filter) -> NDArray[np.bool_] | None:
-        """Tell by file id which files pass; None where all do."""
-        if wanted.trivial:
+    def mask(self, connection: sqlite3.Connection, where: Filter) -> NDArray[np.bool_] | None:
+        """Return by file id which files pass; None where all do."""
+        if where.trivial:
             return None
-        return self._masks.get(connection, wanted.cache_key, lambda: _compute_mask(connection, self.sight, wanted))
+        return self._masks.get(connection, where.cache_key, lambda: _compute_mask(connection, self.visibility, where))
 
 
-def _compute_mask(connection: sqlite3.Connection, sight: VisibilityCache, wanted: Filter) -> NDArray[np.bool_]:
-    condition, parameters = build_condition(wanted)
+def _compute_mask(connection: sqlite3.Connection, sight: VisibilityCache, where: Filter) -> NDArray[np.bool_]:
+    condition, parameters = build_condition(where)
     size = connection.execute("SELECT COALESCE(MAX(id), 0) + 1 FROM files").fetchone()[0]
     mask = np.zeros(size, np.bool_)
     rows = connection.execute(f"SELECT f.id, f.path, f.target FROM files f WHERE {condition}", parameters)
-    shows = sight.of(wanted)
+    shows = sight.predicate(where)
     mask[[i for i, path, target in rows if shows(path, target)]] = True
     return mask

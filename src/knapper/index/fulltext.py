@@ -38,7 +38,7 @@ _COUNTS_PER_STATEMENT = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryWord:
-    """Hold a word to look up."""
+    """A word to look up."""
 
     expression: str
     """As FTS5 reads it."""
@@ -50,7 +50,7 @@ class QueryWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordSelection:
-    """Hold the chosen words, weightiest first."""
+    """The chosen words, weightiest first."""
 
     words: tuple[QueryWord, ...]
     every: bool
@@ -78,7 +78,7 @@ class RowCounts:
         self._total = (0, -1)
 
     def of(self, connection: sqlite3.Connection, expressions: Sequence[str]) -> tuple[Mapping[str, int], int]:
-        """Give the count of each expression, and of all rows."""
+        """Return the count of each expression, and of all rows."""
         uid, generation = database.state_of(connection)
         if uid != self._uid or len(self._known) > _MAX_CACHED_COUNTS:
             self._uid, self._known, self._total = uid, {}, (0, -1)
@@ -142,7 +142,7 @@ def select_words(
 
 
 def inverse_document_frequency(count: int, total: int) -> float:
-    """Give the inverse document frequency that FTS5's BM25 uses.
+    """Return the inverse document frequency that FTS5's BM25 uses.
 
     Source: SQLite FTS5 documentation, "The bm25() function".
     """
@@ -150,7 +150,7 @@ def inverse_document_frequency(count: int, total: int) -> float:
 
 
 def _query_words(query: Query, stemmer: Stemmer) -> list[QueryWord]:
-    """Give each word, in any of its forms, with how often it is said; the first form stands for all."""
+    """Return each word, in any of its forms, with how often it is said; the first form stands for all."""
     words_by_stems: dict[tuple[str, ...], QueryWord] = {}
     repeats = Counter(stem for stems in stemmer.stems([query.plain]) for stem in stems)
     for term, stems in zip(query.words, stemmer.stems([term.text for term in query.words]), strict=True):
@@ -170,7 +170,7 @@ _VARINT_END = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLengths:
-    """Hold the lengths of rows of one index, by ascending id."""
+    """The lengths of rows of one index, by ascending id."""
 
     uid: str
     ids: NDArray[np.int64]
@@ -178,7 +178,7 @@ class RowLengths:
     """Of all columns of a row together."""
 
     def places(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Give where each id stands, and whether it does; where it doesn't, the place is another's."""
+        """Return where each id stands, and whether it does; where it doesn't, the place is another's."""
         places = np.searchsorted(self.ids, ids)
         places[places == len(self.ids)] = 0
         return places, self.ids[places] == ids if len(self.ids) else np.zeros(len(ids), np.bool_)
@@ -191,14 +191,14 @@ class RowLengthCache:
     """
 
     def __init__(self, table: str, *, columns: int) -> None:
-        """Tell of the FTS5 table *table*."""
+        """Report of the FTS5 table *table*."""
         self._table = table
         self._columns = columns
         self._lock = threading.Lock()
         self._known = RowLengths(uid="", ids=np.empty(0, np.int64), words=np.empty(0, np.int64))
 
     def find(self, connection: sqlite3.Connection, ids: NDArray[np.int64]) -> tuple[RowLengths, NDArray[np.intp]]:
-        """Give the lengths, and where those of each of *ids* stand.
+        """Return the lengths, and where those of each of *ids* stand.
 
         Raises:
             sqlite3.DatabaseError: A row has no length: the index is damaged.
@@ -217,7 +217,7 @@ class RowLengthCache:
         return known, places
 
     def total(self, connection: sqlite3.Connection) -> tuple[int, int]:
-        """Give the number of rows, and of the words of all, of a table that holds some.
+        """Return the number of rows, and of the words of all, of a table that holds some.
 
         Raises:
             sqlite3.DatabaseError: They can't be read: the index is damaged.
@@ -239,12 +239,12 @@ class RowLengthCache:
             raise _damage_error(f"the rows of {self._table} aren't those that were counted")
 
     def _totals(self, connection: sqlite3.Connection) -> list[int]:
-        """Give the number of rows, then that of the words of each column; nothing more where there is no row."""
+        """Return the number of rows, then that of the words of each column; nothing more where there is no row."""
         row = connection.execute(f"SELECT hex(block) FROM {self._table}_data WHERE id = 1").fetchone()
         return _decode_varints(bytes.fromhex(row[0] if row else "")).tolist() or [0]
 
     def _with(self, connection: sqlite3.Connection, ids: NDArray[np.int64]) -> RowLengths:
-        """Give what is known and some more rows; all anew where much of it is of rows that are gone."""
+        """Return what is known and some more rows; all anew where much of it is of rows that are gone."""
         known_rows = self._known
         if len(known_rows.ids) > 2 * self.total(connection)[0] + _MAX_STALE_ROWS:
             return self._read(connection, known_rows.uid)
@@ -325,12 +325,12 @@ class Postings:
         self.lengths = RowLengthCache(table, columns=len(weights))
 
     def scores(self, connection: sqlite3.Connection, words: Sequence[QueryWord]) -> _RowScores:
-        """Give the rows that hold any of *words*, with their scores: what ``bm25()`` gives.
+        """Return the rows that hold any of *words*, with their scores: what ``bm25()`` gives.
 
         Raises:
             sqlite3.DatabaseError: The index is damaged.
         """
-        rows_by_word = self._standing(connection, words)
+        rows_by_word = self._fetch_rows(connection, words)
         ids = np.concatenate([ids for ids, _ in rows_by_word])
         if not len(ids):  # all that held them have gone since they were counted, and the table may be empty
             return ids, np.empty(0, np.float64)
@@ -350,7 +350,7 @@ class Postings:
         positive = np.flatnonzero(summed > 0)
         return row_lengths.ids[positive], summed[positive]
 
-    def _standing(self, connection: sqlite3.Connection, words: Sequence[QueryWord]) -> list[_RowScores]:
+    def _fetch_rows(self, connection: sqlite3.Connection, words: Sequence[QueryWord]) -> list[_RowScores]:
         """Ask for all words at once, for one text each: each row would let other threads in between."""
         columns_sql = ", ".join(self._one() if word.token else self._several() for word in words)
         result_texts = connection.execute(
@@ -371,7 +371,7 @@ class Postings:
         return f"(SELECT group_concat(id || ' ' || quote(score), ' ') FROM ({scored} ORDER BY rowid LIMIT -1))"
 
     def _counted(self, text: str) -> _RowScores:
-        """Give the rows that a token stands in, and the sum of the weights of its columns."""
+        """Return the rows that a token stands in, and the sum of the weights of its columns."""
         codes = np.fromstring(text, np.int64, sep=" ")
         ids = codes >> _COLUMN_BITS
         starts = np.flatnonzero(np.diff(ids, prepend=-1))
@@ -384,8 +384,13 @@ def _parse_scores(text: str) -> _RowScores:
     return numbers[::2].astype(np.int64), numbers[1::2]
 
 
-def _bm25_scores(often: NDArray[np.float64], norms: NDArray[np.float64], total: int) -> NDArray[np.float64]:
-    return inverse_document_frequency(len(often), total) * (_BM25_K1 + 1) * often / (often + norms)
+def _bm25_scores(weighted_counts: NDArray[np.float64], norms: NDArray[np.float64], total: int) -> NDArray[np.float64]:
+    return (
+        inverse_document_frequency(len(weighted_counts), total)
+        * (_BM25_K1 + 1)
+        * weighted_counts
+        / (weighted_counts + norms)
+    )
 
 
 _CHUNK_WEIGHTS = {"title": 3.0, "heading": 2.0, "body": 1.0}
@@ -423,7 +428,7 @@ class KeywordRanker:
         allowed: NDArray[np.bool_] | None,
         include_log: bool = False,
     ) -> dict[int, float]:
-        """Give the best chunks by BM25, best first; those of the program's log only with *include_log*."""
+        """Return the best chunks by BM25, best first; those of the program's log only with *include_log*."""
         choice = select_words(
             connection, query, stemmer=self._stemmer, counts=self._chunk_counts, budget=CHUNK_POSTINGS
         )
@@ -464,7 +469,7 @@ class KeywordRanker:
         return {i: score / best * shares.get(i, 0.0) for i, score in scores.items()}
 
     def unknown(self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None) -> list[str]:
-        """Give the query's words that neither a text nor a name of an allowed file holds."""
+        """Return the query's words that neither a text nor a name of an allowed file holds."""
         words = {term.text: term.expression() for term in query.words if not term.prefix}
         tables = (("chunk_words", self._chunk_counts, database.CHUNK_BITS), ("title_words", self._name_counts, 0))
         for table, counts, shift in tables:
@@ -477,8 +482,8 @@ class KeywordRanker:
             words = {word: expression for word, expression in words.items() if expression not in known_expressions}
         return list(words)
 
-    def passing(self, connection: sqlite3.Connection, query: Query, ids: Collection[int]) -> set[int]:
-        """Give those of *ids* that hold the query's phrases and none of what it excludes."""
+    def matching(self, connection: sqlite3.Connection, query: Query, ids: Collection[int]) -> set[int]:
+        """Return those of *ids* that hold the query's phrases and none of what it excludes."""
         remaining = set(ids)
         for term in (*query.phrases, *query.excluded):
             rows = connection.execute(
@@ -498,7 +503,7 @@ class KeywordRanker:
         allowed: NDArray[np.bool_] | None,
         include_log: bool,
     ) -> dict[int, float]:
-        """Give the best chunks of all that hold any of the words."""
+        """Return the best chunks of all that hold any of the words."""
         ids, scores = self._postings.scores(connection, choice.words)
         if allowed is not None:
             files = ids >> database.CHUNK_BITS
@@ -527,7 +532,7 @@ class KeywordRanker:
         }
 
     def _named(self, connection: sqlite3.Connection, files: Sequence[int]) -> Mapping[int, _NameStems]:
-        """Give the stems of each file's names, as far as possible from memory."""
+        """Return the stems of each file's names, as far as possible from memory."""
         cached = self._names.get(connection, "", dict)
         cached_stems = {file: stems_of_file for file in files if (stems_of_file := cached.get(file)) is not None}
         names = (
@@ -547,7 +552,7 @@ class KeywordRanker:
 def _fetch_scores(
     connection: sqlite3.Connection, table: str, score: str, where: str, parameters: tuple[str, int]
 ) -> dict[int, float]:
-    """Give the rows with the highest scores, best first.
+    """Return the rows with the highest scores, best first.
 
     They come as one text: a thread that takes row after row has to wait for its turn as many times.
     """
@@ -561,7 +566,7 @@ def _fetch_scores(
 
 
 def _read_file_names(connection: sqlite3.Connection, files: Sequence[int]) -> list[tuple[int, str]]:
-    """Give the titles and aliases of files, each with its file."""
+    """Return the titles and aliases of files, each with its file."""
     rows = connection.execute(
         "SELECT json_group_array(json_array(id, json_extract(title_row, '$[0]'), json_extract(title_row, '$[1]')))"
         " FROM files WHERE id IN (SELECT value FROM json_each(?))",
@@ -574,7 +579,7 @@ def _read_file_names(connection: sqlite3.Connection, files: Sequence[int]) -> li
 def _allowed_file_matches(
     connection: sqlite3.Connection, table: str, expression: str, allowed: NDArray[np.bool_] | None, *, shift: int
 ) -> bool:
-    """Tell whether an allowed file holds a word that some file holds."""
+    """Return whether an allowed file holds a word that some file holds."""
     if allowed is None:
         return True
     restriction = _allowed_condition(connection, allowed, shift=shift)
@@ -586,7 +591,7 @@ def _allowed_file_matches(
 
 
 def _allowed_condition(connection: sqlite3.Connection, allowed: NDArray[np.bool_] | None, *, shift: int) -> str:
-    """Give the condition that lets only allowed files through, while the engine still looks for words."""
+    """Return the condition that lets only allowed files through, while the engine still looks for words."""
     if allowed is None:
         return ""
     flags = allowed.tobytes()
@@ -609,7 +614,7 @@ _MIN_LIKENESS = 78.0
 def find_corrections(
     connection: sqlite3.Connection, words: Sequence[str], *, allowed: NDArray[np.bool_] | None
 ) -> dict[str, str]:
-    """Give for each word the likest word of a title or alias, where one is alike enough.
+    """Return for each word the likest word of a title or alias, where one is alike enough.
 
     Args:
         connection: The index.
@@ -636,7 +641,7 @@ def find_corrections(
 
 
 def _candidate_words(connection: sqlite3.Connection, word: str, allowed: NDArray[np.bool_] | None) -> Iterator[str]:
-    """Give the words of the names that share most three-letter pieces with *word*."""
+    """Return the words of the names that share most three-letter pieces with *word*."""
     pieces = sorted({word[at : at + 3] for at in range(len(word) - 2)})
     match = " OR ".join(f'"{piece}"' for piece in pieces)
     rows = connection.execute(
@@ -655,7 +660,7 @@ _PLACE_COLUMNS: Mapping[MatchPlace, str] = {"heading": "headings", "title": "tit
 
 
 def find_match_places(connection: sqlite3.Connection, text: str, files: Sequence[int]) -> dict[int, MatchPlace]:
-    """Give the best place that holds all words of a query; aliases count as titles.
+    """Return the best place that holds all words of a query; aliases count as titles.
 
     Args:
         connection: To the index.

@@ -20,7 +20,7 @@ FileMask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEnds:
-    """Hold the two ends of every link that isn't to an address nor within its own note, by source and place."""
+    """The two ends of every link that isn't to an address nor within its own note, by source and place."""
 
     rows: FileIds
     """The links' own."""
@@ -30,27 +30,27 @@ class LinkEnds:
     notes: tuple[tuple[int, NotePath], ...]
     """Id and path of every note, by path."""
 
-    def broken(self, shown: FileMask | None = None, within: FileMask | None = None) -> list[int]:
-        """Give the rows of the links that lead nowhere.
+    def broken(self, visible: FileMask | None = None, within: FileMask | None = None) -> list[int]:
+        """Return the rows of the links that lead nowhere.
 
         Args:
-            shown: By file id; what isn't shown isn't there. None shows all.
+            visible: By file id; what isn't shown isn't there. None shows all.
             within: By file id; only links in these. None takes all.
         """
         is_broken = self.targets == 0
-        if shown is not None:
-            is_broken = shown[self.sources] & (is_broken | ~shown[self.targets])
+        if visible is not None:
+            is_broken = visible[self.sources] & (is_broken | ~visible[self.targets])
         if within is not None:
             is_broken &= within[self.sources]
         return self.rows[is_broken].tolist()
 
-    def alone(self, shown: FileMask | None = None) -> list[NotePath]:
-        """Give the notes that link to no other file and that none links to, by path; what isn't *shown* isn't there."""
+    def orphans(self, visible: FileMask | None = None) -> list[NotePath]:
+        """Return the notes without links in or out, by path; what isn't *visible* doesn't count."""
         is_link = (self.targets != 0) & (self.targets != self.sources)
-        if shown is not None:
-            is_link &= shown[self.sources] & shown[self.targets]
+        if visible is not None:
+            is_link &= visible[self.sources] & visible[self.targets]
         linked = {*self.sources[is_link].tolist(), *self.targets[is_link].tolist()}
-        return [path for i, path in self.notes if i not in linked and (shown is None or shown[i])]
+        return [path for i, path in self.notes if i not in linked and (visible is None or visible[i])]
 
 
 class LinkEndsCache:
@@ -63,7 +63,7 @@ class LinkEndsCache:
         self._known: tuple[tuple[str, int], LinkEnds] | None = None
 
     def get(self) -> LinkEnds:
-        """Give the ends as the index has them now."""
+        """Return the ends as the index has them now."""
         with self._store.database.snapshot() as connection:
             key = database.state_of(connection)
             with self._lock:  # so that several who ask at once wait for one answer
@@ -88,7 +88,7 @@ class _LinkResolver:
         return self._named.get(key, ())
 
     def end(self, source: int, target: str) -> int:
-        """Give the id of the file that a link leads to; 0 where nothing is there."""
+        """Return the id of the file that a link leads to; 0 where nothing is there."""
         known_end = self._anywhere.get(target)
         if known_end is not None:
             return known_end
@@ -140,7 +140,7 @@ _EdgeRow = tuple[str, str, str, str, str, str | None, int, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """Hold one link, and the file that it leads to."""
+    """One link, and the file that it leads to."""
 
     source: NotePath
     kind: str
@@ -159,7 +159,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnresolvedLinks:
-    """Hold what links of a file say, before it is known where they lead."""
+    """What links of a file say, before it is known where they lead."""
 
     source: NotePath
     known: FileState
@@ -174,11 +174,11 @@ class Graph:
     def __init__(self, store: IndexStore) -> None:
         """Ask *store*."""
         self._store = store
-        self.connections = LinkEndsCache(store)
+        self.link_ends = LinkEndsCache(store)
         """Where all links lead, worked out once for each state of the index."""
 
-    def remembering(self) -> NameLookup:
-        """Give `lookup` with a memory, for a question that asks for the same names again and again."""
+    def cached_lookup(self) -> NameLookup:
+        """Return `lookup` with a memory, for a question that asks for the same names again and again."""
         paths_by_key: dict[str, Sequence[NotePath]] = {}
 
         def look(key: str) -> Sequence[NotePath]:
@@ -189,7 +189,7 @@ class Graph:
         return look
 
     def lookup(self, key: str) -> Sequence[NotePath]:
-        """Give all files whose last part, folded and without ``.md``, is *key*; by path."""
+        """Return all files whose last part, folded and without ``.md``, is *key*; by path."""
         rows = self._store.database.reader().execute("SELECT path FROM files WHERE name_key = ? ORDER BY path", (key,))
         return [NotePath(path) for (path,) in rows]
 
@@ -198,7 +198,7 @@ class Graph:
         return links.resolve(target, source, self.lookup)
 
     def outgoing(self, source: NotePath, lookup: NameLookup | None = None) -> list[Edge]:
-        """Give a file's links in order of their place; *lookup* may remember names over several questions."""
+        """Return a file's links in order of their place; *lookup* may remember names over several questions."""
         with self._store.database.snapshot() as connection:
             rows = connection.execute(
                 f"SELECT {_EDGE_COLUMNS} FROM files f JOIN links l ON l.file_id = f.id"
@@ -208,7 +208,7 @@ class Graph:
             return self._edges(rows, lookup)
 
     def incoming(self, target: NotePath, lookup: NameLookup | None = None) -> list[Edge]:
-        """Give the links that lead to *target*, by source and place; links from the file to itself are among them."""
+        """Return the links that lead to *target*, by source and place; links from the file to itself are among them."""
         keys = _link_keys(store.link_key(paths.base_name(target)))
         own_links_sql = (
             "SELECT l.rowid FROM files f JOIN links l ON l.file_id = f.id WHERE f.path = ? AND l.target = ''"
@@ -217,14 +217,14 @@ class Graph:
             rows = _select_links(connection, f"l.rowid IN ({_LINKS_BY_KEY_SQL} UNION {own_links_sql})", (*keys, target))
             return [edge for edge in self._edges(rows, lookup) if edge.path == target]
 
-    def wanting(self, key: str, sees: Callable[[NotePath], bool]) -> list[Edge]:
-        """Give the links that want a file of a folded name, and lead to none that is seen; by source and place."""
+    def broken_links_to(self, key: str, sees: Callable[[NotePath], bool]) -> list[Edge]:
+        """Return the links that want a file of a folded name, and lead to none that is seen; by source and place."""
         with self._store.database.snapshot() as connection:
             rows = _select_links(connection, "l.target_key = ? AND l.kind != 'external'", (key,))
             return [edge for edge in self._edges(rows) if edge.path is None or not sees(edge.path)]
 
     def edges(self, rowids: Sequence[int]) -> list[Edge]:
-        """Give links by their row, in the order asked; those that are gone are left out."""
+        """Return links by their row, in the order asked; those that are gone are left out."""
         with self._store.database.snapshot() as connection:
             edge_sql = (
                 f"SELECT l.rowid, {_EDGE_COLUMNS} FROM links l JOIN files f ON f.id = l.file_id WHERE l.rowid = ?"
@@ -232,8 +232,8 @@ class Graph:
             edge_rows = [row for rowid in rowids for row in connection.execute(edge_sql, (rowid,))]
             return self._edges([row[1:] for row in edge_rows])
 
-    def naming(self, keys: Iterable[str]) -> list[UnresolvedLinks]:
-        """Give the links whose target may be a file with one of these name keys, by source.
+    def links_to_keys(self, keys: Iterable[str]) -> list[UnresolvedLinks]:
+        """Return the links whose target may be a file with one of these name keys, by source.
 
         Args:
             keys: Folded names, as `lookup` takes them.
@@ -245,21 +245,21 @@ class Graph:
             ]
         return _group_by_source(rows)
 
-    def written(self, source: NotePath) -> UnresolvedLinks | None:
-        """Give what all links of a file say; None where the index doesn't know the file."""
+    def links_of(self, source: NotePath) -> UnresolvedLinks | None:
+        """Return what all links of a file say; None where the index doesn't know the file."""
         by_source = _group_by_source(self._store.database.reader().execute(f"{_TARGETS_SQL} AND f.path = ?", (source,)))
         if by_source:
             return by_source[0]
-        file_state = self._store.known(below=source).get(source)
+        file_state = self._store.file_states(below=source).get(source)
         return UnresolvedLinks(source=source, known=file_state, links=()) if file_state else None
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether the vault was read from end to end since the index was made."""
+        """Return whether the vault was read from end to end since the index was made."""
         return self._store.meta("complete") == "1"
 
     def tagged(self, tag: str) -> list[NotePath]:
-        """Give the notes that have *tag*, or one below it, by path."""
+        """Return the notes that have *tag*, or one below it, by path."""
         key = paths.name_key(tag).strip().removeprefix("#").rstrip("/")
         rows = self._store.database.reader().execute(
             "SELECT DISTINCT f.path FROM tags t JOIN files f ON f.id = t.file_id"
@@ -269,11 +269,11 @@ class Graph:
         return [NotePath(path) for (path,) in rows]
 
     def broken(self) -> list[Edge]:
-        """Give the links that lead to no file, by source and place."""
-        return self.edges(self.connections.get().broken())
+        """Return the links that lead to no file, by source and place."""
+        return self.edges(self.link_ends.get().broken())
 
     def _edges(self, rows: Iterable[_EdgeRow], lookup: NameLookup | None = None) -> list[Edge]:
-        lookup_name = lookup or self.remembering()
+        lookup_name = lookup or self.cached_lookup()
         return [self._edge(row, lookup_name) for row in rows]
 
     def _edge(self, row: _EdgeRow, lookup: NameLookup) -> Edge:
@@ -300,14 +300,14 @@ class Graph:
 
 
 def _select_links(connection: sqlite3.Connection, condition: str, parameters: Sequence[str]) -> list[_EdgeRow]:
-    """Give the links for which a condition on ``links l`` holds, by source and place."""
+    """Return the links for which a condition on ``links l`` holds, by source and place."""
     joined = f"SELECT {_EDGE_COLUMNS} FROM links l JOIN files f ON f.id = l.file_id"
     sql = f"{joined} WHERE {condition} ORDER BY f.path, l.rowid"
     return connection.execute(sql, parameters).fetchall()
 
 
 def _link_keys(name_key: str) -> tuple[str, str]:
-    """Give the keys of links that may mean a file: ``x.md.md`` is named by ``x.md`` with its ending left out, too."""
+    """Return the keys of links that may mean a file: ``x.md.md`` is named by ``x.md`` with its ending left out, too."""
     return name_key, name_key.removesuffix(".md")
 
 

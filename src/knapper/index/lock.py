@@ -18,10 +18,10 @@ class WriteLock:
     def __init__(self, folder: Path) -> None:
         """Stand in line for the index in *folder*."""
         self._folder = folder
-        self._line = threading.Lock()
+        self._thread_lock = threading.Lock()
 
     @contextmanager
-    def take(self, *, wait_s: float) -> Generator[bool]:
+    def acquire(self, *, wait_s: float) -> Generator[bool]:
         """Take the turn to write for the time of the block.
 
         Args:
@@ -34,7 +34,7 @@ class WriteLock:
             StorageError: The folder can't be written.
         """
         deadline = time.monotonic() + wait_s
-        if not self._line.acquire(timeout=wait_s if wait_s >= 0 else -1):
+        if not self._thread_lock.acquire(timeout=wait_s if wait_s >= 0 else -1):
             yield False
             return
         try:
@@ -43,13 +43,13 @@ class WriteLock:
             ) as is_acquired:
                 yield is_acquired
         finally:
-            self._line.release()
+            self._thread_lock.release()
 
     @property
-    def is_taken(self) -> bool:
-        """Tell whether somebody has the turn right now; an index that can't be locked is nobody's."""
+    def is_held(self) -> bool:
+        """Return whether somebody has the turn right now; an index that can't be locked is nobody's."""
         try:
-            with self.take(wait_s=0) as is_acquired:
+            with self.acquire(wait_s=0) as is_acquired:
                 return not is_acquired
         except StorageError:
             return False
@@ -100,7 +100,7 @@ def remove_heartbeat(folder: Path) -> None:
 
 
 def is_watched(folder: Path) -> bool:
-    """Tell whether some process follows the vault's changes right now."""
+    """Return whether some process follows the vault's changes right now."""
     try:
         return (
             abs(time.time() - (folder / "watch.beat").stat().st_mtime) < _HEARTBEAT_TIMEOUT_S

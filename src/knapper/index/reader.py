@@ -49,12 +49,12 @@ def read_file(view: View, stat: FileStat) -> tuple[FileRecord, Sequence[Chunk]]:
 
 
 def is_racy(stat: FileStat) -> bool:
-    """Tell whether a file may be saved again without its time changing; a time far ahead tells the next save, too."""
+    """Return whether a file may be saved again without its time changing; a time far ahead tells the next save, too."""
     return abs(time.time_ns() - stat.mtime_ns) < _RACY_NS
 
 
 def has_hash(view: View, stat: FileStat, hash_: str) -> bool:
-    """Tell whether a file's bytes are those of a hash; what can't be read, or has none, isn't."""
+    """Return whether a file's bytes are those of a hash; what can't be read, or has none, isn't."""
     if not hash_:
         return False
     try:
@@ -70,17 +70,17 @@ ReadBatch = list[tuple[FileRecord, Sequence[Chunk]]]
 
 
 def read_batches(
-    view: View, batches: Sequence[Sequence[FileStat]], *, many: int = MIN_PARALLEL_FILES
+    view: View, batches: Sequence[Sequence[FileStat]], *, min_parallel: int = MIN_PARALLEL_FILES
 ) -> Iterator[ReadBatch]:
     """Yield what the files of each batch hold, in order.
 
     Args:
         view: The vault.
         batches: As the walk saw the files.
-        many: From how many files on a second process reads; what that doesn't manage is read here, and so is the first
-            batch, for starting takes as long.
+        min_parallel: From how many files on a second process reads, too; the first batch is always read here, since
+            starting the process takes as long.
     """
-    if sum(map(len, batches)) < many or (os.cpu_count() or 1) < 2:
+    if sum(map(len, batches)) < min_parallel or (os.cpu_count() or 1) < 2:
         batches_done = 0
     else:
         batches_done = yield from _read_in_process(view, batches)
@@ -88,8 +88,8 @@ def read_batches(
         yield _read_batch(view, stats)
 
 
-def _read_batch(view: View, stats: Sequence[FileStat]) -> ReadBatch:
-    return [read_file(view, stat) for stat in stats]
+def _read_batch(view: View, files: Sequence[FileStat]) -> ReadBatch:
+    return [read_file(view, stat) for stat in files]
 
 
 def _read_in_process(view: View, batches: Sequence[Sequence[FileStat]]) -> Generator[ReadBatch, None, int]:
@@ -125,7 +125,7 @@ def _read_in_process(view: View, batches: Sequence[Sequence[FileStat]]) -> Gener
 
 
 def _send_batches(process: subprocess.Popen[bytes], view: View, batches: Sequence[Sequence[FileStat]]) -> bool:
-    """Tell a process what to read; false where it has ended already."""
+    """Return a process what to read; false where it has ended already."""
     try:
         if process.stdin is not None:
             pickle.dump((replace(view, alike=None), batches), process.stdin)  # the index stays here

@@ -35,7 +35,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshPlan:
-    """Hold how the disk differs from the index."""
+    """How the disk differs from the index."""
 
     changed: tuple[FileStat, ...] = ()
     """New files, and files whose size or time is another."""
@@ -49,12 +49,12 @@ class RefreshPlan:
 
     @property
     def is_due(self) -> bool:
-        """Tell whether there is anything to do."""
+        """Return whether there is anything to do."""
         return bool(self.changed or self.doubtful or self.gone or self.settled)
 
     @property
     def is_small(self) -> bool:
-        """Tell whether it is something that goes into one transaction."""
+        """Return whether it is something that goes into one transaction."""
         size = sum(stat.size for stat in self.changed)
         return 0 < self.stale <= _BATCH_FILES and size <= _BATCH_BYTES
 
@@ -63,7 +63,7 @@ class RefreshPlan:
         """Count the files that the index has wrong or not at all."""
         return len(self.changed) + len(self.gone)
 
-    def seen_by(self, policy: Policy) -> int:
+    def count_visible_to(self, policy: Policy) -> int:
         """Count those of them that a client may know of."""
         path_pairs = [(file.path, file.target or file.path) for file in self.changed] + [
             (path, path) for path in self.gone
@@ -91,25 +91,29 @@ class VaultScan:
         """What isn't listed though no rule says so."""
 
     @property
-    def closed(self) -> tuple[str, ...]:
-        """Give the files and folders that can't be read right now: what the index has of them stays."""
+    def unreadable(self) -> tuple[str, ...]:
+        """Return the files and folders that can't be read right now: what the index has of them stays."""
         return tuple(skipped.path for skipped in self.skipped if skipped.code == "unreadable")
 
     def __iter__(self) -> Iterator[FileStat]:
-        """Give the files, in the order of the walk."""
-        return self._view.files(on_problem=self.skipped.append)
+        """Return the files, in the order of the walk."""
+        return self._view.list_files(on_problem=self.skipped.append)
 
 
 def compare_files(
-    known: dict[NotePath, FileState], files: Iterable[FileStat], *, closed: Sequence[str] = (), again: bool = False
+    known: dict[NotePath, FileState],
+    files: Iterable[FileStat],
+    *,
+    unreadable: Sequence[str] = (),
+    retry_failed: bool = False,
 ) -> RefreshPlan:
     """Compare the disk with what the index knows, by size and time.
 
     Args:
         known: Used up.
         files: What is there.
-        closed: Files and folders that can't be read now; what the index has of them stays.
-        again: Try once more to read what couldn't be read, though nothing about it changed.
+        unreadable: Files and folders that can't be read now; what the index has of them stays.
+        retry_failed: Try once more to read what couldn't be read, though nothing about it changed.
     """
     changed: list[FileStat] = []
     doubtful: list[FileStat] = []
@@ -118,17 +122,17 @@ def compare_files(
         known_state = known.pop(stat.path, None)
         if known_state is None or (known_state.size, known_state.mtime_ns) != (stat.size, stat.mtime_ns):
             changed.append(stat)
-        elif known_state.racy or (known_state.failed_ns and (again or known_state.failed_ns != stat.ctime_ns)):
+        elif known_state.racy or (known_state.failed_ns and (retry_failed or known_state.failed_ns != stat.ctime_ns)):
             doubtful.append(stat)
         else:
             unchanged += 1
     return RefreshPlan(
-        changed=tuple(changed), doubtful=tuple(doubtful), gone=_removed_paths(known, closed), unchanged=unchanged
+        changed=tuple(changed), doubtful=tuple(doubtful), gone=_removed_paths(known, unreadable), unchanged=unchanged
     )
 
 
-def _removed_paths(missing: Iterable[NotePath], closed: Sequence[str]) -> tuple[NotePath, ...]:
-    return tuple(path for path in missing if not any(path == c or path.startswith(f"{c}/") for c in closed))
+def _removed_paths(missing: Iterable[NotePath], unreadable: Sequence[str]) -> tuple[NotePath, ...]:
+    return tuple(path for path in missing if not any(path == c or path.startswith(f"{c}/") for c in unreadable))
 
 
 def compare_paths(store: IndexStore, view: View, touched: Iterable[Path]) -> RefreshPlan:
@@ -136,10 +140,10 @@ def compare_paths(store: IndexStore, view: View, touched: Iterable[Path]) -> Ref
     files_by_path: dict[NotePath, FileStat] = {}
     known: dict[NotePath, FileState] = {}
     for path in touched:
-        vault_path, files = view.files_at(path)
+        vault_path, files = view.list_files_at(path)
         if vault_path is not None:
             files_by_path.update((stat.path, stat) for stat in files)
-            known.update(store.known(below=vault_path))
+            known.update(store.file_states(below=vault_path))
     return compare_files(known, files_by_path.values())
 
 
@@ -172,7 +176,7 @@ def apply_plan(store: IndexStore, view: View, plan: RefreshPlan, *, progress: Pr
 
     outcome = RefreshOutcome(unchanged=plan.unchanged)
     changed_files = plan.changed
-    store.settle(plan.settled)
+    store.clear_racy(plan.settled)
     for read_batch in reader.read_batches(view, list(_split_batches(changed_files))) if changed_files else ():
         with store.batch():
             for record, file_chunks in read_batch:
@@ -184,20 +188,20 @@ def apply_plan(store: IndexStore, view: View, plan: RefreshPlan, *, progress: Pr
     return outcome
 
 
-def _store_file(store: IndexStore, record: FileRecord, found: Sequence[Chunk], outcome: RefreshOutcome) -> None:
+def _store_file(store: IndexStore, record: FileRecord, chunks: Sequence[Chunk], outcome: RefreshOutcome) -> None:
     if record.hash and record.hash == store.hash_of(record.path):
         store.touch(record)
         outcome.unchanged += 1
         return
-    store.apply(record, found)
+    store.apply(record, chunks)
     outcome.indexed += 1
     outcome.problems.extend(f"{record.path}: {problem.message}" for problem in record.problems)
 
 
-def _split_batches(work: Sequence[FileStat]) -> Iterator[list[FileStat]]:
+def _split_batches(files: Sequence[FileStat]) -> Iterator[list[FileStat]]:
     batch: list[FileStat] = []
     size = 0
-    for stat in work:
+    for stat in files:
         batch.append(stat)
         size += stat.size
         if len(batch) >= _BATCH_FILES or size >= _BATCH_BYTES:
@@ -254,5 +258,5 @@ def embed_pending(
 
 
 def is_quick_to_embed(embedder: Embedder, pending: int) -> bool:
-    """Tell whether to embed so many chunks takes but a moment."""
+    """Return whether to embed so many chunks takes but a moment."""
     return embedder.instant and 0 < pending <= _MAX_INLINE_CHUNKS

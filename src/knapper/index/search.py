@@ -24,7 +24,7 @@ Fusion = Literal["convex", "rrf"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingWeights:
-    """Hold the constants of the ranking; ``docs/benchmarks.md`` tells how they were chosen."""
+    """The constants of the ranking; ``docs/benchmarks.md`` tells how they were chosen."""
 
     dense: float = 0.5
     """Share of meaning in a chunk's score; words have the rest."""
@@ -33,7 +33,7 @@ class RankingWeights:
     ranks: tuple[float, ...] = (1.0, 0.5, 0.25)
     """Weights of a note's best chunks in its score."""
     rrf_k: int = 60
-    teachers: int = 5
+    feedback_chunks: int = 5
     """Best chunks whose meaning the question is moved towards before meaning is asked again."""
     feedback: float = 0.3
     """How far it is moved."""
@@ -41,7 +41,7 @@ class RankingWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedScores:
-    """Hold the scores of chunks by id, and where they come from, each in 0..1."""
+    """The scores of chunks by id, and where they come from, each in 0..1."""
 
     scores: Mapping[int, float]
     keyword: Mapping[int, float]
@@ -126,7 +126,7 @@ def apply_feedback(
 
 
 def mean_direction(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
-    """Give the direction that vectors have in common; None where they have none."""
+    """Return the direction that vectors have in common; None where they have none."""
     summed = vectors.sum(axis=0, dtype=np.float32)
     length = float(np.linalg.norm(summed))
     return summed / np.float32(length) if length > 0 else None
@@ -156,7 +156,7 @@ _PROPERTIES_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """Hold a chunk that matched, its score, and where that comes from."""
+    """A chunk that matched, its score, and where that comes from."""
 
     row: ChunkRow
     score: float
@@ -165,41 +165,41 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteRanking:
-    """Hold the scores of what answers one question; nothing of it was read yet."""
+    """The scores of what answers one question; nothing of it was read yet."""
 
     chunks: FusedScores
     names: Mapping[int, float]
     """Of notes by id: what their names add."""
-    held: Mapping[int, Sequence[int]]
+    chunks_by_note: Mapping[int, Sequence[int]]
     """The chunks among those found that each note holds; none where only its name was."""
     notes: Mapping[int, float]
 
     def best(self, limit: int) -> list[int]:
-        """Give the notes with the highest scores, best first."""
+        """Return the notes with the highest scores, best first."""
         return heapq.nsmallest(limit, self.notes, key=lambda note: (-self.notes[note], note))
 
 
 def rank_notes(
-    look: IndexSnapshot, chunks: FusedScores, names: Mapping[int, float], weights: RankingWeights
+    snapshot: IndexSnapshot, chunks: FusedScores, names: Mapping[int, float], weights: RankingWeights
 ) -> NoteRanking:
     """Score the notes that chunks and names were found of."""
     chunks_by_note: defaultdict[int, list[int]] = defaultdict(list)
     scores_by_note: defaultdict[int, list[float]] = defaultdict(list)
-    note_of = look.note
+    note_of = snapshot.note
     for chunk, score in chunks.scores.items():
         note = note_of(chunk)
         chunks_by_note[note].append(chunk)
         scores_by_note[note].append(score)
     return NoteRanking(
-        chunks=chunks, names=names, held=chunks_by_note, notes=score_notes(scores_by_note, names, weights)
+        chunks=chunks, names=names, chunks_by_note=chunks_by_note, notes=score_notes(scores_by_note, names, weights)
     )
 
 
-def order_chunks(look: IndexSnapshot, ranking: NoteRanking, notes: Iterable[int]) -> dict[int, list[int]]:
+def order_chunks(snapshot: IndexSnapshot, ranking: NoteRanking, notes: Iterable[int]) -> dict[int, list[int]]:
     """Order notes' chunks for showing: properties say less than text, and a first text stands for a name alone."""
-    chunks_by_note = {note: ranking.held.get(note, ()) for note in notes}
+    chunks_by_note = {note: ranking.chunks_by_note.get(note, ()) for note in notes}
     scores = ranking.chunks.scores
-    property_chunks = look.properties([chunk for note_chunks in chunks_by_note.values() for chunk in note_chunks])
+    property_chunks = snapshot.properties([chunk for note_chunks in chunks_by_note.values() for chunk in note_chunks])
     ordered: dict[int, list[int]] = {}
     for note, note_chunks in chunks_by_note.items():
         if note_chunks:
@@ -209,24 +209,29 @@ def order_chunks(look: IndexSnapshot, ranking: NoteRanking, notes: Iterable[int]
             ]
             ordered[note] = [chunk for _, chunk in sorted(sorted_chunks)]
         else:
-            first_chunk = look.first(note)
+            first_chunk = snapshot.representative_chunk(note)
             ordered[note] = [] if first_chunk is None else [first_chunk]
     return ordered
 
 
 def read_hits(
-    look: IndexSnapshot, ranking: NoteRanking, shown: Mapping[int, Sequence[int]], *, limit: int, per_note: int
+    snapshot: IndexSnapshot,
+    ranking: NoteRanking,
+    chunks_by_note: Mapping[int, Sequence[int]],
+    *,
+    limit: int,
+    per_note: int,
 ) -> list[Hit]:
-    """Read the best of the chunks that are *shown* of each note, best first."""
+    """Read the best of the chunks that are *chunks_by_note* of each note, best first."""
     chunks, notes, names = ranking.chunks, ranking.notes, ranking.names
     candidates: list[tuple[float, int, int]] = []
-    for note, note_chunks in shown.items():
+    for note, note_chunks in chunks_by_note.items():
         top = chunks.scores.get(note_chunks[0], 0.0) if note_chunks else 0.0
         for place, chunk in enumerate(note_chunks[:per_note]):
             share = _FURTHER_CHUNK_SHARE * min(chunks.scores[chunk] / top, 1.0) if place and top > 0 else 1.0
             candidates.append((notes[note] * share, chunk, note))
     candidates.sort(key=lambda one: (-one[0], one[1]))
-    rows = {row.id: row for row in look.rows([chunk for _, chunk, _ in candidates[:limit]])}
+    rows = {row.id: row for row in snapshot.rows([chunk for _, chunk, _ in candidates[:limit]])}
     return [
         Hit(row=rows[chunk], score=score, parts=_score_parts(chunks, chunk, notes[note], names.get(note, 0.0)))
         for score, chunk, note in candidates[:limit]
@@ -248,7 +253,7 @@ RELATED_POOL_FACTOR: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenNote:
-    """Hold the note that is open while something is asked; what takes time is asked for when it is needed."""
+    """The note that is open while something is asked; what takes time is asked for when it is needed."""
 
     path: NotePath
     linked: Callable[[], Collection[NotePath]]
@@ -259,7 +264,7 @@ class OpenNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelatedHit:
-    """Hold a chunk of a note that matters, and why it does."""
+    """A chunk of a note that matters, and why it does."""
 
     hit: Hit
     score: float
@@ -268,7 +273,7 @@ class RelatedHit:
 
 @dataclass(slots=True, kw_only=True)
 class _RelatedScore:
-    """Hold what the rankings say of a note."""
+    """What the rankings say of a note."""
 
     best: NoteRanking
     """The first that has it, whose chunk of it is shown."""
@@ -277,7 +282,7 @@ class _RelatedScore:
 
 
 def join_rankings(
-    look: IndexSnapshot,
+    snapshot: IndexSnapshot,
     rankings: Mapping[RelatedReason, NoteRanking],
     current: NotePath | None,
     linked: Collection[NotePath],
@@ -290,20 +295,20 @@ def join_rankings(
         candidates = [
             note
             for note in ranking_of_reason.best(RELATED_POOL_FACTOR * limit)
-            if ranking_of_reason.held.get(note) or look.first(note) is not None
+            if ranking_of_reason.chunks_by_note.get(note) or snapshot.representative_chunk(note) is not None
         ]
         best_score = max((ranking_of_reason.notes[note] for note in candidates), default=0.0)
         for note in candidates if best_score > 0 else ():
             related_score = notes.setdefault(note, _RelatedScore(best=ranking_of_reason))
             related_score.score += _REASON_WEIGHTS[why] * ranking_of_reason.notes[note] / best_score
             related_score.why.append(why)
-    paths = look.paths(notes)
+    paths = snapshot.paths(notes)
     for note, path in paths.items():
         if path in linked:
             notes[note].score += _REASON_WEIGHTS["linked"]
             notes[note].why.append("linked")
     ranked = sorted((note for note in paths if paths[note] != current), key=lambda i: (-notes[i].score, paths[i]))
-    hits_by_note = _read_best_hits(look, {note: notes[note].best for note in ranked[:limit]})
+    hits_by_note = _read_best_hits(snapshot, {note: notes[note].best for note in ranked[:limit]})
     return tuple(
         RelatedHit(hit=hits_by_note[note], score=notes[note].score, why=tuple(notes[note].why))
         for note in ranked[:limit]
@@ -311,17 +316,17 @@ def join_rankings(
     )
 
 
-def _read_best_hits(look: IndexSnapshot, wanted: Mapping[int, NoteRanking]) -> dict[int, Hit]:
+def _read_best_hits(snapshot: IndexSnapshot, rankings: Mapping[int, NoteRanking]) -> dict[int, Hit]:
     """Read the best chunk of each note, by the ranking that it is wanted from."""
     by_ranking: defaultdict[int, list[int]] = defaultdict(list)
-    for note, note_ranking in wanted.items():
+    for note, note_ranking in rankings.items():
         by_ranking[id(note_ranking)].append(note)
     hits_by_note: dict[int, Hit] = {}
     for notes in by_ranking.values():
-        note_ranking = wanted[notes[0]]
-        ordered_chunks = order_chunks(look, note_ranking, notes)
-        for hit in read_hits(look, note_ranking, ordered_chunks, limit=len(notes), per_note=1):
-            hits_by_note[look.note(hit.row.id)] = hit
+        note_ranking = rankings[notes[0]]
+        ordered_chunks = order_chunks(snapshot, note_ranking, notes)
+        for hit in read_hits(snapshot, note_ranking, ordered_chunks, limit=len(notes), per_note=1):
+            hits_by_note[snapshot.note(hit.row.id)] = hit
     return hits_by_note
 
 
@@ -334,7 +339,7 @@ _RANKING_POOL = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """Hold what is asked, and of which notes."""
+    """What is asked, and of which notes."""
 
     text: str
     mode: SearchMode = "hybrid"
@@ -347,7 +352,7 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """Hold what was found, and what went wrong meanwhile."""
+    """What was found, and what went wrong meanwhile."""
 
     hits: tuple[Hit, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -358,7 +363,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ChunkScores:
-    """Hold the three rankings of one question."""
+    """The three rankings of one question."""
 
     keyword: Mapping[int, float]
     dense: Mapping[int, float]
@@ -367,7 +372,7 @@ class _ChunkScores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PreparedSearch:
-    """Hold a question as it was read."""
+    """A question as it was read."""
 
     question: SearchRequest
     query: Query
@@ -381,88 +386,90 @@ class Searcher:
     """Search one index; any thread may."""
 
     def __init__(
-        self, looks: SnapshotCache, embedder: Callable[[], Embedder | None], *, fusion: Fusion = "convex"
+        self, snapshots: SnapshotCache, embedder: Callable[[], Embedder | None], *, fusion: Fusion = "convex"
     ) -> None:
-        """Search by *looks*, and ask for the embedder only where meaning is wanted."""
-        self._looks = looks
+        """Search by *snapshots*, and ask for the embedder only where meaning is wanted."""
+        self._snapshots = snapshots
         self._embedder = embedder
         self._fusion: Fusion = fusion
         self._weights = RankingWeights()
 
-    def search(self, question: SearchRequest) -> SearchResult:
-        """Give the best chunks, best first, at most ``per_note`` of one note.
+    def search(self, request: SearchRequest) -> SearchResult:
+        """Return the best chunks, best first, at most ``per_note`` of one note.
 
         Raises:
             EmbedderError: Only meaning was asked for, and the embedder doesn't answer.
         """
-        prepared = self._asked(question)
-        with self._looks.look(prepared.model) as snapshot:
+        prepared = self._prepare(request)
+        with self._snapshots.snapshot(prepared.model) as snapshot:
             prepared = _without_unfit_vector(snapshot, prepared)
-            note_ranking = self._ranked(
+            note_ranking = self._rank_notes(
                 snapshot, prepared, _start_nearest(snapshot, prepared.vector, prepared.question.where)
             )
-            chunks_by_note = order_chunks(snapshot, note_ranking, note_ranking.best(question.limit))
-            hits = read_hits(snapshot, note_ranking, chunks_by_note, limit=question.limit, per_note=question.per_note)
+            chunks_by_note = order_chunks(snapshot, note_ranking, note_ranking.best(request.limit))
+            hits = read_hits(snapshot, note_ranking, chunks_by_note, limit=request.limit, per_note=request.per_note)
         return SearchResult(hits=tuple(hits), remarks=tuple(prepared.remarks))
 
-    def related(self, question: SearchRequest, beside: OpenNote | None) -> SearchResult:
-        """Give the notes that matter for a question while a note is open, which isn't among them, best first."""
-        prepared = self._asked(question)
-        with self._looks.look(prepared.model or self._model()) as snapshot:
+    def related(self, request: SearchRequest, open_note: OpenNote | None) -> SearchResult:
+        """Return the notes that matter for a question while a note is open, which isn't among them, best first."""
+        prepared = self._prepare(request)
+        with self._snapshots.snapshot(prepared.model or self._model()) as snapshot:
             prepared = _without_unfit_vector(snapshot, prepared)
-            note_direction = mean_direction(snapshot.vectors(snapshot.chunks(beside.path))[1]) if beside else None
-            query_scores = _start_nearest(snapshot, prepared.vector, question.where)
-            similar_scores = _start_nearest(snapshot, note_direction, question.where)
-            linked_paths = beside.linked() if beside else ()
-            rankings: dict[RelatedReason, NoteRanking] = {"task": self._ranked(snapshot, prepared, query_scores)}
-            if beside:
-                rankings["current_note"] = self._alike(snapshot, similar_scores(), beside, question.where)
-            open_path = beside.path if beside else None
-            related_hits = join_rankings(snapshot, rankings, open_path, linked_paths, limit=question.limit)
+            note_direction = mean_direction(snapshot.vectors(snapshot.chunks(open_note.path))[1]) if open_note else None
+            query_scores = _start_nearest(snapshot, prepared.vector, request.where)
+            similar_scores = _start_nearest(snapshot, note_direction, request.where)
+            linked_paths = open_note.linked() if open_note else ()
+            rankings: dict[RelatedReason, NoteRanking] = {"task": self._rank_notes(snapshot, prepared, query_scores)}
+            if open_note:
+                rankings["current_note"] = self._rank_similar(snapshot, similar_scores(), open_note, request.where)
+            open_path = open_note.path if open_note else None
+            related_hits = join_rankings(snapshot, rankings, open_path, linked_paths, limit=request.limit)
         return SearchResult(related=related_hits, remarks=tuple(prepared.remarks))
 
-    def _asked(self, question: SearchRequest) -> _PreparedSearch:
+    def _prepare(self, request: SearchRequest) -> _PreparedSearch:
         """Read what is asked, and embed it."""
-        query, correction_remark = self._read(question)
+        query, correction_remark = self._parse_query(request)
         if not query.plain:
-            return _PreparedSearch(question=question, query=query, remarks=["the query holds no word to look for"])
-        vector, model, remark = self._vector(query, question.mode)
+            return _PreparedSearch(question=request, query=query, remarks=["the query holds no word to look for"])
+        vector, model, remark = self._embed_query(query, request.mode)
         remarks = [*filter(None, (correction_remark, remark))]
-        return _PreparedSearch(question=question, query=query, vector=vector, model=model, remarks=remarks)
+        return _PreparedSearch(question=request, query=query, vector=vector, model=model, remarks=remarks)
 
-    def _ranked(self, look: IndexSnapshot, asked: _PreparedSearch, nearest: _PendingScores) -> NoteRanking:
+    def _rank_notes(self, snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _PendingScores) -> NoteRanking:
         """Rank notes and their chunks; what has to be known of it is among the remarks then."""
-        question, vector = asked.question, asked.vector
-        rankings = _score_chunks(look, asked, nearest)
+        question, vector = prepared.question, prepared.vector
+        rankings = _score_chunks(snapshot, prepared, nearest)
         fusion = question.fusion or self._fusion
-        chunks = self._join(rankings, fusion)
+        chunks = self._fuse(rankings, fusion)
         if vector is not None and rankings.dense and fusion == "convex":
-            chunks = self._learn(look, rankings, chunks, vector)
+            chunks = self._apply_feedback(snapshot, rankings, chunks, vector)
         if rankings.dense and question.mode == "hybrid" and not (rankings.keyword or rankings.names):
-            asked.remarks.append("no note holds any of these words: these are the nearest in meaning")
-        return rank_notes(look, chunks, rankings.names, self._weights)
+            prepared.remarks.append("no note holds any of these words: these are the nearest in meaning")
+        return rank_notes(snapshot, chunks, rankings.names, self._weights)
 
-    def _alike(self, look: IndexSnapshot, nearest: Mapping[int, float], beside: OpenNote, where: Filter) -> NoteRanking:
+    def _rank_similar(
+        self, snapshot: IndexSnapshot, nearest: Mapping[int, float], open_note: OpenNote, where: Filter
+    ) -> NoteRanking:
         """Rank notes by how near they are to one, or by its words where no vectors tell that."""
         if nearest:
-            return rank_notes(look, fuse_scores({}, nearest, share=1.0), {}, self._weights)
-        prepared = self._asked(SearchRequest(text=beside.words(), mode="keyword", where=where))
-        return self._ranked(look, prepared, _start_nearest(look, prepared.vector, where))
+            return rank_notes(snapshot, fuse_scores({}, nearest, share=1.0), {}, self._weights)
+        prepared = self._prepare(SearchRequest(text=open_note.words(), mode="keyword", where=where))
+        return self._rank_notes(snapshot, prepared, _start_nearest(snapshot, prepared.vector, where))
 
-    def _read(self, question: SearchRequest) -> tuple[Query, str]:
+    def _parse_query(self, request: SearchRequest) -> tuple[Query, str]:
         """Read the query; a word that nothing holds is taken for the likest one of a name, and that is said."""
-        query = tokenizer.parse_query(question.text)
-        with self._looks.look("") as snapshot:
-            replacements = snapshot.corrections(query, question.where)
+        query = tokenizer.parse_query(request.text)
+        with self._snapshots.snapshot("") as snapshot:
+            replacements = snapshot.corrections(query, request.where)
         if not replacements:
             return query, ""
-        text = tokenizer.fold_forms(question.text)  # as the words are that were taken from it
+        text = tokenizer.fold_forms(request.text)  # as the words are that were taken from it
         for word, other in replacements.items():
             text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", other, text)
         shown_replacements = ", ".join(f"'{other}' for '{word}'" for word, other in replacements.items())
         return tokenizer.parse_query(text), f"no note holds it as typed: searched for {shown_replacements}"
 
-    def _vector(self, query: Query, mode: SearchMode) -> tuple[NDArray[np.float32] | None, str, str]:
+    def _embed_query(self, query: Query, mode: SearchMode) -> tuple[NDArray[np.float32] | None, str, str]:
         """Embed the question; where that fails, words alone must do, and it is said why."""
         if mode == "keyword":
             return None, "", ""
@@ -480,28 +487,28 @@ class Searcher:
             return None, model, f"searched by words only: {error.message}"
 
     def _model(self) -> str:
-        """Tell whose vectors notes are compared by, whether or not the question has one; empty for nobody's."""
+        """Return whose vectors notes are compared by, whether or not the question has one; empty for nobody's."""
         with suppress(EmbedderError):  # whoever asks for the question's vector hears of it
             embedder = self._embedder()
             return embedder.model_id if embedder else ""
         return ""
 
-    def _join(self, rankings: _ChunkScores, fusion: Fusion) -> FusedScores:
+    def _fuse(self, rankings: _ChunkScores, fusion: Fusion) -> FusedScores:
         if fusion == "rrf":
             return fuse_ranks(rankings.keyword, rankings.dense, k=self._weights.rrf_k)
         return fuse_scores(rankings.keyword, rankings.dense, share=self._weights.dense)
 
-    def _learn(
-        self, look: IndexSnapshot, rankings: _ChunkScores, chunks: FusedScores, vector: NDArray[np.float32]
+    def _apply_feedback(
+        self, snapshot: IndexSnapshot, rankings: _ChunkScores, chunks: FusedScores, vector: NDArray[np.float32]
     ) -> FusedScores:
         """Ask for meaning again, moved towards what the best chunks say."""
         scores = chunks.scores
-        best_chunks = heapq.nsmallest(self._weights.teachers, scores, key=lambda i: (-scores[i], i))
-        feedback_ids, feedback_vectors = look.vectors(best_chunks)
+        best_chunks = heapq.nsmallest(self._weights.feedback_chunks, scores, key=lambda i: (-scores[i], i))
+        feedback_ids, feedback_vectors = snapshot.vectors(best_chunks)
         moved_vector = apply_feedback(
             vector, feedback_vectors, [scores[i] for i in feedback_ids], by=self._weights.feedback
         )
-        ids, rows = look.vectors(rankings.dense)
+        ids, rows = snapshot.vectors(rankings.dense)
         dense = dict(zip(ids, (rows @ moved_vector).tolist(), strict=True))
         return fuse_scores(rankings.keyword, dense, share=self._weights.dense)
 
@@ -514,38 +521,38 @@ def _model_changed_error() -> EmbedderError:
     )
 
 
-def _without_unfit_vector(look: IndexSnapshot, asked: _PreparedSearch) -> _PreparedSearch:
+def _without_unfit_vector(snapshot: IndexSnapshot, prepared: _PreparedSearch) -> _PreparedSearch:
     """Leave the question's vector out where it can't be compared with those of the index.
 
     Raises:
         EmbedderError: Only meaning was asked for.
     """
-    if asked.vector is None or look.fits(asked.vector):
-        return asked
-    if asked.question.mode == "semantic":
+    if prepared.vector is None or snapshot.fits(prepared.vector):
+        return prepared
+    if prepared.question.mode == "semantic":
         raise _model_changed_error()
     remark = f"searched by words only: {_model_changed_error().message}; {_model_changed_error().hint}"
-    return replace(asked, vector=None, remarks=[*asked.remarks, remark])
+    return replace(prepared, vector=None, remarks=[*prepared.remarks, remark])
 
 
-def _start_nearest(look: IndexSnapshot, vector: NDArray[np.float32] | None, where: Filter) -> _PendingScores:
+def _start_nearest(snapshot: IndexSnapshot, vector: NDArray[np.float32] | None, where: Filter) -> _PendingScores:
     """Begin to look for what is near to a question, or to the middle of a note."""
-    return dict if vector is None else look.nearest(vector, where, limit=_RANKING_POOL)
+    return dict if vector is None else snapshot.nearest(vector, where, limit=_RANKING_POOL)
 
 
-def _score_chunks(look: IndexSnapshot, asked: _PreparedSearch, nearest: _PendingScores) -> _ChunkScores:
-    question, query = asked.question, asked.query
+def _score_chunks(snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _PendingScores) -> _ChunkScores:
+    question, query = prepared.question, prepared.query
     keyword: dict[int, float] = {}
     names: dict[int, float] = {}
-    if question.mode != "semantic" or asked.vector is None:
-        keyword = look.keyword(query, question.where, limit=_RANKING_POOL)
-        names = look.names(query, question.where)
+    if question.mode != "semantic" or prepared.vector is None:
+        keyword = snapshot.keyword(query, question.where, limit=_RANKING_POOL)
+        names = snapshot.names(query, question.where)
     dense = nearest()
     if query.phrases or query.excluded:
-        matching = look.passing(query, dense)
+        matching = snapshot.matching(query, dense)
         dense = {i: score for i, score in dense.items() if i in matching}
         notes_with_chunks = {
-            look.note(i) for i in (*keyword, *dense)
+            snapshot.note(i) for i in (*keyword, *dense)
         }  # a name can't tell whether the text keeps to them
         names = {note: score for note, score in names.items() if note in notes_with_chunks}
     return _ChunkScores(keyword=keyword, dense=dense, names=names)

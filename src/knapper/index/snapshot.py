@@ -35,7 +35,7 @@ class IndexSnapshot(Protocol):
     """Answer questions about one state of what is kept; scores are higher where better."""
 
     def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
-        """Give the best chunks by the query's words, best first."""
+        """Return the best chunks by the query's words, best first."""
         ...
 
     def names(self, query: Query, where: Filter) -> dict[int, float]:
@@ -51,39 +51,39 @@ class IndexSnapshot(Protocol):
         ...
 
     def fits(self, vector: NDArray[np.float32]) -> bool:
-        """Tell whether a question's vector can be compared with those that are kept."""
+        """Return whether a question's vector can be compared with those that are kept."""
         ...
 
     def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
-        """Give the vectors of those chunks that have one: their ids, and a row for each."""
+        """Return the vectors of those chunks that have one: their ids, and a row for each."""
         ...
 
-    def passing(self, query: Query, ids: Collection[int]) -> set[int]:
-        """Give those chunks that hold the query's phrases and none of what it excludes."""
+    def matching(self, query: Query, ids: Collection[int]) -> set[int]:
+        """Return those chunks that hold the query's phrases and none of what it excludes."""
         ...
 
     def corrections(self, query: Query, where: Filter) -> Mapping[str, str]:
-        """Give for words that nothing holds the likest word of a name."""
+        """Return for words that nothing holds the likest word of a name."""
         ...
 
     def note(self, chunk_id: int) -> int:
-        """Give the id of a chunk's note."""
+        """Return the id of a chunk's note."""
         ...
 
     def chunks(self, note: NotePath) -> list[int]:
-        """Give the ids of a note's chunks, without what the program logged."""
+        """Return the ids of a note's chunks, without what the program logged."""
         ...
 
     def paths(self, notes: Collection[int]) -> dict[int, NotePath]:
-        """Give the path of each note."""
+        """Return the path of each note."""
         ...
 
-    def first(self, note: int) -> int | None:
-        """Give the chunk that stands for a note that only its name has found; None where it has none."""
+    def representative_chunk(self, note: int) -> int | None:
+        """Return the chunk that stands for a note that only its name has found; None where it has none."""
         ...
 
     def properties(self, ids: Collection[int]) -> set[int]:
-        """Give those chunks that hold a note's properties."""
+        """Return those chunks that hold a note's properties."""
         ...
 
     def rows(self, ids: Sequence[int]) -> list[ChunkRow]:
@@ -94,7 +94,7 @@ class IndexSnapshot(Protocol):
 class SnapshotCache(Protocol):
     """Give looks at what is kept right now."""
 
-    def look(self, model: str) -> AbstractContextManager[IndexSnapshot]:
+    def snapshot(self, model: str) -> AbstractContextManager[IndexSnapshot]:
         """Hold one state while several questions are asked.
 
         Args:
@@ -110,17 +110,17 @@ _MIN_PARALLEL_VECTORS = 10_000
 class SqliteSnapshotCache:
     """Keep word counts, filters' answers and one model's vectors between looks; any thread may look."""
 
-    def __init__(self, store: IndexStore, *, many: int = _MIN_PARALLEL_VECTORS) -> None:
-        """Look at *store*; from so *many* vectors on, threads rank beside the one that asks."""
+    def __init__(self, store: IndexStore, *, min_parallel: int = _MIN_PARALLEL_VECTORS) -> None:
+        """Look at *store*; from so *min_parallel* vectors on, threads rank beside the one that asks."""
         self._store = store
-        self._many = many
+        self._many = min_parallel
         self._keywords = KeywordRanker()
         self._vectors = VectorCache("")
         self.allowed = FilterMasks()
-        self._beside = ThreadPoolExecutor(_count_ranking_threads(), thread_name_prefix=RANKING_THREAD_PREFIX)
+        self._executor = ThreadPoolExecutor(_count_ranking_threads(), thread_name_prefix=RANKING_THREAD_PREFIX)
 
     @contextmanager
-    def look(self, model: str) -> Generator[SqliteSnapshot]:
+    def snapshot(self, model: str) -> Generator[SqliteSnapshot]:
         """Hold one state while several questions are asked; *model* says whose vectors count."""
         if model and self._vectors.model != model:
             self._vectors = VectorCache(model)
@@ -128,16 +128,16 @@ class SqliteSnapshotCache:
             yield SqliteSnapshot(
                 store=self._store,
                 connection=connection,
-                words=self._keywords,
-                meanings=self._vectors,
+                keywords=self._keywords,
+                vector_cache=self._vectors,
                 allowed=self.allowed,
-                beside=self._beside,
+                executor=self._executor,
                 many=self._many,
             )
 
     def close(self) -> None:
         """End the threads; what they still do is waited for."""
-        self._beside.shutdown()
+        self._executor.shutdown()
         self._keywords.close()
 
 
@@ -147,49 +147,49 @@ class SqliteSnapshot:
 
     store: IndexStore
     connection: sqlite3.Connection
-    words: KeywordRanker
-    meanings: VectorCache
+    keywords: KeywordRanker
+    vector_cache: VectorCache
     allowed: FilterMasks
-    beside: Executor
+    executor: Executor
     many: int
 
     def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
         """Rank by FTS5's BM25."""
         allowed, include_log = self._mask(where), where.include_log
-        return self.words.chunks(self.connection, query, limit=limit, allowed=allowed, include_log=include_log)
+        return self.keywords.chunks(self.connection, query, limit=limit, allowed=allowed, include_log=include_log)
 
     def names(self, query: Query, where: Filter) -> dict[int, float]:
         """Rank titles, aliases and headings."""
-        return self.words.names(self.connection, query, allowed=self._mask(where))
+        return self.keywords.names(self.connection, query, allowed=self._mask(where))
 
     def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
         """Multiply all vectors in memory with it; many of them in a thread, beside what SQLite does."""
-        self.meanings.sync(self.connection)
+        self.vector_cache.sync(self.connection)
         excluded = () if where.include_log else self._logged()
-        rank = partial(self.meanings.rank, vector, limit=limit, allowed=self._mask(where), without=excluded)
-        if len(self.meanings) >= self.many:
-            return self.beside.submit(rank).result
+        rank = partial(self.vector_cache.rank, vector, limit=limit, allowed=self._mask(where), without=excluded)
+        if len(self.vector_cache) >= self.many:
+            return self.executor.submit(rank).result
         nearest_scores = rank()
         return lambda: nearest_scores
 
     def fits(self, vector: NDArray[np.float32]) -> bool:
         """Count its numbers."""
-        self.meanings.sync(self.connection)
-        return self.meanings.fits(vector)
+        self.vector_cache.sync(self.connection)
+        return self.vector_cache.fits(vector)
 
     def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Take them from memory."""
-        self.meanings.sync(self.connection)
-        return self.meanings.take(ids)
+        self.vector_cache.sync(self.connection)
+        return self.vector_cache.rows_of(ids)
 
-    def passing(self, query: Query, ids: Collection[int]) -> set[int]:
+    def matching(self, query: Query, ids: Collection[int]) -> set[int]:
         """Ask the word index."""
-        return self.words.passing(self.connection, query, ids)
+        return self.keywords.matching(self.connection, query, ids)
 
     def corrections(self, query: Query, where: Filter) -> Mapping[str, str]:
         """Compare with the names that share three-letter pieces."""
         allowed = self._mask(where)
-        unknown = self.words.unknown(self.connection, query, allowed=allowed)
+        unknown = self.keywords.unknown(self.connection, query, allowed=allowed)
         return fulltext.find_corrections(self.connection, unknown, allowed=allowed) if unknown else {}
 
     def note(self, chunk_id: int) -> int:
@@ -212,7 +212,7 @@ class SqliteSnapshot:
         )
         return {int(i): NotePath(path) for i, path in rows}
 
-    def first(self, note: int) -> int | None:
+    def representative_chunk(self, note: int) -> int | None:
         """Take the first text; properties only where there is none, and what the program logged never."""
         row = self.connection.execute(
             "SELECT id FROM chunks WHERE id >= ? AND id < ? AND kind != 'log'"

@@ -134,7 +134,7 @@ def read_status(
 
 
 def _read_skipped(store: IndexStore) -> list[list[str]]:
-    """Give path, code and message of what the last look through the whole vault left out."""
+    """Return path, code and message of what the last look through the whole vault left out."""
     rows: list[list[str]] = json.loads(store.meta(_SKIPPED_META) or "[]")
     return rows
 

@@ -37,7 +37,7 @@ def dequeue_chunks(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
 
 
 def is_queue_for(connection: sqlite3.Connection, model: str) -> bool:
-    """Tell whether the list is about vectors of *model*."""
+    """Return whether the list is about vectors of *model*."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'model'").fetchone()
     return row is not None and bool(row[0] == model)
 
@@ -67,7 +67,7 @@ HEADING_SEPARATOR = "\x1f"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredChunk:
-    """Hold what is needed to recognise a stored chunk, and to take its words out of the index again."""
+    """What is needed to recognise a stored chunk, and to take its words out of the index again."""
 
     id: int
     digest: bytes
@@ -119,9 +119,11 @@ def replace_chunks(
     return first_free + len(numbered)
 
 
-def remove_chunks(connection: sqlite3.Connection, title: str, gone: Iterable[StoredChunk], *, generation: int) -> None:
+def remove_chunks(
+    connection: sqlite3.Connection, title: str, chunks: Iterable[StoredChunk], *, generation: int
+) -> None:
     """Take chunks out, with their words and vectors."""
-    rows = list(gone)
+    rows = list(chunks)
     connection.executemany(
         "INSERT INTO chunk_words (chunk_words, rowid, title, heading, body) VALUES ('delete', ?, ?, ?, ?)",
         [(old.id, *_word_columns(title, old.path, old.text)) for old in rows],
@@ -134,15 +136,15 @@ def remove_chunks(connection: sqlite3.Connection, title: str, gone: Iterable[Sto
 
 
 def _match_digests(
-    old: Sequence[StoredChunk], new: Sequence[Chunk]
+    stored_chunks: Sequence[StoredChunk], new_chunks: Sequence[Chunk]
 ) -> tuple[list[tuple[int, int, Chunk]], list[tuple[int, Chunk]], list[StoredChunk]]:
     """Pair stored and new chunks of one digest, in order."""
     unmatched: defaultdict[bytes, list[StoredChunk]] = defaultdict(list)
-    for stored in reversed(old):
+    for stored in reversed(stored_chunks):
         unmatched[stored.digest].append(stored)
     kept: list[tuple[int, int, Chunk]] = []
     added: list[tuple[int, Chunk]] = []
-    for position, chunk in enumerate(new):
+    for position, chunk in enumerate(new_chunks):
         if unmatched.get(chunk.digest):
             kept.append((unmatched[chunk.digest].pop().id, position, chunk))
         else:
@@ -151,7 +153,7 @@ def _match_digests(
 
 
 def _word_columns(title: str, path: str, text: str) -> tuple[str, str, str]:
-    """Give what the word index reads; the same when a chunk is taken out again, since the table keeps no text."""
+    """Return what the word index reads; the same when a chunk is taken out again, since the table keeps no text."""
     return segment(title), segment(path), segment(text)
 
 
@@ -253,7 +255,7 @@ def remove_file(connection: sqlite3.Connection, file_id: int) -> None:
 
 
 def link_key(target: str) -> str:
-    """Give what links and files are matched by: the last part of a path without ``.md``, folded."""
+    """Return what links and files are matched by: the last part of a path without ``.md``, folded."""
     return links.lookup_key(target.replace("\\", "/").strip().rstrip("/").rsplit("/", 1)[-1].strip())
 
 
@@ -327,7 +329,7 @@ def _replace_title(connection: sqlite3.Connection, file_id: int, record: FileRec
 
 
 def _pending_edit_word(record: FileRecord) -> tuple[str, ...]:
-    """Give the tag of edits that wait in a note as a word to find it by: its chunks hold the text without them."""
+    """Return the tag of edits that wait in a note as a word to find it by: its chunks hold the text without them."""
     return (_PENDING_EDIT_TAG,) if any(tag.name == _PENDING_EDIT_TAG for tag in record.tags) else ()
 
 
@@ -349,7 +351,7 @@ KEPT_GENERATIONS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkRow:
-    """Hold a stored chunk with its note."""
+    """A stored chunk with its note."""
 
     id: int
     note: NotePath
@@ -367,7 +369,7 @@ class ChunkRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingChunk:
-    """Hold a chunk that waits for its vector."""
+    """A chunk that waits for its vector."""
 
     id: int
     title: str
@@ -426,25 +428,25 @@ class IndexStore:
                 (record.stat.mtime_ns, record.racy, record.modified, record.created, record.path),
             )
 
-    def settle(self, paths: Sequence[NotePath]) -> None:
+    def clear_racy(self, paths: Sequence[NotePath]) -> None:
         """Note that the time of files tells their next save; what is answered stays the same."""
         if paths:
             with self.database.transaction(counts=False) as connection:
                 connection.executemany("UPDATE files SET racy = 0 WHERE path = ?", [(path,) for path in paths])
 
-    def remove(self, gone: Sequence[NotePath]) -> None:
+    def remove(self, paths: Sequence[NotePath]) -> None:
         """Forget files."""
-        if not gone:
+        if not paths:
             return
         with self.database.transaction() as connection:
             generation = generation_of(connection)
-            for path in gone:
+            for path in paths:
                 row = connection.execute("SELECT id, title FROM files WHERE path = ?", (path,)).fetchone()
                 if row is not None:
                     remove_chunks(connection, str(row[1]), read_chunks(connection, int(row[0])), generation=generation)
                     remove_file(connection, int(row[0]))
 
-    def known(self, *, below: NotePath | None = None) -> dict[NotePath, FileState]:
+    def file_states(self, *, below: NotePath | None = None) -> dict[NotePath, FileState]:
         """Give the remembered state of every file, or of the file *below* and of all below the folder of that name."""
         sql, parameters = "SELECT path, size, mtime_ns, racy, failed_ns FROM files", ()
         if below is not None:
@@ -454,12 +456,12 @@ class IndexStore:
         return {NotePath(p): FileState(size=s, mtime_ns=m, racy=bool(r), failed_ns=f) for p, s, m, r, f in rows}
 
     def target_of(self, path: NotePath) -> NotePath:
-        """Give the file that a symbolic link leads to; the path itself where it is none, or unknown."""
+        """Return the file that a symbolic link leads to; the path itself where it is none, or unknown."""
         row = self.database.reader().execute("SELECT target FROM files WHERE path = ?", (path,)).fetchone()
         return NotePath(row[0]) if row and row[0] else path
 
     def hash_of(self, path: NotePath) -> str:
-        """Give the hash that the index holds of a file; empty where it has none."""
+        """Return the hash that the index holds of a file; empty where it has none."""
         row = self.database.reader().execute("SELECT hash FROM files WHERE path = ?", (path,)).fetchone()
         return str(row[0]) if row else ""
 
@@ -468,11 +470,11 @@ class IndexStore:
         rows = self.database.reader().execute("SELECT path, target, hash FROM files WHERE kind = 'note' ORDER BY path")
         return [(NotePath(path), NotePath(target or path), str(hash_)) for path, target, hash_ in rows]
 
-    def properties_of(self, wanted: Sequence[NotePath]) -> dict[NotePath, dict[str, JSONValue]]:
-        """Give the properties that the index holds of notes; those that it doesn't know are left out."""
+    def properties_of(self, paths: Sequence[NotePath]) -> dict[NotePath, dict[str, JSONValue]]:
+        """Return the properties that the index holds of notes; those that it doesn't know are left out."""
         rows = self.database.reader().execute(
             "SELECT path, properties FROM files WHERE path IN (SELECT value FROM json_each(?))",
-            (json.dumps(wanted, ensure_ascii=False),),
+            (json.dumps(paths, ensure_ascii=False),),
         )
         return {
             NotePath(path): cast("dict[str, JSONValue]", json.loads(properties_json)) for path, properties_json in rows
@@ -490,7 +492,7 @@ class IndexStore:
         return [rows_by_id[chunk_id] for chunk_id in ids if chunk_id in rows_by_id]
 
     def pending(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
-        """Give chunks with an id above *after* that have no vector of *model* yet, by id."""
+        """Return chunks with an id above *after* that have no vector of *model* yet, by id."""
         if not is_queue_for(self.database.reader(), model):
             with self.database.transaction() as connection:
                 rebuild_queue(connection, model)
@@ -553,8 +555,8 @@ def _find_file(connection: sqlite3.Connection, path: NotePath) -> tuple[int, int
     return (int(row[0]), int(row[1])) if row else None
 
 
-def _chunk_row(said: tuple[int, str, str, str, str, str, str, int, int, int, int, str]) -> ChunkRow:
-    chunk_id, note, title, digest, kind, heading, path, start, stop, start_line, end_line, text = said
+def _chunk_row(columns: tuple[int, str, str, str, str, str, str, int, int, int, int, str]) -> ChunkRow:
+    chunk_id, note, title, digest, kind, heading, path, start, stop, start_line, end_line, text = columns
     return ChunkRow(
         id=chunk_id,
         note=NotePath(note),

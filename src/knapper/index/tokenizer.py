@@ -44,7 +44,7 @@ _WORD_CHARACTER = re.compile(r"[^\W_]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """Hold words that must stand in this order, segmented; most often it is one word."""
+    """Words that must stand in this order, segmented; most often it is one word."""
 
     text: str
     prefix: bool = False
@@ -58,7 +58,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """Hold what a user asked for.
+    """What a user asked for.
 
     ``plan* "to do" -draft`` has the word ``plan`` (a prefix), the phrase ``to do``, and ``draft`` excluded.
     """
@@ -188,7 +188,7 @@ class Stemmer:
         self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(texts, instance)")
 
     def stems(self, texts: Sequence[str]) -> list[Sequence[str]]:
-        """Give each text's stems in order: ``["Running notes"]`` gives ``[("run", "note")]``.
+        """Return each text's stems in order: ``["Running notes"]`` gives ``[("run", "note")]``.
 
         Words between spaces are stemmed each by itself, so that of a new text mostly all are known.
         """

@@ -16,7 +16,7 @@ _LOAD_ROWS = 8_192
 
 
 class VectorCache:
-    """Hold the vectors of one model in memory, and follow the index by what changed.
+    """The vectors of one model in memory, and follow the index by what changed.
 
     One matrix of float32: 100,000 chunks of 256 dimensions take 102 MB.
     """
@@ -48,7 +48,7 @@ class VectorCache:
         allowed: NDArray[np.bool_] | None,
         without: Collection[int] = (),
     ) -> dict[int, float]:
-        """Give the nearest chunks with their cosine, nearest first.
+        """Return the nearest chunks with their cosine, nearest first.
 
         What isn't near at all, with a cosine of 0 or less, isn't among the nearest.
 
@@ -67,14 +67,14 @@ class VectorCache:
         is_excluded[hidden] = True
         return _nearest(ids, rows @ query, is_excluded, limit)
 
-    def take(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
-        """Give the vectors of those chunks that have one: their ids, and a row for each."""
+    def rows_of(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
+        """Return the vectors of those chunks that have one: their ids, and a row for each."""
         with self._lock:
             places_by_id = {chunk_id: self._places[chunk_id] for chunk_id in ids if chunk_id in self._places}
             return list(places_by_id), self._matrix[list(places_by_id.values())]
 
     def fits(self, query: NDArray[np.float32]) -> bool:
-        """Tell whether a question's vector has as many numbers as those held; true where none are."""
+        """Return whether a question's vector has as many numbers as those held; true where none are."""
         return not self._places or len(query) == self._matrix.shape[1]
 
     def __len__(self) -> int:
@@ -148,21 +148,21 @@ class VectorCache:
 
 
 def _removed_since(connection: sqlite3.Connection) -> int:
-    """Tell from which generation on it is known what was removed."""
+    """Return from which generation on it is known what was removed."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'removed_since'").fetchone()
     return int(row[0]) if row else 0
 
 
 def _nearest(
-    ids: NDArray[np.int64], scores: NDArray[np.float32], out: NDArray[np.bool_], limit: int
+    ids: NDArray[np.int64], scores: NDArray[np.float32], is_excluded: NDArray[np.bool_], limit: int
 ) -> dict[int, float]:
-    scores[out] = -np.inf
+    scores[is_excluded] = -np.inf
     best = _largest_places(scores, limit)
     return {int(ids[i]): float(scores[i]) for i in best if scores[i] > 0}
 
 
 def _allowed_places(ids: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-    """Tell which places hold a chunk that may be found; a file that came after the mask was made isn't."""
+    """Return which places hold a chunk that may be found; a file that came after the mask was made isn't."""
     is_used = ids >= 0
     if allowed is None:
         return is_used
@@ -171,7 +171,7 @@ def _allowed_places(ids: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -
 
 
 def _largest_places(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
-    """Give the places of the largest scores, largest first; equal ones by place."""
+    """Return the places of the largest scores, largest first; equal ones by place."""
     if len(scores) > limit:
         best = np.argpartition(-scores, limit)[:limit]
         best.sort()

@@ -82,7 +82,7 @@ def follow_vault(
 
 def _follow_changes(
     engine: Engine,
-    heard: _FileChanges | None,
+    file_changes: _FileChanges | None,
     changes: Iterator[_FileChanges],
     on_change: Callable[[RefreshOutcome], None],
     stop: threading.Event,
@@ -92,12 +92,12 @@ def _follow_changes(
     folders: set[Path] = set()
     recheck_at = 0.0
     compare_at, heartbeat_at = time.monotonic() + engine.compare_every_s, 0.0
-    while heard is not None:
+    while file_changes is not None:
         now = time.monotonic()
         if now >= heartbeat_at:
             heartbeat_at = now + _HEARTBEAT_INTERVAL_S
             lock.write_heartbeat(engine.folder)
-        changed_paths = _paths(heard)
+        changed_paths = _paths(file_changes)
         waiting |= changed_paths
         if folders and now >= recheck_at:
             waiting |= folders
@@ -110,11 +110,11 @@ def _follow_changes(
         # what was put into a new folder before the system watched it tells nobody: such are looked at twice
         if new_folders := {path for path in changed_paths if path.is_dir()}:
             folders, recheck_at = folders | new_folders, now + _NEW_FOLDER_RECHECK_S
-        heard = next(changes, None)
+        file_changes = next(changes, None)
 
 
-def _paths(heard: _FileChanges) -> set[Path]:
-    return {Path(path) for _, path in heard}
+def _paths(file_changes: _FileChanges) -> set[Path]:
+    return {Path(path) for _, path in file_changes}
 
 
 def _index_paths(
@@ -136,7 +136,7 @@ def _refresh_paths(engine: Engine, touched: set[Path]) -> RefreshOutcome | None:
     if not engine.graph.is_complete or any(engine.view.root / rules in touched for rules in _RULE_FILES):
         engine.read_rules()
         return engine.refresh(wait_s=_LOCK_WAIT_S)
-    if engine.is_known(touched):
+    if engine.is_up_to_date(touched):
         return None
     outcome = engine.refresh_paths(touched)
     return outcome if outcome.indexed or outcome.removed else None

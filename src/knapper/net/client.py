@@ -33,10 +33,10 @@ def replace_surrogates(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def clip_to_line(text: str, most: int) -> str:
+def clip_to_line(text: str, max_length: int) -> str:
     """Write a text on one line of at most so many characters."""
     short = _SPACES.sub(" ", clean_text(text)).strip()
-    return short if len(short) <= most else short[: most - 1].rstrip() + "…"
+    return short if len(short) <= max_length else short[: max_length - 1].rstrip() + "…"
 
 
 _CONNECT_S = 10.0
@@ -57,7 +57,7 @@ class Oversized(SetupError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """Hold what a server said, whatever its status."""
+    """What a server said, whatever its status."""
 
     status: int
     headers: Mapping[str, str]
@@ -67,7 +67,7 @@ class HttpResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """Hold a file that is sent, and what is said about it."""
+    """A file that is sent, and what is said about it."""
 
     name: str
     content: BinaryIO
@@ -103,7 +103,7 @@ class HttpClient:
             SetupError: The address or the key can't be used.
         """
         url = _parse_base_url(base_url)
-        self.place = f"{url.scheme}://{url.netloc.decode('ascii').rpartition('@')[2]}"
+        self.origin = f"{url.scheme}://{url.netloc.decode('ascii').rpartition('@')[2]}"
         """The server, without what may be secret in its address."""
         self._max_bytes = max_bytes
         self._http = httpx2.Client(
@@ -128,20 +128,20 @@ class HttpClient:
         """
         return self._send(self._http.build_request("POST", path, content=json.dumps(payload).encode()), timeout_s)
 
-    def upload(self, path: str, sent: "Upload", *, timeout_s: float) -> HttpResponse:
+    def upload(self, path: str, upload_file: "Upload", *, timeout_s: float) -> HttpResponse:
         """Send a file and fields as a form, the file a stretch at a time; errors are those of ``post``.
 
         Args:
             path: Below the base address, without a slash in front.
-            sent: The file and the fields.
+            upload_file: The file and the fields.
             timeout_s: For all of it, from the first byte sent to the last one read.
         """
-        media_type = mimetypes.guess_type(sent.name)[0] or "application/octet-stream"
+        media_type = mimetypes.guess_type(upload_file.name)[0] or "application/octet-stream"
         request = self._http.build_request(
             "POST",
             path,
-            data=dict(sent.fields),
-            files={"file": (sent.name, sent.content, media_type)},
+            data=dict(upload_file.fields),
+            files={"file": (upload_file.name, upload_file.content, media_type)},
             headers={"Content-Type": f"multipart/form-data; boundary={secrets.token_hex(16)}"},
         )
         return self._send(request, timeout_s)
@@ -162,13 +162,13 @@ class HttpClient:
         request.extensions["timeout"] = timeout.as_dict()
         try:
             with contextlib.closing(self._http.send(request, stream=True)) as response:
-                body = self._read(response, deadline)
+                body = self._read_body(response, deadline)
                 return HttpResponse(status=response.status_code, headers=dict(response.headers), body=body)
         except httpx2.TimeoutException as error:
-            raise self._late(timeout_s) from error
+            raise self._timeout_error(timeout_s) from error
         except httpx2.RequestError as error:
             raise Unreachable(
-                f"{self.place} can't be reached ({type(error).__name__})",
+                f"{self.origin} can't be reached ({type(error).__name__})",
                 hint="start the server, or check its address in the configuration",
             ) from error
 
@@ -186,14 +186,14 @@ class HttpClient:
         """Close it."""
         self.close()
 
-    def _read(self, response: httpx2.Response, deadline: float) -> bytes:
+    def _read_body(self, response: httpx2.Response, deadline: float) -> bytes:
         chunks: list[bytes] = []
         size = 0
         for chunk in response.iter_bytes():
             size += len(chunk)
             if size > self._max_bytes:
                 raise Oversized(
-                    f"{self.place} sent more than {self._max_bytes:,} bytes",
+                    f"{self.origin} sent more than {self._max_bytes:,} bytes",
                     hint="check that the address is that of an API",
                 )
             if time.monotonic() > deadline:
@@ -201,9 +201,9 @@ class HttpClient:
             chunks.append(chunk)
         return b"".join(chunks)
 
-    def _late(self, timeout_s: float) -> Unreachable:
+    def _timeout_error(self, timeout_s: float) -> Unreachable:
         return Unreachable(
-            f"{self.place} didn't answer within {timeout_s:g} seconds",
+            f"{self.origin} didn't answer within {timeout_s:g} seconds",
             hint="check that the server isn't overloaded, or allow it more time",
             code="timeout",
         )

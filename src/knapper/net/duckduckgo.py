@@ -30,7 +30,7 @@ class DuckDuckGo:
         self._timeout_s = max(1, round(timeout_s))
 
     def search(self, query: str, count: int) -> list[WebHit]:
-        """Give at most *count* pages, best first.
+        """Return at most *count* pages, best first.
 
         Raises:
             SearchFailed: DuckDuckGo can't be reached, or not in time.

@@ -57,7 +57,7 @@ _LOCAL_NAMES: Final = ("localhost", "local", "internal", "home.arpa", "onion", "
 
 
 def is_public(address: str) -> bool:
-    """Tell whether an address is one that anybody on the internet may reach.
+    """Return whether an address is one that anybody on the internet may reach.
 
     An IPv6 address that wraps an IPv4 one (NAT64) is as public as that; one in any other wrapping isn't.
     """
@@ -71,12 +71,12 @@ def is_public(address: str) -> bool:
 
 
 def all_public(addresses: Sequence[str]) -> bool:
-    """Tell whether there are addresses, and each of them is public."""
+    """Return whether there are addresses, and each of them is public."""
     return bool(addresses) and all(is_public(address) for address in addresses)
 
 
 def is_local_name(host: str) -> bool:
-    """Tell whether a name is kept for one's own machine or network, so that asking for its address is no use."""
+    """Return whether a name is kept for one's own machine or network, so that asking for its address is no use."""
     return any(host == name or host.endswith(f".{name}") for name in _LOCAL_NAMES)
 
 
@@ -90,22 +90,22 @@ def _is_public_v6(address: IPv6Address) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostAllowlist:
-    """Hold the list."""
+    """The list."""
 
     names: frozenset[str]
     """Hosts, at the usual ports, as long as they are public."""
     parents: tuple[str, ...]
     """What the names of such hosts may end in: ``.example.org``."""
-    places: frozenset[tuple[str, int]]
+    host_ports: frozenset[tuple[str, int]]
     """Hosts with a port, wherever they stand, also on this machine."""
 
-    def allow(self, url: Url) -> bool:
-        """Tell whether the list names the host of an address."""
-        return self.exempt(url) or url.host in self.names or url.host.endswith(self.parents)
+    def allows(self, url: Url) -> bool:
+        """Return whether the list names the host of an address."""
+        return self.is_exempt(url) or url.host in self.names or url.host.endswith(self.parents)
 
-    def exempt(self, url: Url) -> bool:
-        """Tell whether the list names the very host and port, so that it needn't be public."""
-        return (url.host, url.port) in self.places
+    def is_exempt(self, url: Url) -> bool:
+        """Return whether the list names the very host and port, so that it needn't be public."""
+        return (url.host, url.port) in self.host_ports
 
 
 def parse_hosts(entries: Sequence[str]) -> HostAllowlist:
@@ -127,7 +127,7 @@ def parse_hosts(entries: Sequence[str]) -> HostAllowlist:
             host_ports.add((url.host, url.port))
         else:
             names.add(url.host)
-    return HostAllowlist(names=frozenset(names), parents=tuple(parents), places=frozenset(host_ports))
+    return HostAllowlist(names=frozenset(names), parents=tuple(parents), host_ports=frozenset(host_ports))
 
 
 def _parse_entry(text: str, entry: str) -> Url:
@@ -182,7 +182,7 @@ def _inflate(parts: Iterable[bytes], window: int) -> Iterator[bytes]:
         for part in parts:
             if part:
                 stream = stream or _Inflater(part, window)
-                yield from stream.pour(part)
+                yield from stream.inflate(part)
     except zlib.error as error:
         raise NoAnswer("the page came damaged", hint="try again, or another page") from error
     if stream is not None and not stream.is_whole():
@@ -194,7 +194,7 @@ class _Inflater:
         is_raw = window == zlib.MAX_WBITS and first[0] & 0x0F != zlib.DEFLATED  # what some servers send as deflate
         self._stream = zlib.decompressobj(-zlib.MAX_WBITS if is_raw else window)
 
-    def pour(self, part: bytes) -> Iterator[bytes]:
+    def inflate(self, part: bytes) -> Iterator[bytes]:
         packed = part
         while not self._stream.eof:
             unpacked = self._stream.decompress(packed, _INFLATE_STEP)
@@ -233,18 +233,18 @@ def connect_checked(address: str, port: int, timeout_s: float) -> socket.socket:
 
 
 def is_same_machine(sock: socket.socket) -> bool:
-    """Tell whether both ends of a connection are on this machine."""
+    """Return whether both ends of a connection are on this machine."""
     return sock.getsockname()[0] == sock.getpeername()[0]
 
 
 def system_certificates() -> ssl.SSLContext:
-    """Give the certificates that the system trusts; the environment isn't asked."""
+    """Return the certificates that the system trusts; the environment isn't asked."""
     return httpx2.create_ssl_context(trust_env=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialer:
-    """Hold the three things that reach the network; tests put others in their place."""
+    """The three things that reach the network; tests put others in their place."""
 
     resolve: Resolver = look_up_addresses
     connect: Connector = connect_checked
@@ -262,8 +262,8 @@ class Deadline:
         """Begin now."""
         self._end = time.monotonic() + seconds
 
-    def left(self, most: float | None = None) -> float:
-        """Give the seconds that are left, at most *most*.
+    def remaining_s(self, limit_s: float | None = None) -> float:
+        """Return the seconds that are left, at most *limit_s*.
 
         Raises:
             httpcore2.ReadTimeout: None are.
@@ -271,7 +271,7 @@ class Deadline:
         remaining = self._end - time.monotonic()
         if remaining <= 0:
             raise httpcore2.ReadTimeout("the time is over")
-        return remaining if most is None else min(remaining, most)
+        return remaining if limit_s is None else min(remaining, limit_s)
 
 
 def resolve_host(dialer: Dialer, host: str, port: int, timeout_s: float) -> list[str]:
@@ -328,7 +328,7 @@ class PinnedBackend(httpcore2.NetworkBackend):
         last: OSError | None = None
         for address in self._pins:
             try:
-                sock = self._dialer.connect(address, port, self._deadline.left(timeout or self._connect_s))
+                sock = self._dialer.connect(address, port, self._deadline.remaining_s(timeout or self._connect_s))
             except OSError as error:
                 last = error
                 continue
@@ -344,7 +344,7 @@ class _DeadlineStream(httpcore2.NetworkStream):
         self._deadline = deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        self._sock.settimeout(self._deadline.left(timeout))
+        self._sock.settimeout(self._deadline.remaining_s(timeout))
         try:
             return self._sock.recv(max_bytes)
         except TimeoutError as error:
@@ -353,7 +353,7 @@ class _DeadlineStream(httpcore2.NetworkStream):
             raise httpcore2.ReadError("broken off") from error
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._sock.settimeout(self._deadline.left(timeout))
+        self._sock.settimeout(self._deadline.remaining_s(timeout))
         try:
             self._sock.sendall(buffer)
         except TimeoutError as error:
@@ -368,7 +368,7 @@ class _DeadlineStream(httpcore2.NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
         try:
-            self._sock.settimeout(self._deadline.left(timeout))
+            self._sock.settimeout(self._deadline.remaining_s(timeout))
             return _DeadlineStream(ssl_context.wrap_socket(self._sock, server_hostname=server_hostname), self._deadline)
         except TimeoutError as error:
             self.close()
@@ -407,7 +407,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedResponse:
-    """Hold what a server said, whatever its status, but for redirects."""
+    """What a server said, whatever its status, but for redirects."""
 
     url: str
     """Where it was found, after redirects."""
@@ -460,7 +460,7 @@ class Guard:
         """
         allowlist = None if allowed_hosts is None else parse_hosts(allowed_hosts)
         fetch = _Fetch(self._limits, self._dialer, allowlist, urls.parse(url).host)
-        return fetch.go(urls.parse(url), accepts or _accept_any)
+        return fetch.run(urls.parse(url), accepts or _accept_any)
 
 
 class _Fetch:
@@ -469,21 +469,21 @@ class _Fetch:
     Messages name the host that was asked for and never one that a server named.
     """
 
-    def __init__(self, limits: Limits, dialer: Dialer, listed: HostAllowlist | None, name: str) -> None:
+    def __init__(self, limits: Limits, dialer: Dialer, allowlist: HostAllowlist | None, name: str) -> None:
         self._limits = limits
         self._dialer = dialer
-        self._listed = listed
+        self._listed = allowlist
         self._name = name
         self._deadline = Deadline(limits.total_s)
 
-    def go(self, url: Url, accepts: Callable[[str], bool]) -> FetchedResponse:
-        with self._explained():
-            outcome = self._visit(url, self._pins(url), accepts)
+    def run(self, url: Url, accepts: Callable[[str], bool]) -> FetchedResponse:
+        with self._translate_errors():
+            outcome = self._request(url, self._checked_addresses(url), accepts)
             for _ in range(self._limits.redirects):
                 if isinstance(outcome, FetchedResponse):
                     return outcome
-                url = self._next(url, outcome)
-                outcome = self._visit(url, self._next_pins(url), accepts)
+                url = self._redirect_url(url, outcome)
+                outcome = self._request(url, self._next_pins(url), accepts)
         if isinstance(outcome, FetchedResponse):
             return outcome
         raise NoAnswer(
@@ -492,37 +492,37 @@ class _Fetch:
             code="redirects",
         )
 
-    def _pins(self, url: Url) -> list[str]:
-        """Give the addresses to connect to, checked."""
-        exempt = self._listed is not None and self._listed.exempt(url)
-        if self._listed is not None and not self._listed.allow(url):
+    def _checked_addresses(self, url: Url) -> list[str]:
+        """Return the addresses to connect to, checked."""
+        exempt = self._listed is not None and self._listed.is_exempt(url)
+        if self._listed is not None and not self._listed.allows(url):
             raise NotPublic(
                 f"{self._name} isn't a host that was allowed", hint="use a host of the list", code="not_listed"
             )
         if not exempt and url.port not in PORTS:
             raise NotPublic(f"port {url.port} isn't one that pages are fetched from", hint="only ports 80 and 443 are")
         if not exempt and is_local_name(url.host):
-            raise self._private()
+            raise self._not_public_error()
         pins = [str(url.literal)] if url.literal else self._look_up(url, exempt=exempt)
         if not exempt and not all_public(pins):
-            raise self._private()
+            raise self._not_public_error()
         return pins
 
     def _look_up(self, url: Url, *, exempt: bool) -> list[str]:
         try:
-            return resolve_host(self._dialer, url.host, url.port, self._deadline.left())
+            return resolve_host(self._dialer, url.host, url.port, self._deadline.remaining_s())
         except TimeoutError as error:
-            raise self._late() from error
+            raise self._timeout_error() from error
         except OSError as error:
             if exempt:
                 raise self._unreachable() from error
-            raise self._private() from None  # whether a private name exists is nobody's business
+            raise self._not_public_error() from None  # whether a private name exists is nobody's business
 
-    def _next(self, url: Url, location: str) -> Url:
+    def _redirect_url(self, url: Url, location: str) -> Url:
         try:
             following = urls.join(url, location)
         except BadAddress as error:
-            raise self._astray() from error
+            raise self._redirect_error() from error
         if url.scheme == "https" and following.scheme == "http" and url.host != following.host:
             raise NotPublic(
                 f"{self._name} sends one on to another host without encryption",
@@ -533,12 +533,12 @@ class _Fetch:
 
     def _next_pins(self, url: Url) -> list[str]:
         try:
-            return self._pins(url)
+            return self._checked_addresses(url)
         except NotPublic as error:
-            raise self._astray() from error
+            raise self._redirect_error() from error
 
-    def _visit(self, url: Url, pins: Sequence[str], accepts: Callable[[str], bool]) -> FetchedResponse | str:
-        """Give the answer, or where it sends one."""
+    def _request(self, url: Url, pins: Sequence[str], accepts: Callable[[str], bool]) -> FetchedResponse | str:
+        """Return the answer, or where it sends one."""
         with httpcore2.ConnectionPool(
             ssl_context=self._dialer.trust() if url.scheme == "https" else None,
             max_connections=1,
@@ -567,24 +567,24 @@ class _Fetch:
                     body=self._read(response, head),
                 )
 
-    def _read(self, response: httpcore2.Response, said: "_ResponseHead") -> bytes:
+    def _read(self, response: httpcore2.Response, head: "_ResponseHead") -> bytes:
         limit = self._limits.max_bytes
-        length = said.header("content-length")
+        length = head.header("content-length")
         if length.isdigit() and len(length) < len(str(limit)) + 2 and int(length) > limit:
             raise TooLarge(f"the page is longer than {limit:,} bytes", hint="look for a shorter page on the same")
-        return decode_body(self._in_time(response), said.header("content-encoding"), max_bytes=limit)
+        return decode_body(self._in_time(response), head.header("content-encoding"), max_bytes=limit)
 
     def _in_time(self, response: httpcore2.Response) -> Iterator[bytes]:
         for part in response.iter_stream():
-            _ = self._deadline.left()
+            _ = self._deadline.remaining_s()
             yield part
 
     @contextlib.contextmanager
-    def _explained(self) -> Generator[None]:
+    def _translate_errors(self) -> Generator[None]:
         try:
             yield
         except httpcore2.TimeoutException as error:
-            raise self._late() from error
+            raise self._timeout_error() from error
         except UntrustedCertificate as error:
             raise NoAnswer(
                 f"{self._name} shows no certificate that is trusted", hint="try another page", code="certificate"
@@ -592,13 +592,13 @@ class _Fetch:
         except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
             raise self._unreachable() from error
 
-    def _private(self) -> NotPublic:
+    def _not_public_error(self) -> NotPublic:
         return NotPublic(
             f"'{self._name}' isn't a host of the public internet: it is unknown, or in a private network",
             hint="check the spelling, and that this machine is online; pages of private networks aren't fetched",
         )
 
-    def _astray(self) -> NotPublic:
+    def _redirect_error(self) -> NotPublic:
         return NotPublic(
             f"{self._name} sends one on to a place that isn't allowed", hint="try another page", code="redirect_refused"
         )
@@ -606,7 +606,7 @@ class _Fetch:
     def _unreachable(self) -> NoAnswer:
         return NoAnswer(f"{self._name} can't be reached, or broke off", hint="try again later, or another page")
 
-    def _late(self) -> NoAnswer:
+    def _timeout_error(self) -> NoAnswer:
         return NoAnswer(
             f"{self._name} gave no whole answer within {self._limits.total_s:g} seconds",
             hint="try again later, or another page",
@@ -627,7 +627,7 @@ class _ResponseHead:
         self.charset = charset[1] if charset else ""
 
     def header(self, name: str) -> str:
-        """Give a header's values; what isn't text counts as none."""
+        """Return a header's values; what isn't text counts as none."""
         values = [value for key, value in self._headers if key.lower() == name.encode()]
         try:
             return b", ".join(values).decode("utf-8").strip()

@@ -36,7 +36,7 @@ class SearchProvider(Protocol):
     """What a search without results may mean besides; empty for nothing."""
 
     def search(self, query: str, count: int) -> list[WebHit]:
-        """Give at most *count* pages, best first."""
+        """Return at most *count* pages, best first."""
         ...
 
     def close(self) -> None:
@@ -44,10 +44,10 @@ class SearchProvider(Protocol):
         ...
 
 
-def collect_hits(found: Iterable[tuple[str, str, str]], count: int) -> list[WebHit]:
+def collect_hits(results: Iterable[tuple[str, str, str]], count: int) -> list[WebHit]:
     """Make hits of titles, addresses and snippets: each address once, only those of the web, at most *count*."""
     hits: dict[str, WebHit] = {}
-    for title, address, snippet in found:
+    for title, address, snippet in results:
         try:
             url = str(urls.parse(address))
         except BadAddress:
@@ -60,7 +60,7 @@ def collect_hits(found: Iterable[tuple[str, str, str]], count: int) -> list[WebH
 
 
 def list_objects(answer: object, *path: str) -> list[JsonObject]:
-    """Give the objects of a list in an answer; what has another shape is left out."""
+    """Return the objects of a list in an answer; what has another shape is left out."""
     value = answer
     for name in path:
         value = cast("JsonObject", value).get(name) if isinstance(value, dict) else None
@@ -69,7 +69,7 @@ def list_objects(answer: object, *path: str) -> list[JsonObject]:
 
 
 def read_text_field(row: JsonObject, name: str) -> str:
-    """Give a text of an object; empty where there is none."""
+    """Return a text of an object; empty where there is none."""
     value = row.get(name)
     return value if isinstance(value, str) else ""
 
@@ -170,12 +170,12 @@ class ProviderClient:
             raise SearchFailed(f"{name} answers with something else than JSON", hint="check web.base_url") from error
 
 
-def _retry_pause_s(answer: HttpResponse | None, tried: int) -> float:
+def _retry_pause_s(answer: HttpResponse | None, attempt: int) -> float:
     retry_after = answer.headers.get("retry-after", "") if answer else ""
     pause = (
         float(retry_after)
         if retry_after.isdecimal() and len(retry_after) < len("100000")
-        else _FIRST_PAUSE_S * 2**tried
+        else _FIRST_PAUSE_S * 2**attempt
     )
     return min(pause, _LONGEST_PAUSE_S)
 
@@ -196,7 +196,7 @@ class Brave:
         self._calls = ProviderClient(replace(account, **overrides, base_url=account.base_url or BRAVE_URL))
 
     def search(self, query: str, count: int) -> list[WebHit]:
-        """Give at most *count* pages, best first; errors are those of `Calls`."""
+        """Return at most *count* pages, best first; errors are those of `Calls`."""
         query_parameters = {
             "q": query[:_BRAVE_MAX_QUERY],
             "count": str(min(count, _BRAVE_MAX_COUNT)),
@@ -239,7 +239,7 @@ class Serper:
         self._calls = ProviderClient(replace(account, **overrides, base_url=account.base_url or SERPER_URL))
 
     def search(self, query: str, count: int) -> list[WebHit]:
-        """Give at most *count* pages, best first; errors are those of `Calls`."""
+        """Return at most *count* pages, best first; errors are those of `Calls`."""
         results = list_objects(self._calls.post("search", {"q": query, "num": count}), "organic")
         return collect_hits(
             (
@@ -267,7 +267,7 @@ class Tavily:
         self._calls = ProviderClient(replace(account, provider="Tavily", base_url=account.base_url or TAVILY_URL))
 
     def search(self, query: str, count: int) -> list[WebHit]:
-        """Give at most *count* pages, best first; errors are those of `Calls`."""
+        """Return at most *count* pages, best first; errors are those of `Calls`."""
         response = self._calls.post("search", {"query": query, "max_results": count, "search_depth": "basic"})
         results = list_objects(response, "results")
         return collect_hits(
@@ -322,7 +322,7 @@ class ModelSearch:
         )
 
     def search(self, query: str, count: int) -> list[WebHit]:
-        """Give at most *count* pages, best first; errors are those of `Calls`."""
+        """Return at most *count* pages, best first; errors are those of `Calls`."""
         response = self._calls.post(
             "responses",
             {
@@ -363,12 +363,12 @@ def _list_sources(output: list[JsonObject]) -> Iterator[tuple[str, str, str]]:
             yield _host_of(url), url, ""
 
 
-def _cited_line(written: str, at: object) -> str:
-    """Give the line that a citation stands in, without the links."""
-    start = at if isinstance(at, int) and 0 <= at <= len(written) else 0
-    first = written.rfind("\n", 0, start) + 1
-    last = written.find("\n", start)
-    return _MARKDOWN_LINK.sub("", written[first : last if last >= 0 else len(written)]).strip(" -*\t")
+def _cited_line(answer_text: str, position: object) -> str:
+    """Return the line that a citation stands in, without the links."""
+    start = position if isinstance(position, int) and 0 <= position <= len(answer_text) else 0
+    first = answer_text.rfind("\n", 0, start) + 1
+    last = answer_text.find("\n", start)
+    return _MARKDOWN_LINK.sub("", answer_text[first : last if last >= 0 else len(answer_text)]).strip(" -*\t")
 
 
 def _strip_tracking(url: str) -> str:

@@ -65,7 +65,7 @@ _URL_HINT: Final = "write it as https://example.org/page"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Url:
-    """Hold an address that has been read."""
+    """An address that has been read."""
 
     scheme: str
     """``http`` or ``https``."""
@@ -77,13 +77,13 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """Give host and port; the port only where it isn't the scheme's own."""
+        """Return host and port; the port only where it isn't the scheme's own."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def literal(self) -> IPv4Address | IPv6Address | None:
-        """Give the host as an address, where it is one."""
+        """Return the host as an address, where it is one."""
         return _ip_literal(self.host)
 
     def __str__(self) -> str:

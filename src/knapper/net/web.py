@@ -46,14 +46,14 @@ _SUPPORTED_CHARSETS: Final = frozenset(
 """Python's names of what pages are written in; others, some of which decode slowly, aren't used."""
 
 
-def decode_page(body: bytes, said: str) -> str:
+def decode_page(body: bytes, header_charset: str) -> str:
     """Decode a page.
 
     A byte-order mark counts first, then the header, then what the page says of itself, then UTF-8, then a guess.
 
     Args:
         body: The page.
-        said: The charset in the header; empty where it names none.
+        header_charset: The charset in the header; empty where it names none.
 
     Returns:
         Text; bytes that don't fit became U+FFFD.
@@ -62,7 +62,7 @@ def decode_page(body: bytes, said: str) -> str:
         if body.startswith(bom):
             return body[len(bom) :].decode(name, errors="replace")
     declaration = _CHARSET_DECLARATION.search(body[:_CHARSET_HEAD])
-    name = find_charset(said) or (find_charset(declaration[1].decode("ascii")) if declaration else "")
+    name = find_charset(header_charset) or (find_charset(declaration[1].decode("ascii")) if declaration else "")
     if name:
         return body.decode(name, errors="replace")
     try:
@@ -71,13 +71,15 @@ def decode_page(body: bytes, said: str) -> str:
         return body.decode(_guess_charset(body), errors="replace")
 
 
-def is_utf16(head: bytes, said: str) -> bool:
-    """Tell whether NUL bytes are usual in a page, since its characters have two bytes each."""
-    return head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or find_charset(said).startswith("utf-16")
+def is_utf16(head: bytes, header_charset: str) -> bool:
+    """Return whether NUL bytes are usual in a page, since its characters have two bytes each."""
+    return head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or find_charset(header_charset).startswith(
+        "utf-16"
+    )
 
 
 def find_charset(name: str) -> str:
-    """Give Python's name of a charset; empty where it isn't one that pages are written in."""
+    """Return Python's name of a charset; empty where it isn't one that pages are written in."""
     try:
         charset = codecs.lookup(name).name if name else ""
     except (LookupError, ValueError):
@@ -105,7 +107,7 @@ class HtmlElement(Protocol):
 
     @property
     def attrib(self) -> MutableMapping[str, str]:
-        """Give its attributes."""
+        """Return its attributes."""
         ...
 
 
@@ -113,7 +115,7 @@ class HtmlTree(Protocol):
     """Describe a parsed page."""
 
     def iter(self) -> Iterable[HtmlElement]:
-        """Give its elements."""
+        """Return its elements."""
         ...
 
 
@@ -163,7 +165,7 @@ _MAX_HTML: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Hold a page's readable text, which strangers wrote."""
+    """A page's readable text, which strangers wrote."""
 
     url: str
     """Where it was found, after redirects."""
@@ -180,7 +182,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageExcerpt:
-    """Hold a part of a page's text."""
+    """A part of a page's text."""
 
     text: str
     offset: int
@@ -218,7 +220,7 @@ def fetch_page(guard: Guard, url: str, *, hosts: tuple[str, ...] = ()) -> Page:
 
 
 def is_readable_type(content_type: str) -> bool:
-    """Tell whether pages of a media type can be read; one without a type may be."""
+    """Return whether pages of a media type can be read; one without a type may be."""
     return not content_type or content_type in _HTML_TYPES or bool(_TEXT_TYPES.fullmatch(content_type))
 
 
@@ -248,7 +250,7 @@ def read_page(answer: FetchedResponse) -> Page:
 
 
 def cut_excerpt(page: Page, offset: int, length: int) -> PageExcerpt:
-    """Give a part of a page's text.
+    """Return a part of a page's text.
 
     Args:
         page: The page.
@@ -267,7 +269,7 @@ def cut_excerpt(page: Page, offset: int, length: int) -> PageExcerpt:
 
 
 def check_range(offset: int, length: int) -> None:
-    """Tell whether a part of a page can be asked for with these numbers.
+    """Return whether a part of a page can be asked for with these numbers.
 
     Raises:
         BadInput: It can't.
@@ -279,7 +281,7 @@ def check_range(offset: int, length: int) -> None:
 
 
 def _extract_html(html: str, url: str) -> tuple[str, str, str]:
-    """Give title, date and text, as far as the page can be read."""
+    """Return title, date and text, as far as the page can be read."""
     html = trim_html(html)
     title, date, text = "", "", None
     with contextlib.suppress(*_HTML_PARSER_ERRORS):
@@ -365,13 +367,13 @@ class Web:
 
     @property
     def max_results(self) -> int:
-        """Give how many results a search has at most."""
+        """Return how many results a search has at most."""
         return self._options.max_results
 
     @property
     def caveat(self) -> str:
-        """Say what a search without results may mean besides; empty for nothing."""
-        return self._opened().caveat
+        """Return what a search without results may mean besides; empty for nothing."""
+        return self._get_provider().caveat
 
     def search(self, query: str, n: int = 8) -> list[WebHit]:
         """Search the web.
@@ -391,7 +393,7 @@ class Web:
             raise BadInput(f"the query has {len(words):,} characters", hint=f"give at most {MAX_QUERY_LENGTH:,}")
         if n < 1:
             raise BadInput(f"{n} results were asked for", hint="ask for 1 or more")
-        return self._opened().search(words, min(n, self.max_results))
+        return self._get_provider().search(words, min(n, self.max_results))
 
     def fetch(self, url: str) -> Page:
         """Fetch a page's readable text.
@@ -400,7 +402,7 @@ class Web:
             KnapError: What `pages.fetch` raises.
         """
         key = str(urls.parse(url))
-        cached_page = self._kept(key)
+        cached_page = self._cached_page(key)
         if cached_page is not None:
             return cached_page
         page = fetch_page(self._guard, url, hosts=self._options.hosts)
@@ -418,13 +420,13 @@ class Web:
                 self._provider.close()
                 self._provider = None
 
-    def _opened(self) -> SearchProvider:
+    def _get_provider(self) -> SearchProvider:
         with self._lock:
             if self._provider is None:
                 self._provider = self._open_provider()
             return self._provider
 
-    def _kept(self, key: str) -> Page | None:
+    def _cached_page(self, key: str) -> Page | None:
         with self._lock:
             fetched_at, page = self._pages.get(key, (0.0, None))
             return page if page is not None and time.monotonic() - fetched_at < _CACHE_S else None

@@ -28,17 +28,17 @@ def make_token() -> str:
 
 
 def hash_token(token: str) -> str:
-    """Give what may be kept of a token in a configuration: ``sha256:…``; a long random text needs no slower hash."""
+    """Return what may be kept of a token in a configuration: ``sha256:…``; a long random text needs no slower hash."""
     return "sha256:" + hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def token_path(state_dir: Path, name: TokenName) -> Path:
-    """Tell where a token is kept."""
+    """Return where a token is kept."""
     return state_dir / "server" / f"{name}.token"
 
 
 def read_or_make_token(state_dir: Path, name: TokenName) -> str:
-    """Give the token that is kept; where there is none yet, one is made, the same for all who make one at once.
+    """Return the token that is kept; where there is none yet, one is made, the same for all who make one at once.
 
     Raises:
         StorageError: It can't be read or written, or the file holds what no request can show as a token.
@@ -87,7 +87,7 @@ def _write_token(path: Path, token: str, *, is_first: bool) -> str:
 
 
 def _claim_path(fresh: Path, path: Path) -> bool:
-    """Tell whether a name is taken: by somebody else, or by the fresh file, which gets it where it is free."""
+    """Return whether a name is taken: by somebody else, or by the fresh file, which gets it where it is free."""
     try:
         path.hardlink_to(fresh)
     except FileExistsError:
@@ -122,7 +122,7 @@ _MAX_SECRET_CHARS: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserSession:
-    """Hold what a browser that was let in shows from then on."""
+    """What a browser that was let in shows from then on."""
 
     cookie: str = field(repr=False)
     key: str = field(repr=False)
@@ -130,7 +130,7 @@ class BrowserSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserSessions:
-    """Hold who was let in, in files that only the owner can read; several processes may share them."""
+    """Who was let in, in files that only the owner can read; several processes may share them."""
 
     folder: Path
     token: str = field(repr=False)
@@ -166,18 +166,18 @@ class BrowserSessions:
         self._write(self._place("seat", session.cookie), f"{self.now()} {self._digest('key', session.key)}")
         return session
 
-    def knows(self, seat: BrowserSession) -> bool:
-        """Tell whether a browser was let in, and still is."""
-        session_file = self._place("seat", seat.cookie)
+    def is_signed_in(self, session: BrowserSession) -> bool:
+        """Return whether a browser was let in, and still is."""
+        session_file = self._place("seat", session.cookie)
         stored_digest = _read_file(session_file).partition(" ")[2]
-        return hmac.compare_digest(stored_digest, self._digest("key", seat.key)) and self._is_young(
+        return hmac.compare_digest(stored_digest, self._digest("key", session.key)) and self._is_young(
             session_file, SESSION_MAX_AGE_S
         )
 
-    def end(self, seat: BrowserSession) -> None:
+    def end(self, session: BrowserSession) -> None:
         """Sign a browser out."""
-        if self.knows(seat):
-            self._place("seat", seat.cookie).unlink(missing_ok=True)
+        if self.is_signed_in(session):
+            self._place("seat", session.cookie).unlink(missing_ok=True)
 
     def _place(self, kind: str, secret: str) -> Path:
         return self.folder / f"{kind}-{self._digest(kind, secret)}"
@@ -186,18 +186,18 @@ class BrowserSessions:
         text = f"{kind} {secret[:_MAX_SECRET_CHARS]}".encode("utf-8", "surrogatepass")
         return hmac.new(self.token.encode("utf-8", "surrogatepass"), text, hashlib.sha256).hexdigest()
 
-    def _is_young(self, place: Path, most_s: float) -> bool:
+    def _is_young(self, file: Path, most_s: float) -> bool:
         try:
-            began = float(_read_file(place).partition(" ")[0])
+            began = float(_read_file(file).partition(" ")[0])
         except ValueError:
             return False
         return began <= self.now() + 1 and self.now() - began < most_s
 
-    def _write(self, place: Path, text: str) -> None:
+    def _write(self, file: Path, text: str) -> None:
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            place.touch(mode=0o600, exist_ok=False)
-            _ = place.write_text(text, encoding="ascii")
+            file.touch(mode=0o600, exist_ok=False)
+            _ = file.write_text(text, encoding="ascii")
         except OSError as error:
             raise StorageError(
                 f"who may use the page can't be kept in {self.folder}: {error.strerror}",
@@ -214,7 +214,7 @@ class BrowserSessions:
 
 
 def open_browser_sessions(state_dir: Path) -> BrowserSessions:
-    """Give the seats of a state folder.
+    """Return the seats of a state folder.
 
     Raises:
         StorageError: The page's token can't be read or made.
@@ -223,12 +223,12 @@ def open_browser_sessions(state_dir: Path) -> BrowserSessions:
 
 
 def sign_in_url(server: str, code: str) -> str:
-    """Give the address that signs in; what follows the sign is sent to no server, and stands in no log."""
+    """Return the address that signs in; what follows the sign is sent to no server, and stands in no log."""
     return f"{server.rstrip('/')}/#token={code}"
 
 
-def _read_file(place: Path) -> str:
+def _read_file(file: Path) -> str:
     try:
-        return place.read_text(encoding="ascii")
+        return file.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):
         return ""

@@ -71,9 +71,9 @@ def bind_socket(host: str, port: int) -> socket.socket:
     return bound_socket
 
 
-def socket_url(taken: socket.socket) -> str:
+def socket_url(bound_socket: socket.socket) -> str:
     """Write a taken address as a browser takes it: ``http://127.0.0.1:8000``."""
-    host, port = taken.getsockname()[:2]
+    host, port = bound_socket.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
@@ -146,7 +146,7 @@ class HttpConnection(H11Protocol):
         self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: whoever offers another protocol takes this one as well, and no package is missing."""
+        """Report nothing: whoever offers another protocol takes this one as well, and no package is missing."""
 
     def _follow_head(self) -> None:
         if self._is_answering:
@@ -171,7 +171,7 @@ class HttpConnection(H11Protocol):
 
 
 def _bad_request_events(name: str) -> list[h11.Event]:
-    """Give the parts of the answer to what is no request; *name* finds it in the log."""
+    """Return the parts of the answer to what is no request; *name* finds it in the log."""
     hint = "its first line, headers or length can't be read as HTTP/1.1, or are too long"
     reply = replies.error_reply(
         BadInput("the request can't be read", hint=hint, code="bad_request"),
@@ -196,7 +196,7 @@ class _UvicornServer(uvicorn.Server):
         super().__init__(config)
         self._stop = stop
         self._on_start = on_start
-        _ = stop.on(self._end)
+        _ = stop.subscribe(self._end)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -225,7 +225,7 @@ class _UvicornServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let streams end, and running calls finish."""
-        self._stop.tell()
+        self._stop.cancel()
         await super().shutdown(sockets)
 
     def _end(self) -> None:
@@ -233,13 +233,13 @@ class _UvicornServer(uvicorn.Server):
 
 
 def run_uvicorn(
-    app: ASGIApp, taken: socket.socket, *, stop: StopSignal, stop_s: int, on_start: Callable[[], None]
+    app: ASGIApp, bound_socket: socket.socket, *, stop: StopSignal, stop_s: int, on_start: Callable[[], None]
 ) -> None:
     """Answer requests at an address until a signal comes, or somebody tells *stop*.
 
     Args:
         app: What answers.
-        taken: The address, as `sockets.bind` took it; it is closed at the end.
+        bound_socket: The address, as `sockets.bind` took it; it is closed at the end.
         stop: Told when the server stops; who tells it, stops the server.
         stop_s: How long running calls may take to finish, in seconds.
         on_start: Called once requests are answered.
@@ -258,7 +258,7 @@ def run_uvicorn(
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=stop_s,
     )
-    asyncio.run(_UvicornServer(config, stop, on_start).serve(sockets=[taken]))
+    asyncio.run(_UvicornServer(config, stop, on_start).serve(sockets=[bound_socket]))
 
 
 def exit_process(code: int, *, wait_s: float = 1.0) -> None:
@@ -352,18 +352,18 @@ def serve_vaults(hub: Hub, settings: Settings, *, watch: bool = True, on_start: 
 
 
 def override_address(settings: Settings, host: str, port: int | None) -> Settings:
-    """Give the settings with another address, as far as one is given."""
+    """Return the settings with another address, as far as one is given."""
     server = replace(settings.server, **({"host": host} if host else {}), **({} if port is None else {"port": port}))
     return replace(settings, server=server)
 
 
-def _list_mounts(hub: Hub, seats: BrowserSessions, work: ServerRuntime, *, watch: bool) -> list[Mount]:
+def _list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, watch: bool) -> list[Mount]:
     """List what answers or works beside the routes of tools; a line each."""
     opens = watchers.engine_openers(hub) if watch else {}
     return [
         Mount(lifespan=lambda: watchers.run_watchers(opens)),
-        mcp.mount_mcp(hub, work.threads),
-        page.mount_page(seats, hub.vaults),
-        mount_chats_and_tasks(hub, work.stop),
-        runs.mount_runs(hub, work.stop),
+        mcp.mount_mcp(hub, runtime.threads),
+        page.mount_page(sessions, hub.vaults),
+        mount_chats_and_tasks(hub, runtime.stop),
+        runs.mount_runs(hub, runtime.stop),
     ]

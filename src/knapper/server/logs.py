@@ -32,7 +32,7 @@ class LineFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
 
     def formatException(self, ei: _ExcInfo) -> str:  # noqa: N802 - the name that logging calls
-        """Tell an exception by its kind and the lines of code; a message may hold a note's text."""
+        """Return an exception by its kind and the lines of code; a message may hold a note's text."""
         kind, error, _ = ei
         parts: list[str] = []
         while error is not None:
@@ -52,7 +52,7 @@ class ExpectedErrorFilter(logging.Filter):
 
 
 def logging_configuration(level: str = "INFO") -> dict[str, Any]:
-    """Give the configuration of logging, for `logging.config.dictConfig`."""
+    """Return the configuration of logging, for `logging.config.dictConfig`."""
     shared_options = {"handlers": ["lines"], "level": level, "propagate": False}
     return {
         "version": 1,
@@ -88,7 +88,7 @@ _KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATC
 
 
 def request_id(scope: Scope) -> str:
-    """Give the id of a request; empty where none was given."""
+    """Return the id of a request; empty where none was given."""
     return str(scope.get("state", {}).get(_REQUEST_ID_KEY, ""))
 
 
@@ -134,7 +134,7 @@ def _logged_method(scope: Scope) -> str:
 
 
 def _logged_route(scope: Scope) -> str:
-    """Tell the route, where there is one: a path may name a note, or hold whatever somebody sends."""
+    """Return the route, where there is one: a path may name a note, or hold whatever somebody sends."""
     route = scope.get("route")
     path: object = getattr(route, "path_format", None) or getattr(route, "path", None)
     if isinstance(path, str):
@@ -149,18 +149,18 @@ _REDACTED: Final = "…"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathRedaction:
-    """Hold the folders of which clients are told only what lies in them."""
+    """The folders of which clients are told only what lies in them."""
 
     pattern: re.Pattern[str] | None = None
 
-    def without(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Take the folders out of a text: ``/home/me/Notes/A.md`` is ``A.md``, and the folder alone is ``…``."""
         return self.pattern.sub(_replacement, text) if self.pattern else text
 
-    def told(self, error: KnapError) -> KnapError:
-        """Give an error as clients are told it."""
+    def redact_error(self, error: KnapError) -> KnapError:
+        """Return an error as clients are told it."""
         redacted = copy.copy(error)
-        redacted.message, redacted.hint = self.without(error.message), self.without(error.hint)
+        redacted.message, redacted.hint = self.redact(error.message), self.redact(error.hint)
         return redacted
 
 
@@ -184,25 +184,25 @@ def redaction_for_folders(folders: Iterable[Path]) -> PathRedaction:
 
 
 def request_redaction(scope: Scope) -> PathRedaction:
-    """Give what a request's client isn't told, as the app that answers has it in its state."""
+    """Return what a request's client isn't told, as the app that answers has it in its state."""
     redaction: object = getattr(scope["app"].state, "places", None) if "app" in scope else None
     return redaction if isinstance(redaction, PathRedaction) else PathRedaction()
 
 
 def redact_event(scope: Scope, data: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
-    """Give the event that tells an error, as `knapper.agents.events.Error` shows itself, as a client is told it."""
+    """Return the event that tells an error, as `knapper.agents.events.Error` shows itself, as a client is told it."""
     error = KnapError(str(data["error"]), hint=str(data["hint"]), code=str(data["code"]))
     redacted = redact_error(scope, error)
     return {**data, "error": redacted.message, "hint": redacted.hint}
 
 
 def redact_error(scope: Scope, error: KnapError) -> KnapError:
-    """Give an error as a request's client is told it; what that leaves out stands in the log, for the owner."""
-    redacted = request_redaction(scope).told(error)
+    """Return an error as a request's client is told it; what that leaves out stands in the log, for the owner."""
+    redacted = request_redaction(scope).redact_error(error)
     if (redacted.message, redacted.hint) != (error.message, error.hint):
         REDACTION_LOG.warning("%s %s: %r", request_id(scope), error.code, error.message)
     return redacted
 
 
-def _replacement(found: re.Match[str]) -> str:
-    return "" if found["inside"] else _REDACTED
+def _replacement(match: re.Match[str]) -> str:
+    return "" if match["inside"] else _REDACTED

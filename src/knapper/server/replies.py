@@ -67,7 +67,7 @@ DOCUMENTED_STATUSES: Final = {
 
 
 def status_of(error: KnapError) -> int:
-    """Give the status of an error; its code decides before its class."""
+    """Return the status of an error; its code decides before its class."""
     by_code = _STATUS_BY_CODE.get(error.code)
     if by_code is not None:
         return by_code

@@ -30,15 +30,15 @@ _AUTH_SCHEME: Final = "bearer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTokens:
-    """Hold which token stands for which client; only hashes are kept."""
+    """Which token stands for which client; only hashes are kept."""
 
     clients: Mapping[bytes, str]
     """The client's name, by the SHA-256 of its token."""
     persons: frozenset[str] = frozenset({PAGE_CLIENT})
     """Clients whose word is a person's; behind the protocol for models sits none."""
 
-    def client(self, token: str) -> str | None:
-        """Tell whose token it is; None for nobody's. Every known token is compared, in constant time."""
+    def find_client(self, token: str) -> str | None:
+        """Return whose token it is; None for nobody's. Every known token is compared, in constant time."""
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         client_name: str | None = None
         for known_digest, name in self.clients.items():
@@ -75,7 +75,7 @@ def load_client_tokens(settings: Settings) -> ClientTokens:
 
 
 def client_of(scope: Scope) -> str:
-    """Tell which client asks; the gate has seen its token.
+    """Return which client asks; the gate has seen its token.
 
     Raises:
         RefusedError: The request came by no gate.
@@ -87,7 +87,7 @@ def client_of(scope: Scope) -> str:
 
 
 def is_authenticated(scope: Scope) -> bool:
-    """Tell whether it is known who asks; nobody is asked on open paths."""
+    """Return whether it is known who asks; nobody is asked on open paths."""
     return isinstance(scope.get("state", {}).get(_CLIENT_KEY), str)
 
 
@@ -111,7 +111,7 @@ class TokenAuthentication:
         if scope["type"] != "http" or self._is_open(scope["path"]):
             await self.app(scope, receive, send)
             return
-        refusal = self._admit(scope)
+        refusal = self._authenticate(scope)
         if refusal is None:
             await self.app(scope, receive, send)
         else:
@@ -120,11 +120,11 @@ class TokenAuthentication:
     def _is_open(self, path: str) -> bool:
         return path in self._open or bool(self._open_below and path.startswith(self._open_below))
 
-    def _admit(self, scope: Scope) -> RefusedError | None:
+    def _authenticate(self, scope: Scope) -> RefusedError | None:
         scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
         if scheme.lower() != _AUTH_SCHEME or not token.strip():
             return _unauthorized("a token is needed")
-        name = self._keys.client(token.strip())
+        name = self._keys.find_client(token.strip())
         if name is None:
             return _unauthorized("the token isn't known here")
         is_mcp = scope["path"] == MCP_PATH or scope["path"].startswith(f"{MCP_PATH}/")
@@ -163,19 +163,19 @@ class OriginRules:
     """Whether any IP address may stand for the server; a rebound name can't."""
     origins: frozenset[str]
 
-    def knows(self, host: str) -> bool:
-        """Tell whether a Host header means this server."""
+    def accepts_host(self, host: str) -> bool:
+        """Return whether a Host header means this server."""
         name = _host_name(host)
         if name is None:
             return False
         return name in self.hosts or is_loopback(name) or (self.any_address and _parse_address(name) is not None)
 
-    def trusts(self, origin: str, host: str) -> bool:
-        """Tell whether a page of an origin may call: the server's own, or a listed one."""
+    def accepts_origin(self, origin: str, host: str) -> bool:
+        """Return whether a page of an origin may call: the server's own, or a listed one."""
         return self.is_listed(origin) or origin.lower() in {f"http://{host}", f"https://{host}"}
 
     def is_listed(self, origin: str) -> bool:
-        """Tell whether the owner lists an origin."""
+        """Return whether the owner lists an origin."""
         return origin.lower() in self.origins
 
 
@@ -199,7 +199,7 @@ def make_origin_rules(server: ServerSettings) -> OriginRules:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach an address."""
+    """Return whether only this machine can reach an address."""
     address = _parse_address(host.strip("[]"))
     return address.is_loopback if address else host.lower() == "localhost"
 
@@ -234,13 +234,13 @@ class OriginCheck:
         if len(hosts) != 1 or len(origins) > 1:
             return BadInput("the request needs one Host, and one Origin at most", code="bad_request")
         host = hosts[0].lower()
-        if not self._rules.knows(host):
+        if not self._rules.accepts_host(host):
             return RefusedError(
                 "this server isn't called so",
                 hint="call it by its address, or list the name in server.hosts",
                 code="host_refused",
             )
-        if origins and not self._rules.trusts(origins[0], host):
+        if origins and not self._rules.accepts_origin(origins[0], host):
             return RefusedError(
                 "web pages of this origin may not call the server",
                 hint="list the origin in server.origins if you trust its pages",
@@ -386,7 +386,7 @@ class BodyIntake:
             raise self._too_large()
 
     async def _read(self, receive: Receive) -> bytes | None:
-        """Give the whole body; None where the client has gone."""
+        """Return the whole body; None where the client has gone."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._gather(receive)
@@ -428,7 +428,7 @@ async def _refuse_and_drain(reply: ASGIApp, scope: Scope, receive: Receive, send
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Give the body once, and then whatever comes after it."""
+    """Return the body once, and then whatever comes after it."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

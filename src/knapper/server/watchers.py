@@ -31,7 +31,7 @@ FollowVault = Callable[["Engine", threading.Event], None]
 
 
 def engine_openers(hub: Hub) -> dict[str, OpenIndex]:
-    """Give what opens the index of each of a hub's vaults; it is called in the watcher's own thread."""
+    """Return what opens the index of each of a hub's vaults; it is called in the watcher's own thread."""
     return {name: functools.partial(_open_engine, hub, name) for name in hub.vaults}
 
 

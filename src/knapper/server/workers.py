@@ -36,7 +36,7 @@ _CHECK_INTERVAL_S: Final = 0.05
 
 
 class WorkerThreads:
-    """Hold the threads of one server; they stay, since each holds files open that are dear to open again."""
+    """The threads of one server; they stay, since each holds files open that are dear to open again."""
 
     def __init__(self, size: int, *, at_once: int = 0, waiting: int = _MAX_WAITING) -> None:
         """Allow *size* calls that read at once, and half as many of each other kind.
@@ -63,7 +63,7 @@ class WorkerThreads:
         """
         pool = self._pools[kind]
         future = pool.submit(work)
-        pool.look_after(asyncio.get_running_loop())
+        pool.schedule_check(asyncio.get_running_loop())
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class WorkerThreads:
 
 @dataclass(slots=True, eq=False)
 class _Call(Generic[T]):
-    """Hold a call."""
+    """A call."""
 
     work: Callable[[], T]
     future: Future[T] = field(default_factory=Future[T])
@@ -95,7 +95,7 @@ class _Call(Generic[T]):
 
 
 class _ThreadPool:
-    """Hold the threads of one kind."""
+    """The threads of one kind."""
 
     def __init__(self, name: str, size: int, at_once: int, waiting: int) -> None:
         self._executor = ThreadPoolExecutor(size, thread_name_prefix=name)
@@ -122,7 +122,7 @@ class _ThreadPool:
                 raise StorageError("the server has too much to do", hint="try again in a moment", code="busy")
         return job.future
 
-    def look_after(self, loop: asyncio.AbstractEventLoop) -> None:
+    def schedule_check(self, loop: asyncio.AbstractEventLoop) -> None:
         """Look again and again, as long as calls wait, whether more can begin."""
         if self._waiting and not self._is_looked_after:
             self._is_looked_after = True
@@ -147,7 +147,7 @@ class _ThreadPool:
             for job in self._running:
                 job.is_long = job.is_long or job.began < since
             self._begin()
-        self.look_after(loop)
+        self.schedule_check(loop)
 
     def _begin(self) -> None:
         """Begin what may; the lock is held."""
@@ -174,10 +174,10 @@ def _count_processors() -> int:
 
 
 def kind_of_call(table: ToolTable, row: ToolSpec, arguments: Mapping[str, object]) -> WorkKind:
-    """Tell the kind of a call; one that calls another tool by its name is of that tool's kind."""
+    """Return the kind of a call; one that calls another tool by its name is of that tool's kind."""
     if row.name == "call_tool":
         name = arguments.get("name")
-        row = next((candidate for candidate in table.rows if candidate.name == name), row)
+        row = next((candidate for candidate in table.specs if candidate.name == name), row)
     if row.takes_long:
         return "long"
     if row.open_world:
@@ -227,7 +227,7 @@ class StopSignal(CancelSignal):
     async def wait(self) -> None:
         """Wait until the server stops."""
         loop, bell = asyncio.get_running_loop(), asyncio.Event()
-        forget = self.on(lambda: _call_in_loop(loop, bell.set))
+        forget = self.subscribe(lambda: _call_in_loop(loop, bell.set))
         try:
             await bell.wait()
         finally:
@@ -254,7 +254,7 @@ class StreamShutdown:
             return
         stream = _EventStreamSender(send)
         answer_task = asyncio.create_task(_call_app(self.app, scope, receive, stream.send))
-        forget = self._stop.on(stream.end_soon(answer_task, scope))
+        forget = self._stop.subscribe(stream.end_soon(answer_task, scope))
         try:
             await answer_task
         except asyncio.CancelledError:
@@ -281,13 +281,13 @@ class _EventStreamSender:
             self._is_events = False
         await self._send(message)
 
-    def end_soon(self, answering: asyncio.Task[None], scope: Scope) -> Callable[[], None]:
-        """Give what ends the answer, for any thread to call."""
+    def end_soon(self, answer_task: asyncio.Task[None], scope: Scope) -> Callable[[], None]:
+        """Return what ends the answer, for any thread to call."""
         loop = asyncio.get_running_loop()
 
         def end() -> None:
             if self._is_events and not scope.get("state", {}).get(_ENDS_ITSELF_KEY):
-                self.is_ended = answering.cancel()
+                self.is_ended = answer_task.cancel()
 
         return lambda: _call_in_loop(loop, end)
 

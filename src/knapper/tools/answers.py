@@ -21,20 +21,20 @@ def mark_if_foreign(context: Context, note: Note) -> bool:
 
 
 def is_foreign_note(context: Context, note: Note) -> bool:
-    """Tell whether others wrote a note; nobody has read it by that."""
+    """Return whether others wrote a note; nobody has read it by that."""
     block = note.outline.frontmatter
     return context.view.policy.is_foreign(note.path, block.values if block else {})
 
 
 def mark_foreign_paths(context: Context, paths: Iterable[NotePath]) -> frozenset[NotePath]:
-    """Tell which of some notes others wrote, as the index knows them; see `heard`."""
+    """Return which of some notes others wrote, as the index knows them; see `heard`."""
     distinct = list(dict.fromkeys(paths))
     properties = context.index.store.properties_of(distinct)
     return frozenset(path for path in distinct if _check_and_mark(context, path, properties.get(path, {})))
 
 
 def is_foreign_entry(context: Context, entry: CatalogEntry) -> bool:
-    """Tell whether others wrote a note, or what it leads to if it is a link; nobody has read it by that."""
+    """Return whether others wrote a note, or what it leads to if it is a link; nobody has read it by that."""
     policy = context.view.policy
     targets = (entry.path, entry.target) if entry.target else (entry.path,)
     return any(policy.is_foreign(target, entry.properties) for target in targets)
@@ -58,7 +58,7 @@ def mark_tainted(context: Context, source: str) -> None:
     """
     writer = context.writer
     if not writer.grants.is_person:
-        run = context.asked.run if context.asked else ""
+        run = context.submit_options.run if context.submit_options else ""
         _ = writer.taints.mark(writer.grants.client, run, source)
 
 
@@ -116,7 +116,7 @@ def _submit(context: Context, requests: Sequence[Request]) -> Submission:
     """Hand requests in; differences, and errors that quote a note, count as reading it."""
     paths = [path for request in requests if (path := subject(request))]
     try:
-        submission = context.writer.submit(requests, context.asked)
+        submission = context.writer.submit(requests, context.submit_options)
     except KnapError:
         mark_shown_paths(context, paths)
         raise
@@ -128,7 +128,7 @@ def _submit(context: Context, requests: Sequence[Request]) -> Submission:
 
 
 def paginate(rows: Sequence[JSONValue], limit: int, offset: int) -> dict[str, JSONValue]:
-    """Give a stretch of a whole list.
+    """Return a stretch of a whole list.
 
     Raises:
         BadInput: The stretch can't be one.
@@ -138,7 +138,7 @@ def paginate(rows: Sequence[JSONValue], limit: int, offset: int) -> dict[str, JS
 
 
 def page_of(rows: Sequence[JSONValue], total: int, limit: int, offset: int) -> dict[str, JSONValue]:
-    """Give what was cut out of a list already; says where it goes on, if it does."""
+    """Return what was cut out of a list already; says where it goes on, if it does."""
     answer: dict[str, JSONValue] = {
         "success": True,
         "results": list(rows),
@@ -152,7 +152,7 @@ def page_of(rows: Sequence[JSONValue], total: int, limit: int, offset: int) -> d
 
 
 def results_of(answer: Mapping[str, JSONValue]) -> list[JSONValue]:
-    """Give the results of an answer."""
+    """Return the results of an answer."""
     results = answer["results"]
     return results if isinstance(results, list) else []
 
@@ -178,20 +178,20 @@ def check_offset(offset: int) -> None:
         raise BadInput(f"offset is {offset}", hint=f"give 0 to {MAX_OFFSET}")
 
 
-def _submission_answer(done: Submission) -> dict[str, JSONValue]:
-    answer = done.as_dict()
-    if done.status == "applied" and not done.change_id:
+def _submission_answer(submission: Submission) -> dict[str, JSONValue]:
+    answer = submission.as_dict()
+    if submission.status == "applied" and not submission.change_id:
         answer["message"] = "nothing had to change"
     return answer
 
 
 def _current_hash(file: FileReport, *, is_done: bool) -> str | None:
-    """Tell a file's hash as it is now; what is only planned or proposed hasn't changed it."""
+    """Return a file's hash as it is now; what is only planned or proposed hasn't changed it."""
     return file.after_hash if is_done else file.before_hash
 
 
-def _order_fields(told: dict[str, JSONValue]) -> dict[str, JSONValue]:
+def _order_fields(answer: dict[str, JSONValue]) -> dict[str, JSONValue]:
     """Put what matters most first."""
     first = ("success", "status", "path", "hash", "message", "change_id", "proposal_id", "reason")
-    leading = {name: told[name] for name in first if name in told and told[name] is not None}
-    return leading | {name: value for name, value in told.items() if name not in first}
+    leading = {name: answer[name] for name in first if name in answer and answer[name] is not None}
+    return leading | {name: value for name, value in answer.items() if name not in first}

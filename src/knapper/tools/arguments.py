@@ -120,7 +120,7 @@ _MAX_TESTS: Final = 50
 
 
 class NoteFilters(TypedDict, total=False):
-    """Hold what notes are filtered by; all that is given must hold."""
+    """What notes are filtered by; all that is given must hold."""
 
     exclude_folders: Sequence[str]
     tags: Sequence[str]
@@ -133,7 +133,7 @@ class NoteFilters(TypedDict, total=False):
 
 
 class SearchFilters(NoteFilters, total=False):
-    """Hold the same, with the folders that notes lie in."""
+    """The same, with the folders that notes lie in."""
 
     folders: Sequence[str]
 
@@ -200,7 +200,7 @@ _MAX_NAMES: Final = 10
 
 
 def missing_names(context: Context, where: Filter) -> Iterator[str]:
-    """Tell each tag and property that must be there, and that no note has which the client may see."""
+    """Return each tag and property that must be there, and that no note has which the client may see."""
     for tag in where.tags[:_MAX_NAMES]:
         if not _has_tag(context, tag):
             yield f"no note has the tag #{tag.removeprefix('#')}: list_tags, or `knap tags`, lists them"
@@ -210,7 +210,7 @@ def missing_names(context: Context, where: Filter) -> Iterator[str]:
 
 
 def has_property(context: Context, name: str) -> bool:
-    """Tell whether some note has a property."""
+    """Return whether some note has a property."""
     return context.index.catalog.is_set(name, context.restrict(Filter(kinds=_NOTE_KINDS)))
 
 

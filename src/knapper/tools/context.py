@@ -34,9 +34,9 @@ OnCancel = Callable[[Callable[[], None]], Callable[[], None]]
 """Has a function called, in any thread, once nobody waits any more; gives what takes that back."""
 
 
-def never_cancelled(heard: Callable[[], None]) -> Callable[[], None]:
+def never_cancelled(listener: Callable[[], None]) -> Callable[[], None]:
     """Wait for the answer to the end."""
-    del heard
+    del listener
     return _do_nothing
 
 
@@ -50,36 +50,36 @@ class CancelSignal:
     def __init__(self) -> None:
         """Nobody has told yet."""
         self._lock = threading.Lock()
-        self._told = False
-        self._heard: dict[object, Callable[[], None]] = {}
+        self._is_cancelled = False
+        self._listeners: dict[object, Callable[[], None]] = {}
 
     @property
-    def is_told(self) -> bool:
-        """Tell whether nobody waits any more."""
-        return self._told
+    def is_cancelled(self) -> bool:
+        """Return whether nobody waits any more."""
+        return self._is_cancelled
 
-    def tell(self) -> None:
-        """Say that nobody waits any more."""
+    def cancel(self) -> None:
+        """Report that nobody waits any more."""
         with self._lock:
-            self._told = True
-            listeners = list(self._heard.values())
-            self._heard.clear()
+            self._is_cancelled = True
+            listeners = list(self._listeners.values())
+            self._listeners.clear()
         for listener in listeners:
             listener()
 
-    def on(self, heard: Callable[[], None]) -> Callable[[], None]:
-        """Have *heard* called once that is told, or now if it is already; gives what takes that back."""
+    def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Have *listener* called once that is told, or now if it is already; gives what takes that back."""
         key = object()
         with self._lock:
-            if not self._told:
-                self._heard[key] = heard
+            if not self._is_cancelled:
+                self._listeners[key] = listener
                 return lambda: self._forget(key)
-        heard()
+        listener()
         return _do_nothing
 
     def _forget(self, key: object) -> None:
         with self._lock:
-            self._heard.pop(key, None)
+            self._listeners.pop(key, None)
 
 
 ScriptProfile = Literal["strict", "local", "extended"]
@@ -111,7 +111,7 @@ class ScriptLimits:
     """Of one answer, as JSON."""
 
     def within(self, most: "ScriptLimits") -> "ScriptLimits":
-        """Give these limits, each no higher than another's."""
+        """Return these limits, each no higher than another's."""
         return ScriptLimits(**{one.name: min(getattr(self, one.name), getattr(most, one.name)) for one in fields(self)})
 
 
@@ -143,7 +143,7 @@ class ScriptResult:
 
     @property
     def ok(self) -> bool:
-        """Tell whether it ran to its end."""
+        """Return whether it ran to its end."""
         return self.kind == "ok"
 
 
@@ -164,7 +164,7 @@ class Sandbox(Protocol):
 
     @property
     def limits(self) -> ScriptLimits:
-        """Give what the owner allows."""
+        """Return what the owner allows."""
         ...
 
     def run(
@@ -212,7 +212,7 @@ class SharedRefresh:
         self._kept: tuple[float, Policy, Freshness] | None = None
 
     def __call__(self, policy: "Policy", *, meaning: bool) -> "Freshness":
-        """Say what answers may miss, as `Engine.freshen` does.
+        """Return what answers may miss, as `Engine.freshen` does.
 
         Args:
             policy: The asker's.
@@ -253,7 +253,7 @@ def _no_tool_calls(context: "Context", name: str, arguments: Mapping[str, JSONVa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptAccess:
-    """Hold what scripts may use beyond their vault, as the owner allows it; by default nothing."""
+    """What scripts may use beyond their vault, as the owner allows it; by default nothing."""
 
     roots: tuple[Path, ...] = ()
     """Folders that the profiles local and extended may read."""
@@ -271,7 +271,7 @@ class ScriptAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Hold a vault as one client sees it; the first parameter of every tool."""
+    """A vault as one client sees it; the first parameter of every tool."""
 
     vault: str
     """The vault's name."""
@@ -282,7 +282,7 @@ class Context:
     """Opens what writing needs, once."""
     close: "Callable[[], None]"
     """Closes what the context holds open."""
-    asked: "SubmitOptions | None" = None
+    submit_options: "SubmitOptions | None" = None
     """How what is written is meant: why, in which run, only to be told; None for the usual."""
     open_web: "Callable[[], Web]" = _not_configured
     """Opens what searches the web and fetches pages, where the owner allows that."""
@@ -296,40 +296,40 @@ class Context:
     """Hears how much of how much is done of long work, and what is; may end the work by raising."""
     on_cancel: OnCancel = never_cancelled
     """Tells work that can be ended at any time where nobody waits for it any more."""
-    look: SharedRefresh | None = None
+    shared_refresh: SharedRefresh | None = None
     """Brings the index up to date for calls that come together; None lets each look for itself."""
-    offered: ToolSelection = "full"
+    tool_selection: ToolSelection = "full"
     """Which tools whoever calls can call."""
     now: Callable[[], datetime] = _local_time
     """Tells the time, with its zone."""
 
     @property
     def writer(self) -> "Writer":
-        """Give the door through which the client writes; the journal is opened when it is first asked for."""
+        """Return the door through which the client writes; the journal is opened when it is first asked for."""
         return self.open_writer()
 
     @property
     def reviewer(self) -> "Reviewer":
-        """Give the one who decides on proposals on the client's behalf."""
+        """Return the one who decides on proposals on the client's behalf."""
         from knapper.changes.reviewer import Reviewer  # noqa: PLC0415 - searching needn't pay for it
 
         return Reviewer(writer=self.writer)
 
     def sees(self, path: NotePath) -> bool:
-        """Tell whether the client may know of a file in the index, and of what it leads to if it is a link."""
+        """Return whether the client may know of a file in the index, and of what it leads to if it is a link."""
         if not self.view.visible(path):
             return False
         return self.view.policy.sees_all or self.view.visible(self.index.store.target_of(path))
 
     def freshen(self, *, meaning: bool = True) -> "Freshness":
         """Bring the index up to date where that is quick, and say what the client's answers may miss."""
-        if self.look is not None:
-            return self.look(self.view.policy, meaning=meaning)
+        if self.shared_refresh is not None:
+            return self.shared_refresh(self.view.policy, meaning=meaning)
         return self.index.freshen(meaning=meaning, policy=self.view.policy)
 
-    def together(self) -> "Context":
-        """Give a context for calls that come side by side, or right after one another: they share a look."""
-        return self if self.look is not None else replace(self, look=SharedRefresh(self.index))
+    def with_shared_refresh(self) -> "Context":
+        """Return a context for calls that come side by side, or right after one another: they share a look."""
+        return self if self.shared_refresh is not None else replace(self, shared_refresh=SharedRefresh(self.index))
 
     def restrict(self, where: Filter) -> Filter:
         """Keep what the client may see out of what is asked for."""

@@ -37,7 +37,7 @@ _NOTE_SUFFIX: Final = ".md"
 
 
 def get_current_date(context: Context) -> Annotated[Answer, read.Today]:
-    """Tell today's date, as YYYY-MM-DD, and the local time.
+    """Return today's date, as YYYY-MM-DD, and the local time.
 
     Args:
         context: The vault, as the client sees it.
@@ -112,7 +112,7 @@ def log_interaction(
         RefusedError: The client may not write there.
     """
     now = context.now()
-    linkable = _LinkableNames.of(context, but=obsidian.read_daily_notes(context.view.root).path(now))
+    linkable = _LinkableNames.from_context(context, but=obsidian.read_daily_notes(context.view.root).path(now))
     entry = LogEntry(
         time=obsidian.format_date(now, "HH:mm"),
         task=task_description,
@@ -123,7 +123,7 @@ def log_interaction(
     )
     _check_entry(entry)
     text = log_entries.compose_entry(
-        entry, linkable.of_text(f"{task_description}\n{query}\n{summary}\n{full_response or ''}")
+        entry, linkable.find_in(f"{task_description}\n{query}\n{summary}\n{full_response or ''}")
     )
     answer = _append_entry(context, text, now)
     links: list[str] = sorted(set(re.findall(r"(?<!\\)\[\[([^\]|#]+)", text)))
@@ -142,8 +142,8 @@ def _append_entry(context: Context, text: str, now: datetime) -> Answer:
     raise AssertionError
 
 
-def _try_append(context: Context, kept: DailyNotes, text: str, now: datetime) -> Answer:
-    path = kept.path(now)
+def _try_append(context: Context, settings: DailyNotes, text: str, now: datetime) -> Answer:
+    path = settings.path(now)
     note = _read_if_exists(context, path)
     notices: tuple[str, ...] = ()
     if note is not None:
@@ -151,13 +151,13 @@ def _try_append(context: Context, kept: DailyNotes, text: str, now: datetime) ->
         place = LogTarget(path=note.path)
         request = AtPosition(path=note.path, position="end", content=text, base=note.hash)
     else:
-        opening, notices = _fill_template(context, kept, now)
+        opening, notices = _fill_template(context, settings, now)
         joined = opening + ("" if not opening or opening.endswith("\n") else "\n") + ("\n" if opening else "")
         place = LogTarget(path=context.view.new_path(path), opening=opening.encode())
         request = Create(path=path, content=joined + text)
         _check_entry_closed(opening.encode(), (joined + text).encode(), path)
-    options = replace(context.asked or SubmitOptions(), log=place)
-    return _with_notices(answers.submit_one(replace(context, asked=options), request), notices)
+    options = replace(context.submit_options or SubmitOptions(), log=place)
+    return _with_notices(answers.submit_one(replace(context, submit_options=options), request), notices)
 
 
 def _separate_entry(note: Note, text: str) -> str:
@@ -176,16 +176,18 @@ def _check_entry_closed(before: bytes, after: bytes, path: str) -> None:
         )
 
 
-def _fill_template(context: Context, kept: DailyNotes, at: datetime) -> tuple[str, tuple[str, ...]]:
-    """Give what a day's note begins with, and what the caller should hear of it."""
-    if not kept.template:
+def _fill_template(context: Context, settings: DailyNotes, day: datetime) -> tuple[str, tuple[str, ...]]:
+    """Return what a day's note begins with, and what the caller should hear of it."""
+    if not settings.template:
         return "", ()
-    template_path = kept.template if paths.suffix(kept.template) == _NOTE_SUFFIX else f"{kept.template}{_NOTE_SUFFIX}"
+    template_path = (
+        settings.template if paths.suffix(settings.template) == _NOTE_SUFFIX else f"{settings.template}{_NOTE_SUFFIX}"
+    )
     try:
         template = context.view.read(template_path.lstrip("/"))
     except KnapError as error:
         return "", (f"the template of daily notes can't be used: {error.message}",)
-    return kept.fill(parser.decode_text(template.raw), at), ()
+    return settings.fill(parser.decode_text(template.raw), day), ()
 
 
 def _read_if_exists(context: Context, path: str) -> Note | None:
@@ -244,30 +246,30 @@ def _with_notices(answer: Answer, notices: Sequence[str]) -> Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LinkableNames:
-    """Hold the names of the notes that a client sees, each with the one note that has it."""
+    """The names of the notes that a client sees, each with the one note that has it."""
 
     context: Context
     by_name: dict[str, NotePath | None]
     """None where several notes have the name: which is meant can't be told."""
 
     @classmethod
-    def of(cls, context: Context, *, but: str) -> "_LinkableNames":
+    def from_context(cls, context: Context, *, but: str) -> "_LinkableNames":
         _ = context.freshen(meaning=False)
         note_by_name: dict[str, NotePath | None] = {}
         excluded_key = paths.name_key(but)
-        for path in context.index.store.known():
+        for path in context.index.store.file_states():
             if path.endswith(_NOTE_SUFFIX) and paths.name_key(path) != excluded_key and context.view.visible(path):
                 name = _normalize(paths.stem(path))
                 note_by_name[name] = None if name in note_by_name else path
         return cls(context=context, by_name=note_by_name)
 
-    def of_text(self, text: str) -> MentionFinder:
-        """Give the names that may be linked among those that a text says."""
+    def find_in(self, text: str) -> MentionFinder:
+        """Return the names that may be linked among those that a text says."""
         mentioned = {mention.name for mention in MentionFinder.of(self.by_name).find(_normalize(text))}
         return MentionFinder.of(self._linkable(mentioned))
 
-    def _linkable(self, said: set[str]) -> Iterator[str]:
-        for name in said:
+    def _linkable(self, names: set[str]) -> Iterator[str]:
+        for name in names:
             path = self.by_name[name]
             if path is not None and self.context.sees(path):
                 yield name
@@ -280,7 +282,7 @@ _BLANK_BYTES: Final = b" \t\r\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bullet:
-    """Hold one bullet point."""
+    """One bullet point."""
 
     text: str
     marker: str
@@ -401,6 +403,8 @@ def _find_bullets(note: Note) -> list[_Bullet]:
                     last = start + len(data[start:stop].rstrip(_BLANK_BYTES)) - 1
                     text = " ".join(item[2:].decode(errors="replace").split())
                     bullets.append(
-                        _Bullet(text=text, marker=chr(item[0]), first=lines.number(start), last=lines.number(last))
+                        _Bullet(
+                            text=text, marker=chr(item[0]), first=lines.line_number(start), last=lines.line_number(last)
+                        )
                     )
     return bullets

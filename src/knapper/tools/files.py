@@ -186,13 +186,13 @@ def diff_rewrite(note: Note, content: str) -> str:
     return diff.unified_diff(note.raw, text_edits.apply_all(note, [edit]), note.path)
 
 
-def _parse_properties(given: str | Mapping[str, JSONValue]) -> Mapping[str, JSONValue] | None:
-    if not isinstance(given, str):
-        return given or None
-    if not given.strip():
+def _parse_properties(frontmatter: str | Mapping[str, JSONValue]) -> Mapping[str, JSONValue] | None:
+    if not isinstance(frontmatter, str):
+        return frontmatter or None
+    if not frontmatter.strip():
         return None
     try:
-        value: object = json.loads(given)
+        value: object = json.loads(frontmatter)
     except (ValueError, RecursionError) as error:
         raise BadInput(f"frontmatter isn't JSON: {error}", hint=_PROPERTIES_HINT, code="invalid_json") from None
     if not isinstance(value, dict):
@@ -325,7 +325,7 @@ def delete_files(context: Context, names: Sequence[str]) -> Annotated[Answer, Wr
 
 
 def is_folder_target(context: Context, destination: str) -> bool:
-    """Tell whether a destination names a folder: it ends with a slash, or is one."""
+    """Return whether a destination names a folder: it ends with a slash, or is one."""
     if destination.endswith("/"):
         return True
     try:
@@ -336,7 +336,7 @@ def is_folder_target(context: Context, destination: str) -> bool:
 
 
 def is_same_path(context: Context, source: str, destination: str) -> bool:
-    """Tell whether a destination is the source itself, in the same or another spelling of case and Unicode form."""
+    """Return whether a destination is the source itself, in the same or another spelling of case and Unicode form."""
     if destination.endswith("/"):
         return False
     try:
@@ -346,8 +346,8 @@ def is_same_path(context: Context, source: str, destination: str) -> bool:
     return paths.name_key(source_path) == paths.name_key(destination_path)
 
 
-def _move_request(number: int, given: Mapping[str, str]) -> Request:
-    source, destination = given.get("source"), given.get("destination")
-    if not (isinstance(source, str) and isinstance(destination, str) and set(given) == {"source", "destination"}):
+def _move_request(number: int, move: Mapping[str, str]) -> Request:
+    source, destination = move.get("source"), move.get("destination")
+    if not (isinstance(source, str) and isinstance(destination, str) and set(move) == {"source", "destination"}):
         raise BadInput(f"item {number} of moves can't be used", hint=_MOVE_HINT)
     return Move(source=source, destination=destination)

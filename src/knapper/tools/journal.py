@@ -107,7 +107,7 @@ def undo_change(
         RefusedError: The client may not undo.
     """
     selector = _parse_selector({"change_id": change_id, "run": run, "proposal_id": proposal_id, "since": since})
-    options = context.asked or SubmitOptions()
+    options = context.submit_options or SubmitOptions()
     if options.dry_run:
         return _undo_plan(context, selector, options.run, partial=partial)
     result = context.writer.undo(selector, reason=options.reason, partial=partial, run=options.run)
@@ -123,8 +123,8 @@ def undo_change(
     return answer | _drop_empty({"left": _conflict_rows(result.left), "notes": notices})
 
 
-def _parse_selector(given: Mapping[str, str]) -> Selector:
-    given_names = {name: value for name, value in given.items() if value}
+def _parse_selector(conditions: Mapping[str, str]) -> Selector:
+    given_names = {name: value for name, value in conditions.items() if value}
     if len(given_names) > 1:
         raise BadInput(f"{' and '.join(given_names)} can't be given together", hint="give one of them")
     match next(iter(given_names.items()), ("", "")):
@@ -154,7 +154,7 @@ def parse_moment(text: str) -> datetime:
 
 
 def _undo_plan(context: Context, selector: Selector, run: str, *, partial: bool) -> dict[str, JSONValue]:
-    """Tell what an undo would do; nothing is written."""
+    """Return what an undo would do; nothing is written."""
     state = context.writer.state
     changes = context.writer.undoable(selector, run, partial=partial)
     plan = apply.plan_effects(state, list(undo.inverse_effects(state.journal, changes)))
@@ -192,7 +192,7 @@ def _change_row(context: Context, change: Change) -> JSONValue:
 
 
 def _may_see(context: Context, path: str) -> bool:
-    """Tell whether the client may know of a file, or of files in a folder."""
+    """Return whether the client may know of a file, or of files in a folder."""
     return context.view.policy.sees_all or all(context.view.visible(NotePath(one)) for one in (path, f"{path}/x.md"))
 
 
@@ -210,12 +210,12 @@ def _file_rows(
 
 
 def _system_trashed(change: Change) -> set[str]:
-    """Tell what went to the system's trash, which is no place in the vault."""
+    """Return what went to the system's trash, which is no place in the vault."""
     return {step.source for step in change.steps if step.kind == "discard"}
 
 
 def _is_visible(context: Context, file: FileResult) -> bool:
-    """Tell whether the client may know of a file; what lies in the trash counts as what it was."""
+    """Return whether the client may know of a file; what lies in the trash counts as what it was."""
     if context.view.policy.sees_all:
         return True
     vault_paths = [end for end in (file.before_path, file.after_path) if end and not end.startswith(_TRASH_PREFIX)]

@@ -52,10 +52,10 @@ def find_backlinks(
         raise BadInput("no note is named", hint="give its name, without brackets")
     freshness = context.freshen(meaning=False)
     targets = _notes_named(context, name)
-    lookup = context.index.graph.remembering()
+    lookup = context.index.graph.cached_lookup()
     edges = [edge for target in targets for edge in context.index.graph.incoming(target, lookup)]
     if not targets:
-        unresolved = context.index.graph.wanting(links.lookup_key(name.rpartition("/")[2]), context.sees)
+        unresolved = context.index.graph.broken_links_to(links.lookup_key(name.rpartition("/")[2]), context.sees)
         edges = [edge for edge in unresolved if links.lookup_key(edge.target) == name]
     visibility = {source: context.sees(source) for source in {edge.source for edge in edges}}
     visible_edges = [edge for edge in edges if edge.source != edge.path and visibility[edge.source]]
@@ -157,23 +157,23 @@ def orphans(context: Context, limit: int = _DEFAULT_LIMIT, offset: int = 0) -> A
     """
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
-    rows: list[JSONValue] = [*context.index.catalog.alone(context.restrict(Filter()))]
+    rows: list[JSONValue] = [*context.index.catalog.orphans(context.restrict(Filter()))]
     return {**answers.paginate(rows, limit, offset), **search.freshness_fields(freshness)}
 
 
 def link_answers(context: Context, edges: Sequence[Edge]) -> list[JSONValue]:
-    """Give links as every surface shows them; what others wrote in them counts as read."""
+    """Return links as every surface shows them; what others wrote in them counts as read."""
     _ = answers.mark_foreign_paths(context, (edge.source for edge in edges if _shows_own_text(edge)))
     return [link_answer(context, edge) for edge in edges]
 
 
 def _shows_own_text(edge: Edge) -> bool:
-    """Tell whether a link shows words of its own, and not only the name of a note that is there."""
+    """Return whether a link shows words of its own, and not only the name of a note that is there."""
     return edge.path is None or bool(edge.headings or edge.block or edge.alias)
 
 
 def link_answer(context: Context, edge: Edge) -> dict[str, JSONValue]:
-    """Give a link as every surface shows it; empty parts are left out."""
+    """Return a link as every surface shows it; empty parts are left out."""
     is_visible = context.sees
     target_path = edge.path if edge.path is not None and is_visible(edge.path) else None
     answer: dict[str, JSONValue] = {
@@ -217,7 +217,7 @@ _MAX_REACHED: Final = 5_000
 
 
 class TraversalParameters(TypedDict, total=False):
-    """Hold which links are followed."""
+    """Which links are followed."""
 
     direction: LinkDirection
     exclude_folders: Sequence[str]
@@ -247,8 +247,8 @@ def get_links(
     freshness = context.freshen(meaning=False)
     source = context.view.path(path)
     traversal = _LinkTraversal(context)
-    outgoing = set(traversal.leads_to(source)) if direction != "in" else set[NotePath]()
-    incoming = set(traversal.led_from(source)) if direction != "out" else set[NotePath]()
+    outgoing = set(traversal.outgoing(source)) if direction != "in" else set[NotePath]()
+    incoming = set(traversal.incoming(source)) if direction != "out" else set[NotePath]()
     linked = sorted(outgoing | incoming)
     titles = traversal.titles(linked[offset : offset + limit])
     rows: list[JSONValue] = [
@@ -304,7 +304,7 @@ def get_links_recursive(
     traversal = _LinkTraversal(
         context, lambda found: not excluded_prefixes or not paths.name_key(found).startswith(excluded_prefixes)
     )
-    reached, is_complete = traversal.spread(source, depth, direction)
+    reached, is_complete = traversal.breadth_first(source, depth, direction)
     page_rows = reached[offset : offset + limit]
     titles = dict(traversal.titles([reached_path for reached_path, _, _ in page_rows]))
     rows: list[JSONValue] = [
@@ -323,20 +323,20 @@ class _LinkTraversal:
     def __init__(self, context: Context, passes: Callable[[NotePath], bool] = lambda _: True) -> None:
         self._context = context
         self._passes = passes
-        self._lookup: NameLookup = context.index.graph.remembering()
-        self._seen: dict[NotePath, bool] = {}
+        self._lookup: NameLookup = context.index.graph.cached_lookup()
+        self._allowed: dict[NotePath, bool] = {}
 
-    def leads_to(self, source: NotePath) -> list[NotePath]:
-        """Give the files that a note's links lead to, in order of the links."""
+    def outgoing(self, source: NotePath) -> list[NotePath]:
+        """Return the files that a note's links lead to, in order of the links."""
         edges = self._context.index.graph.outgoing(source, self._lookup)
         targets = dict.fromkeys(edge.path for edge in edges if edge.path is not None and edge.path != source)
-        return [path for path in targets if self._may(path)]
+        return [path for path in targets if self._is_allowed(path)]
 
-    def led_from(self, target: NotePath) -> list[NotePath]:
-        """Give the files that link to one, by path."""
+    def incoming(self, target: NotePath) -> list[NotePath]:
+        """Return the files that link to one, by path."""
         edges = self._context.index.graph.incoming(target, self._lookup)
         sources = dict.fromkeys(edge.source for edge in edges if edge.source != target)
-        return [path for path in sources if self._may(path)]
+        return [path for path in sources if self._is_allowed(path)]
 
     def unresolved(self, source: NotePath) -> list[str]:
         edges = self._context.index.graph.outgoing(source, self._lookup)
@@ -347,7 +347,7 @@ class _LinkTraversal:
         }
         return sorted(names, key=lambda name: (paths.name_key(name), name))
 
-    def spread(
+    def breadth_first(
         self, source: NotePath, depth: int, direction: LinkDirection
     ) -> tuple[list[tuple[NotePath, int, NotePath]], bool]:
         """Go breadth first; gives path, steps and the note before, the nearest first, and whether that is all."""
@@ -357,28 +357,28 @@ class _LinkTraversal:
             previous = frontier
             frontier = list[NotePath]()
             for via in previous:
-                unvisited = [neighbor for neighbor in self._beside(via, direction) if neighbor not in reached]
+                unvisited = [neighbor for neighbor in self._neighbors(via, direction) if neighbor not in reached]
                 reached.update((neighbor, (steps, via)) for neighbor in unvisited)
                 frontier.extend(unvisited)
                 if len(reached) > _MAX_REACHED:
                     return _nearest_first(reached, source), False
         return _nearest_first(reached, source), True
 
-    def titles(self, found: Sequence[NotePath]) -> list[tuple[NotePath, str]]:
-        """Give paths with their titles, in their order."""
-        entries = self._context.index.catalog.entries(found)
-        return [(path, entries[path].title) for path in found if path in entries]
+    def titles(self, paths_found: Sequence[NotePath]) -> list[tuple[NotePath, str]]:
+        """Return paths with their titles, in their order."""
+        entries = self._context.index.catalog.entries(paths_found)
+        return [(path, entries[path].title) for path in paths_found if path in entries]
 
-    def _beside(self, path: NotePath, direction: LinkDirection) -> Iterator[NotePath]:
+    def _neighbors(self, path: NotePath, direction: LinkDirection) -> Iterator[NotePath]:
         if direction != "in":
-            yield from self.leads_to(path)
+            yield from self.outgoing(path)
         if direction != "out":
-            yield from self.led_from(path)
+            yield from self.incoming(path)
 
-    def _may(self, path: NotePath) -> bool:
-        if path not in self._seen:
-            self._seen[path] = self._passes(path) and self._context.sees(path)
-        return self._seen[path]
+    def _is_allowed(self, path: NotePath) -> bool:
+        if path not in self._allowed:
+            self._allowed[path] = self._passes(path) and self._context.sees(path)
+        return self._allowed[path]
 
 
 def _nearest_first(

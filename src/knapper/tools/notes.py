@@ -56,7 +56,7 @@ _PREVIEW_LENGTH: Final = 200
 
 
 class FindNotesParameters(NoteFilters, total=False):
-    """Hold what notes are filtered by, and how they are shown."""
+    """What notes are filtered by, and how they are shown."""
 
     sort: str
     fields: Sequence[str]
@@ -121,7 +121,7 @@ def find_notes(
 
 
 def saved_time(entry: CatalogEntry) -> str:
-    """Tell when a file was saved, by the clock on the wall here, to the second."""
+    """Return when a file was saved, by the clock on the wall here, to the second."""
     try:
         moment = datetime.fromtimestamp(entry.mtime_ns // 1_000_000_000, tz=UTC).astimezone()
     except (OverflowError, ValueError, OSError):
@@ -130,7 +130,7 @@ def saved_time(entry: CatalogEntry) -> str:
 
 
 def preview(text: str, length: int = _PREVIEW_LENGTH) -> str:
-    """Give how a text begins, in a line."""
+    """Return how a text begins, in a line."""
     line = " ".join(text[: 4 * length].split())
     return line if len(line) <= length else f"{line[:length].rstrip()}…"
 
@@ -156,10 +156,10 @@ def _ranked_entries(
     return Listing(entries=tuple(entries), total=len(ids)), remarks
 
 
-def _check_fields(asked: Sequence[str]) -> list[str]:
-    if len(asked) > _MOST_FIELDS:
-        raise BadInput(f"fields has {len(asked)} items", hint=f"give at most {_MOST_FIELDS}")
-    return [name for name in dict.fromkeys(arguments.check_name("fields", each) for each in asked) if name != "path"]
+def _check_fields(fields: Sequence[str]) -> list[str]:
+    if len(fields) > _MOST_FIELDS:
+        raise BadInput(f"fields has {len(fields)} items", hint=f"give at most {_MOST_FIELDS}")
+    return [name for name in dict.fromkeys(arguments.check_name("fields", each) for each in fields) if name != "path"]
 
 
 def _parse_order(sort: str) -> SortOrder | None:
@@ -175,7 +175,7 @@ def _parse_order(sort: str) -> SortOrder | None:
 
 
 def _sort_remark(context: Context, order: SortOrder | None) -> Iterator[str]:
-    """Say so where no note has the property to sort by: a mistyped name leaves the order as it is."""
+    """Return so where no note has the property to sort by: a mistyped name leaves the order as it is."""
     if order is not None and order.by == "property" and not arguments.has_property(context, order.name):
         yield f"no note has the property '{order.name}' to sort by; what every note has: {', '.join(SORT_KEYS)}"
 
@@ -185,7 +185,7 @@ def _note_rows(context: Context, entries: Sequence[CatalogEntry], fields: Sequen
     catalog = context.index.catalog
     aliases = catalog.aliases(ids) if "aliases" in fields else {}
     tags = catalog.tags(ids) if "tags" in fields else {}
-    first_texts = catalog.firsts(ids) if "preview" in fields else {}
+    first_texts = catalog.first_texts(ids) if "preview" in fields else {}
     shows_text = any(name in _TEXT_FIELDS or name not in NOTE_FIELDS for name in fields)
     foreign_paths = answers.mark_foreign_paths(context, [entry.path for entry in entries if shows_text])
     rows: list[dict[str, JSONValue]] = []
@@ -241,7 +241,7 @@ def list_notes(
     freshness = context.freshen(meaning=False)
     where = _folder_filter(context, arguments.resolve_folder(context, folder))
     listing = context.index.catalog.find(ListingQuery(where=where, limit=limit, offset=offset))
-    first_texts = context.index.catalog.firsts([entry.id for entry in listing.entries])
+    first_texts = context.index.catalog.first_texts([entry.id for entry in listing.entries])
     rows: list[JSONValue] = []
     for entry in listing.entries:
         row: dict[str, JSONValue] = {"path": entry.path, "title": entry.title, "modified": saved_time(entry)}
@@ -315,7 +315,7 @@ def _folder_filter(context: Context, folder: str) -> Filter:
 
 
 def _named_notes(context: Context, entries: Sequence[CatalogEntry]) -> list[dict[str, JSONValue]]:
-    """Give notes' names, aliases and descriptions; of what others wrote, names only."""
+    """Return notes' names, aliases and descriptions; of what others wrote, names only."""
     aliases = context.index.catalog.aliases([entry.id for entry in entries])
     rows: list[dict[str, JSONValue]] = []
     for entry in entries:
@@ -377,7 +377,7 @@ def rename_tag(context: Context, old: str, new: str, paths: Sequence[str] = ()) 
 
 
 def notes_with_tag(context: Context, tag: str) -> list[NotePath]:
-    """Give the notes that have a tag, or one nested below it, and that the client sees; by path."""
+    """Return the notes that have a tag, or one nested below it, and that the client sees; by path."""
     context.freshen(meaning=False)
     return [path for path in context.index.graph.tagged(tag) if context.sees(path)]
 
@@ -388,7 +388,7 @@ _MAX_LISTED: Final = 50
 
 
 def note_info(context: Context, path: str) -> Annotated[Answer, NoteInfo]:
-    """Tell of a note its outline, properties, tags, tasks, links in and out, size, hash and dates.
+    """Return of a note its outline, properties, tags, tasks, links in and out, size, hash and dates.
 
     Args:
         context: The vault, as the client sees it.
@@ -436,7 +436,7 @@ def note_info(context: Context, path: str) -> Annotated[Answer, NoteInfo]:
 
 
 def _index_fields(context: Context, path: NotePath) -> dict[str, JSONValue]:
-    """Tell what the index knows; a note that isn't in it yet has no dates."""
+    """Return what the index knows; a note that isn't in it yet has no dates."""
     entry = context.index.catalog.entries([path]).get(path)
     if entry is None:
         return {"aliases": []}
@@ -467,7 +467,7 @@ def _task_rows(note: Note) -> JSONValue:
 
 def _link_counts(context: Context, path: NotePath) -> dict[str, JSONValue]:
     graph = context.index.graph
-    lookup = graph.remembering()
+    lookup = graph.cached_lookup()
     outgoing = [edge for edge in graph.outgoing(path, lookup) if edge.kind != "external" and edge.target]
     sources = sorted({edge.source for edge in graph.incoming(path, lookup) if edge.source != path})
     visible_sources: list[JSONValue] = [source for source in sources if context.sees(source)]
@@ -492,7 +492,7 @@ def _outgoing_rows(context: Context, edges: Sequence[Edge]) -> list[JSONValue]:
 
 
 def vault_status(context: Context) -> Annotated[Answer, VaultStatus]:
-    """Say what the index of the vault holds, what it lacks, and why."""
+    """Return what the index of the vault holds, what it lacks, and why."""
     status = context.index.status(context.restrict(Filter()))
     skipped: list[JSONValue] = [
         {"path": row.path, "code": row.code, "problem": row.message, "line": row.line} for row in status.skipped
@@ -515,7 +515,7 @@ def vault_status(context: Context) -> Annotated[Answer, VaultStatus]:
 
 
 def fingerprint_notes(context: Context) -> str:
-    """Give a hash of the names and hashes of all notes that the client sees, as the index knows them.
+    """Return a hash of the names and hashes of all notes that the client sees, as the index knows them.
 
     What a search didn't find, it won't find as long as this stays the same. Who takes something in at the same moment
     is waited for: an index that lacks a note would say that nothing has changed.

@@ -44,7 +44,7 @@ def search_keyword(context: Context, query: str, limit: int = 10) -> Annotated[A
     search.check_query(query, limit, name="limit")
     freshness = context.freshen(meaning=False)
     ranking = _search_notes(context, query, "keyword", max(limit, _MIN_RANKED))
-    places = context.index.catalog.places(query, [database.file_of(hit.row.id) for hit in ranking.hits])
+    places = context.index.catalog.match_places(query, [database.file_of(hit.row.id) for hit in ranking.hits])
     ranked = sorted(ranking.hits, key=lambda hit: _MATCH_PLACES.index(places[database.file_of(hit.row.id)]))[:limit]
     foreign_paths = answers.mark_foreign_paths(context, (hit.row.note for hit in ranked))
     results: list[JSONValue] = [
@@ -125,7 +125,7 @@ def _current_note(context: Context, note: Note) -> OpenNote:
     )
 
 
-def _hit_answer(hit: Hit, others: Collection[str]) -> dict[str, JSONValue]:
+def _hit_answer(hit: Hit, foreign_paths: Collection[str]) -> dict[str, JSONValue]:
     row = hit.row
     result: dict[str, JSONValue] = {
         "path": row.note,
@@ -137,7 +137,7 @@ def _hit_answer(hit: Hit, others: Collection[str]) -> dict[str, JSONValue]:
         "score": round(hit.score, 4),
         "hash": row.hash,
     }
-    return result | ({"foreign": True} if row.note in others else {})
+    return result | ({"foreign": True} if row.note in foreign_paths else {})
 
 
 def _results_answer(results: list[JSONValue]) -> dict[str, JSONValue]:
@@ -155,6 +155,6 @@ def _plain_words(text: str) -> str:
 
 def _linked_paths(context: Context, path: NotePath) -> set[NotePath]:
     graph = context.index.graph
-    lookup = graph.remembering()
+    lookup = graph.cached_lookup()
     targets = {edge.path for edge in graph.outgoing(path, lookup) if edge.path is not None}
     return targets | {edge.source for edge in graph.incoming(path, lookup)}

@@ -84,7 +84,7 @@ def batch_update_frontmatter(
 
 
 def read_properties(context: Context, path: str) -> dict[str, JSONValue]:
-    """Tell a note's properties.
+    """Return a note's properties.
 
     Raises:
         NotFound: There is no such note.
@@ -103,14 +103,14 @@ def read_properties(context: Context, path: str) -> dict[str, JSONValue]:
 
 
 def select_notes(context: Context, *, folders: Sequence[str] = (), tags: Sequence[str] = ()) -> list[NotePath]:
-    """Give the notes below any of the folders that have all of the tags, by path; for `batch_update_frontmatter`.
+    """Return the notes below any of the folders that have all of the tags, by path; for `batch_update_frontmatter`.
 
     What is chosen so is a target by query: the caller lets it wait as a proposal.
     """
     folder_keys = ["" if folder == "." else paths.name_key(folder).removeprefix("./").strip("/") for folder in folders]
     selected = {
         file.path
-        for file in context.view.files()
+        for file in context.view.list_files()
         if file.kind == "note" and (not folder_keys or any(_is_below(file.path, folder) for folder in folder_keys))
     }
     for tag in tags:

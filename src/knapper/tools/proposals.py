@@ -114,7 +114,7 @@ def accept_proposal(
         ConflictError: It isn't what was shown any more, is closed, or a place in a file changed.
         RefusedError: The client may not accept it; a person can.
     """
-    options = context.asked or SubmitOptions()
+    options = context.submit_options or SubmitOptions()
     decide = context.reviewer.plan if options.dry_run else context.reviewer.accept
     return decide(proposal_id, digest, files=files, hunks=hunks, run=options.run).as_dict()
 
@@ -122,7 +122,7 @@ def accept_proposal(
 def reject_proposal(
     context: Context, proposal_id: str, reason: str = "", files: Sequence[str] = (), hunks: Sequence[str] = ()
 ) -> Annotated[Answer, write.RejectionResult]:
-    """Say no to a proposal, or to the named files or hunks of it; it stays visible, with the reason.
+    """Return no to a proposal, or to the named files or hunks of it; it stays visible, with the reason.
 
     Args:
         context: The vault, as the client sees it.
@@ -136,7 +136,7 @@ def reject_proposal(
         ConflictError: It is closed.
         RefusedError: It is another client's, and the client is no person.
     """
-    if context.asked is not None and context.asked.dry_run:
+    if context.submit_options is not None and context.submit_options.dry_run:
         parts = context.reviewer.plan_rejection(proposal_id, files=files, hunks=hunks)
         return {"success": True, "id": proposal_id, "status": "planned", "reason": reason, **_rejected_parts(parts)}
     proposal = context.reviewer.reject(proposal_id, reason, files=files, hunks=hunks)
@@ -172,14 +172,14 @@ def edit_proposal(
         BadInput: The hunk isn't open, or would change nothing.
         RefusedError: It is another client's, and the client is no person.
     """
-    run = context.asked.run if context.asked else ""
+    run = context.submit_options.run if context.submit_options else ""
     edited = context.reviewer.edit(proposal_id, digest, hunk, new_text, run=run)
     notices: list[JSONValue] = [*edited.proposal.notices, *edited.notices]
     return proposal_answer(context, edited.proposal) | _drop_empty({"change_id": edited.change_id, "notes": notices})
 
 
 def proposal_answer(context: Context, proposal: Proposal) -> dict[str, JSONValue]:
-    """Give a proposal as every surface shows it."""
+    """Return a proposal as every surface shows it."""
     group_of = {file.number: group[0].number for group in proposal.groups() for file in group}
     files: list[JSONValue] = [_file_row(file, group_of[file.number]) for file in proposal.files]
     rewritten: list[JSONValue] = [
@@ -219,10 +219,12 @@ def _journal(context: Context) -> Journal:
     return context.writer.state.journal
 
 
-def _undone_fields(changes: Sequence[str], taken_back: Mapping[str, str]) -> dict[str, JSONValue]:
-    """Say what became of changes that accepting made: an undo leaves a proposal accepted, for it was."""
-    undone_changes = [change for change in changes if change in taken_back]
-    undone_by: list[JSONValue] = [*dict.fromkeys(taken_back[change] for change in undone_changes if taken_back[change])]
+def _undone_fields(changes: Sequence[str], undoing_changes: Mapping[str, str]) -> dict[str, JSONValue]:
+    """Return what became of changes that accepting made: an undo leaves a proposal accepted, for it was."""
+    undone_changes = [change for change in changes if change in undoing_changes]
+    undone_by: list[JSONValue] = [
+        *dict.fromkeys(undoing_changes[change] for change in undone_changes if undoing_changes[change])
+    ]
     return (
         {"undone": "all" if len(undone_changes) == len(changes) else "part", "undone_by": undone_by}
         if undone_changes
@@ -230,20 +232,25 @@ def _undone_fields(changes: Sequence[str], taken_back: Mapping[str, str]) -> dic
     )
 
 
-def _summary_row(one: Summary, taken_back: Mapping[str, str]) -> JSONValue:
-    items: dict[str, JSONValue] = {name: count for name, count in one.items.items() if count}
+def _summary_row(summary: Summary, undoing_changes: Mapping[str, str]) -> JSONValue:
+    items: dict[str, JSONValue] = {name: count for name, count in summary.items.items() if count}
     row: dict[str, JSONValue] = {
-        "id": one.id,
-        "status": one.status,
-        "client": one.client,
-        "created": one.created.isoformat(timespec="seconds"),
-        "expires": one.expires.isoformat(timespec="seconds"),
-        "path": one.path,
-        "files": one.files,
+        "id": summary.id,
+        "status": summary.status,
+        "client": summary.client,
+        "created": summary.created.isoformat(timespec="seconds"),
+        "expires": summary.expires.isoformat(timespec="seconds"),
+        "path": summary.path,
+        "files": summary.files,
         "items": items,
     }
-    optional: dict[str, JSONValue] = {"reason": one.reason, "why": one.why, "run": one.run, "tainted": one.tainted}
-    return row | _drop_empty({**optional, **_undone_fields(one.changes, taken_back)})
+    optional: dict[str, JSONValue] = {
+        "reason": summary.reason,
+        "why": summary.why,
+        "run": summary.run,
+        "tainted": summary.tainted,
+    }
+    return row | _drop_empty({**optional, **_undone_fields(summary.changes, undoing_changes)})
 
 
 def _file_row(file: ProposedFile, group: int) -> JSONValue:
@@ -262,17 +269,17 @@ def _file_row(file: ProposedFile, group: int) -> JSONValue:
     return row | _drop_empty({**optional, "stale": _stale_fields(file.stale)})
 
 
-def _hunk_row(one: ProposedHunk) -> JSONValue:
-    words: list[JSONValue] = [[mark.side, mark.text] for mark in one.hunk.words]
+def _hunk_row(hunk: ProposedHunk) -> JSONValue:
+    words: list[JSONValue] = [[mark.side, mark.text] for mark in hunk.hunk.words]
     row: dict[str, JSONValue] = {
-        "id": one.id,
-        "state": one.state,
-        "line": one.hunk.old_start_line,
-        "old": one.hunk.old.decode(errors="replace"),
-        "new": one.hunk.new.decode(errors="replace"),
+        "id": hunk.id,
+        "state": hunk.state,
+        "line": hunk.hunk.old_start_line,
+        "old": hunk.hunk.old.decode(errors="replace"),
+        "new": hunk.hunk.new.decode(errors="replace"),
         "words": words,
     }
-    return row | _drop_empty({"edited": one.edited, "reason": one.reason, "stale": _stale_fields(one.stale)})
+    return row | _drop_empty({"edited": hunk.edited, "reason": hunk.reason, "stale": _stale_fields(hunk.stale)})
 
 
 def _stale_fields(stale: Stale | None) -> JSONValue:
@@ -317,7 +324,7 @@ def show_proposal_in_notes(context: Context, proposal_id: str) -> Annotated[Answ
         BadInput: No part can be shown in a note.
         ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
     """
-    return context.reviewer.in_notes.draw(proposal_id, dry_run=_is_dry_run(context)).as_dict()
+    return context.reviewer.note_blocks.draw(proposal_id, dry_run=_is_dry_run(context)).as_dict()
 
 
 def resolve_blocks(
@@ -346,12 +353,12 @@ def resolve_blocks(
     if "all" in choices:
         if not list_blocks(context, path)["total"]:
             raise NotFound(f"no edit waits in '{path}'", hint="`knap edits` lists proposals", code="block_not_found")
-        return context.reviewer.in_notes.resolve(path, choices["all"], dry_run=_is_dry_run(context)).as_dict()
-    return context.reviewer.in_notes.resolve(path, choices, dry_run=_is_dry_run(context)).as_dict()
+        return context.reviewer.note_blocks.resolve(path, choices["all"], dry_run=_is_dry_run(context)).as_dict()
+    return context.reviewer.note_blocks.resolve(path, choices, dry_run=_is_dry_run(context)).as_dict()
 
 
 def _is_dry_run(context: Context) -> bool:
-    return context.asked is not None and context.asked.dry_run
+    return context.submit_options is not None and context.submit_options.dry_run
 
 
 def _block_row(block: pending.PendingBlock) -> JSONValue:

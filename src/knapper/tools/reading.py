@@ -29,7 +29,7 @@ _EMBED_LENGTH: Final = 4_000
 
 
 def expand_embeds(context: Context, note: Note, first: int, last: int) -> list[JSONValue]:
-    """Give what the embeds in some lines of a note show, or why they show nothing; in order of place.
+    """Return what the embeds in some lines of a note show, or why they show nothing; in order of place.
 
     Args:
         context: The vault, as the client sees it.
@@ -38,7 +38,7 @@ def expand_embeds(context: Context, note: Note, first: int, last: int) -> list[J
         last: Included.
     """
     embeds = [link for link in note.outline.links if link.kind == "embed" and first <= link.line <= last]
-    lookup = context.index.graph.remembering()
+    lookup = context.index.graph.cached_lookup()
     return [_expand_embed(context, note, link, lookup) for link in embeds[:_MAX_EMBEDS]]
 
 
@@ -81,7 +81,7 @@ def _embed_content(context: Context, path: NotePath, link: Link) -> dict[str, JS
 
 
 def _embed_span(outline: Outline, link: Link, size: int) -> tuple[int, int] | None:
-    """Give the bytes that an embed shows; properties are shown by none."""
+    """Return the bytes that an embed shows; properties are shown by none."""
     if link.block:
         wanted_id = links.fold_target(link.block)
         named_block = next((block for block in outline.block_ids if links.fold_target(block.name) == wanted_id), None)
@@ -96,7 +96,7 @@ def _embed_span(outline: Outline, link: Link, size: int) -> tuple[int, int] | No
 
 
 def _heading_path_fits(wanted: Sequence[str], path: Sequence[str]) -> bool:
-    """Tell whether a section lies where a link's headings lead: the last is its own, the others stand around it."""
+    """Return whether a section lies where a link's headings lead: the last is its own, the others stand around it."""
     if not path or not links.heading_matches(wanted[-1], path[-1]):
         return False
     outer_titles = iter(path[:-1])
@@ -126,7 +126,7 @@ _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TextSlice:
-    """Hold a stretch of a note's text."""
+    """A stretch of a note's text."""
 
     text: str
     offset: int
@@ -138,7 +138,7 @@ class _TextSlice:
 
 
 class ReadParameters(TypedDict, total=False):
-    """Hold what of a note is read, and how it is shown."""
+    """What of a note is read, and how it is shown."""
 
     heading: str
     line_numbers: bool
@@ -322,12 +322,12 @@ def number_lines(text: str, first: int) -> str:
 
 
 def problem_rows(note: Note) -> list[JSONValue]:
-    """Tell what in a note can't be read as it was meant."""
+    """Return what in a note can't be read as it was meant."""
     return [{"code": one.code, "message": one.message, "line": one.line} for one in note.outline.problems]
 
 
 def pending_rows(note: Note) -> list[JSONValue]:
-    """Tell of the edits that wait in a note for a person's word."""
+    """Return of the edits that wait in a note for a person's word."""
     return [
         {"id": block.id, "type": block.kind, "line": block.line, "is_whole": not blocks.block_problem(block)}
         for block in pending.find_pending(note.raw, note.outline)

@@ -28,7 +28,7 @@ ToolProfile = Literal["essential", "full"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
-    """Hold one tool: a typed function whose first parameter is the context.
+    """One tool: a typed function whose first parameter is the context.
 
     Its signature is the schema, its docstring the description, its name the tool's.
     """
@@ -44,25 +44,25 @@ class ToolSpec:
     """Whether it reaches beyond the vault."""
     takes_long: bool = False
     """Whether a call may go on for a minute or more; it holds up no other tools then."""
-    asked: bool = True
+    has_submit_options: bool = True
     """Whether a tool that writes takes a reason, and can be asked what it would do."""
     repeatable: bool = False
     """Whether a second call of a tool that writes, with the same arguments, changes nothing more."""
 
     @property
     def name(self) -> str:
-        """Give the tool's name."""
+        """Return the tool's name."""
         return self.alias or self.function.__name__
 
     @property
     def title(self) -> str:
-        """Give the name as a person reads it: ``Find backlinks``."""
+        """Return the name as a person reads it: ``Find backlinks``."""
         return self.name.replace("_", " ").capitalize()
 
     @property
-    def is_asked(self) -> bool:
-        """Tell whether a call may carry a reason, and be a dry run."""
-        return self.asked and self.effect != "read"
+    def takes_submit_options(self) -> bool:
+        """Return whether a call may carry a reason, and be a dry run."""
+        return self.has_submit_options and self.effect != "read"
 
 
 _ANY_JSON_REF: Final = "#/$defs/JsonValue"
@@ -83,11 +83,11 @@ _WRITE_RESULT_TEXT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolParameters:
-    """Hold what a tool takes."""
+    """What a tool takes."""
 
     model: type[BaseModel]
     """Checks the arguments of a call."""
-    asked: tuple[str, ...]
+    submit_options: tuple[str, ...]
     """Those that say how the call is meant; the function doesn't get them."""
     optional: frozenset[str]
     """Those that the function gets only where they're given."""
@@ -112,17 +112,17 @@ def parse_parameters(row: ToolSpec) -> ToolParameters:
         else:
             default: Any = ... if parameter.default is inspect.Parameter.empty else parameter.default
             fields[parameter.name] = (annotations[parameter.name], Field(default, description=docs.get(parameter.name)))
-    option_names = tuple(name for name in _SUBMIT_OPTIONS if row.is_asked and name not in fields)
+    option_names = tuple(name for name in _SUBMIT_OPTIONS if row.takes_submit_options and name not in fields)
     for name in option_names:
         parameter_type, default, purpose = _SUBMIT_OPTIONS[name]
         fields[name] = (parameter_type, Field(default, description=purpose))
     model = create_model(row.name, __config__=ConfigDict(extra="forbid"), **fields)
-    return ToolParameters(model=model, asked=option_names, optional=frozenset(optional))
+    return ToolParameters(model=model, submit_options=option_names, optional=frozenset(optional))
 
 
 @cache
 def parameter_schema(row: ToolSpec, *, brief: bool = False) -> dict[str, JSONValue]:
-    """Give the JSON Schema of a tool's arguments.
+    """Return the JSON Schema of a tool's arguments.
 
     Args:
         row: Which tool.
@@ -134,7 +134,7 @@ def parameter_schema(row: ToolSpec, *, brief: bool = False) -> dict[str, JSONVal
     for name in parse_parameters(row).optional:  # None stands for "not given", and nobody has to know
         properties[name].pop("default", None)
     if brief:
-        kept_names = set(row.shown or properties) - set(parse_parameters(row).asked)
+        kept_names = set(row.shown or properties) - set(parse_parameters(row).submit_options)
         simplified["properties"] = {
             name: property_schema for name, property_schema in properties.items() if name in kept_names
         }
@@ -143,13 +143,13 @@ def parameter_schema(row: ToolSpec, *, brief: bool = False) -> dict[str, JSONVal
 
 @cache
 def answer_schema(row: ToolSpec) -> dict[str, JSONValue]:
-    """Give the JSON Schema of what a tool answers when it succeeds."""
+    """Return the JSON Schema of what a tool answers when it succeeds."""
     json_schema = TypeAdapter(answer_type(row)).json_schema(mode="serialization")
     return {"type": "object", **cast("dict[str, JSONValue]", _simplify_schema(json_schema))}
 
 
 def answer_type(row: ToolSpec) -> Any:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
-    """Give the TypedDict that a tool says it answers with."""
+    """Return the TypedDict that a tool says it answers with."""
     return_type = get_type_hints(row.function, None, _RECURSIVE_TYPES, include_extras=True)["return"]
     metadata = get_args(return_type)[1:] if get_origin(return_type) is Annotated else ()
     if not metadata:
@@ -159,20 +159,20 @@ def answer_type(row: ToolSpec) -> Any:  # noqa: ANN401 - a type, which may be a 
 
 @cache
 def summarize(row: ToolSpec) -> str:
-    """Tell in a sentence what a tool does."""
+    """Return in a sentence what a tool does."""
     return _join_lines(docstring_parser.parse(_docstring(row.function)).short_description)
 
 
 @cache
 def describe(row: ToolSpec) -> str:
-    """Tell what a tool does, and what it answers."""
+    """Return what a tool does, and what it answers."""
     doc = docstring_parser.parse(_docstring(row.function), style=docstring_parser.DocstringStyle.GOOGLE)
     parts = [_join_lines(doc.short_description), _join_lines(doc.long_description)]
     if doc.returns is not None:
         return_parts = [part for part in (doc.returns.type_name, doc.returns.description) if part]
         text = _join_lines(": ".join(return_parts))
         parts.append(f"Returns {text}" if text.startswith("`") else f"Returns: {text}")
-    if row.is_asked:
+    if row.takes_submit_options:
         parts.append(_WRITE_RESULT_TEXT)
     return "\n\n".join(part for part in parts if part)
 
@@ -186,14 +186,14 @@ def _parameter_docs(function: Callable[..., object]) -> dict[str, str]:
     return {one.arg_name: _join_lines(one.description) for one in doc.params}
 
 
-def _join_lines(said: str | None) -> str:
+def _join_lines(text: str | None) -> str:
     """Join a paragraph's lines, and mark code as Markdown does."""
-    paragraphs = (said or "").replace("``", "`").split("\n\n")
+    paragraphs = (text or "").replace("``", "`").split("\n\n")
     return "\n\n".join(" ".join(each.split()) for each in paragraphs)
 
 
 def _unpack_parameters(hint: object) -> Iterator[tuple[str, Any]]:
-    """Give the keys of a TypedDict that a function takes as ``**more: Unpack[…]``."""
+    """Return the keys of a TypedDict that a function takes as ``**more: Unpack[…]``."""
     (typed_dict,) = get_args(hint)
     for name, kind in get_type_hints(typed_dict, None, _RECURSIVE_TYPES, include_extras=True).items():
         inner_type = get_args(kind)[0] if get_origin(kind) in {NotRequired, Required} else kind
@@ -228,7 +228,7 @@ def _simplify_schema(value: object) -> object:
 
 
 def _allows_any_json(value: object) -> bool:
-    """Tell whether a schema, or its list of choices, lets all JSON through."""
+    """Return whether a schema, or its list of choices, lets all JSON through."""
     if isinstance(value, dict):
         node = cast("dict[str, object]", value)
         return node.get("$ref") == _ANY_JSON_REF or _allows_any_json(node.get("anyOf"))
@@ -285,11 +285,11 @@ def invoke_tool(row: ToolSpec, context: Context, arguments: Mapping[str, object]
         KnapError: As the tool says.
     """
     values = check_arguments(row, arguments)
-    submit_options = {name: values.pop(name) for name in parse_parameters(row).asked}
+    submit_options = {name: values.pop(name) for name in parse_parameters(row).submit_options}
     if any(submit_options.values()):
         from knapper.changes.writer import SubmitOptions  # noqa: PLC0415 - reading needn't pay for it
 
-        context = replace(context, asked=replace(context.asked or SubmitOptions(), **submit_options))
+        context = replace(context, submit_options=replace(context.submit_options or SubmitOptions(), **submit_options))
     try:
         return row.function(context, **values)
     except sqlite3.DatabaseError as error:
@@ -342,30 +342,32 @@ def _check_unicode(row: ToolSpec, arguments: Mapping[str, object]) -> None:
         raise BadInput(f"{row.name} was given what isn't JSON: {error}", hint=hint, code="bad_arguments") from None
 
 
-def _apply_aliases(known: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:
-    """Give arguments their right names; what is given under its right name wins."""
+def _apply_aliases(fields: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:
+    """Return arguments their right names; what is given under its right name wins."""
     values = {str(name): value for name, value in arguments.items()}
-    for name in known:
+    for name in fields:
         if name in values:
             continue
-        alias = next((one for one in PARAMETER_ALIASES.get(name, ()) if one in values and one not in known), None)
+        alias = next((one for one in PARAMETER_ALIASES.get(name, ()) if one in values and one not in fields), None)
         if alias is not None:
             values[name] = values.pop(alias)
     return values
 
 
-def _nulled_parameters(model: type[BaseModel], given: Mapping[str, object], error: ValidationError) -> set[str]:
+def _nulled_parameters(model: type[BaseModel], arguments: Mapping[str, object], error: ValidationError) -> set[str]:
     """Name the parameters that needn't be given and were refused for being null."""
     errors = error.errors(include_url=False, include_input=False, include_context=False)
     refused = {str(error_entry["loc"][0]) for error_entry in errors if error_entry["loc"]}
     fields = model.model_fields
-    return {name for name in refused & set(fields) if given.get(name, "") is None and not fields[name].is_required()}
+    return {
+        name for name in refused & set(fields) if arguments.get(name, "") is None and not fields[name].is_required()
+    }
 
 
-def _arguments_error(row: ToolSpec, given: Mapping[str, object], error: ValidationError) -> BadInput:
+def _arguments_error(row: ToolSpec, arguments: Mapping[str, object], error: ValidationError) -> BadInput:
     messages: dict[str, list[str]] = {}
     for entry in error.errors(include_url=False, include_input=False, include_context=False):
-        where = ".".join(map(str, _error_path(given, entry["loc"])))
+        where = ".".join(map(str, _error_path(arguments, entry["loc"])))
         messages.setdefault(where, []).append(_problem_text(entry["type"], entry["msg"]))
     problems = [
         {"parameter": name[:_MAX_NAME_LENGTH], "problem": ", or ".join(dict.fromkeys(texts))}
@@ -381,18 +383,18 @@ def _arguments_error(row: ToolSpec, given: Mapping[str, object], error: Validati
     )
 
 
-def _error_path(given: object, where: Sequence[int | str]) -> Iterator[int | str]:
-    """Give the steps from the arguments to what is wrong, without the types that pydantic tried on the way."""
-    for number, step in enumerate(where):
+def _error_path(value: object, location: Sequence[int | str]) -> Iterator[int | str]:
+    """Return the steps from the arguments to what is wrong, without the types that pydantic tried on the way."""
+    for number, step in enumerate(location):
         node: object = None
-        if isinstance(given, Mapping) and step in given:
-            node = cast("Mapping[object, object]", given)[step]
-        elif isinstance(given, list) and isinstance(step, int):
-            node = cast("list[object]", given)[step]
+        if isinstance(value, Mapping) and step in value:
+            node = cast("Mapping[object, object]", value)[step]
+        elif isinstance(value, list) and isinstance(step, int):
+            node = cast("list[object]", value)[step]
         elif number:
             return
         yield step
-        given = node
+        value = node
 
 
 def _problem_text(kind: str, message: str) -> str:
@@ -409,7 +411,7 @@ _INNER_ARGUMENTS: Final = "arguments"
 
 
 class ToolTable:
-    """Hold the tools of all layers; what every surface offers is derived from here."""
+    """The tools of all layers; what every surface offers is derived from here."""
 
     def __init__(self, rows: Iterable[ToolSpec], vaults: Sequence[str] = ()) -> None:
         """Take the rows.
@@ -422,39 +424,39 @@ class ToolTable:
             ValueError: Two rows have one name.
         """
         specs = tuple(rows)
-        self._rows = {row.name: row for row in specs}
-        if len(self._rows) != len(specs):
+        self._specs = {row.name: row for row in specs}
+        if len(self._specs) != len(specs):
             raise ValueError("two tools have one name")
         self._vaults = tuple(vaults)
 
     @property
-    def rows(self) -> tuple[ToolSpec, ...]:
-        """Give every row."""
-        return tuple(self._rows.values())
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return every row."""
+        return tuple(self._specs.values())
 
-    def callable(self, choice: ToolSelection) -> tuple[ToolSpec, ...]:
-        """Give the rows that can be called: a small choice lists few, and leaves out none."""
-        return self.chosen("read-only" if choice == "read-only" else "full")
+    def callable_tools(self, choice: ToolSelection) -> tuple[ToolSpec, ...]:
+        """Return the rows that can be called: a small choice lists few, and leaves out none."""
+        return self.listed_tools("read-only" if choice == "read-only" else "full")
 
-    def chosen(self, choice: ToolSelection) -> tuple[ToolSpec, ...]:
-        """Give the rows that are listed."""
+    def listed_tools(self, choice: ToolSelection) -> tuple[ToolSpec, ...]:
+        """Return the rows that are listed."""
         if choice == "read-only":
-            return tuple(row for row in self.rows if row.effect == "read")
-        return tuple(row for row in self.rows if row.profile == "essential" or choice == "full")
+            return tuple(row for row in self.specs if row.effect == "read")
+        return tuple(row for row in self.specs if row.profile == "essential" or choice == "full")
 
     def find(self, name: str) -> ToolSpec:
-        """Give a tool's row.
+        """Return a tool's row.
 
         Raises:
             NotFound: There is no such tool; the hint tells the nearest.
         """
-        row = self._rows.get(name)
+        row = self._specs.get(name)
         if row is None:
-            raise NotFound(f"there is no tool '{name}'", hint=_suggest_tool(name, self._rows), code="no_tool")
+            raise NotFound(f"there is no tool '{name}'", hint=_suggest_tool(name, self._specs), code="no_tool")
         return row
 
     def parameters(self, row: ToolSpec, *, brief: bool = False) -> dict[str, JSONValue]:
-        """Give the JSON Schema of a tool's arguments, the vault's name among them where there are several.
+        """Return the JSON Schema of a tool's arguments, the vault's name among them where there are several.
 
         Args:
             row: Which tool.
@@ -491,8 +493,8 @@ class ToolTable:
             vault = self._take_vault(str(values.get("name", name)), inner_values) or vault
         return invoke_tool(row, open_vault(vault), values)
 
-    def _take_vault(self, name: str, given: dict[str, object]) -> str:
-        vault = given.pop(_VAULT_PARAMETER, None) if self._vaults else None
+    def _take_vault(self, name: str, arguments: dict[str, object]) -> str:
+        vault = arguments.pop(_VAULT_PARAMETER, None) if self._vaults else None
         if vault is None:
             return ""
         if not isinstance(vault, str):
@@ -591,7 +593,7 @@ class CalledToolAnswer(TypedDict):
 
 
 class ToolFinder:
-    """Hold the table in which tools are found."""
+    """The table in which tools are found."""
 
     def __init__(self, table: ToolTable) -> None:
         """Take the table."""
@@ -613,7 +615,7 @@ class ToolFinder:
         """
         if not 1 <= limit <= 50:
             raise BadInput(f"limit is {limit}", hint="give 1 to 50")
-        matches = rank_tools(query, self._table.callable(context.offered))
+        matches = rank_tools(query, self._table.callable_tools(context.tool_selection))
         rows: list[JSONValue] = [
             {
                 "name": row.name,
@@ -644,7 +646,7 @@ class ToolFinder:
 
 
 def rank_tools(query: str, rows: Iterable[ToolSpec]) -> list[ToolSpec]:
-    """Give the tools that share words with a question, the likeliest first; a word counts more, the fewer have it."""
+    """Return the tools that share words with a question, the likeliest first; a word counts more, the fewer have it."""
     candidates = [(row, _weighted_words(row)) for row in rows]
     scores = [0.0] * len(candidates)
     for word in _split_words(query):
@@ -658,7 +660,7 @@ def rank_tools(query: str, rows: Iterable[ToolSpec]) -> list[ToolSpec]:
 
 
 def _weighted_words(row: ToolSpec) -> tuple[tuple[float, set[str]], ...]:
-    """Give a tool's words with what they count, by where they stand."""
+    """Return a tool's words with what they count, by where they stand."""
     name = _split_words(row.name)
     return (
         (_NAME_WEIGHT / (1 + len(name) / 10), name),

@@ -21,7 +21,7 @@ SEARCH_MODES: tuple[SearchMode, ...] = ("hybrid", "semantic", "keyword")
 
 
 class SearchParameters(SearchFilters, total=False):
-    """Hold what else a search may be told."""
+    """What else a search may be told."""
 
     per_note: int
     include_log: bool
@@ -80,7 +80,7 @@ def search_vault(
 
 
 def _missing_folders(context: Context, folders: Sequence[str]) -> Iterator[str]:
-    """Say which folders aren't there: a mistyped one holds nothing."""
+    """Return which folders aren't there: a mistyped one holds nothing."""
     for raw_folder in folders:
         try:
             _ = arguments.resolve_folder(context, raw_folder)
@@ -91,7 +91,7 @@ def _missing_folders(context: Context, folders: Sequence[str]) -> Iterator[str]:
 
 
 def hit_answer(hit: Hit, *, explain: bool) -> dict[str, JSONValue]:
-    """Give a hit as every surface shows it."""
+    """Return a hit as every surface shows it."""
     row = hit.row
     result: dict[str, JSONValue] = {
         "source": row.note,
@@ -108,7 +108,7 @@ def hit_answer(hit: Hit, *, explain: bool) -> dict[str, JSONValue]:
 
 
 def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[str, JSONValue]:
-    """Say what the answer may miss."""
+    """Return what the answer may miss."""
     notes: list[JSONValue] = [*remarks]
     if freshness.incomplete:
         remedy = "it is being filled right now; ask again later" if freshness.filling else "run `knap index`"

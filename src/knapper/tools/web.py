@@ -146,17 +146,17 @@ def transcribe_audio(context: Context, path: str) -> Annotated[Answer, read.Tran
 
 
 def _transcribe_all(
-    context: Context, wanted: Sequence[tuple[str, NotePath | None]]
+    context: Context, embedded: Sequence[tuple[str, NotePath | None]]
 ) -> tuple[list[JSONValue], list[tuple[str, KnapError]]]:
     """Transcribe one file after another; no more are begun once nobody waits for them."""
     results: list[JSONValue] = []
     failures: list[tuple[str, KnapError]] = []
-    transcriber = context.open_transcriber() if any(file is not None for _, file in wanted) else None
+    transcriber = context.open_transcriber() if any(file is not None for _, file in embedded) else None
     cancelled = threading.Event()
     unsubscribe = context.on_cancel(cancelled.set)
     try:
-        for number, (target, file) in enumerate(wanted):
-            context.progress(number, len(wanted), target)
+        for number, (target, file) in enumerate(embedded):
+            context.progress(number, len(embedded), target)
             if cancelled.is_set():
                 raise KnapError("the call was cancelled", hint="what was transcribed is kept", code="cancelled")
             try:
@@ -171,7 +171,7 @@ def _transcribe_all(
 
 
 def _embedded_audio(context: Context, note: Note) -> Iterator[tuple[str, NotePath | None]]:
-    """Give the audio that a note embeds, in order, each file once; None where Obsidian would find none."""
+    """Return the audio that a note embeds, in order, each file once; None where Obsidian would find none."""
     seen_keys: set[str] = set()
     for link in note.outline.links:
         if link.kind in _EMBED_KINDS and obsidian.is_audio(link.target) and not links.is_external(link.target):
@@ -198,7 +198,7 @@ def _resolve_audio(context: Context, target: str, source: NotePath) -> NotePath 
 
 def _transcribe(context: Context, transcriber: Transcriber, file: NotePath) -> Transcript:
     with context.view.open_bytes(file, max_bytes=transcriber.max_bytes) as content:
-        return transcriber.transcribe(Audio.of(paths.base_name(file), content))
+        return transcriber.transcribe(Audio.measure(paths.base_name(file), content))
 
 
 def _transcript_row(context: Context, file: NotePath, transcript: Transcript) -> JSONValue:
@@ -231,18 +231,18 @@ def _audio_not_found(target: str) -> NotFound:
     )
 
 
-def _all_failed_error(failed: list[tuple[str, KnapError]]) -> KnapError:
-    first_error = failed[0][1]
-    reasons = "; ".join(f"{name}: {error.message}" for name, error in failed[:_MAX_REASONS])
-    rest = f"; and {len(failed) - _MAX_REASONS} more" if len(failed) > _MAX_REASONS else ""
+def _all_failed_error(failures: list[tuple[str, KnapError]]) -> KnapError:
+    first_error = failures[0][1]
+    reasons = "; ".join(f"{name}: {error.message}" for name, error in failures[:_MAX_REASONS])
+    rest = f"; and {len(failures) - _MAX_REASONS} more" if len(failures) > _MAX_REASONS else ""
     message = f"All transcriptions failed: {reasons}{rest}"
     return type(first_error)(
-        message, hint=first_error.hint, code=first_error.code, details={"errors": _error_rows(failed)}
+        message, hint=first_error.hint, code=first_error.code, details={"errors": _error_rows(failures)}
     )
 
 
-def _error_rows(failed: list[tuple[str, KnapError]]) -> list[JSONValue]:
+def _error_rows(failures: list[tuple[str, KnapError]]) -> list[JSONValue]:
     rows: list[dict[str, JSONValue]] = [
-        {"file": name, "error": error.message, "code": error.code, "hint": error.hint} for name, error in failed
+        {"file": name, "error": error.message, "code": error.code, "hint": error.hint} for name, error in failures
     ]
     return [{name: value for name, value in row.items() if value} for row in rows]

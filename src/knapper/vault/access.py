@@ -19,7 +19,7 @@ _WEB_ADDRESS: Final = re.compile(r"\bhttps?://", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Hold the rules of one client; patterns are those of gitignore's syntax, a pattern an item.
+    """The rules of one client; patterns are those of gitignore's syntax, a pattern an item.
 
     ``Policy(client="mcp", hidden=("Journal/", "*.secret.md"))`` shows all but these.
 
@@ -46,14 +46,16 @@ class Policy:
 
     def __post_init__(self) -> None:
         """Compile the patterns once; a frozen instance lets itself be completed only so."""
-        object.__setattr__(self, "_read", compile_patterns(self.client, "read", self.read, only="hidden"))
-        object.__setattr__(self, "_within", compile_patterns(self.client, "within", self.within, only="hidden"))
+        object.__setattr__(self, "_read", compile_patterns(self.client, "read", self.read, negation_rule="hidden"))
+        object.__setattr__(
+            self, "_within", compile_patterns(self.client, "within", self.within, negation_rule="hidden")
+        )
         object.__setattr__(self, "_hidden", compile_patterns(self.client, "hidden", self.hidden))
         object.__setattr__(self, "_foreign", compile_patterns(self.client, "foreign_folders", self.foreign_folders))
         object.__setattr__(self, "_foreign_names", frozenset(map(name_key, self.foreign_properties)))
 
     def visible(self, path: str) -> bool:
-        """Tell whether the client may know of a file; compared in any spelling of the path."""
+        """Return whether the client may know of a file; compared in any spelling of the path."""
         if self.hidden and self._hidden.match(path):
             return False
         if self.within and not self._within.match(path):
@@ -61,7 +63,7 @@ class Policy:
         return not self.read or self._read.match(path)
 
     def is_foreign(self, path: str, properties: Mapping[str, JSONValue]) -> bool:
-        """Tell whether others wrote a note, so that whoever reads it should only propose changes from then on."""
+        """Return whether others wrote a note, so that whoever reads it should only propose changes from then on."""
         if self._foreign.match(path):
             return True
         return any(
@@ -70,7 +72,7 @@ class Policy:
 
     @property
     def sees_all(self) -> bool:
-        """Tell whether no file is kept from the client."""
+        """Return whether no file is kept from the client."""
         return not (self.hidden or self.read or self.within)
 
     @property
@@ -81,22 +83,22 @@ class Policy:
         return hashlib.sha256(json.dumps(rules).encode()).hexdigest()
 
 
-def compile_patterns(client: str, name: str, lines: tuple[str, ...], *, only: str = "") -> Globs:
+def compile_patterns(client: str, name: str, lines: tuple[str, ...], *, negation_rule: str = "") -> Globs:
     """Read the patterns of a client's rule.
 
     Args:
         client: For the message.
         name: The rule's name, for the message.
         lines: A pattern an item.
-        only: The rule that takes something back from this one, where ``!`` mustn't; empty where it may.
+        negation_rule: The rule that takes something back from this one, where ``!`` mustn't; empty where it may.
 
     Raises:
         SetupError: One isn't a pattern, or says nothing.
     """
     parsed_globs = matchers.parse_globs(lines)
     problems = list(parsed_globs.problems)
-    if only and not all(rule.includes for rule in parsed_globs.rules):
-        problems.append(f"a pattern with '!' doesn't take anything back here; name it in '{only}'")
+    if negation_rule and not all(rule.includes for rule in parsed_globs.rules):
+        problems.append(f"a pattern with '!' doesn't take anything back here; name it in '{negation_rule}'")
     if len(parsed_globs.rules) + len(parsed_globs.problems) < len(lines):
         problems.append("an empty pattern, or a comment, says nothing")
     if problems:
@@ -147,7 +149,7 @@ _DEFAULT_OUTCOMES: Final[Mapping[ClientKind, tuple[Outcome, Outcome]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Hold the notes that an editable scope comes to right now; the caller finds them."""
+    """The notes that an editable scope comes to right now; the caller finds them."""
 
     paths: frozenset[str] | None = None
     """None where no note is open and none was given; then nothing may be changed unless the scope is ``all``."""
@@ -157,8 +159,8 @@ class Scope:
         """Take the form that paths compare by once; a frozen instance lets itself be completed only so."""
         object.__setattr__(self, "_keys", frozenset(map(name_key, self.paths or ())))
 
-    def holds(self, path: str) -> bool:
-        """Tell whether a note is among them, in any spelling of its path."""
+    def contains(self, path: str) -> bool:
+        """Return whether a note is among them, in any spelling of its path."""
         return name_key(path) in self._keys
 
 
@@ -167,7 +169,7 @@ EMPTY_SCOPE: Final = Scope()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grants:
-    """Hold what one client may change; patterns are those of gitignore's syntax, a pattern an item.
+    """What one client may change; patterns are those of gitignore's syntax, a pattern an item.
 
     ``Grants(client="mcp", kind="mcp", small="apply", write=("Inbox/",))`` applies small changes in one folder, and
     proposes others there.
@@ -203,18 +205,20 @@ class Grants:
 
     def __post_init__(self) -> None:
         """Compile the patterns once; a frozen instance lets itself be completed only so."""
-        object.__setattr__(self, "_write", compile_patterns(self.client, "write", self.write, only="read_only"))
+        object.__setattr__(
+            self, "_write", compile_patterns(self.client, "write", self.write, negation_rule="read_only")
+        )
         object.__setattr__(self, "_read_only", compile_patterns(self.client, "read_only", self.read_only))
         object.__setattr__(self, "_guarded", compile_patterns(self.client, "guarded", self.guarded))
 
     @property
     def is_person(self) -> bool:
-        """Tell whether a person gives the word; what a person has read doesn't bind them."""
+        """Return whether a person gives the word; what a person has read doesn't bind them."""
         return self.kind == "person"
 
     @property
     def may_accept(self) -> Acceptance:
-        """Tell whose proposals the client may accept."""
+        """Return whose proposals the client may accept."""
         if self.is_person:
             return "always"
         if self.kind in {"agent", "script"} or self.tainted or self.is_read_only:
@@ -223,32 +227,32 @@ class Grants:
 
     @property
     def may_undo(self) -> bool:
-        """Tell whether the client may take changes back."""
+        """Return whether the client may take changes back."""
         return self.may_accept != "never"
 
     def writable(self, path: str) -> bool:
-        """Tell whether the path rules let the client change a file; compared in any spelling of the path."""
+        """Return whether the path rules let the client change a file; compared in any spelling of the path."""
         if self.is_read_only or (self.read_only and self._read_only.match(path)):
             return False
         return not self.write or self._write.match(path)
 
     def is_guarded(self, path: str) -> bool:
-        """Tell whether a file changes only with a person's word."""
+        """Return whether a file changes only with a person's word."""
         return self._guarded.match(path)
 
     def editable_in(self, path: str, scope: Scope) -> bool:
-        """Tell whether a note is among those that may be changed now."""
-        return self.editable == "all" or scope.holds(path)
+        """Return whether a note is among those that may be changed now."""
+        return self.editable == "all" or scope.contains(path)
 
 
 def default_outcomes(kind: ClientKind) -> tuple[Outcome, Outcome]:
-    """Give what becomes of a client's small changes, and of its others, unless the owner says otherwise."""
+    """Return what becomes of a client's small changes, and of its others, unless the owner says otherwise."""
     return _DEFAULT_OUTCOMES[kind]
 
 
 @lru_cache(maxsize=64)
 def default_grants(client: str, kind: ClientKind | None = None) -> Grants:
-    """Give what a client may change unless the owner says otherwise.
+    """Return what a client may change unless the owner says otherwise.
 
     Args:
         client: Its name.

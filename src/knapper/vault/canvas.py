@@ -20,7 +20,7 @@ JsonPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonString:
-    """Hold one string value.
+    """One string value.
 
     In ``{"a": ["x"]}`` the string ``x`` has the path ``("a", 0)``.
     """
@@ -118,8 +118,8 @@ class OffsetMap:
         self._value.append(value)
         self._file.append(place)
 
-    def at(self, value: int) -> int:
-        """Tell where the byte at *value* of the decoded string stands in the file."""
+    def file_offset(self, value: int) -> int:
+        """Return where the byte at *value* of the decoded string stands in the file."""
         index = bisect_right(self._value, value) - 1
         return self._file[index] + value - self._value[index]
 
@@ -169,7 +169,7 @@ def parse_canvas(raw: bytes) -> Outline:
 
 
 class _CanvasReader:
-    """Hold a canvas's strings, by node."""
+    """A canvas's strings, by node."""
 
     def __init__(self, data: bytes, base: int) -> None:
         text = data[base:].decode()
@@ -205,7 +205,7 @@ class _CanvasReader:
                 text=string.value,
                 start=self._offsets[string.start],
                 stop=self._offsets[string.stop],
-                line=self._lines.number(self._offsets[string.start]),
+                line=self._lines.line_number(self._offsets[string.start]),
                 key=self._key(string),
             )
             for string in self._strings
@@ -234,7 +234,7 @@ class _CanvasReader:
             stop=self._offsets[span.stop],
             target_start=self._offsets[target.start],
             target_stop=self._offsets[target.stop],
-            line=self._lines.number(self._offsets[target.start]),
+            line=self._lines.line_number(self._offsets[target.start]),
             key=self._key(target),
         )
 
@@ -248,11 +248,11 @@ class _CanvasReader:
             yield replace(
                 link,
                 kind="external" if link.kind == "external" else "canvas",
-                start=places.at(link.start),
-                stop=places.at(link.stop),
-                target_start=places.at(link.target_start),
-                target_stop=places.at(link.target_stop),
-                line=self._lines.number(places.at(link.start)),
+                start=places.file_offset(link.start),
+                stop=places.file_offset(link.stop),
+                target_start=places.file_offset(link.target_start),
+                target_stop=places.file_offset(link.target_stop),
+                line=self._lines.line_number(places.file_offset(link.start)),
                 key=self._key(string),
             )
 
@@ -296,20 +296,20 @@ def parse_base(raw: bytes) -> Outline:
     )
 
 
-def _base_links(data: bytes, text: str, base: int, place: Lines) -> Iterator[Link]:
+def _base_links(data: bytes, text: str, base: int, lines: Lines) -> Iterator[Link]:
     root = frontmatter.compose_yaml(text)
-    _ = frontmatter.YamlReader().mapping(root)
+    _ = frontmatter.YamlReader().read_mapping(root)
     if root is None:
         return
     offsets = frontmatter.list_byte_offsets(text, base)
     for key, node in frontmatter.list_scalars(root):
         span = (offsets[node.start_mark.index], offsets[node.end_mark.index])
-        text_links = [replace(link, kind="base") for link in frontmatter.find_wikilinks(data, span, (key, node), place)]
-        text_links += _call_links(data, span, key, place)
+        text_links = [replace(link, kind="base") for link in frontmatter.find_wikilinks(data, span, (key, node), lines)]
+        text_links += _call_links(data, span, key, lines)
         yield from sorted(text_links, key=lambda link: link.start)
 
 
-def _call_links(data: bytes, span: tuple[int, int], key: str, place: Lines) -> Iterator[Link]:
+def _call_links(data: bytes, span: tuple[int, int], key: str, lines: Lines) -> Iterator[Link]:
     for match in _LINK_CALL.finditer(data, *span):
         inner = match["inner"]
         if inner.startswith(b"[["):
@@ -325,6 +325,6 @@ def _call_links(data: bytes, span: tuple[int, int], key: str, place: Lines) -> I
             stop=match.end("inner"),
             target_start=target.start,
             target_stop=target.stop,
-            line=place.number(match.start("inner")),
+            line=lines.line_number(match.start("inner")),
             key=key,
         )

@@ -92,7 +92,7 @@ _MIN_LIKENESS: Final = 60
 
 
 def score_stems(path: str, stems: Sequence[str]) -> list[tuple[float, int]]:
-    """Give the likeness and the place of those of *stems* that are like a path's own, in no certain order.
+    """Return the likeness and the place of those of *stems* that are like a path's own, in no certain order.
 
     Args:
         path: What was asked for.
@@ -106,10 +106,10 @@ def score_stems(path: str, stems: Sequence[str]) -> list[tuple[float, int]]:
     return [(score, place) for _, score, place in hits]
 
 
-def order_by_likeness(path: str, found: Iterable[tuple[float, str]]) -> list[str]:
+def order_by_likeness(path: str, scored: Iterable[tuple[float, str]]) -> list[str]:
     """Put paths with their likeness in order, the most like first; those in the path's own folder win ties."""
     here = parent_folder(path)
-    ranked = sorted(found, key=lambda one: (-one[0], parent_folder(one[1]) != here, len(one[1]), one[1]))
+    ranked = sorted(scored, key=lambda one: (-one[0], parent_folder(one[1]) != here, len(one[1]), one[1]))
     return [other for _, other in ranked]
 
 
@@ -139,7 +139,7 @@ class ResolvedFile:
 
 
 def resolve_path(root: Path, path: NotePath, *, must_exist: bool = True) -> ResolvedFile:
-    """Tell what a path names on disk, with all symbolic links followed.
+    """Return what a path names on disk, with all symbolic links followed.
 
     Where the path as spelled isn't there, the one file that differs only in case or Unicode form is taken:
     ``notes/CAFE.md`` gives ``Notes/Café.md``.
@@ -161,14 +161,18 @@ def resolve_path(root: Path, path: NotePath, *, must_exist: bool = True) -> Reso
         raise missing_file_error(path, nearest_paths(path, _candidate_paths(root, path))) from None
 
 
-def missing_file_error(path: NotePath, near: Sequence[str]) -> NotFound:
-    """Make the error that says that a path names nothing, with those *near* it as its hint."""
-    hint = "nearest: " + ", ".join(repr(other) for other in near) if near else "list or search the vault for its name"
-    return NotFound(f"no file {quote_path(path)} in the vault", hint=hint, details={"nearest": list(near)})
+def missing_file_error(path: NotePath, nearest: Sequence[str]) -> NotFound:
+    """Make the error that says that a path names nothing, with those *nearest* it as its hint."""
+    hint = (
+        "nearest: " + ", ".join(repr(other) for other in nearest)
+        if nearest
+        else "list or search the vault for its name"
+    )
+    return NotFound(f"no file {quote_path(path)} in the vault", hint=hint, details={"nearest": list(nearest)})
 
 
 def _candidate_paths(root: Path, path: NotePath) -> Iterator[str]:
-    """Tell names that a mistyped path may have meant: its own folder's first, then what a short walk meets."""
+    """Return names that a mistyped path may have meant: its own folder's first, then what a short walk meets."""
     for start in dict.fromkeys((root / parent_folder(path), root)):
         for file in islice(_walk_files(start), SCANNED_NAMES):
             yield file.relative_to(root).as_posix()
@@ -187,7 +191,7 @@ def _always_visible(_: NotePath) -> bool:
 def find_path(
     root: Path, path: NotePath, *, must_exist: bool = True, visible: Callable[[NotePath], bool] = _always_visible
 ) -> ResolvedFile:
-    """Tell what a path names on disk; `locate` without the search for similar names.
+    """Return what a path names on disk; `locate` without the search for similar names.
 
     Args:
         root: The vault's folder.
@@ -241,13 +245,13 @@ def _join_parts(*parts: list[str]) -> NotePath:
     return NotePath("/".join(part for several in parts for part in several))
 
 
-def _follow_link(real: str, path: NotePath, links: int) -> list[str]:
+def _follow_link(real_root: str, path: NotePath, link_count: int) -> list[str]:
     """Return the parts of where a link leads to, from the vault's folder on."""
-    link = Path(real, path)
+    link = Path(real_root, path)
     loop_error = StorageError(
         f"the symbolic link {quote_path(path)} leads in a circle", code="link_loop", hint="remove or mend the link"
     )
-    if links > MAX_SYMLINKS:
+    if link_count > MAX_SYMLINKS:
         raise loop_error
     try:
         target = Path(os.path.realpath(link, strict=True))
@@ -255,18 +259,18 @@ def _follow_link(real: str, path: NotePath, links: int) -> list[str]:
         if error.errno == errno.ELOOP:
             raise loop_error from error
         target = Path(os.path.realpath(link))  # a link to nothing still may not point outside
-    if not target.is_relative_to(real):
+    if not target.is_relative_to(real_root):
         msg = f"the symbolic link {quote_path(path)} leads out of the vault"
         raise RefusedError(msg, code="outside_vault", hint="copy the file into the vault to use it there")
-    return list(target.relative_to(real).parts)
+    return list(target.relative_to(real_root).parts)
 
 
-def _name_on_disk(real: str, done: list[str], part: str) -> str | None:
+def _name_on_disk(real_root: str, resolved: list[str], part: str) -> str | None:
     """Return the name on disk that *part* stands for in a folder; None if there is none.
 
     The folder's listing costs time where it is large, so it is read only where the name alone doesn't tell.
     """
-    folder_path = "/".join((real, *done))
+    folder_path = "/".join((real_root, *resolved))
     try:
         status = paths.lstat_or_none(f"{folder_path}/{part}")
         if status and paths.is_exact_name(folder_path, part, status):
@@ -276,16 +280,18 @@ def _name_on_disk(real: str, done: list[str], part: str) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        msg = f"the folder {quote_path(_join_parts(done) or '.')} can't be read: {error.strerror}"
+        msg = f"the folder {quote_path(_join_parts(resolved) or '.')} can't be read: {error.strerror}"
         raise StorageError(msg, hint="check its permissions") from error
     matches = [part] if part in inodes else sorted(other for other in inodes if name_key(other) == name_key(part))
     if not matches and status:
         matches = [other for other, inode in inodes.items() if inode == status.st_ino]  # a short name of Windows
     if len(matches) > 1:
-        candidates = [_join_parts(done, [fit]) for fit in matches]
+        candidates = [_join_parts(resolved, [fit]) for fit in matches]
         hint = "one of: " + ", ".join(map(repr, candidates))
         raise Ambiguous(
-            f"several names fit {quote_path(_join_parts(done, [part]))}", hint=hint, details={"candidates": candidates}
+            f"several names fit {quote_path(_join_parts(resolved, [part]))}",
+            hint=hint,
+            details={"candidates": candidates},
         )
     return matches[0] if matches else None
 

@@ -114,7 +114,7 @@ class YamlReader:
         """Key and the character where it stands again."""
         self._left: int = _MAX_NODES
 
-    def mapping(self, node: yaml.Node | None) -> dict[str, JSONValue]:
+    def read_mapping(self, node: yaml.Node | None) -> dict[str, JSONValue]:
         """Read the root of a note's properties.
 
         Raises:
@@ -204,7 +204,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Properties:
-    """Hold frontmatter with what its text was made of."""
+    """Frontmatter with what its text was made of."""
 
     frontmatter: Frontmatter
     problems: tuple[Problem, ...]
@@ -215,7 +215,7 @@ class Properties:
 
 
 def find_text_start(data: bytes) -> int:
-    """Tell where text can begin: after a byte-order mark."""
+    """Return where text can begin: after a byte-order mark."""
     return len(_BOM) if data.startswith(_BOM) else 0
 
 
@@ -254,7 +254,7 @@ def read_properties(data: bytes) -> Properties | None:
     try:
         root = compose_yaml(text)
         reader = YamlReader()
-        values = reader.mapping(root)
+        values = reader.read_mapping(root)
         problems = tuple(
             _duplicate_problem(data, yaml_start, text, *twice) for twice in reader.duplicates[:_MAX_DUPLICATES]
         )
@@ -283,7 +283,7 @@ def _duplicate_problem(data: bytes, yaml_start: int, text: str, key: str, index:
 
 
 def list_byte_offsets(text: str, first: int) -> Sequence[int]:
-    """Give the byte offset of each character of the YAML, and of its end: the parser's marks count characters.
+    """Return the byte offset of each character of the YAML, and of its end: the parser's marks count characters.
 
     Args:
         text: The YAML.
@@ -360,15 +360,17 @@ def find_wikilinks(
             stop=match.end(),
             target_start=target.start,
             target_stop=target.stop,
-            line=lines.number(match.start()),
+            line=lines.line_number(match.start()),
             key=key,
         )
 
 
-def _parse_markdown_link(data: bytes, at: int, found: tuple[str, re.Match[str]], lines: Lines) -> Iterator[Link]:
-    key, match = found
-    opening = at + len(match.string[: match.start("inner")].encode())
-    stop = at + len(match.group().encode())
+def _parse_markdown_link(
+    data: bytes, start: int, scalar_match: tuple[str, re.Match[str]], lines: Lines
+) -> Iterator[Link]:
+    key, match = scalar_match
+    opening = start + len(match.string[: match.start("inner")].encode())
+    stop = start + len(match.group().encode())
     destination_span = markdown.find_destination_span(data, opening, stop)
     destination = data[destination_span[0] : destination_span[1]].decode()
     if not destination:
@@ -382,11 +384,11 @@ def _parse_markdown_link(data: bytes, at: int, found: tuple[str, re.Match[str]],
         headings=() if external else target.headings,
         block="" if external else target.block,
         alias=match["text"],
-        start=at,
+        start=start,
         stop=stop,
         target_start=destination_span[0],
         target_stop=destination_span[1] if external else target.stop,
-        line=lines.number(at),
+        line=lines.line_number(start),
         key=key,
     )
 

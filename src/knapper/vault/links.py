@@ -16,7 +16,7 @@ _NOTE_SUFFIX: Final = ".md"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """Hold what a link's target leads to."""
+    """What a link's target leads to."""
 
     path: NotePath | None
     """None where no file fits."""
@@ -25,7 +25,7 @@ class Resolution:
 
 
 def is_external(target: str) -> bool:
-    """Tell whether a Markdown link's target is an address: any scheme, or ``//host``."""
+    """Return whether a Markdown link's target is an address: any scheme, or ``//host``."""
     return _SCHEME.match(target) is not None
 
 
@@ -66,9 +66,9 @@ def resolve(target: str, source: NotePath, lookup: Callable[[str], Sequence[Note
     return Resolution(path=best, ambiguous=tuple(sorted(matches, key=_path_rank)) if len(matches) > 1 else ())
 
 
-def heading_matches(wanted: str, title: str) -> bool:
+def heading_matches(heading: str, title: str) -> bool:
     """Compare a link's heading with a section's title, as Obsidian does: punctuation, spaces and case don't count."""
-    return heading_key(wanted) == heading_key(title)
+    return heading_key(heading) == heading_key(title)
 
 
 def heading_key(text: str) -> str:
@@ -82,7 +82,7 @@ def fold_target(path: str) -> str:
 
 
 def join_relative(folder: str, relative: str) -> str:
-    """Give the path that a relative one leads to from a folder; empty where it leaves the vault.
+    """Return the path that a relative one leads to from a folder; empty where it leaves the vault.
 
     ``../img/a.png`` leads from ``Notes/Work`` to ``Notes/img/a.png``.
     """
@@ -97,47 +97,47 @@ def join_relative(folder: str, relative: str) -> str:
     return "/".join(parts)
 
 
-def _spellings(wanted: str) -> tuple[str, str]:
-    """Give the paths that a target may mean: as written, and as a note without its suffix."""
-    return wanted, wanted + _NOTE_SUFFIX
+def _spellings(folded_path: str) -> tuple[str, str]:
+    """Return the paths that a target may mean: as written, and as a note without its suffix."""
+    return folded_path, folded_path + _NOTE_SUFFIX
 
 
-def _candidates(wanted: str, lookup: Callable[[str], Sequence[NotePath]]) -> list[NotePath]:
-    name = wanted.rpartition("/")[2]
+def _candidates(folded_path: str, lookup: Callable[[str], Sequence[NotePath]]) -> list[NotePath]:
+    name = folded_path.rpartition("/")[2]
     keys = dict.fromkeys(lookup_key(spelling) for spelling in _spellings(name))
     return [path for name_key in keys for path in lookup(name_key)]
 
 
-def _resolve_exact(wanted: str, written: str, lookup: Callable[[str], Sequence[NotePath]]) -> Resolution:
-    return Resolution(path=_file_at(wanted, written, _candidates(wanted, lookup)))
+def _resolve_exact(folded_path: str, target: str, lookup: Callable[[str], Sequence[NotePath]]) -> Resolution:
+    return Resolution(path=_file_at(folded_path, target, _candidates(folded_path, lookup)))
 
 
-def _file_at(wanted: str, written: str, found: Sequence[NotePath]) -> NotePath | None:
+def _file_at(folded_path: str, target: str, candidates: Sequence[NotePath]) -> NotePath | None:
     """Find the file at a path; a note ``v1.md`` before a file ``v1``, as a link without suffix means a note."""
     files_by_path: dict[str, list[NotePath]] = {}
-    for path in found:
+    for path in candidates:
         files_by_path.setdefault(fold_target(path), []).append(path)
     matches = next(
-        (files_by_path[spelling] for spelling in reversed(_spellings(wanted)) if spelling in files_by_path), ()
+        (files_by_path[spelling] for spelling in reversed(_spellings(folded_path)) if spelling in files_by_path), ()
     )
-    return _pick_spelling(written, matches) if len(matches) > 1 else next(iter(matches), None)
+    return _pick_spelling(target, matches) if len(matches) > 1 else next(iter(matches), None)
 
 
-def _pick_spelling(written: str, fits: Sequence[NotePath]) -> NotePath:
+def _pick_spelling(target: str, candidates: Sequence[NotePath]) -> NotePath:
     """Choose among files whose paths differ only in case: the one that is spelled as the target, else the last."""
-    name = _normalize_spelling(written.replace("\\", "/")).strip().lstrip("./")
-    same_spelling = (path for path in fits if _normalize_spelling(path).endswith(_spellings(name)))
-    return next(same_spelling, fits[-1])
+    name = _normalize_spelling(target.replace("\\", "/")).strip().lstrip("./")
+    same_spelling = (path for path in candidates if _normalize_spelling(path).endswith(_spellings(name)))
+    return next(same_spelling, candidates[-1])
 
 
 def _normalize_spelling(path: str) -> str:
     return unicodedata.normalize("NFC", path.replace("\xa0", " "))
 
 
-def _files_ending_with(wanted: str, named: Sequence[NotePath]) -> list[NotePath]:
+def _files_ending_with(folded_path: str, candidates: Sequence[NotePath]) -> list[NotePath]:
     """List the files whose path ends with the target at a folder's border."""
-    endings = tuple("/" + spelling for spelling in _spellings(wanted))
-    return list(dict.fromkeys(p for p in named if ("/" + fold_target(p)).endswith(endings)))
+    endings = tuple("/" + spelling for spelling in _spellings(folded_path))
+    return list(dict.fromkeys(p for p in candidates if ("/" + fold_target(p)).endswith(endings)))
 
 
 def _path_rank(path: NotePath) -> tuple[int, str]:

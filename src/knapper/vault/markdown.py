@@ -56,7 +56,7 @@ _MAX_NESTED_LINKS: Final = 20
 
 @dataclass(slots=True)
 class MarkdownBlock:
-    """Hold one block of any depth; a span that the parser gave, trailing blank lines included."""
+    """One block of any depth; a span that the parser gave, trailing blank lines included."""
 
     kind: BlockKind | Literal["item"]
     start: int
@@ -73,7 +73,7 @@ class MarkdownBlock:
 
 @dataclass(slots=True)
 class RawLink:
-    """Hold one link as the parser saw it."""
+    """One link as the parser saw it."""
 
     form: LinkForm
     image: bool
@@ -87,22 +87,22 @@ class RawLink:
     """Where the link's text ends at the latest known."""
 
     @property
-    def bare_start(self) -> int:
+    def untagged_start(self) -> int:
         """Tell where nothing is a tag any more: a Markdown link's text may hold some, an image and a wikilink none."""
         return self.start if self.image or self.form in {"wiki", "auto"} else self.text_stop
 
 
 @dataclass(slots=True)
 class ParserEvents:
-    """Hold everything that one pass over the parser's events found, in order of position."""
+    """Everything that one pass over the parser's events found, in order of position."""
 
-    parts: list[MarkdownBlock] = field(default_factory=list[MarkdownBlock])
-    anchors: list[RawLink] = field(default_factory=list[RawLink])
+    blocks: list[MarkdownBlock] = field(default_factory=list[MarkdownBlock])
+    links: list[RawLink] = field(default_factory=list[RawLink])
     code: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     """Fences and inline code."""
     html: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     math: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    openings: dict[int, int] = field(default_factory=dict[int, int])
+    hash_starts: dict[int, int] = field(default_factory=dict[int, int])
     """Where text that begins with ``#`` begins anew, as in ``**#tag**`` or a table's cell, and where it stops."""
 
 
@@ -118,7 +118,7 @@ def parse_events(text: str, base: int) -> ParserEvents:
         text = _BARE_CR.sub("\n", text)  # pyromark 0.10 reads on over a bare one in indented code
     events = pyromark.events_with_range(text, options=_PARSER_OPTIONS, merge_text=True)
     walk.run(cast("Iterable[tuple[dict[str, object] | str, dict[str, int]]]", events))
-    return walk.found
+    return walk.collected
 
 
 def find_definitions(text: str, base: int) -> dict[str, tuple[int, int]]:
@@ -137,19 +137,19 @@ class _EventCollector:
     """Keep the open blocks and links while events go by."""
 
     def __init__(self, base: int) -> None:
-        self.found: ParserEvents = ParserEvents()
+        self.collected: ParserEvents = ParserEvents()
         self._base: int = base
         self._open: list[MarkdownBlock] = []
         """Open blocks, outermost first."""
-        self._anchors: list[RawLink] = []
+        self._open_links: list[RawLink] = []
         """Open links; an image may stand in a link."""
-        self._fresh: bool = False
+        self._at_text_start: bool = False
         """Whether an inline span or a cell has just begun, so that text begins anew."""
 
     def run(self, events: Iterable[tuple[dict[str, object] | str, dict[str, int]]]) -> None:
         """Read all events."""
         base = self._base
-        anchors = self._anchors
+        anchors = self._open_links
         for event, span in events:
             if isinstance(event, str):
                 if event == "Rule":
@@ -159,33 +159,33 @@ class _EventCollector:
             if kind == "Text":
                 if anchors:
                     anchors[-1].text_stop = base + span["end"]
-                if self._fresh:
+                if self._at_text_start:
                     self._text(str(value), base + span["start"], base + span["end"])
             elif kind == "Start":
                 self._start(value, base + span["start"], base + span["end"])
             elif kind == "End":
                 self._stop(value, base + span["end"])
             else:
-                self._leaf(kind, base + span["start"], base + span["end"])
+                self._inline(kind, base + span["start"], base + span["end"])
 
     def _text(self, text: str, start: int, stop: int) -> None:
-        self._fresh = False
+        self._at_text_start = False
         if text.startswith("#"):
-            self.found.openings[start] = stop
+            self.collected.hash_starts[start] = stop
 
-    def _leaf(self, kind: str, start: int, stop: int) -> None:
-        self._fresh = False
+    def _inline(self, kind: str, start: int, stop: int) -> None:
+        self._at_text_start = False
         if kind == "Code":
-            self.found.code.append((start, stop))
+            self.collected.code.append((start, stop))
         elif kind == "InlineHtml":
-            self.found.html.append((start, stop))
+            self.collected.html.append((start, stop))
         elif kind in {"InlineMath", "DisplayMath"}:
-            self.found.math.append((start, stop))
+            self.collected.math.append((start, stop))
             part = self._open[-1]
             if part.start == start and part.stop - stop <= _ENDING_LENGTH and kind == "DisplayMath":
                 part.kind = "math"
-        if self._anchors:
-            self._anchors[-1].text_stop = stop
+        if self._open_links:
+            self._open_links[-1].text_stop = stop
 
     def _start(self, tag: object, start: int, stop: int) -> None:
         name, data = (tag, None) if isinstance(tag, str) else _split_tag(tag)
@@ -194,14 +194,14 @@ class _EventCollector:
         elif name in _ROW_TAGS:
             self._row_start(name, start, stop)
         else:
-            self._fresh = True
+            self._at_text_start = True
             if name in _LINK_TAGS:
                 self._anchor_start(name, cast("dict[str, object]", data), start, stop)
 
     def _block_start(self, name: str, data: object, start: int, stop: int) -> None:
         parent = self._open[-1] if self._open else None
         part = MarkdownBlock(_BLOCK_KINDS[name], start, stop, parent)
-        self.found.parts.append(part)
+        self.collected.blocks.append(part)
         if name == "Rule":
             return
         self._open.append(part)
@@ -210,16 +210,16 @@ class _EventCollector:
         elif name == "List" and parent is not None and parent.kind == "item" and not parent.own_stop:
             parent.own_stop = start
         elif name == "CodeBlock":
-            self.found.code.append((start, stop))
+            self.collected.code.append((start, stop))
         elif name == "HtmlBlock":
-            self.found.html.append((start, stop))
+            self.collected.html.append((start, stop))
 
     def _row_start(self, name: str, start: int, stop: int) -> None:
         owner = self._open[-1]
         owner.rows.append(start)
         if name == "Item":
             part = MarkdownBlock("item", start, stop, owner)
-            self.found.parts.append(part)
+            self.collected.blocks.append(part)
             self._open.append(part)
 
     def _anchor_start(self, name: str, data: dict[str, object], start: int, stop: int) -> None:
@@ -227,18 +227,18 @@ class _EventCollector:
         form: LinkForm = _LINK_FORMS.get(link_type, "inline") if isinstance(link_type, str) else "wiki"
         text_start = start + (2 if name == "Image" else 1)
         anchor = RawLink(form, name == "Image", start, stop, str(data["dest_url"]), str(data["id"]), text_start)
-        if len(self._anchors) < _MAX_NESTED_LINKS:
-            self.found.anchors.append(anchor)
-        self._anchors.append(anchor)
+        if len(self._open_links) < _MAX_NESTED_LINKS:
+            self.collected.links.append(anchor)
+        self._open_links.append(anchor)
 
     def _stop(self, tag: object, stop: int) -> None:
-        self._fresh = False
+        self._at_text_start = False
         if not isinstance(tag, str) or tag in _BLOCK_END_TAGS:
             _ = self._open.pop()
         elif tag in _LINK_TAGS:
-            _ = self._anchors.pop()
-        if self._anchors:
-            self._anchors[-1].text_stop = stop
+            _ = self._open_links.pop()
+        if self._open_links:
+            self._open_links[-1].text_stop = stop
 
 
 def _split_tag(tag: object) -> tuple[str, object]:
@@ -258,7 +258,7 @@ _MAX_LEAD: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedBody:
-    """Hold a body's events, read with comments and maths out of the way."""
+    """A body's events, read with comments and maths out of the way."""
 
     events: ParserEvents
     text: str
@@ -303,36 +303,36 @@ def parse_body(data: bytes, base: int) -> MaskedBody:
     )
 
 
-def _find_hidden(body: bytes, base: int, at: int, found: ParserEvents) -> tuple[list[_HiddenSpan], int]:
-    """Find what is hidden from *at* on, as far as this pass's view of the code holds.
+def _find_hidden(body: bytes, base: int, settled_to: int, parser_events: ParserEvents) -> tuple[list[_HiddenSpan], int]:
+    """Find what is hidden from *settled_to* on, as far as this pass's view of the code holds.
 
     Returns:
         What to mask, and the place up to which that is settled.
     """
-    links = [(anchor.start, anchor.stop) for anchor in found.anchors]
-    opaque = SpanSet((start - base, stop - base) for start, stop in (*found.code, *found.html, *links))
-    parsed_math = {(start - base, stop - base) for start, stop in found.math}
+    links = [(anchor.start, anchor.stop) for anchor in parser_events.links]
+    opaque = SpanSet((start - base, stop - base) for start, stop in (*parser_events.code, *parser_events.html, *links))
+    parsed_math = {(start - base, stop - base) for start, stop in parser_events.math}
     closers = _ClosingMarks(body)
     hidden: list[_HiddenSpan] = []
-    while mark := _HIDING_MARK.search(body, at):
-        opaque_span = opaque.at(mark.start())
+    while mark := _HIDING_MARK.search(body, settled_to):
+        opaque_span = opaque.find(mark.start())
         if opaque_span is not None or _is_literal(body, mark.start()):
-            at = max(opaque_span[1] if opaque_span else 0, mark.end())
+            settled_to = max(opaque_span[1] if opaque_span else 0, mark.end())
             continue
-        stop = closers.after(mark)
-        at = mark.end() if stop is None else stop
+        stop = closers.find_stop(mark)
+        settled_to = mark.end() if stop is None else stop
         if stop is None or (mark.start(), stop) in parsed_math:
             continue
         comment = mark.group() == b"%%"
         hidden.append(_HiddenSpan(kind="comment" if comment else "math", start=mark.start(), stop=stop))
-        closing_span = opaque.at(stop - 1)
+        closing_span = opaque.find(stop - 1)
         if closing_span is not None and closing_span[1] > stop:
             return hidden, stop  # code that began in what is now masked: all after it has to be read anew
     return hidden, len(body)
 
 
 def _is_literal(body: bytes, start: int) -> bool:
-    """Tell whether a mark is escaped, or part of an address such as ``https://a.b/%%20``."""
+    """Return whether a mark is escaped, or part of an address such as ``https://a.b/%%20``."""
     if body[start - 1 : start] == b"\\":
         return True
     words = body[max(0, start - _MAX_LEAD) : start].split()
@@ -346,8 +346,8 @@ class _ClosingMarks:
         self._body: bytes = body
         self._blank: int = -1
 
-    def after(self, mark: re.Match[bytes]) -> int | None:
-        """Tell where the span that *mark* opens stops; None where nothing closes it."""
+    def find_stop(self, mark: re.Match[bytes]) -> int | None:
+        """Return where the span that *mark* opens stops; None where nothing closes it."""
         sign = mark.group()
         close = self._body.find(sign, mark.end())
         if close < 0:
@@ -357,10 +357,10 @@ class _ClosingMarks:
             return close + len(sign)
         return None
 
-    def _next_blank(self, place: int) -> int:
+    def _next_blank(self, offset: int) -> int:
         """Find the next blank line: a mark in the middle of a line can't reach over it."""
-        if self._blank < place:
-            blank = _BLANK_LINE.search(self._body, place)
+        if self._blank < offset:
+            blank = _BLANK_LINE.search(self._body, offset)
             self._blank = blank.start() if blank else len(self._body) + 1
         return self._blank
 
@@ -394,7 +394,7 @@ _DEFINITION_LEAD: Final = re.compile(rb"\[(?:[^\\\]]|\\.)*\]:[ \t]*(?:(?:\r\n|\n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkTarget:
-    """Hold a link's target apart from its fragment; ``start`` and ``stop`` span the target as written."""
+    """A link's target apart from its fragment; ``start`` and ``stop`` span the target as written."""
 
     name: str
     headings: tuple[str, ...]
@@ -453,8 +453,8 @@ class LinkReader:
     def read(self, anchors: list[RawLink], hidden: SpanSet) -> Iterator[Link]:
         """Read all links but those inside comments; addresses without brackets are links too."""
         for anchor in anchors:
-            if not hidden.holds(anchor.start):
-                link = self._read(anchor)
+            if not hidden.contains(anchor.start):
+                link = self._link_from(anchor)
                 if link is not None:
                     yield link
 
@@ -462,14 +462,14 @@ class LinkReader:
         """Find addresses that stand in the text as they are."""
         for match in _ADDRESS.finditer(self._data, self._base):
             start = match.start()
-            if covers.holds(start) or self._data[start - 1 : start].isalnum():
+            if covers.contains(start) or self._data[start - 1 : start].isalnum():
                 continue
             address = _strip_address_tail(match.group())
             stop = start + len(address)
             target = LinkTarget(name=address.decode(), headings=(), block="", start=start, stop=stop)
             yield self._link("external", target, None, (start, stop))
 
-    def _read(self, anchor: RawLink) -> Link | None:
+    def _link_from(self, anchor: RawLink) -> Link | None:
         if anchor.form == "wiki":
             return self._wikilink(anchor)
         if anchor.form == "auto":
@@ -497,18 +497,18 @@ class LinkReader:
             return None
         return self._link("embed" if anchor.image else "wikilink", target, alias, (anchor.start, anchor.stop))
 
-    def _link(self, kind: LinkKind, place: LinkTarget, alias: str | None, span: tuple[int, int]) -> Link:
+    def _link(self, kind: LinkKind, target: LinkTarget, alias: str | None, span: tuple[int, int]) -> Link:
         return Link(
             kind=kind,
-            target=place.name,
-            headings=place.headings,
-            block=place.block,
+            target=target.name,
+            headings=target.headings,
+            block=target.block,
             alias=alias,
             start=span[0],
             stop=span[1],
-            target_start=place.start,
-            target_stop=place.stop,
-            line=self._lines.number(span[0]),
+            target_start=target.start,
+            target_stop=target.stop,
+            line=self._lines.line_number(span[0]),
         )
 
     def _slice(self, span: tuple[int, int]) -> str:

@@ -27,7 +27,7 @@ _CHARACTER_CLASSES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobRule:
-    """Hold one pattern."""
+    """One pattern."""
 
     regex: re.Pattern[str]
     includes: bool
@@ -39,7 +39,7 @@ class GlobRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Globs:
-    """Hold patterns of which the last that matches decides."""
+    """Patterns of which the last that matches decides."""
 
     rules: tuple[GlobRule, ...] = ()
     """Last line first."""
@@ -47,7 +47,7 @@ class Globs:
     """Lines that are no patterns and match nothing."""
 
     def match(self, path: str, *, is_folder: bool = False) -> bool:
-        """Tell whether the patterns match a path or a folder around it, from where ``!`` can't take it back."""
+        """Return whether the patterns match a path or a folder around it, from where ``!`` can't take it back."""
         if not self.rules:
             return False
         return any(self.match_only(above, is_folder=True) for above in parent_folders(path)) or self.match_only(
@@ -55,7 +55,7 @@ class Globs:
         )
 
     def match_only(self, path: str, *, is_folder: bool) -> bool:
-        """Tell whether the patterns match this very path, its folders not asked."""
+        """Return whether the patterns match this very path, its folders not asked."""
         if not self.rules:
             return False
         folded_path = name_key(path)
@@ -211,7 +211,7 @@ _REPETITION: Final = re.compile(r"\{(\d{1,3})(,?)(\d{0,3})\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regex:
-    """Hold an expression as an automaton."""
+    """An expression as an automaton."""
 
     symbols: tuple[re.Pattern[str] | str, ...]
     """What each position matches: one character by a pattern, or `START` or `END`."""
@@ -219,14 +219,14 @@ class Regex:
     """For each position the set of those that may come next, as bits."""
     first: int
     last: int
-    empty: bool
+    matches_empty: bool
     """Whether the expression matches the empty text, and so any."""
     steps: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int], repr=False, compare=False)
-    fits: dict[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
+    positions_by_character: dict[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
     """For each character met the positions that match it."""
 
     def search(self, text: str) -> bool:
-        """Tell whether the expression matches anywhere in a text, whatever the letters' case."""
+        """Return whether the expression matches anywhere in a text, whatever the letters' case."""
         state = 0
         steps = self.steps
         for symbol in (TEXT_START, *text, TEXT_END):
@@ -234,26 +234,26 @@ class Regex:
             state = self._step(state, symbol) if step is None else step
             if state & self.last:
                 return True
-        return self.empty
+        return self.matches_empty
 
     def _step(self, state: int, symbol: str) -> int:
         if len(self.steps) >= MAX_CACHED_STEPS:
             self.steps.clear()
-        if symbol not in self.fits:
-            self.fits[symbol] = sum(
+        if symbol not in self.positions_by_character:
+            self.positions_by_character[symbol] = sum(
                 1 << at for at, wanted in enumerate(self.symbols) if _symbol_matches(wanted, symbol)
             )
         ahead = self.first
         for position in _bit_positions(state):
             ahead |= self.follow[position]
-        self.steps[state, symbol] = ahead & self.fits[symbol]
+        self.steps[state, symbol] = ahead & self.positions_by_character[symbol]
         return self.steps[state, symbol]
 
 
-def _symbol_matches(wanted: re.Pattern[str] | str, symbol: str) -> bool:
-    if isinstance(wanted, str) or symbol in {TEXT_START, TEXT_END}:
-        return wanted == symbol
-    return wanted.fullmatch(symbol) is not None
+def _symbol_matches(expected: re.Pattern[str] | str, symbol: str) -> bool:
+    if isinstance(expected, str) or symbol in {TEXT_START, TEXT_END}:
+        return expected == symbol
+    return expected.fullmatch(symbol) is not None
 
 
 def _bit_positions(positions: int) -> Iterator[int]:
@@ -282,7 +282,7 @@ def parse_regex(pattern: str) -> Regex:
         follow=tuple(parser.follow),
         first=whole.first,
         last=whole.last,
-        empty=whole.empty,
+        matches_empty=whole.empty,
     )
 
 

@@ -27,7 +27,7 @@ MAX_FILTERS: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObsidianSettings:
-    """Hold the settings that matter outside Obsidian; the defaults are Obsidian's."""
+    """The settings that matter outside Obsidian; the defaults are Obsidian's."""
 
     user_ignore_filters: tuple[str, ...] = ()
     """Beginnings of paths, or regular expressions between slashes."""
@@ -61,12 +61,12 @@ def read_settings(root: Path) -> ObsidianSettings:
         user_ignore_filters=app.texts("userIgnoreFilters"),
         attachment_folder_path=app.text("attachmentFolderPath", "/"),
         new_link_format=app.choice("newLinkFormat", ("shortest", "relative", "absolute")),
-        use_markdown_links=app.switch("useMarkdownLinks"),
-        always_update_links=app.switch("alwaysUpdateLinks"),
+        use_markdown_links=app.flag("useMarkdownLinks"),
+        always_update_links=app.flag("alwaysUpdateLinks"),
         trash_option=app.choice("trashOption", ("system", "local", "none")),
         new_file_location=app.choice("newFileLocation", ("root", "current", "folder")),
         new_file_folder_path=app.text("newFileFolderPath", "/"),
-        show_unsupported_files=app.switch("showUnsupportedFiles"),
+        show_unsupported_files=app.flag("showUnsupportedFiles"),
         daily_notes_folder=daily.text("folder", ""),
         daily_notes_format=daily.text("format", "") or "YYYY-MM-DD",
         daily_notes_template=daily.text("template", ""),
@@ -117,7 +117,7 @@ class _SettingsReader:
         value = self.values.get(name)
         return value if isinstance(value, str) else self.default(name, default)
 
-    def switch(self, name: str) -> bool:
+    def flag(self, name: str) -> bool:
         value = self.values.get(name)
         return value if isinstance(value, bool) else self.default(name, default=False)
 
@@ -262,7 +262,7 @@ def _weekday(at: datetime) -> int:
 
 
 def _sunday_week(at: datetime) -> tuple[int, int]:
-    """Give year and number of the week that begins on Sunday; the first one holds the 1st of January."""
+    """Return year and number of the week that begins on Sunday; the first one holds the 1st of January."""
     sunday = at.date() - timedelta(days=_weekday(at))
     year = (sunday + timedelta(days=6)).year
     new_year = date(year, 1, 1)
@@ -288,7 +288,7 @@ _TEMPLATE_VARIABLE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailyNotes:
-    """Hold what a vault says of its daily notes."""
+    """What a vault says of its daily notes."""
 
     folder: str = DAILY_FOLDER
     """Empty for the vault itself."""
@@ -298,7 +298,7 @@ class DailyNotes:
     """Path of a note; empty for none."""
 
     def path(self, at: datetime) -> str:
-        """Give the path of a day's note, as it would be made: ``Journal/2026/2026-11-22.md``."""
+        """Return the path of a day's note, as it would be made: ``Journal/2026/2026-11-22.md``."""
         parts = (part.strip() for part in f"{self.folder}/{format_date(at, self.format)}".split("/"))
         relative_path = "/".join(part for part in parts if part)
         return relative_path if relative_path.endswith(_NOTE_SUFFIX) else f"{relative_path}{_NOTE_SUFFIX}"
@@ -376,7 +376,7 @@ AUDIO_SUFFIXES: Final = frozenset(
 
 
 def is_audio(path: str) -> bool:
-    """Tell by a path's ending whether it may hold speech."""
+    """Return by a path's ending whether it may hold speech."""
     return paths.suffix(path).lower() in AUDIO_SUFFIXES
 
 
@@ -394,7 +394,7 @@ def attachment_folder(source: NotePath, settings: ObsidianSettings) -> NotePath:
 def list_attachment_paths(
     target: str, *, source: NotePath, settings: ObsidianSettings, lookup: Callable[[str], Sequence[NotePath]]
 ) -> tuple[NotePath, ...]:
-    """Say where the file that a link in a note means may be, the likeliest place first.
+    """Return where the file that a link in a note means may be, the likeliest place first.
 
     First the file that the link resolves to among those that are known. Then, for a file that came a moment ago: the
     folder for attachments, the note's own folder, the vault's. A target that begins with ``/`` counts from the vault's

@@ -29,7 +29,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frontmatter:
-    r"""Hold the properties at the head of a note.
+    r"""The properties at the head of a note.
 
     ``---\\ntags: [a]\\n---\\n`` has start 0, stop 18, ``values == {"tags": ["a"]}``.
     """
@@ -48,7 +48,7 @@ class Frontmatter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Hold a heading and what it owns, down to the next heading of its level or above."""
+    """A heading and what it owns, down to the next heading of its level or above."""
 
     level: int
     """1 to 6; 0 for the text before the first heading (present only where that text isn't blank)."""
@@ -69,7 +69,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Hold one top-level block of the body: a paragraph, a whole list, a table, a fence with its marks."""
+    """One top-level block of the body: a paragraph, a whole list, a table, a fence with its marks."""
 
     kind: BlockKind
     start: int
@@ -80,7 +80,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """Hold one link as written.
+    """One link as written.
 
     ``![[Folder/Note#H1#H2|text]]`` has kind ``embed``, target ``Folder/Note``, headings ``("H1", "H2")`` and alias
     ``text``. A reference link's target span lies in its definition, which several links may share.
@@ -106,7 +106,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tag:
-    """Hold one tag as written, without ``#``."""
+    """One tag as written, without ``#``."""
 
     name: str
     start: int
@@ -117,7 +117,7 @@ class Tag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Hold one task item."""
+    """One task item."""
 
     state: str
     """The character between the brackets; a space is open."""
@@ -129,7 +129,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockId:
-    """Hold a ``^id`` and the block that it names."""
+    """A ``^id`` and the block that it names."""
 
     name: str
     start: int
@@ -142,7 +142,7 @@ class BlockId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """Hold a piece of text from a file that isn't Markdown, as a reader sees it."""
+    """A piece of text from a file that isn't Markdown, as a reader sees it."""
 
     text: str
     start: int
@@ -155,7 +155,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """Hold all that a file's bytes say about its structure; everything in order of position.
+    """All that a file's bytes say about its structure; everything in order of position.
 
     What a kind of file can't have is left empty: a canvas has no sections.
     """

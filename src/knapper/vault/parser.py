@@ -20,14 +20,14 @@ from knapper.vault.source import Lines, Span, SpanSet
 _BLOCK_ID_NAME: Final = re.compile(r"[A-Za-z0-9-]+")
 
 
-def list_sections(data: bytes, parts: Sequence[MarkdownBlock], lines: Lines, body_start: int) -> tuple[Section, ...]:
+def list_sections(data: bytes, blocks: Sequence[MarkdownBlock], lines: Lines, body_start: int) -> tuple[Section, ...]:
     """List the sections in order; only headings that stand in no list, quote or other block make one.
 
     Text before the first heading is a section of level 0 where it isn't blank, so that frontmatter and the sections'
     own spans join to the file.
     """
-    headings = [part for part in parts if part.kind == "heading" and part.parent is None]
-    starts = [lines.start(part.start) for part in headings]
+    headings = [part for part in blocks if part.kind == "heading" and part.parent is None]
+    starts = [lines.line_start(part.start) for part in headings]
     sections: list[Section] = []
     first = starts[0] if starts else len(data)
     if data[body_start:first].strip():
@@ -39,7 +39,7 @@ def list_sections(data: bytes, parts: Sequence[MarkdownBlock], lines: Lines, bod
             _ = path.pop()
         path.append((part.level, heading_title(data[part.start : part.stop].decode())))
         own_stop = starts[index + 1] if index + 1 < len(starts) else len(data)
-        spans = (starts[index], lines.stop(part.stop - 1), own_stop, stops[index])
+        spans = (starts[index], lines.line_stop(part.stop - 1), own_stop, stops[index])
         sections.append(_make_section(lines, (part.level, tuple(name for _, name in path)), spans))
     return tuple(sections)
 
@@ -66,8 +66,8 @@ def _make_section(lines: Lines, head: tuple[int, tuple[str, ...]], spans: tuple[
         body_start=body_start,
         own_stop=own_stop,
         stop=stop,
-        line=lines.number(start),
-        end_line=lines.number(max(start, stop - 1)),
+        line=lines.line_number(start),
+        end_line=lines.line_number(max(start, stop - 1)),
     )
 
 
@@ -102,20 +102,20 @@ _NAMEABLE_KINDS: Final = frozenset({"paragraph", "heading", "item", "table"})
 
 
 def list_blocks(
-    data: bytes, body_start: int, parts: Sequence[MarkdownBlock], hidden: Mapping[Span, BlockKind], lines: Lines
+    data: bytes, body_start: int, blocks: Sequence[MarkdownBlock], hidden: Mapping[Span, BlockKind], lines: Lines
 ) -> Iterator[Block]:
     """List the blocks of the body, whole lines each, in order and without overlap; only blank lines lie between.
 
     Args:
         data: The file.
         body_start: Where its body begins.
-        parts: Blocks of any depth.
+        blocks: Blocks of any depth.
         hidden: Comments and maths that the parser didn't see.
         lines: The file's lines.
     """
     covers = SpanSet(hidden)
     parsed_blocks = [
-        _block_of(data, part, lines) for part in parts if part.parent is None and not _is_hidden(data, part, covers)
+        _block_of(data, part, lines) for part in blocks if part.parent is None and not _is_hidden(data, part, covers)
     ]
     hidden_blocks = [_whole_lines_block(data, span, kind, lines) for span, kind in hidden.items()]
     stop = body_start
@@ -135,36 +135,38 @@ def _leftover_paragraph(data: bytes, span: Span, lines: Lines) -> Iterator[Block
 
 
 def _is_hidden(data: bytes, part: MarkdownBlock, covers: SpanSet) -> bool:
-    cover = covers.at(part.start)
+    cover = covers.find(part.start)
     return cover is not None and cover[1] >= part.start + len(data[part.start : part.stop].rstrip(_BLANK))
 
 
 def _block_of(data: bytes, part: MarkdownBlock, lines: Lines) -> Block:
     kind: BlockKind = "list" if part.kind == "item" else part.kind
-    items = tuple(lines.start(row) for row in part.rows)
+    items = tuple(lines.line_start(row) for row in part.rows)
     return _whole_lines_block(data, (part.start, part.stop), kind, lines, items)
 
 
 def _whole_lines_block(data: bytes, span: Span, kind: BlockKind, lines: Lines, items: tuple[int, ...] = ()) -> Block:
     start, stop = span
     last = max(start, start + len(data[start:stop].rstrip(_BLANK)) - 1)
-    return Block(kind=kind, start=lines.start(start), stop=lines.stop(last), items=items)
+    return Block(kind=kind, start=lines.line_start(start), stop=lines.line_stop(last), items=items)
 
 
-def find_block_ids(data: bytes, parts: Sequence[MarkdownBlock], code: SpanSet, lines: Lines) -> Iterator[BlockId]:
+def find_block_ids(data: bytes, blocks: Sequence[MarkdownBlock], code: SpanSet, lines: Lines) -> Iterator[BlockId]:
     """Find each ``^id`` at the end of a paragraph, list item or heading, or alone after the block that it names."""
     id_matches = [
         match
         for match in _BLOCK_ID.finditer(data)
-        if _follows_blank(data, match.start()) and not code.holds(match.start())
+        if _follows_blank(data, match.start()) and not code.contains(match.start())
     ]
     if not id_matches:
         return
     stops = _TrimmedStops(data)
     blocks_by_stop = {
-        stops.of(block.start, block.own_stop or block.stop): block for block in parts if block.kind in _NAMEABLE_KINDS
+        stops.trimmed_stop(block.start, block.own_stop or block.stop): block
+        for block in blocks
+        if block.kind in _NAMEABLE_KINDS
     }
-    previous = _previous_siblings(parts)
+    previous = _previous_siblings(blocks)
     for match in id_matches:
         block = blocks_by_stop.get(match.end(1))
         if block is None:
@@ -176,9 +178,9 @@ def find_block_ids(data: bytes, parts: Sequence[MarkdownBlock], code: SpanSet, l
         yield BlockId(
             name=match[1].decode(),
             start=block.start,
-            stop=stops.of(block.start, block.stop),
+            stop=stops.trimmed_stop(block.start, block.stop),
             id_start=match.start(),
-            line=lines.number(match.start()),
+            line=lines.line_number(match.start()),
         )
 
 
@@ -186,11 +188,11 @@ def _follows_blank(data: bytes, start: int) -> bool:
     return not start or data[start - 1] in _BLANK
 
 
-def _previous_siblings(parts: Sequence[MarkdownBlock]) -> dict[int, MarkdownBlock]:
+def _previous_siblings(blocks: Sequence[MarkdownBlock]) -> dict[int, MarkdownBlock]:
     """Find the block before each paragraph, under the same parent."""
     last_children: dict[int, MarkdownBlock] = {}
     siblings: dict[int, MarkdownBlock] = {}
-    for part in parts:
+    for part in blocks:
         parent = id(part.parent)
         if part.kind == "paragraph" and parent in last_children:
             siblings[id(part)] = last_children[parent]
@@ -205,8 +207,8 @@ class _TrimmedStops:
         self._data: bytes = data
         self._known: dict[int, int] = {}
 
-    def of(self, start: int, stop: int) -> int:
-        """Tell the byte after the last one in *start* to *stop* that isn't blank."""
+    def trimmed_stop(self, start: int, stop: int) -> int:
+        """Return the byte after the last one in *start* to *stop* that isn't blank."""
         if stop not in self._known:
             last = stop
             while last > 0 and self._data[last - 1] in _BLANK:
@@ -220,21 +222,21 @@ _TASK_ITEM: Final = re.compile(
 )
 
 
-def find_tasks(data: bytes, parts: Sequence[MarkdownBlock], hidden: SpanSet, lines: Lines) -> Iterator[Task]:
+def find_tasks(data: bytes, blocks: Sequence[MarkdownBlock], hidden: SpanSet, lines: Lines) -> Iterator[Task]:
     """List the items that begin with ``[ ]``, ``[x]`` or any other character in brackets.
 
     A task's span is its first line, from the list marker on and without the line ending.
     """
-    for part in parts:
+    for part in blocks:
         if part.kind != "item":
             continue
         match = _TASK_ITEM.match(data, part.start)
-        if match is None or hidden.holds(match.start(1)):
+        if match is None or hidden.contains(match.start(1)):
             continue
         state = match[1].decode(errors="replace")
         if len(state) == 1:
             text = strip_block_id(match[2].decode().rstrip())
-            yield Task(state=state, text=text, start=part.start, stop=match.end(), line=lines.number(part.start))
+            yield Task(state=state, text=text, start=part.start, stop=match.end(), line=lines.line_number(part.start))
 
 
 _TAG_CANDIDATE: Final = re.compile(rb"#[^\s'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\\0]+")
@@ -277,14 +279,14 @@ def find_text_tags(
         limit = openings.get(start)
         if limit is None and start != previous_stop and not _follows_space(data, start, body_start):
             continue
-        if covers.holds(start):
+        if covers.contains(start):
             continue
         name = read_tag_name(data[start + 1 : limit or match.end()].decode(errors="ignore"))
         if name:
             previous_stop = start + 1 + len(name.encode())
             name = name.rstrip("/")
             stop = start + 1 + len(name.encode())
-            yield Tag(name=name, start=start, stop=stop, line=lines.number(start), origin="text")
+            yield Tag(name=name, start=start, stop=stop, line=lines.line_number(start), origin="text")
 
 
 def _follows_space(data: bytes, start: int, body_start: int) -> bool:
@@ -313,7 +315,7 @@ def _find_scalar_tags(data: bytes, properties: Properties, node: yaml.ScalarNode
     for match in _TAG_WORD.finditer(data, *span):
         name = match.group().removeprefix(b"#").decode()
         if name and name not in _YAML_BLOCK_SIGNS and not name.startswith(("&", "!")):
-            line = lines.number(match.start())
+            line = lines.line_number(match.start())
             yield Tag(name=name, start=match.start(), stop=match.end(), line=line, origin="property")
 
 
@@ -333,7 +335,7 @@ def parse_note(raw: bytes) -> Outline:
     properties = frontmatter.read_properties(data)
     body_start = properties.frontmatter.stop if properties else text_start
     body = markdown.parse_body(data, body_start)
-    block_tree = body.events.parts
+    block_tree = body.events.blocks
     code = SpanSet((*body.events.code, *body.events.html, *body.events.math, *body.math, *body.comments))
     hidden: dict[Span, BlockKind] = dict.fromkeys(body.math, "math")
     hidden.update(dict.fromkeys(body.comments, "comment"))
@@ -377,38 +379,38 @@ def parse_head(raw: bytes) -> Outline:
 
 
 def _collect_links(
-    data: bytes, body_start: int, masked: MaskedBody, properties: Properties | None, place: Lines
+    data: bytes, body_start: int, body: MaskedBody, properties: Properties | None, lines: Lines
 ) -> tuple[Link, ...]:
     """Join the links of properties and body; none stands in a comment, as in Obsidian."""
-    link_list = list(frontmatter.find_property_links(data, properties, place)) if properties else []
-    reader = LinkReader(data, masked.text, body_start, place)
-    link_list += reader.read(masked.events.anchors, SpanSet((*masked.comments, *masked.math)))
+    link_list = list(frontmatter.find_property_links(data, properties, lines)) if properties else []
+    reader = LinkReader(data, body.text, body_start, lines)
+    link_list += reader.read(body.events.links, SpanSet((*body.comments, *body.math)))
     if data.find(b"://", body_start) >= 0:
-        anchors = ((anchor.start, anchor.stop) for anchor in masked.events.anchors)
-        link_list += reader.addresses(_opaque_spans(masked, anchors))
+        anchors = ((anchor.start, anchor.stop) for anchor in body.events.links)
+        link_list += reader.addresses(_opaque_spans(body, anchors))
     link_list.sort(key=lambda link: (link.start, link.stop))
     return tuple(link_list)
 
 
 def _collect_tags(
-    data: bytes, body_start: int, masked: MaskedBody, properties: Properties | None, place: Lines
+    data: bytes, body_start: int, body: MaskedBody, properties: Properties | None, lines: Lines
 ) -> tuple[Tag, ...]:
-    tag_list = list(find_property_tags(data, properties, place)) if properties else []
+    tag_list = list(find_property_tags(data, properties, lines)) if properties else []
     if data.find(b"#", body_start) >= 0:
-        link_spans = ((anchor.bare_start, anchor.stop) for anchor in masked.events.anchors)
-        tag_list += find_text_tags(data, body_start, _opaque_spans(masked, link_spans), masked.events.openings, place)
+        link_spans = ((anchor.untagged_start, anchor.stop) for anchor in body.events.links)
+        tag_list += find_text_tags(data, body_start, _opaque_spans(body, link_spans), body.events.hash_starts, lines)
     return tuple(tag_list)
 
 
-def _opaque_spans(masked: MaskedBody, links: Iterable[Span]) -> SpanSet:
+def _opaque_spans(body: MaskedBody, links: Iterable[Span]) -> SpanSet:
     """Join all spans in which text is neither a tag nor an address."""
-    events = masked.events
-    return SpanSet((*events.code, *events.html, *events.math, *masked.math, *masked.comments, *links))
+    events = body.events
+    return SpanSet((*events.code, *events.html, *events.math, *body.math, *body.comments, *links))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """Hold one note as it was at one moment."""
+    """One note as it was at one moment."""
 
     path: NotePath
     raw: bytes

@@ -244,15 +244,15 @@ _MISSING_ERRORS: Final = (FileNotFoundError, NotADirectoryError)
 
 
 def lstat_or_none(path: str) -> os.stat_result | None:
-    """Tell what the system says of a file, folder or link itself; None where there is nothing."""
+    """Return what the system says of a file, folder or link itself; None where there is nothing."""
     try:
         return os.lstat(path)
     except _MISSING_ERRORS:
         return None
 
 
-def is_exact_name(folder: str, name: str, known: os.stat_result, *, windows: bool = WINDOWS) -> bool:
-    """Tell whether a name that is there is surely the one that its folder lists.
+def is_exact_name(folder: str, name: str, path_status: os.stat_result, *, windows: bool = WINDOWS) -> bool:
+    """Return whether a name that is there is surely the one that its folder lists.
 
     A system that ignores case or Unicode form answers to names that it doesn't list, and then to another spelling too.
     Windows has short names besides, of which only the listing tells.
@@ -260,12 +260,12 @@ def is_exact_name(folder: str, name: str, known: os.stat_result, *, windows: boo
     Args:
         folder: Where it is.
         name: As it was asked for.
-        known: What `status` gave for it.
+        path_status: What `status` gave for it.
         windows: The system is Windows.
     """
     if windows:
         return False
-    own = (known.st_dev, known.st_ino)
+    own = (path_status.st_dev, path_status.st_ino)
     others = (lstat_or_none(f"{folder}/{other}") for other in _other_spellings(name))
     return not any(other and (other.st_dev, other.st_ino) == own for other in others)
 

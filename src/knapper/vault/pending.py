@@ -34,7 +34,7 @@ _EDIT_FIELDS: Final = frozenset({"id", "type", "before", "after"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingBlock:
-    """Hold one block as it stands in the note, or what is left of one."""
+    """One block as it stands in the note, or what is left of one."""
 
     start: int
     """First byte of the opening fence's line."""
@@ -61,7 +61,7 @@ class _Edit:
 
 
 def may_have_pending(raw: bytes, outline: Outline) -> bool:
-    """Tell whether `find` could find anything; of the outline only the encoding matters."""
+    """Return whether `find` could find anything; of the outline only the encoding matters."""
     return _has_marker(_utf8_bytes(raw, outline))
 
 
@@ -79,7 +79,7 @@ def find_pending(raw: bytes, outline: Outline) -> tuple[PendingBlock, ...]:
         return ()
     finder = _PendingFinder(data, outline)
     blocks = list(finder.blocks())
-    blocks += finder.remains(SpanSet((block.start, block.stop) for block in blocks))
+    blocks += finder.remnants(SpanSet((block.start, block.stop) for block in blocks))
     blocks.sort(key=lambda block: block.start)
     counts = Counter(block.id for block in blocks if block.id)
     return tuple(
@@ -109,7 +109,7 @@ class _PendingFinder:
         """Find what begins with an opening fence."""
         at = self._data.find(b"`ai-edit")
         while at >= 0:
-            number = self._lines.number(at)
+            number = self._lines.line_number(at)
             match = _FENCE_OPENING.fullmatch(self._row(number))
             search_from = at + 1
             if match and not self._is_quoted(self._starts[number - 1] + match.start("fence")):
@@ -118,54 +118,54 @@ class _PendingFinder:
                 search_from = max(block.stop, search_from)
             at = self._data.find(b"`ai-edit", search_from)
 
-    def remains(self, whole: SpanSet) -> Iterator[PendingBlock]:
+    def remnants(self, whole: SpanSet) -> Iterator[PendingBlock]:
         """Find tags whose block is gone, or has lost its opening fence."""
         at = self._data.find(_PENDING_TAG)
         while at >= 0:
-            number = self._lines.number(at)
-            if self._row(number).strip(_LINE_LEAD) == _PENDING_TAG and not whole.holds(at):
-                yield from self._remains(number, at)
+            number = self._lines.line_number(at)
+            if self._row(number).strip(_LINE_LEAD) == _PENDING_TAG and not whole.contains(at):
+                yield from self._remnant_at(number, at)
             at = self._data.find(_PENDING_TAG, at + 1)
 
-    def _remains(self, number: int, at: int) -> Iterator[PendingBlock]:
+    def _remnant_at(self, number: int, at: int) -> Iterator[PendingBlock]:
         edit = self._edit(number - 2, number - 2) if number > 2 else None
         if edit is not None and re.fullmatch(rb"`{3,}[ \t]*", self._row(number - 1)):
             if not self._starts_with_opening(number - 3):
-                yield self._made(number - 2, number, edit, "missing_fence")
-        elif not self._code.holds(at):
-            yield self._made(number, number, None, "missing_block")
+                yield self._make_block(number - 2, number, edit, "missing_fence")
+        elif not self._code.contains(at):
+            yield self._make_block(number, number, None, "missing_block")
 
     def _starts_with_opening(self, number: int) -> bool:
         return number >= 1 and _FENCE_OPENING.fullmatch(self._row(number)) is not None
 
     def _is_quoted(self, fence: int) -> bool:
-        """Tell whether other code, or a comment, holds the fence."""
-        cover = self._code.at(fence)
+        """Return whether other code, or a comment, holds the fence."""
+        cover = self._code.find(fence)
         return cover is not None and cover[0] != fence
 
     def _row(self, number: int) -> bytes:
-        """Give a line without its ending; empty beyond the last one."""
+        """Return a line without its ending; empty beyond the last one."""
         if number > len(self._starts):
             return b""
         start = self._starts[number - 1]
-        return self._data[start : self._lines.stop(start)].rstrip(b"\r\n")
+        return self._data[start : self._lines.line_stop(start)].rstrip(b"\r\n")
 
     def _block(self, number: int, opening: re.Match[bytes]) -> PendingBlock:
         closing = self._closing(number + 1, len(opening["fence"]))
         edit = self._edit(number + 1, closing - 1) if closing else None
         if edit is None and self._edit(number + 1, number + 1) is not None:
-            return self._made(number, number + 1, self._edit(number + 1, number + 1), "unclosed")
+            return self._make_block(number, number + 1, self._edit(number + 1, number + 1), "unclosed")
         if not closing:
-            return self._made(number, number, None, "unclosed")
+            return self._make_block(number, number, None, "unclosed")
         tagged = self._row(closing + 1).strip(_LINE_LEAD) == _PENDING_TAG
         last = closing + 1 if tagged else closing
         if edit is None:
-            problem: PendingProblem = "invalid_fields" if self._json(number + 1, closing - 1) else "invalid_json"
-            return self._made(number, last, None, problem)
+            problem: PendingProblem = "invalid_fields" if self._read_object(number + 1, closing - 1) else "invalid_json"
+            return self._make_block(number, last, None, problem)
         if not tagged:
-            return self._made(number, last, edit, "missing_tag")
+            return self._make_block(number, last, edit, "missing_tag")
         exact = not opening["lead"] and self._row(last) == _PENDING_TAG
-        return self._made(number, last, edit, None if exact else "indented")
+        return self._make_block(number, last, edit, None if exact else "indented")
 
     def _closing(self, number: int, length: int) -> int:
         """Find the line of the fence that closes a block; 0 where there is none before another block opens."""
@@ -179,7 +179,7 @@ class _PendingFinder:
             number += 1
         return 0
 
-    def _json(self, first: int, last: int) -> dict[str, object] | None:
+    def _read_object(self, first: int, last: int) -> dict[str, object] | None:
         text = b"\n".join(self._row(number).lstrip(_LINE_LEAD) for number in range(first, last + 1))
         try:
             value: object = json.loads(text, object_pairs_hook=_reject_duplicate_keys)
@@ -188,7 +188,7 @@ class _PendingFinder:
         return cast("dict[str, object]", value) if isinstance(value, dict) else None
 
     def _edit(self, first: int, last: int) -> _Edit | None:
-        fields = self._json(first, last)
+        fields = self._read_object(first, last)
         if fields is None or fields.keys() != _EDIT_FIELDS:
             return None
         id_, before, after = fields["id"], fields["before"], fields["after"]
@@ -201,9 +201,9 @@ class _PendingFinder:
             return None
         return _Edit(id=id_, kind=kind, before=before, after=after)
 
-    def _made(self, first: int, last: int, edit: _Edit | None, problem: PendingProblem | None) -> PendingBlock:
+    def _make_block(self, first: int, last: int, edit: _Edit | None, problem: PendingProblem | None) -> PendingBlock:
         start = self._starts[first - 1]
-        stop = self._lines.stop(self._starts[last - 1])
+        stop = self._lines.line_stop(self._starts[last - 1])
         return PendingBlock(
             start=start,
             stop=stop,

@@ -14,7 +14,7 @@ Span = tuple[int, int]
 
 
 class SpanSet:
-    """Hold spans that don't overlap, in order.
+    """Spans that don't overlap, in order.
 
     ``Cover([(2, 5)]).at(3)`` is ``(2, 5)``, and ``.at(5)`` is None.
     """
@@ -23,16 +23,16 @@ class SpanSet:
         self.spans: tuple[Span, ...] = merge_spans(spans)
         self._starts: list[int] = [start for start, _ in self.spans]
 
-    def at(self, place: int) -> Span | None:
-        """Find the span that holds the byte at *place*."""
-        index = bisect_right(self._starts, place) - 1
-        if index < 0 or self.spans[index][1] <= place:
+    def find(self, offset: int) -> Span | None:
+        """Find the span that holds the byte at *offset*."""
+        index = bisect_right(self._starts, offset) - 1
+        if index < 0 or self.spans[index][1] <= offset:
             return None
         return self.spans[index]
 
-    def holds(self, place: int) -> bool:
-        """Tell whether some span holds the byte at *place*."""
-        return self.at(place) is not None
+    def contains(self, offset: int) -> bool:
+        """Return whether some span holds the byte at *offset*."""
+        return self.find(offset) is not None
 
 
 def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -60,23 +60,23 @@ def find_line_starts(data: bytes) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """Hold where a file's lines begin, and answer in the time of a binary search."""
+    """Where a file's lines begin, and answer in the time of a binary search."""
 
     starts: tuple[int, ...]
     size: int
     """Bytes in the file."""
 
-    def number(self, offset: int) -> int:
-        """Tell the 1-based number of the line that holds the byte at *offset*."""
+    def line_number(self, offset: int) -> int:
+        """Return the 1-based number of the line that holds the byte at *offset*."""
         return bisect_right(self.starts, offset) or 1
 
-    def start(self, offset: int) -> int:
+    def line_start(self, offset: int) -> int:
         """Find the first byte of the line that holds *offset*."""
-        return self.starts[self.number(offset) - 1]
+        return self.starts[self.line_number(offset) - 1]
 
-    def stop(self, offset: int) -> int:
+    def line_stop(self, offset: int) -> int:
         """Find the byte after the line that holds *offset*, its ending included."""
-        number = self.number(offset)
+        number = self.line_number(offset)
         return self.starts[number] if number < len(self.starts) else self.size
 
 
@@ -92,7 +92,7 @@ def measure_lines(data: bytes, *, text_start: int = 0) -> Lines:
 
 
 def line_number_at(data: bytes, offset: int) -> int:
-    """Tell the 1-based number of the line at *offset* without a list of starts."""
+    """Return the 1-based number of the line at *offset* without a list of starts."""
     before = data[:offset]
     endings = before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
     return endings + (0 if before.endswith(b"\r") and data[offset : offset + 1] == b"\n" else 1)
@@ -120,7 +120,7 @@ _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Hold a file as valid UTF-8.
+    """A file as valid UTF-8.
 
     Except for UTF-16, *data* has the file's length, and every offset into it is one into the file.
     """

@@ -32,7 +32,7 @@ def _ignore_problem(_: Skipped) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Hold a vault and the rules of who looks at it."""
+    """A vault and the rules of who looks at it."""
 
     root: Path
     policy: Policy
@@ -54,7 +54,7 @@ class View:
         )
 
     def visible(self, path: NotePath) -> bool:
-        """Tell whether a file of this path would be shown; the disk isn't asked."""
+        """Return whether a file of this path would be shown; the disk isn't asked."""
         return not self.ignore.hides(path) and self.policy.visible(path)
 
     def path(self, raw: str) -> NotePath:
@@ -69,7 +69,7 @@ class View:
             RefusedError: The path, or a symbolic link, leads out of the vault (code ``outside_vault``).
             StorageError: A folder can't be read, or links lead in a circle.
         """
-        return self._find(raw).path
+        return self._resolve(raw).path
 
     def new_path(self, raw: str) -> NotePath:
         """Check the path of a file that is to be made.
@@ -96,31 +96,31 @@ class View:
         """Read a note; errors are those of `path` and of `knapper.vault.parser.read_note`."""
         from knapper.vault import parser  # noqa: PLC0415 - the parser's 60 ms, which listing and searching needn't cost
 
-        file = self._find(raw)
+        file = self._resolve(raw)
         return parser.make_note(file.path, vault_files.read_bytes(file.file, shown_as=file.path, max_bytes=max_bytes))
 
     def read_head(self, raw: str) -> Note:
         """Read a note of which only the properties matter, and parse nothing else; errors are those of `read`."""
         from knapper.vault import parser  # noqa: PLC0415 - as in `read`
 
-        file = self._find(raw)
+        file = self._resolve(raw)
         return parser.make_note(
             file.path, vault_files.read_bytes(file.file, shown_as=file.path), read=parser.parse_head
         )
 
     def read_bytes(self, raw: str, *, max_bytes: int = vault_files.DEFAULT_MAX_BYTES) -> bytes:
         """Read any file, such as a canvas or an attachment; errors are those of `read`."""
-        file = self._find(raw)
+        file = self._resolve(raw)
         return vault_files.read_bytes(file.file, shown_as=file.path, max_bytes=max_bytes)
 
     @contextmanager
     def open_bytes(self, raw: str, *, max_bytes: int = vault_files.DEFAULT_MAX_BYTES) -> Generator[BinaryIO]:
         """Open any file to read it a stretch at a time; errors are those of `read`."""
-        file = self._find(raw)
+        file = self._resolve(raw)
         with vault_files.open_bytes(file.file, shown_as=file.path, max_bytes=max_bytes) as opened:
             yield opened
 
-    def files(self, *, on_problem: Callable[[Skipped], None] = _ignore_problem) -> Iterator[FileStat]:
+    def list_files(self, *, on_problem: Callable[[Skipped], None] = _ignore_problem) -> Iterator[FileStat]:
         """List the visible files in the order of `knapper.vault.walk.list_files`; problems of others aren't told.
 
         Raises:
@@ -131,9 +131,9 @@ class View:
             if self.policy.visible(NotePath(skipped.path)):
                 on_problem(skipped)
 
-        return filter(self._shows, walk.list_files(self.root, self.ignore, on_problem=tell))
+        return filter(self._is_file_visible, walk.list_files(self.root, self.ignore, on_problem=tell))
 
-    def files_at(self, path: Path) -> tuple[NotePath | None, list[FileStat]]:
+    def list_files_at(self, path: Path) -> tuple[NotePath | None, list[FileStat]]:
         """List the visible files that a path on disk names right now: one, all below a folder, or none.
 
         Returns:
@@ -143,37 +143,39 @@ class View:
             inside = paths.parse(str(path), root=self.root)
         except KnapError:
             return None, []
-        return inside, [file for file in walk.list_files_at(self.root, self.ignore, inside) if self._shows(file)]
+        return inside, [
+            file for file in walk.list_files_at(self.root, self.ignore, inside) if self._is_file_visible(file)
+        ]
 
-    def seen_by(self, policy: Policy) -> View:
+    def with_policy(self, policy: Policy) -> View:
         """Show the same vault by another policy."""
         return replace(self, policy=policy)
 
-    def _shows(self, file: FileStat) -> bool:
+    def _is_file_visible(self, file: FileStat) -> bool:
         return self.policy.visible(file.path) and (file.target is None or self.policy.visible(file.target))
 
-    def _find(self, raw: str) -> vault_files.ResolvedFile:
+    def _resolve(self, raw: str) -> vault_files.ResolvedFile:
         path = paths.parse(raw, root=self.root)
         try:
             file = vault_files.find_path(self.root, path, visible=self.visible)
         except NotFound:
-            raise self._missing(path) from None
+            raise self._missing_error(path) from None
         if not file.file.is_file():
-            raise self._folder(file.path) if self.files_at(file.file)[1] else self._missing(path)
+            raise self._folder_error(file.path) if self.list_files_at(file.file)[1] else self._missing_error(path)
         return file
 
-    def _folder(self, path: NotePath) -> NotFound:
+    def _folder_error(self, path: NotePath) -> NotFound:
         return NotFound(f"{paths.quote_path(path)} is a folder", hint="name a file in it", code="is_folder")
 
-    def _missing(self, path: NotePath) -> NotFound:
+    def _missing_error(self, path: NotePath) -> NotFound:
         similar = self.alike(path) if self.alike else None
         if similar is None:
-            names = (file.path for file in islice(self.files(), HINTED_NAMES))
+            names = (file.path for file in islice(self.list_files(), HINTED_NAMES))
             return vault_files.missing_file_error(path, vault_files.nearest_paths(path, names))
-        visible_paths = (visible_path for each in similar if (visible_path := self._there(each)))
+        visible_paths = (visible_path for each in similar if (visible_path := self._visible_path(each)))
         return vault_files.missing_file_error(path, list(islice(visible_paths, vault_files.HINTED_PATHS)))
 
-    def _there(self, path: NotePath) -> NotePath | None:
+    def _visible_path(self, path: NotePath) -> NotePath | None:
         try:
             return vault_files.find_path(self.root, path, visible=self.visible).path
         except KnapError:

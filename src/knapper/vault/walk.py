@@ -75,16 +75,16 @@ class IgnoreRules:
         )
 
     def hides(self, path: str, *, is_folder: bool = False) -> bool:
-        """Tell whether a file or folder isn't part of the vault, be it for the sake of a folder around it."""
+        """Return whether a file or folder isn't part of the vault, be it for the sake of a folder around it."""
         if path.startswith(".") or "/." in path:
             return True
-        return self.patterns.match(path, is_folder=is_folder) or self._filtered(path, is_folder=is_folder)
+        return self.patterns.match(path, is_folder=is_folder) or self._matches_filter(path, is_folder=is_folder)
 
-    def hides_only(self, path: str, *, is_folder: bool) -> bool:
-        """Tell the same of a path whose folders are known not to be hidden, and whose name has no leading dot."""
-        return self.patterns.match_only(path, is_folder=is_folder) or self._filtered(path, is_folder=is_folder)
+    def hides_itself(self, path: str, *, is_folder: bool) -> bool:
+        """Return the same of a path whose folders are known not to be hidden, and whose name has no leading dot."""
+        return self.patterns.match_only(path, is_folder=is_folder) or self._matches_filter(path, is_folder=is_folder)
 
-    def _filtered(self, path: str, *, is_folder: bool) -> bool:
+    def _matches_filter(self, path: str, *, is_folder: bool) -> bool:
         if self.prefixes and (name_key(path) + "/" * is_folder).startswith(self.prefixes):
             return True
         if is_folder or not self.regexes:
@@ -141,7 +141,7 @@ class Skipped:
 
 
 def kind_of(path: str) -> FileKind:
-    """Tell a file's kind by its ending, in whatever case."""
+    """Return a file's kind by its ending, in whatever case."""
     _, dot, ending = path.rpartition(".")
     return _FILE_KINDS.get(ending.lower(), "attachment") if dot else "attachment"
 
@@ -256,7 +256,7 @@ def _walk_folders(
         for entry in _list_entries(base, folder, on_problem):
             path = folder + entry.name
             is_folder = _is_folder(entry)
-            if ignore.hides_only(path, is_folder=is_folder):
+            if ignore.hides_itself(path, is_folder=is_folder):
                 continue
             if is_folder:
                 subfolders.append(path + "/")
@@ -310,10 +310,10 @@ def _is_folder(entry: _FolderEntry) -> bool:
         return False  # and the attempt to read it as a file tells why
 
 
-def _stat_entry(entry: _FolderEntry, path: str, real: str, ignore: IgnoreRules) -> FileStat | Skipped | None:
+def _stat_entry(entry: _FolderEntry, path: str, real_root: str, ignore: IgnoreRules) -> FileStat | Skipped | None:
     try:
         if entry.is_symlink() or _is_junction(entry):
-            return _stat_link(entry, path, real, ignore)
+            return _stat_link(entry, path, real_root, ignore)
         # On Windows an entry knows no inode, and a size that may be old.
         status = os.stat(entry.path) if sys.platform == "win32" else entry.stat(follow_symlinks=False)  # noqa: PTH116
     except OSError as error:
@@ -322,20 +322,20 @@ def _stat_entry(entry: _FolderEntry, path: str, real: str, ignore: IgnoreRules) 
 
 
 def _is_junction(entry: _FolderEntry) -> bool:
-    """Tell whether an entry is what Windows has in place of a link to a folder."""
+    """Return whether an entry is what Windows has in place of a link to a folder."""
     if sys.platform != "win32":
         return False
     return entry.stat(follow_symlinks=False).st_reparse_tag == stat.IO_REPARSE_TAG_MOUNT_POINT
 
 
-def _stat_link(entry: _FolderEntry, path: str, real: str, ignore: IgnoreRules) -> FileStat | Skipped | None:
-    """Tell about what a symbolic link leads to; None for a folder, and for what isn't part of the vault."""
+def _stat_link(entry: _FolderEntry, path: str, real_root: str, ignore: IgnoreRules) -> FileStat | Skipped | None:
+    """Return about what a symbolic link leads to; None for a folder, and for what isn't part of the vault."""
     try:
         file = os.path.realpath(entry.path, strict=True)
     except OSError as error:
         return Skipped(path=path, code="broken_link", message=f"{quote_path(path)}: {error.strerror}")
-    prefix = real.rstrip(os.sep) + os.sep
-    if file != real and not file.startswith(prefix):
+    prefix = real_root.rstrip(os.sep) + os.sep
+    if file != real_root and not file.startswith(prefix):
         message = f"the symbolic link {quote_path(path)} leads out of the vault"
         return Skipped(path=path, code="outside_vault", message=message)
     status = os.stat(file)  # noqa: PTH116  # the loop over a whole vault makes no Path objects

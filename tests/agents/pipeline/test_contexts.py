@@ -227,7 +227,7 @@ def test_all_capabilities_and_the_context_scope_are_the_default() -> None:
 def note(path: str, source: SelectionSource, size: int, **more: object) -> ContextNote:
     raw = ("word " * 19 + "end.\n").encode() * (size // 25)
     why = replace(NoteSelectionMetadata(path=NotePath(path), sources=(source,)), **more)
-    return ContextNote(note=parser.make_note(NotePath(path), raw), why=why)
+    return ContextNote(note=parser.make_note(NotePath(path), raw), metadata=why)
 
 
 def every(size: int) -> list[ContextNote]:
@@ -269,7 +269,7 @@ def test_of_a_single_note_that_is_too_long_the_beginning_stays() -> None:
 
 def given_raw(text: str) -> ContextNote:
     why = NoteSelectionMetadata(path=NotePath("one.md"), sources=("current",))
-    return ContextNote(note=parser.make_note(NotePath("one.md"), text.encode()), why=why)
+    return ContextNote(note=parser.make_note(NotePath("one.md"), text.encode()), metadata=why)
 
 
 @pytest.mark.parametrize("line", ["word " * 40_000, "x" * 200_000, "漢" * 20_000, "</a>" * 20_000, "\\" * 60_000])

@@ -134,14 +134,16 @@ def by_command(hub: Hub, base: Path, rule: Mapping[str, Any]) -> Do:
 def in_chat(hub: Hub, name: str, given: Mapping[str, object]) -> object:
     """Let a model of a chat call the tool, those that it isn't offered included."""
     model = Model([[Call(name, given)], ["done"]])
-    chat = scripted.chat(model, rows=hub.table.rows)
-    turn = ChatTurn(chat, hub.context(client=CLIENT, asked=SubmitOptions(run="r")), Message(text="do it", run="r"))
+    chat = scripted.chat(model, rows=hub.table.specs)
+    turn = ChatTurn(
+        chat, hub.context(client=CLIENT, submit_options=SubmitOptions(run="r")), Message(text="do it", run="r")
+    )
     return asyncio.run(scripted.stream(turn))
 
 
 def in_script(hub: Hub, name: str, given: Mapping[str, object]) -> object:
     """Let a script call its one method that writes, whatever the tool."""
-    bridge = Bridge(hub.context(client=CLIENT, asked=SubmitOptions(run="r")))
+    bridge = Bridge(hub.context(client=CLIENT, submit_options=SubmitOptions(run="r")))
     path = given.get("path", "Rain.md")
     with contextlib.suppress(KnapError):
         return bridge("write_note", {"path": str(path), "content": f"{name}\n"})
@@ -157,7 +159,7 @@ def test_no_tool_passes_by(tmp_path: Path, way: str, rule: str) -> None:
     with Hub(found) as hub:
         marks = waiting(hub)
         before, kept = runs.files(found.vault.path), proposals(hub)
-        effects = {row.name for row in hub.table.rows if row.effect != "read"} - {"run_script"}
+        effects = {row.name for row in hub.table.specs if row.effect != "read"} - {"run_script"}
         tried = {name: arguments for name, arguments in CALLS if name in effects}
 
         with calling(hub, tmp_path, way, RULES[rule]) as call:
@@ -215,7 +217,7 @@ def test_the_owners_rules_hold_for_the_pipeline_too(tmp_path: Path) -> None:
         shown = frozenset({NotePath("Garden.md"), NotePath("Rain.md")})
         held = edits.narrow_context(context, EditRules(), "Garden.md", shown)
 
-    assert held.asked is not None
-    assert held.asked.scope.paths == {"Garden.md"}
+    assert held.submit_options is not None
+    assert held.submit_options.scope.paths == {"Garden.md"}
     assert held.writer.grants.capabilities == {"add"}
-    assert held.asked.propose
+    assert held.submit_options.propose

@@ -162,7 +162,7 @@ def test_the_orchestrator_sends_whom_it_needs_and_may_go_round_again(vault: open
 
     ended = runs.do(vault, cast, toggles=AgentToggles(scout=True, web=True), orchestrate=True)
 
-    assert [step.phase for step in ended.run.frozen.steps] == ["scout", "web", "scout"]
+    assert [step.phase for step in ended.run.paused.steps] == ["scout", "web", "scout"]
     assert "Look for this now: soil" in cast.prompts("scout", 1)
     assert ended.paths == ["Plants.md", "Soil.md"]
     assert ended.run.pipeline.token_accounting.orchestrator_tokens > 0
@@ -177,7 +177,7 @@ def test_where_the_orchestrator_says_nothing_of_use_the_usual_order_holds(vault:
 
     ended = runs.do(vault, cast, toggles=AgentToggles(scout=True), orchestrate=True)
 
-    assert [step.phase for step in ended.run.frozen.steps] == ["scout"]
+    assert [step.phase for step in ended.run.paused.steps] == ["scout"]
     assert ended.outcome.state == "complete"
 
 
@@ -189,8 +189,8 @@ def test_the_budget_of_the_orchestrator_ends_gathering(vault: opened.Opener) -> 
     few = runs.do(vault, cast, toggles=both, orchestrate=True, agents_orchestrator=OrchestratorSettings(steps=3))
     poor = runs.do(vault, cast, toggles=both, orchestrate=True, agents_orchestrator=OrchestratorSettings(tokens=1))
 
-    assert len(few.run.frozen.steps) == 3
-    assert len(poor.run.frozen.steps) == 1
+    assert len(few.run.paused.steps) == 3
+    assert len(poor.run.paused.steps) == 1
     assert {few.outcome.state, poor.outcome.state} == {"complete"}
     for wrong in (0, 9):
         with pytest.raises(BadInput):

@@ -185,7 +185,7 @@ def test_a_question_pauses_and_the_answer_goes_on_from_what_was_written_down(vau
     cast = Cast({"scout": [[scripts.select("Garden.md", confidence="exploring"), question]]})
     with runs.context(vault) as context:
         paused = runs.run(runs.agents(cast), context, TaskRequest(task="paint", toggles=ALONE))
-    kept = pipeline.load_state(pipeline.dump_state(paused.run.freeze()))
+    kept = pipeline.load_state(pipeline.dump_state(paused.run.paused_state()))
     second = Cast({"scout": [[scripts.select("Garden.md", "Soil.md")]]})
     with runs.context(vault) as context:
         ended = runs.run(

@@ -32,7 +32,7 @@ def heard(*calls: tuple[str, dict[str, JSONValue]]) -> NoteSelectionMetadata:
     found = Exploration(selected=["A.md"])
     for name, row in calls:
         rows: list[JSONValue] = [{"path": "A.md", **row}]
-        found.hear(name, {}, {"success": True, "results": rows})
+        found.record(name, {}, {"success": True, "results": rows})
     return found.chosen()[0]
 
 

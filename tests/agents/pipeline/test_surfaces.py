@@ -160,9 +160,9 @@ def test_presets_are_saved_and_used_and_switches_are_remembered(vault: opened.Op
         assert "You may edit the open note only" in one
     with app.open_hub(settings(vault)) as hub, pipelines.open_pipelines(hub) as opened_:
         assert [preset.name for preset in opened_.presets.list()] == ["Plain"]
-        assert opened_.usual().toggles == AgentToggles()
+        assert opened_.default_preset().toggles == AgentToggles()
         with pytest.raises(NotFound, match="no preset 'Other'"):
-            _ = opened_.usual("Other")
+            _ = opened_.default_preset("Other")
 
 
 def test_the_next_turn_knows_what_became_of_its_edits(vault: opened.Opener) -> None:

@@ -235,7 +235,7 @@ def test_its_own_edit_that_waits_in_the_note_can_be_changed(vault: opened.Opener
     )
     proposal = str(first.outcome.proposals[0])
     with runs.context(vault, "cli") as context:
-        _ = context.reviewer.in_notes.draw(proposal)
+        _ = context.reviewer.note_blocks.draw(proposal)
     drawn = vault.text("Garden.md")
     lines = drawn.splitlines()
     place = f"replace:{lines.index('```ai-edit') + 1}-{lines.index('#ai_edit') + 1}"
@@ -262,7 +262,7 @@ def test_an_edit_that_waits_is_not_changed_for_another_program(
     )
     proposal = str(first.outcome.proposals[0])
     with runs.context(vault, "cli") as context:
-        _ = context.reviewer.in_notes.draw(proposal)
+        _ = context.reviewer.note_blocks.draw(proposal)
     before = vault.text("Garden.md")
     lines = before.splitlines()
     place = f"replace:{lines.index('```ai-edit') + 1}-{lines.index('#ai_edit') + 1}"
@@ -289,7 +289,7 @@ def test_cutting_into_an_edit_that_waits_is_refused(vault: opened.Opener) -> Non
         vault, Cast({"task": [scripts.task("Blue.", ("Garden.md", "replace:3", "It is blue."))]}), current="Garden.md"
     )
     with runs.context(vault, "cli") as context:
-        _ = context.reviewer.in_notes.draw(str(first.outcome.proposals[0]))
+        _ = context.reviewer.note_blocks.draw(str(first.outcome.proposals[0]))
     cast = Cast({"task": [scripts.task("Red.", ("Garden.md", "replace:4", "x"))]})
 
     ended = runs.do(vault, cast, current="Garden.md")

@@ -92,7 +92,7 @@ def test_clients_with_odd_names_have_sessions_of_their_own(tmp_path: Path, name:
     odd = ClientSettings(grants=access.default_grants(name, "named"))
     settings = replace(apps.settings(tmp_path), clients=(odd,))
     with Hub(settings) as hub, contextlib.closing(ClientChatsRegistry(hub)) as chatting:
-        own, api = chatting.room(name), chatting.room("http")
+        own, api = chatting.open(name), chatting.open("http")
         session = own.session("")
 
         assert own.store.list()[1] == 1

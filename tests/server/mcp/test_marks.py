@@ -295,7 +295,7 @@ def test_what_the_system_refuses_is_an_error_with_a_next_step(tmp_path: Path) ->
 
     async def work() -> None:
         with Hub(settings(tmp_path)) as hub:
-            await McpSession(hub=hub, identify=lambda: Caller("mcp")).work(full)
+            await McpSession(hub=hub, identify=lambda: Caller("mcp")).run_blocking(full)
 
     with pytest.raises(StorageError, match="No space left") as told:
         asyncio.run(work())
@@ -312,7 +312,7 @@ def test_where_things_lie_on_the_machine_is_told_to_no_model(tmp_path: Path, cap
 
     async def work() -> None:
         with Hub(found) as hub:
-            await McpSession(hub=hub, identify=lambda: Caller("mcp")).work(locked)
+            await McpSession(hub=hub, identify=lambda: Caller("mcp")).run_blocking(locked)
 
     with caplog.at_level("WARNING"), pytest.raises(StorageError) as told:
         asyncio.run(work())

@@ -99,7 +99,7 @@ def test_every_tool_says_by_its_hints_what_it_may_do(vault: opened.Opener) -> No
             row.effect == "read" or row.repeatable,
             row.open_world,
         )
-        for row in tables.build_table().rows
+        for row in tables.build_table().specs
     }
     assert said == meant
     assert {name for name, hints in said.items() if hints[3]} >= {"web_search", "fetch_page", "transcribe_audio"}
@@ -396,7 +396,7 @@ def test_a_cancelled_call_ends_at_once_or_at_its_next_report(vault: opened.Opene
             @server.tool
             async def long() -> str:
                 reporter = ProgressReporter()
-                context = reporter.listen(hub.context(client="mcp"))
+                context = reporter.attach(hub.context(client="mcp"))
                 _ = context.on_cancel(lambda: told.append("ended, "))
                 reporter.cancel()
                 try:

@@ -118,7 +118,7 @@ def test_a_server_that_stops_leaves_its_runs_to_be_resumed(tmp_path: Path) -> No
         with client.stream("GET", f"/runs/{run_id}/events") as stream:
             lines = chats.events(stream.iter_lines())
             assert next(lines).name == "start"
-            server.stop.tell()
+            server.stop.cancel()
             end = list(lines)
     brain.asked.clear()
     brain.wait_s = {}
@@ -237,7 +237,7 @@ def test_a_program_does_not_answer_for_a_person_and_a_run_waits_no_longer_than_i
 def elsewhere(base: Path, brain: Brain, task: str) -> Generator[tuple[str, OpenedRuns]]:
     """Carry a run out beside the server, as the command line does; ends when it has ended."""
     with Hub(running.settings(base)) as hub, open_runs(hub) as tasks:
-        engine = replace(tasks.engine_of(brain.open(), "scripted"), look_s=0.02)
+        engine = replace(tasks.engine_of(brain.open(), "scripted"), poll_s=0.02)
         run = service.create_run(engine, RunOrder(task=task, code_mode=False))
         thread = threading.Thread(target=lambda: asyncio.run(service.carry_out_run(engine, run.id, lambda _: None)))
         thread.start()

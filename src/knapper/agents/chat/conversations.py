@@ -26,7 +26,7 @@ MAX_MESSAGE_CHARS = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionMessage:
-    """Hold a message to a session."""
+    """A message to a session."""
 
     text: str
     active_file: str = ""
@@ -34,19 +34,19 @@ class SessionMessage:
 
 
 class FinishedTurn(NamedTuple):
-    """Hold what a turn leaves behind."""
+    """What a turn leaves behind."""
 
     session_id: str
-    last: int
+    previous_number: int
     """The number of the turn before it."""
-    said: SessionMessage
+    message: SessionMessage
     turn: ChatTurn
     done: Done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversations:
-    """Hold the sessions of one vault, and what answers in them."""
+    """The sessions of one vault, and what answers in them."""
 
     store: SessionStore
     folder: Path
@@ -70,7 +70,7 @@ class Conversations:
         )
         return self.store.by_file(identity_now, earlier_paths, lambda path: store.is_file_gone(context.view, path))
 
-    async def reply(self, chat: ChatConfig, session_id: str, said: SessionMessage, tell: EventSink) -> Done:
+    async def reply(self, chat: ChatConfig, session_id: str, message: SessionMessage, tell: EventSink) -> Done:
         """Answer a message in a session, and keep the turn, however it ends.
 
         A cancelled task keeps what there is, tells `Done`, and stays cancelled.
@@ -78,7 +78,7 @@ class Conversations:
         Args:
             chat: What answers.
             session_id: The session's.
-            said: The message.
+            message: The message.
             tell: Takes each event.
 
         Raises:
@@ -86,13 +86,15 @@ class Conversations:
             ConflictError: Another message is being answered in it (code ``session_busy``).
             BadInput: The message is empty or too long.
         """
-        if not said.text.strip():
+        if not message.text.strip():
             raise BadInput("the message is empty", hint="say something")
-        if len(said.text) > MAX_MESSAGE_CHARS:
-            raise BadInput(f"the message has {len(said.text):,} characters", hint=f"give at most {MAX_MESSAGE_CHARS:,}")
+        if len(message.text) > MAX_MESSAGE_CHARS:
+            raise BadInput(
+                f"the message has {len(message.text):,} characters", hint=f"give at most {MAX_MESSAGE_CHARS:,}"
+            )
         session = self.store.get(session_id)
         async with locks.lock_session(self.folder, session.id, wait_s=self.wait_s):
-            return await self._answer(chat, session.id, said, tell)
+            return await self._answer(chat, session.id, message, tell)
 
     def delete(self, session_id: str) -> None:
         """Delete a session.
@@ -104,11 +106,15 @@ class Conversations:
         with suppress(OSError):
             locks.remove_lock(self.folder, session_id)
 
-    async def _answer(self, chat: ChatConfig, session_id: str, said: SessionMessage, tell: EventSink) -> Done:
+    async def _answer(
+        self, chat: ChatConfig, session_id: str, session_message: SessionMessage, tell: EventSink
+    ) -> Done:
         spent = RunUsage()
         last = await asyncio.to_thread(self.store.last, session_id)
         history = await self._history(chat, session_id, last, spent)
-        message = Message(text=said.text, run=session_id, active_file=said.active_file, history=history)
+        message = Message(
+            text=session_message.text, run=session_id, active_file=session_message.active_file, history=history
+        )
         turn = ChatTurn(chat, self.context_of(session_id), message)
         final_events: list[Done] = []
         try:
@@ -116,7 +122,9 @@ class Conversations:
         finally:  # also where the task is cancelled, even while this goes on
             done = final_events[0] if final_events else await asyncio.shield(asyncio.to_thread(turn.done))
             cost = usage.read_usage(spent) + turn.spent
-            keeping = asyncio.to_thread(self._keep, chat, FinishedTurn(session_id, last, said, turn, done), cost)
+            keeping = asyncio.to_thread(
+                self._keep, chat, FinishedTurn(session_id, last, session_message, turn, done), cost
+            )
             try:
                 await asyncio.shield(keeping)
             except StorageError as error:  # the answer is told all the same
@@ -124,22 +132,22 @@ class Conversations:
             tell(done)
         return done
 
-    def _keep(self, chat: ChatConfig, kept: FinishedTurn, cost: ModelSpend) -> None:
-        messages = ModelMessagesTypeAdapter.dump_json(kept.turn.messages).decode()
+    def _keep(self, chat: ChatConfig, finished: FinishedTurn, cost: ModelSpend) -> None:
+        messages = ModelMessagesTypeAdapter.dump_json(finished.turn.messages).decode()
         exchange = Exchange(
             number=0,
             at=chat.now(),
-            question=kept.said.text,
-            file=kept.said.active_file,
-            outcome=kept.done.as_dict(),
+            question=finished.message.text,
+            file=finished.message.active_file,
+            outcome=finished.done.as_dict(),
             messages=messages,
         )
         try:
             with suppress(NotFound, ConflictError):  # deleted, or gone on elsewhere meanwhile
-                _ = self.store.append(kept.session_id, kept.last, exchange)
+                _ = self.store.append(finished.session_id, finished.previous_number, exchange)
         finally:  # also where the session can't be kept: that was used all the same
             if chat.meter:
-                chat.meter.record(kept.session_id, chat.name, cost)
+                chat.meter.record(finished.session_id, chat.name, cost)
 
     async def _history(self, chat: ChatConfig, session_id: str, last: int, spent: RunUsage) -> list[ModelMessage]:
         """Load what the session goes on from, and sum its beginning up where it is too long."""
@@ -160,7 +168,7 @@ class Conversations:
 
 
 def _has_budget(chat: ChatConfig, session_id: str) -> bool:
-    """Tell whether the limits leave anything; where they don't, the turn itself says so."""
+    """Return whether the limits leave anything; where they don't, the turn itself says so."""
     try:
         _ = chat.meter.allow(session_id) if chat.meter else None
     except RefusedError:

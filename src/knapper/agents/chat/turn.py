@@ -47,7 +47,7 @@ EventSink = Callable[[Event], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatConfig:
-    """Hold what answers: a model, and how it is led."""
+    """What answers: a model, and how it is led."""
 
     model: Model
     name: str
@@ -71,7 +71,7 @@ class ChatConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """Hold what the person says, and what it goes on from."""
+    """What the person says, and what it goes on from."""
 
     text: str
     run: str
@@ -110,7 +110,7 @@ def stub_tool_answers(messages: Sequence[ModelMessage], answers: AnswersByCall) 
 
 
 def stub_answer(answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
-    """Say in a few words what a tool answered.
+    """Return in a few words what a tool answered.
 
     Five hits in two notes give ``{"status": "success", "result_count": 5, "files": ["a.md", "b.md"]}``; a note that was
     read gives its path, hash and lines; a change gives its id; an error gives its text and code.
@@ -134,7 +134,7 @@ def stub_answer(answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
 
 
 def is_stub(part: ToolReturnPart) -> bool:
-    """Tell whether a tool's answer was shortened already."""
+    """Return whether a tool's answer was shortened already."""
     metadata: object = part.metadata
     return isinstance(metadata, Mapping) and COMPACTED_KEY in metadata
 
@@ -284,11 +284,11 @@ class ChatTurn:
         self._context = context
         self._message = message
         rows = toolset.choose_tools(chat.rows, may_write=chat.may_write)
-        self._bench = toolset.open_tool_session(rows, context, max_chars=chat.result_chars, essential=chat.essential)
+        self._session = toolset.open_tool_session(rows, context, max_chars=chat.result_chars, essential=chat.essential)
         self._usage = RunUsage()
         self._limits = UsageLimits(request_limit=model_usage.MAX_REQUESTS)
         self._run: AgentRun[ToolSession, str] | None = None
-        self._said: list[str] = []
+        self._reply_texts: list[str] = []
         self._call_ids = model_replies.collect_call_ids(message.history)
         self._rounds = 0
         self._is_capped = False
@@ -310,11 +310,11 @@ class ChatTurn:
         try:
             async with self._chat.model:
                 await self._loop()
-                await self._settle()
+                await self._check_answer()
         except asyncio.CancelledError:
             self.state = "cancelled"
-            await self._bench.settle()
-            self._tell_told()
+            await self._session.finish_writes()
+            self._emit_pending()
             raise
         except model_usage.MODEL_ERRORS as error:
             self._fail(
@@ -341,32 +341,32 @@ class ChatTurn:
 
     @property
     def spent(self) -> model.ModelSpend:
-        """Tell what was used so far."""
+        """Return what was used so far."""
         return model_usage.read_usage(self._usage)
 
     @property
     def messages(self) -> list[ModelMessage]:
-        """Give what the turn adds to the conversation, so that it can go on, however it ended."""
+        """Return what the turn adds to the conversation, so that it can go on, however it ended."""
         new_messages = list(self._run.new_messages()) if self._run else []
         if not new_messages:
             new_messages = [ModelRequest(parts=[UserPromptPart(content=self._message.text)])]
-        complete = add_missing_answers(new_messages, self._bench.answers)
+        complete = add_missing_answers(new_messages, self._session.answers)
         finished = replace_answer(drop_open_calls(complete), self._text())
-        return stub_tool_answers(finished, self._bench.answers)
+        return stub_tool_answers(finished, self._session.answers)
 
     def done(self) -> Done:
         """Sum the turn up, as far as it got."""
         checked = self._answer or citations.drop_failed_citations(
             citations.check_citations(self._context, untrusted.sanitize_answer(self._text())[0])
         )
-        proposals: list[JSONValue] = [*self._bench.proposals]
-        changes: list[JSONValue] = [*self._bench.changes]
+        proposals: list[JSONValue] = [*self._session.proposals]
+        changes: list[JSONValue] = [*self._session.changes]
         return Done(
             state=self.state,
             answer=checked.answer,
             citations=[one.as_dict() for one in checked.citations],
             removed=[one.as_dict() for one in checked.failures],
-            tools=list(self._bench.used),
+            tools=list(self._session.usage_rows),
             proposals=proposals,
             changes=changes,
             usage=self.spent.as_dict(),
@@ -389,7 +389,7 @@ class ChatTurn:
         async with _make_agent(chat, system).iter(
             message.text,
             message_history=list(message.history),
-            deps=self._bench,
+            deps=self._session,
             usage=self._usage,
             usage_limits=self._limits,
         ) as run:
@@ -401,20 +401,20 @@ class ChatTurn:
                     break
 
     async def _reply(self, node: ModelRequestNode[ToolSession, str], run: AgentRun[ToolSession, str]) -> None:
-        self._said.append("")
+        self._reply_texts.append("")
         async with node.stream(run.ctx) as stream:
             async for event in stream:
                 added = model_replies.added_text(event)
                 if added:
-                    self._said[-1] += added
-                    self._tell(Text(text=model_replies.join_surrogates(added), step=len(self._said)))
+                    self._reply_texts[-1] += added
+                    self._tell(Text(text=model_replies.join_surrogates(added), step=len(self._reply_texts)))
         self._tell(model_usage.make_usage_event(self.spent))
 
     async def _call(self, node: CallToolsNode[ToolSession, str], run: AgentRun[ToolSession, str]) -> bool:
         """Answer the model's calls; tells whether the turn ends here."""
         model_replies.repair_response(node.model_response)
         model_replies.make_call_ids_unique(node.model_response, self._call_ids)
-        self._bench.cut |= {
+        self._session.truncated_call_ids |= {
             one.tool_call_id for one in node.model_response.tool_calls if model_replies.is_truncated(one.args)
         }
         if self._is_over(node):
@@ -424,25 +424,25 @@ class ChatTurn:
             async for event in stream:
                 if isinstance(event, FunctionToolCallEvent):
                     part = event.part
-                    arguments = toolset.repair_arguments(self._bench.rows, part.tool_name, part.args)
+                    arguments = toolset.repair_arguments(self._session.rows, part.tool_name, part.args)
                     self._tell(ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments))
                 elif isinstance(event, FunctionToolResultEvent):
                     self._tell_result(event)
-        if self._bench.question is not None:
+        if self._session.question is not None:
             self.state = "asked"
-        return self._bench.question is not None
+        return self._session.question is not None
 
     def _tell_result(self, event: FunctionToolResultEvent) -> None:
-        self._tell_told()
+        self._emit_pending()
         part = event.part
-        if part.tool_call_id not in self._bench.answers and part.outcome == "retried":
+        if part.tool_call_id not in self._session.answers and part.outcome == "retried":
             error = f"there is no tool '{part.tool_name}'"
             self._tell(ToolResult(id=part.tool_call_id, name=part.tool_name, success=False, summary=error))
 
-    def _tell_told(self) -> None:
-        for event in self._bench.told:
+    def _emit_pending(self) -> None:
+        for event in self._session.pending_events:
             self._tell(event)
-        self._bench.told.clear()
+        self._session.pending_events.clear()
 
     def _is_over(self, node: CallToolsNode[ToolSession, str]) -> bool:
         """Count a round of calls, and tell whether it is one too many; some tools don't count."""
@@ -452,7 +452,7 @@ class ChatTurn:
         self._rounds += 1
         return self._rounds > self._chat.max_iterations
 
-    async def _settle(self) -> None:
+    async def _check_answer(self) -> None:
         """Check the answer's citations, and have them mended once."""
         if self.state == "failed":
             self.state = "complete"
@@ -470,12 +470,12 @@ class ChatTurn:
         self._answer = citations.drop_failed_citations(checked)
 
     def _text(self) -> str:
-        """Give the answer as it stands: the last reply that says something."""
+        """Return the answer as it stands: the last reply that says something."""
         if self._answer is not None:
             return self._answer.answer
-        answer = next((one for one in reversed(self._said) if one.strip()), "")
-        if self.state == "asked" and self._bench.question and not answer:
-            answer = self._bench.question.question
+        answer = next((one for one in reversed(self._reply_texts) if one.strip()), "")
+        if self.state == "asked" and self._session.question and not answer:
+            answer = self._session.question.question
         answer = model_replies.join_surrogates(answer)
         return answer + LIMIT_REACHED if self._is_capped else answer
 
@@ -485,7 +485,7 @@ class ChatTurn:
 
 
 def _ignore_event(_: Event) -> None:
-    """Tell nobody."""
+    """Report nobody."""
 
 
 def _make_agent(chat: ChatConfig, system: str) -> Agent[ToolSession, str]:

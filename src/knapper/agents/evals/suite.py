@@ -59,7 +59,7 @@ def write_vault(root: Path) -> None:
 
 
 def read_vault(root: Path) -> dict[str, str]:
-    """Give all files of a vault by path; bytes that are no UTF-8 stay as surrogates."""
+    """Return all files of a vault by path; bytes that are no UTF-8 stay as surrogates."""
     return {
         path.relative_to(root).as_posix(): path.read_bytes().decode(errors="surrogateescape")
         for path in sorted(root.rglob("*"))
@@ -69,7 +69,7 @@ def read_vault(root: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialState:
-    """Hold what there is to look at."""
+    """What there is to look at."""
 
     before: Mapping[str, str]
     after: Mapping[str, str]
@@ -85,7 +85,7 @@ class TrialState:
         return {name for name in names if self.before.get(name) != self.after.get(name)}
 
     def text(self, path: str) -> str:
-        """Give a file's text afterwards; empty where there is none."""
+        """Return a file's text afterwards; empty where there is none."""
         return self.after.get(path, "")
 
 
@@ -298,7 +298,7 @@ class PerfectReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalTask:
-    """Hold one task."""
+    """One task."""
 
     id: str
     text: str

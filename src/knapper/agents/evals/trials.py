@@ -148,7 +148,7 @@ MakeModel = Callable[[EvalTask, Path], Model]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
-    """Hold what came of one try of one task."""
+    """What came of one try of one task."""
 
     task: str
     problems: tuple[str, ...]
@@ -160,7 +160,7 @@ class TrialResult:
 
     @property
     def passed(self) -> bool:
-        """Tell whether all holds."""
+        """Return whether all holds."""
         return not self.problems and not self.wrong_bytes
 
     def as_dict(self) -> dict[str, JSONValue]:
@@ -178,7 +178,7 @@ class TrialResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialSetup:
-    """Hold what tasks are tried with."""
+    """What tasks are tried with."""
 
     agents: Agents
     """Their model is replaced by that of each try."""
@@ -187,7 +187,7 @@ class TrialSetup:
 
 
 def find_tasks(ids: Sequence[str]) -> list[EvalTask]:
-    """Give tasks by their ids; all where none is named.
+    """Return tasks by their ids; all where none is named.
 
     Raises:
         KeyError: There is no such task.
@@ -196,18 +196,18 @@ def find_tasks(ids: Sequence[str]) -> list[EvalTask]:
     return [tasks_by_id[one] for one in ids] if ids else list(ALL_TASKS)
 
 
-async def run_trial(bench: TrialSetup, task: EvalTask, folder: Path) -> TrialResult:
+async def run_trial(setup: TrialSetup, task: EvalTask, folder: Path) -> TrialResult:
     """Try one task once.
 
     Args:
-        bench: What it is tried with.
+        setup: What it is tried with.
         task: The task.
         folder: An empty folder, which is filled.
     """
     root, state = folder / "vault", folder / "state"
     suite.write_vault(root)
     before = suite.read_vault(root)
-    model = bench.make_model(task, root)
+    model = setup.make_model(task, root)
     request = TaskRequest(
         task=task.text,
         current=task.current,
@@ -218,13 +218,13 @@ async def run_trial(bench: TrialSetup, task: EvalTask, folder: Path) -> TrialRes
     )
     start_time = time.monotonic()
     audit = _VaultAudit(root)
-    with bench.open_vault(root, state, "agent") as context:
-        run = PipelineRun(replace(bench.agents, model=model, scout_model=None), context, request)
+    with setup.open_vault(root, state, "agent") as context:
+        run = PipelineRun(replace(setup.agents, model=model, scout_model=None), context, request)
         await run.run(lambda _: None)
         outcome = run.outcome()
     seconds = time.monotonic() - start_time
     wrong_bytes = audit.unasked()
-    with bench.open_vault(root, state, "cli") as context:
+    with setup.open_vault(root, state, "cli") as context:
         links = _broken_links(context)
         accepted = [one for one in map(str, outcome.proposals) if _accept_proposal(context, one)]
         after = suite.read_vault(root)

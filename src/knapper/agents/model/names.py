@@ -66,9 +66,9 @@ def parse_model_name(text: str, *, base_url: str = "") -> ModelName:
     )
 
 
-def ollama_url(wanted: ModelName) -> str:
-    """Give the address of an Ollama server, without the part that the protocol adds."""
-    return (wanted.base_url or OLLAMA_URL).removesuffix("/v1")
+def ollama_url(model: ModelName) -> str:
+    """Return the address of an Ollama server, without the part that the protocol adds."""
+    return (model.base_url or OLLAMA_URL).removesuffix("/v1")
 
 
 def _make_name(provider: Provider, name: str, address: str) -> ModelName:
@@ -84,29 +84,29 @@ KEYRING_SERVICE: Final = "knapper"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKeys:
-    """Hold the keys that the configuration gives; the keyring is asked for others."""
+    """The keys that the configuration gives; the keyring is asked for others."""
 
     by_provider: Mapping[Provider, str] = field(default_factory=dict[Provider, str], repr=False)
-    own: str = field(default="", repr=False)
+    configured_key: str = field(default="", repr=False)
     """The key of the configured model, and of no other server."""
-    owner: ModelName | None = None
+    configured_model: ModelName | None = None
     """The configured model."""
     ring: Callable[[str], str] = field(default_factory=lambda: read_keyring, repr=False)
     """Asks the system's keyring."""
 
-    def find(self, wanted: ModelName) -> str:
-        """Give the key for a model; empty where there is none.
+    def find(self, model: ModelName) -> str:
+        """Return the key for a model; empty where there is none.
 
         A key goes to the provider that it was given for, and a server at an address of its own gets only the key that
         was given with that address.
         """
-        if self.own and self.owner and _endpoint(self.owner) == _endpoint(wanted):
-            return self.own
-        if wanted.provider == "ollama":
+        if self.configured_key and self.configured_model and _endpoint(self.configured_model) == _endpoint(model):
+            return self.configured_key
+        if model.provider == "ollama":
             return ""
-        if wanted.base_url:
-            return self.ring(wanted.base_url)
-        return self.by_provider.get(wanted.provider, "") or self.ring(wanted.provider)
+        if model.base_url:
+            return self.ring(model.base_url)
+        return self.by_provider.get(model.provider, "") or self.ring(model.provider)
 
 
 def read_keyring(name: str) -> str:

@@ -36,7 +36,7 @@ class ModelTimeouts:
     """After a refusal that may pass or a lost connection; each waits longer, or as long as the server asks."""
 
     def settings(self) -> ModelSettings:
-        """Give them as pydantic-ai wants them."""
+        """Return them as pydantic-ai wants them."""
         return ModelSettings(timeout=self.timeout_s, request_timeout=self.request_s, max_retries=self.retries)
 
 

@@ -49,19 +49,19 @@ def join_surrogates_in_json(value: JSONValue) -> JSONValue:
     )
 
 
-def repair_response(said: ModelResponse) -> None:
+def repair_response(response: ModelResponse) -> None:
     """Mend a reply that was streamed, where it stands: what is asked next holds it, and it is kept."""
-    for part in said.parts:
+    for part in response.parts:
         if isinstance(part, TextPart | ThinkingPart):
             part.content = join_surrogates(part.content)
         elif isinstance(part, ToolCallPart):
             _repair_call(part)
-    if said.model_name:
-        said.model_name = join_surrogates(str(said.model_name))  # a server may send anything
-    if said.provider_response_id:
-        said.provider_response_id = join_surrogates(str(said.provider_response_id))
-    said.provider_details = cast(
-        "dict[str, Any] | None", join_surrogates_in_json(cast("JSONValue", said.provider_details))
+    if response.model_name:
+        response.model_name = join_surrogates(str(response.model_name))  # a server may send anything
+    if response.provider_response_id:
+        response.provider_response_id = join_surrogates(str(response.provider_response_id))
+    response.provider_details = cast(
+        "dict[str, Any] | None", join_surrogates_in_json(cast("JSONValue", response.provider_details))
     )
 
 
@@ -95,7 +95,7 @@ def _repair_part(part: ModelResponsePart) -> ModelResponsePart:
 
 
 def added_text(event: AgentStreamEvent) -> str:
-    """Give the text that an event adds; empty for one that adds none."""
+    """Return the text that an event adds; empty for one that adds none."""
     if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
         return event.part.content
     if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
@@ -110,13 +110,13 @@ _TRUNCATION_NOTICES: Final[Mapping[FinishReason | None, str]] = {
 
 
 def truncation_notices(reply: ModelResponse) -> tuple[str, ...]:
-    """Say it in words for a person; empty where the answer is whole."""
+    """Return it in words for a person; empty where the answer is whole."""
     notice = _TRUNCATION_NOTICES.get("error" if _is_broken_off(reply) else reply.finish_reason)
     return (notice,) if notice else ()
 
 
 def _is_broken_off(reply: ModelResponse) -> bool:
-    """Tell whether a reply of Anthropic's, which always give a reason, ends without one."""
+    """Return whether a reply of Anthropic's, which always give a reason, ends without one."""
     finish_reason = reply.finish_reason or (reply.provider_details or {}).get("finish_reason")
     return reply.provider_name == "anthropic" and not finish_reason
 
@@ -130,14 +130,14 @@ def collect_call_ids(messages: Sequence[ModelMessage]) -> set[str]:
     return {call.tool_call_id for one in messages if isinstance(one, ModelResponse) for call in one.tool_calls}
 
 
-def make_call_ids_unique(said: ModelResponse, known: set[str]) -> None:
+def make_call_ids_unique(response: ModelResponse, known: set[str]) -> None:
     """Give calls ids of their own, where they stand: results, and what is shown of them, are found by these.
 
     Args:
-        said: A reply that was streamed; what is asked next holds it.
+        response: A reply that was streamed; what is asked next holds it.
         known: The ids of the conversation's calls before; those of the reply are added.
     """
-    for call in said.tool_calls:
+    for call in response.tool_calls:
         if call.tool_call_id in known:
             call.tool_call_id = secrets.token_hex(_CALL_ID_LENGTH)[:_CALL_ID_LENGTH]
         known.add(call.tool_call_id)
@@ -177,21 +177,21 @@ def read_arguments(raw: object) -> Arguments:
     return {_strip_control_tokens(str(name)): value for name, value in cast("dict[object, JSONValue]", raw).items()}
 
 
-def fit_arguments(given: Arguments, schema: Schema) -> Arguments:
+def fit_arguments(arguments: Arguments, schema: Schema) -> Arguments:
     """Fit arguments to a tool's schema where their meaning is plain.
 
     ``{"paths": "['a', 'b']", "limit": "5"}`` becomes ``{"paths": ["a", "b"], "limit": 5}``.
 
     Args:
-        given: By name; unknown names are kept, for the tool to refuse or to understand.
+        arguments: By name; unknown names are kept, for the tool to refuse or to understand.
         schema: The JSON Schema of the whole.
     """
     properties = _as_mapping(schema.get("properties"))
-    given = _open_envelope(given, properties)
+    arguments = _open_envelope(arguments, properties)
     required = schema.get("required")
     needed = set(map(str, required)) if isinstance(required, list) else set[str]()
     fitted: Arguments = {}
-    for name, value in given.items():
+    for name, value in arguments.items():
         parameter_schema = _as_mapping(properties.get(name))
         if name not in needed and parameter_schema and _is_empty_value(name, value, parameter_schema, schema):
             continue
@@ -200,7 +200,7 @@ def fit_arguments(given: Arguments, schema: Schema) -> Arguments:
 
 
 def is_truncated(raw: object) -> bool:
-    """Tell whether arguments as a model sent them end in the middle; what `read` makes of them may lack a part then.
+    """Return whether arguments as a model sent them end in the middle; what `read` makes of them may lack a part then.
 
     ``{"path": "a.md", "content": "Half of`` does, ``{"path": "a.md",}`` doesn't.
     """
@@ -217,9 +217,9 @@ def is_truncated(raw: object) -> bool:
     return False
 
 
-def _enveloped_text(given: Mapping[object, object]) -> object:
-    """Give the arguments that a call holds as a text of their own; None where it doesn't."""
-    texts = (given.get(name) for name in _ENVELOPE_NAMES)
+def _enveloped_text(call: Mapping[object, object]) -> object:
+    """Return the arguments that a call holds as a text of their own; None where it doesn't."""
+    texts = (call.get(name) for name in _ENVELOPE_NAMES)
     return next((one for one in texts if isinstance(one, str) and one.lstrip().startswith("{")), None)
 
 
@@ -231,7 +231,7 @@ def _ends_open(text: str) -> bool:
 
 
 def is_too_deep(value: object) -> bool:
-    """Tell whether lists and objects lie in each other more often than in anything that is meant."""
+    """Return whether lists and objects lie in each other more often than in anything that is meant."""
     level = [value]
     for _ in range(_MAX_NESTING):
         level = [inner for one in level for inner in _child_values(one)]
@@ -278,36 +278,36 @@ def _strip_control_tokens(text: str) -> str:
     return text if "<s>" in text.casefold() and text.rstrip().endswith("</s>") else _CONTROL_TOKENS.sub("", text)
 
 
-def _open_envelope(given: Arguments, known: Mapping[str, JSONValue]) -> Arguments:
+def _open_envelope(arguments: Arguments, known: Mapping[str, JSONValue]) -> Arguments:
     """Take arguments out of a single envelope, such as ``{"arguments": {…}}``."""
-    if len(given) != 1:
-        return given
-    name, value = next(iter(given.items()))
+    if len(arguments) != 1:
+        return arguments
+    name, value = next(iter(arguments.items()))
     if name in known or name not in _ENVELOPE_NAMES:
-        return given
+        return arguments
     return read_arguments(value)
 
 
-def _is_empty_value(name: str, value: JSONValue, wanted: Schema, whole: Schema) -> bool:
-    kinds = _schema_types(wanted, whole)
+def _is_empty_value(name: str, value: JSONValue, parameter: Schema, whole: Schema) -> bool:
+    kinds = _schema_types(parameter, whole)
     if value is None:
         return bool(kinds) and "null" not in kinds  # none: a value of any type
     return isinstance(value, str) and name not in _TEXT_PARAMETERS and value.strip().lower() in _EMPTY_WORDS
 
 
-def _fit_value(value: JSONValue, wanted: Schema, whole: Schema) -> JSONValue:
-    kinds = _schema_types(wanted, whole)
+def _fit_value(value: JSONValue, parameter: Schema, whole: Schema) -> JSONValue:
+    kinds = _schema_types(parameter, whole)
     if isinstance(value, str):
         value = _strip_control_tokens(value)
-        return value if not kinds or "string" in kinds else _fit_text(value, kinds, wanted, whole)
+        return value if not kinds or "string" in kinds else _fit_text(value, kinds, parameter, whole)
     if isinstance(value, list):
-        return _fit_list(value, kinds, wanted, whole)
+        return _fit_list(value, kinds, parameter, whole)
     if isinstance(value, dict):
-        return json.dumps(value, ensure_ascii=False) if kinds == {"string"} else _fit_object(value, wanted, whole)
+        return json.dumps(value, ensure_ascii=False) if kinds == {"string"} else _fit_object(value, parameter, whole)
     return _fit_number(value, kinds)
 
 
-def _fit_text(value: str, kinds: set[str], wanted: Schema, whole: Schema) -> JSONValue:
+def _fit_text(value: str, kinds: set[str], parameter: Schema, whole: Schema) -> JSONValue:
     word = value.strip().lower()
     if "boolean" in kinds and word in _TRUE_WORDS | _FALSE_WORDS:
         return word in _TRUE_WORDS
@@ -319,7 +319,7 @@ def _fit_text(value: str, kinds: set[str], wanted: Schema, whole: Schema) -> JSO
         if isinstance(decoded, tuple):
             decoded = list(cast("tuple[object, ...]", decoded))
         if isinstance(decoded, list) and "array" in kinds:
-            return _fit_list(cast("list[JSONValue]", decoded), kinds, wanted, whole)
+            return _fit_list(cast("list[JSONValue]", decoded), kinds, parameter, whole)
         if isinstance(decoded, dict) and "object" in kinds:
             return cast("JSONValue", decoded)
         if "array" in kinds:
@@ -327,19 +327,19 @@ def _fit_text(value: str, kinds: set[str], wanted: Schema, whole: Schema) -> JSO
     return value
 
 
-def _fit_list(value: list[JSONValue], kinds: set[str], wanted: Schema, whole: Schema) -> JSONValue:
+def _fit_list(value: list[JSONValue], kinds: set[str], parameter: Schema, whole: Schema) -> JSONValue:
     if "array" in kinds:
-        item = _as_mapping(_array_schema(wanted, whole).get("items"))
+        item = _as_mapping(_array_schema(parameter, whole).get("items"))
         return [_fit_value(one, item, whole) for one in value]
     if kinds == {"string"}:
         return value[0] if len(value) == 1 and isinstance(value[0], str) else json.dumps(value, ensure_ascii=False)
     return value
 
 
-def _fit_object(value: dict[str, JSONValue], wanted: Schema, whole: Schema) -> JSONValue:
-    if "array" in _schema_types(wanted, whole) and "object" not in _schema_types(wanted, whole):
+def _fit_object(value: dict[str, JSONValue], parameter: Schema, whole: Schema) -> JSONValue:
+    if "array" in _schema_types(parameter, whole) and "object" not in _schema_types(parameter, whole):
         return [cast("JSONValue", value)]
-    properties = _as_mapping(_resolve_reference(wanted, whole).get("properties"))
+    properties = _as_mapping(_resolve_reference(parameter, whole).get("properties"))
     return {name: _fit_value(one, _as_mapping(properties.get(name)), whole) for name, one in value.items()}
 
 
@@ -361,28 +361,30 @@ def _parse_number(word: str) -> int | float | None:
     return float(word) if re.fullmatch(r"[+-]?\d{1,15}\.\d{1,15}", word) else None
 
 
-def _schema_types(wanted: Schema, whole: Schema) -> set[str]:
+def _schema_types(parameter: Schema, whole: Schema) -> set[str]:
     """Name the JSON types that a schema takes; empty where it says none."""
-    wanted = _resolve_reference(wanted, whole)
-    if isinstance(wanted.get("type"), str):
-        return {str(wanted["type"])}
-    options = wanted.get("anyOf")
+    parameter = _resolve_reference(parameter, whole)
+    if isinstance(parameter.get("type"), str):
+        return {str(parameter["type"])}
+    options = parameter.get("anyOf")
     if isinstance(options, list):
         return {kind for one in options for kind in _schema_types(_as_mapping(one), whole)}
-    return {"string"} if "enum" in wanted or isinstance(wanted.get("const"), str) else set()
+    return {"string"} if "enum" in parameter or isinstance(parameter.get("const"), str) else set()
 
 
-def _array_schema(wanted: Schema, whole: Schema) -> Schema:
-    wanted = _resolve_reference(wanted, whole)
-    options = wanted.get("anyOf")
-    every = [_resolve_reference(_as_mapping(one), whole) for one in options] if isinstance(options, list) else [wanted]
-    return next((one for one in every if one.get("type") == "array"), wanted)
+def _array_schema(parameter: Schema, whole: Schema) -> Schema:
+    parameter = _resolve_reference(parameter, whole)
+    options = parameter.get("anyOf")
+    every = (
+        [_resolve_reference(_as_mapping(one), whole) for one in options] if isinstance(options, list) else [parameter]
+    )
+    return next((one for one in every if one.get("type") == "array"), parameter)
 
 
-def _resolve_reference(wanted: Schema, whole: Schema) -> Schema:
-    reference = wanted.get("$ref")
+def _resolve_reference(parameter: Schema, whole: Schema) -> Schema:
+    reference = parameter.get("$ref")
     if not isinstance(reference, str):
-        return wanted
+        return parameter
     return _as_mapping(_as_mapping(whole.get("$defs")).get(reference.rpartition("/")[2]))
 
 

@@ -38,17 +38,17 @@ class ModelServerStatus:
         return {"state": self.state, "text": self.text, "models": names}
 
 
-def check_server(wanted: ModelName, key: str, *, timeout_s: float = TIMEOUT_S) -> ModelServerStatus:
+def check_server(model: ModelName, key: str, *, timeout_s: float = TIMEOUT_S) -> ModelServerStatus:
     """Ask a model's server.
 
     Args:
-        wanted: The model; a name of ``*`` is any.
+        model: The model; a name of ``*`` is any.
         key: Its key; empty for none.
         timeout_s: How long to wait.
     """
-    if wanted.provider in _BASE_URLS and not wanted.base_url and not key:
+    if model.provider in _BASE_URLS and not model.base_url and not key:
         return ModelServerStatus(state="no_key", text="there is no key for it")
-    address, headers = _listing_request(wanted, key)
+    address, headers = _listing_request(model, key)
     try:
         status, body = _get(address, headers, timeout_s)
     except httpx2.TimeoutException:
@@ -61,11 +61,11 @@ def check_server(wanted: ModelName, key: str, *, timeout_s: float = TIMEOUT_S) -
         )
     except UnicodeEncodeError:
         return ModelServerStatus(state="refused", text="the key holds characters that no key has")
-    return _read_status(wanted, address, status, body)
+    return _read_status(model, address, status, body)
 
 
 def _get(address: str, headers: dict[str, str], timeout_s: float) -> tuple[int, bytes]:
-    """Give status and body, of which no more is read than a list of models has, nor for longer than that."""
+    """Return status and body, of which no more is read than a list of models has, nor for longer than that."""
     deadline = time.monotonic() + timeout_s
     body = bytearray()
     with (
@@ -81,16 +81,16 @@ def _get(address: str, headers: dict[str, str], timeout_s: float) -> tuple[int, 
         return answer.status_code, bytes(body)
 
 
-def _listing_request(wanted: ModelName, key: str) -> tuple[str, dict[str, str]]:
-    if wanted.provider == "ollama":
-        return f"{names.ollama_url(wanted)}/api/tags", {}
-    place = wanted.base_url or _BASE_URLS.get(wanted.provider, "")
-    if wanted.provider == "anthropic":
+def _listing_request(model: ModelName, key: str) -> tuple[str, dict[str, str]]:
+    if model.provider == "ollama":
+        return f"{names.ollama_url(model)}/api/tags", {}
+    place = model.base_url or _BASE_URLS.get(model.provider, "")
+    if model.provider == "anthropic":
         return f"{place}/models", {"x-api-key": key, "anthropic-version": "2023-06-01"}
     return f"{place}/models", {"Authorization": f"Bearer {key}"} if key else {}
 
 
-def _read_status(wanted: ModelName, address: str, status: int, body: bytes) -> ModelServerStatus:
+def _read_status(model: ModelName, address: str, status: int, body: bytes) -> ModelServerStatus:
     if status in {401, 403}:
         return ModelServerStatus(state="refused", text=f"{_host_name(address)} doesn't accept the key")
     if status != 200:
@@ -100,19 +100,19 @@ def _read_status(wanted: ModelName, address: str, status: int, body: bytes) -> M
     except (ValueError, RecursionError):
         return ModelServerStatus(state="unusable", text=f"{_host_name(address)} doesn't speak the protocol of models")
     available = _read_model_names(decoded)
-    spellings = {wanted.name, f"{wanted.name}:latest", f"models/{wanted.name}"}
-    if available and wanted.name != "*" and not spellings & set(available):
+    spellings = {model.name, f"{model.name}:latest", f"models/{model.name}"}
+    if available and model.name != "*" and not spellings & set(available):
         return ModelServerStatus(
-            state="unknown_model", text=f"{_host_name(address)} has no model '{wanted.name}'", models=available
+            state="unknown_model", text=f"{_host_name(address)} has no model '{model.name}'", models=available
         )
     return ModelServerStatus(state="ok", text=f"{_host_name(address)} answers", models=available)
 
 
-def _read_model_names(said: object) -> tuple[str, ...]:
+def _read_model_names(decoded: object) -> tuple[str, ...]:
     """Read a list of models, as Ollama gives it or as OpenAI's protocol does."""
-    if not isinstance(said, dict):
+    if not isinstance(decoded, dict):
         return ()
-    rows = cast("dict[str, object]", said)
+    rows = cast("dict[str, object]", decoded)
     models = rows["models"] if "models" in rows else rows.get("data")
     items = cast("list[object]", models) if isinstance(models, list) else []
     model_rows = [cast("dict[str, object]", row) for row in items if isinstance(row, dict)]

@@ -136,7 +136,7 @@ class SpendingLimits:
 
 @dataclass(repr=False, kw_only=True)
 class TurnAllowance(UsageLimits):
-    """Hold a turn to what was left when it began, and before each request to what others have left of the day since.
+    """A turn to what was left when it began, and before each request to what others have left of the day since.
 
     Servers that don't tell what was used, and models without a known price, can't be held to it; that is no warning on
     the person's screen.
@@ -172,7 +172,7 @@ def read_usage(usage: RunUsage) -> ModelSpend:
 
 
 def remaining_limits(limits: UsageLimits, spent: ModelSpend) -> UsageLimits:
-    """Tell what limits leave to the rest of a turn, of which a part is done.
+    """Return what limits leave to the rest of a turn, of which a part is done.
 
     Raises:
         RefusedError: Nothing (code ``budget_spent``).
@@ -190,7 +190,7 @@ def remaining_limits(limits: UsageLimits, spent: ModelSpend) -> UsageLimits:
 
 
 def make_usage_event(spent: ModelSpend) -> events.Usage:
-    """Give the event that tells what was used."""
+    """Return the event that tells what was used."""
     return events.Usage(
         input_tokens=spent.input_tokens,
         output_tokens=spent.output_tokens,
@@ -201,7 +201,7 @@ def make_usage_event(spent: ModelSpend) -> events.Usage:
 
 @dataclass(slots=True, kw_only=True)
 class _OpenTurn:
-    """Hold a turn that goes on, while a day's limit is looked at."""
+    """A turn that goes on, while a day's limit is looked at."""
 
     run: str
     usage: weakref.ref[RunUsage]
@@ -222,20 +222,20 @@ class Meter:
     where a turn is killed.
     """
 
-    def __init__(self, own: SharedDatabase, limits: SpendingLimits, now: Callable[[], datetime]) -> None:
+    def __init__(self, ledger: SharedDatabase, limits: SpendingLimits, now: Callable[[], datetime]) -> None:
         """Wrap an open file; `open_meter` makes one."""
-        self._ledger = own
+        self._ledger = ledger
         self._now = now
         self._lock = threading.Lock()
-        self._going: list[_OpenTurn] = []
+        self._open_turns: list[_OpenTurn] = []
         """Turns of this process."""
         self.limits = limits
 
     def record(self, run: str, model: str, spent: ModelSpend) -> None:
         """Write down what a turn used, in place of what stood there as it went on; a turn without a request isn't."""
         with self._lock:
-            ended = [one for one in self._going if one.run == run]
-            self._going = [one for one in self._going if one.run != run]
+            ended = [one for one in self._open_turns if one.run == run]
+            self._open_turns = [one for one in self._open_turns if one.run != run]
         rows = [(one.row,) for one in ended if one.row]
         used = bool(spent.requests or spent.tokens)
         if not used and not rows:
@@ -268,13 +268,13 @@ class Meter:
         return self._sum("run = ?", run)
 
     def allow(self, run: str) -> UsageLimits:
-        """Tell how much a turn of a run may use.
+        """Return how much a turn of a run may use.
 
         Raises:
             RefusedError: A limit is reached already (code ``budget_spent``).
         """
         token_limits = [self.limits.turn_tokens] if self.limits.turn_tokens else []
-        today = self.today() + self._on_the_way()
+        today = self.today() + self._unrecorded()
         if self.limits.run_tokens:
             token_limits.append(_check_limit("model.run_tokens", self.limits.run_tokens, self.of_run(run).tokens))
         if self.limits.day_tokens:
@@ -303,14 +303,14 @@ class Meter:
             UsageLimitExceeded: They don't.
         """
         with self._lock:
-            self._going = [one for one in self._going if one.row or one.usage() is not None]
-            open_turn = next((one for one in self._going if one.usage() is usage), None)
+            self._open_turns = [one for one in self._open_turns if one.row or one.usage() is not None]
+            open_turn = next((one for one in self._open_turns if one.usage() is usage), None)
             if open_turn is None:
                 open_turn = _OpenTurn(run=run, usage=weakref.ref(usage))
-                self._going.append(open_turn)
+                self._open_turns.append(open_turn)
         with contextlib.suppress(StorageError):  # the others of this process are still seen, and `record` tells of it
-            self._tell_others(open_turn, read_usage(usage))
-        spent = self.today() + self._on_the_way()
+            self._write_interim(open_turn, read_usage(usage))
+        spent = self.today() + self._unrecorded()
         if 0 < self.limits.day_tokens <= spent.tokens:
             raise UsageLimitExceeded(f"the day's {self.limits.day_tokens} tokens are used")
         if 0 < self.limits.day_cents <= (spent.cost_usd or 0) * 100:
@@ -320,18 +320,21 @@ class Meter:
         """Close the file."""
         self._ledger.shut()
 
-    def _tell_others(self, own: _OpenTurn, spent: ModelSpend) -> None:
-        if spent == own.written:
+    def _write_interim(self, open_turn: _OpenTurn, spent: ModelSpend) -> None:
+        if spent == open_turn.written:
             return
         with self._ledger.writing() as database:
-            row = database.execute(_INSERT_SPENT, self._values(own.run, "", spent, row=own.row)).lastrowid or 0
+            row = (
+                database.execute(_INSERT_SPENT, self._values(open_turn.run, "", spent, row=open_turn.row)).lastrowid
+                or 0
+            )
         with self._lock:
-            own.row, own.written = row, spent
+            open_turn.row, open_turn.written = row, spent
 
-    def _on_the_way(self) -> ModelSpend:
+    def _unrecorded(self) -> ModelSpend:
         """Add up what turns of this process have used that doesn't stand in the account yet."""
         with self._lock:
-            return sum((one.unwritten() for one in self._going), ModelSpend())
+            return sum((one.unwritten() for one in self._open_turns), ModelSpend())
 
     def _sum(self, where: str, value: str) -> ModelSpend:
         with self._ledger.reading() as database:

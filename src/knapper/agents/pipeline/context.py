@@ -44,7 +44,7 @@ def follow_links(context: Context, start: NotePath, depth: int, walls: Sequence[
         depth: How many links at most.
         walls: Folders.
     """
-    edges = context.index.graph.connections.get()
+    edges = context.index.graph.link_ends.get()
     paths_by_id = dict(edges.notes)
     start_id = next((i for i, path in edges.notes if path == start), None)
     if start_id is None or depth < 1:
@@ -65,14 +65,14 @@ def follow_links(context: Context, start: NotePath, depth: int, walls: Sequence[
 
 
 def is_excluded(path: NotePath, walls: Iterable[str]) -> bool:
-    """Tell whether a note lies below one of the folders, in any spelling."""
+    """Return whether a note lies below one of the folders, in any spelling."""
     return not _FolderFilter(walls)(path)
 
 
-def _link_neighbors(ends: LinkEnds, ring: Sequence[int]) -> list[int]:
-    nodes = np.array(ring, np.int64)
-    outgoing: FileIds = ends.targets[np.isin(ends.sources, nodes)]
-    incoming: FileIds = ends.sources[np.isin(ends.targets, nodes)]
+def _link_neighbors(edges: LinkEnds, frontier: Sequence[int]) -> list[int]:
+    nodes = np.array(frontier, np.int64)
+    outgoing: FileIds = edges.targets[np.isin(edges.sources, nodes)]
+    incoming: FileIds = edges.sources[np.isin(edges.targets, nodes)]
     return np.unique(np.concatenate([outgoing, incoming])).tolist()
 
 
@@ -106,33 +106,33 @@ class ContextSelection:
     explored: bool = False
 
 
-def select_notes(context: Context, wanted: ContextSelection) -> list[NoteSelectionMetadata]:
-    """Tell which notes a context is made of, and why each; the open one first, then the nearest, then by path.
+def select_notes(context: Context, selection_request: ContextSelection) -> list[NoteSelectionMetadata]:
+    """Return which notes a context is made of, and why each; the open one first, then the nearest, then by path.
 
     Args:
         context: The vault, as the client sees it; its index is brought up to date where that is quick.
-        wanted: Which notes.
+        selection_request: Which notes.
 
     Raises:
         NotFound: The open note, or one that was added, isn't there.
     """
     _ = context.freshen(meaning=False)
     selection: dict[NotePath, NoteSelectionMetadata] = {}
-    current = context.view.path(wanted.current) if wanted.current else None
+    current = context.view.path(selection_request.current) if selection_request.current else None
     if current is not None:
         _add_note(selection, NoteSelectionMetadata(path=current), "current")
-        if not wanted.explored:
-            _add_scope(context, selection, current, wanted.scope)
-    for one in wanted.chosen:
+        if not selection_request.explored:
+            _add_scope(context, selection, current, selection_request.scope)
+    for one in selection_request.chosen:
         _add_note(selection, one, "semantic")
-    for raw in wanted.added:
+    for raw in selection_request.added:
         _add_note(selection, NoteSelectionMetadata(path=context.view.path(raw)), "manual")
     return list(selection.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedNotes:
-    """Hold what was read of the notes that were chosen."""
+    """What was read of the notes that were chosen."""
 
     notes: list[ContextNote]
     """In the order in which they were chosen."""
@@ -185,53 +185,53 @@ def read_notes(
         if walk.kind_of(note.path) == "attachment" and b"\0" in note.raw:
             problems.append(f"{note.path} isn't text")
             continue
-        notes[one.path] = ContextNote(note=note, why=one, foreign=is_foreign)
+        notes[one.path] = ContextNote(note=note, metadata=one, foreign=is_foreign)
         room -= len(note.raw)
     return LoadedNotes(notes=_in_chosen_order(notes, chosen), problems=problems, unread=[])
 
 
 def list_linked_notes(context: Context, current: str) -> frozenset[NotePath]:
-    """Give the open note and the notes that it links with, out and back."""
+    """Return the open note and the notes that it links with, out and back."""
     _ = context.freshen(meaning=False)
     path = context.view.path(current)
     return frozenset({path, *follow_links(context, path, 1)})
 
 
 def list_folder_notes(context: Context, current: NotePath, walls: Sequence[str] = ()) -> list[NotePath]:
-    """Give the notes of the same folder, by path, without the note itself."""
+    """Return the notes of the same folder, by path, without the note itself."""
     filters = context.restrict(Filter(directly_in=(paths.parent_folder(current),), kinds=("note",)))
     listing = context.index.catalog.find(ListingQuery(where=filters, limit=MAX_FOLDER_NOTES))
     return [entry.path for entry in listing.entries if entry.path != current and not is_excluded(entry.path, walls)]
 
 
 def _in_chosen_order(
-    found: Mapping[NotePath, ContextNote], chosen: Sequence[NoteSelectionMetadata]
+    notes: Mapping[NotePath, ContextNote], chosen: Sequence[NoteSelectionMetadata]
 ) -> list[ContextNote]:
-    return [found[one.path] for one in chosen if one.path in found]
+    return [notes[one.path] for one in chosen if one.path in notes]
 
 
 def _add_scope(
     context: Context,
-    found: dict[NotePath, NoteSelectionMetadata],
+    selection: dict[NotePath, NoteSelectionMetadata],
     current: NotePath,
     scope: ContextScopeConfig,
 ) -> None:
     for path, depth in follow_links(context, current, scope.link_depth, scope.excluded_folders).items():
-        _add_note(found, NoteSelectionMetadata(path=path, link_depth=depth), "linked")
+        _add_note(selection, NoteSelectionMetadata(path=path, link_depth=depth), "linked")
     if scope.include_same_folder:
         for path in list_folder_notes(context, current, scope.excluded_folders):
-            _add_note(found, NoteSelectionMetadata(path=path), "folder")
+            _add_note(selection, NoteSelectionMetadata(path=path), "folder")
 
 
 def _add_note(
-    found: dict[NotePath, NoteSelectionMetadata], one: NoteSelectionMetadata, source: SelectionSource
+    selection: dict[NotePath, NoteSelectionMetadata], one: NoteSelectionMetadata, source: SelectionSource
 ) -> None:
     """Take a note in, or what else speaks for one that is there."""
-    existing = found.get(one.path)
+    existing = selection.get(one.path)
     if existing is None:
-        found[one.path] = replace(one, sources=(source,))
+        selection[one.path] = replace(one, sources=(source,))
         return
-    found[one.path] = NoteSelectionMetadata(
+    selection[one.path] = NoteSelectionMetadata(
         path=existing.path,
         sources=existing.sources if source in existing.sources else (*existing.sources, source),
         reason=existing.reason or one.reason,
@@ -261,7 +261,7 @@ _BROKEN_ESCAPE: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-f]{0,3})?$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnifiedContext:
-    """Hold what a model is given of the vault."""
+    """What a model is given of the vault."""
 
     text: str = field(repr=False)
     """Blocks of notes; empty where there are none."""
@@ -291,14 +291,14 @@ class UnifiedContext:
             for one in self.removed
         ]
         chosen: list[JSONValue] = [
-            {**one.why.as_dict(), "tokens": self.sizes.get(one.note.path, 0)} for one in self.notes
+            {**one.metadata.as_dict(), "tokens": self.sizes.get(one.note.path, 0)} for one in self.notes
         ]
         notices: list[JSONValue] = [*self.notices]
         return {"notes": chosen, "removed": removed, "tokens": self.tokens, "notices": notices}
 
 
 def build_context(
-    found: Sequence[ContextNote],
+    notes_read: Sequence[ContextNote],
     *,
     limit: int,
     mark: str,
@@ -312,7 +312,7 @@ def build_context(
     single one that is too long the beginning stays.
 
     Args:
-        found: The notes, in order.
+        notes_read: The notes, in order.
         limit: Tokens at most, 3,000 or more.
         mark: That of the turn's blocks.
         problems: What couldn't be read.
@@ -322,15 +322,17 @@ def build_context(
         BadInput: The limit is too low.
     """
     check_limit(limit)
-    blocks = {one.note.path: _note_block(one, mark, number_lines(parser.decode_text(one.note.raw))) for one in found}
+    blocks = {
+        one.note.path: _note_block(one, mark, number_lines(parser.decode_text(one.note.raw))) for one in notes_read
+    }
     sizes = {path: estimate_tokens(text) for path, text in blocks.items()}
     total, dropped = sum(sizes.values()), dict[NotePath, NoteSelectionMetadata]()
-    for one in sorted(found, key=lambda one: one.why.rank, reverse=True):
-        if total <= limit or len(dropped) == len(found) - 1:
+    for one in sorted(notes_read, key=lambda one: one.metadata.rank, reverse=True):
+        if total <= limit or len(dropped) == len(notes_read) - 1:
             break
-        dropped[one.note.path] = one.why
+        dropped[one.note.path] = one.metadata
         total -= sizes[one.note.path]
-    remaining = [one for one in found if one.note.path not in dropped]
+    remaining = [one for one in notes_read if one.note.path not in dropped]
     removed = [*sorted(unread, key=lambda one: one.rank, reverse=True), *dropped.values()]
     truncated, whole_lines, notices = None, 0, _removal_notices(removed, limit)
     if remaining and total > limit:
@@ -377,9 +379,9 @@ def number_lines(text: str) -> list[str]:
 
 
 def _note_block(one: ContextNote, mark: str, lines: Sequence[str]) -> str:
-    head = f"note: {untrusted.escape(str(one.note.path))}\nwhy: {one.why.why()}"
-    if one.why.reason:
-        head += f"\nchosen because: {untrusted.escape(one.why.reason)}"
+    head = f"note: {untrusted.escape(str(one.note.path))}\nwhy: {one.metadata.why()}"
+    if one.metadata.reason:
+        head += f"\nchosen because: {untrusted.escape(one.metadata.reason)}"
     if one.foreign:
         head += "\nothers wrote this"
     waiting = [
@@ -396,7 +398,7 @@ def _count_block_lines(one: ContextNote, block: pending.PendingBlock) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NoteBeginning:
-    """Hold what there is room for of a note that is too long."""
+    """What there is room for of a note that is too long."""
 
     whole: Sequence[str] = ()
     part: str = ""
@@ -412,23 +414,25 @@ class _NoteBeginning:
         return f"the token limit of {limit:,} leaves out the end of {path}, from {start} on"
 
 
-def _fit_beginning(lines: Sequence[str], room: int) -> _NoteBeginning:
+def _fit_beginning(lines: Sequence[str], tokens_left: int) -> _NoteBeginning:
     whole: list[str] = []
     for line in lines:
         size = estimate_tokens(line) + 1
-        if size > room:
-            return _NoteBeginning(whole=whole, part=_truncate_line(line, room) if size > _LONG_LINE_TOKENS else "")
-        room -= size
+        if size > tokens_left:
+            return _NoteBeginning(
+                whole=whole, part=_truncate_line(line, tokens_left) if size > _LONG_LINE_TOKENS else ""
+            )
+        tokens_left -= size
         whole.append(line)
     return _NoteBeginning(whole=whole)
 
 
-def _truncate_line(line: str, room: int) -> str:
+def _truncate_line(line: str, tokens_left: int) -> str:
     """Cut a line, between two words where there is one near the end; empty where there is no room for any of it."""
-    room -= estimate_tokens(_LINE_TRUNCATED)
-    if room < _MIN_LINE_TOKENS:
+    tokens_left -= estimate_tokens(_LINE_TRUNCATED)
+    if tokens_left < _MIN_LINE_TOKENS:
         return ""
-    start = line[: bisect_right(range(len(line)), room, key=lambda last: estimate_tokens(line[: last + 1]))]
+    start = line[: bisect_right(range(len(line)), tokens_left, key=lambda last: estimate_tokens(line[: last + 1]))]
     words, _, tail = start.rpartition(" ")
     return (words if len(tail) < len(start) // 4 else _BROKEN_ESCAPE.sub(r"\1", start)) + _LINE_TRUNCATED
 
@@ -447,7 +451,7 @@ DEFAULT_TOKEN_LIMIT: Final = 16_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRequest:
-    """Hold one task.
+    """One task.
 
     Raises:
         BadInput: It says nothing or too much, or a number is out of its range.
@@ -502,23 +506,23 @@ class TaskRequest:
         }
 
 
-def read_request(said: Mapping[str, JSONValue]) -> TaskRequest:
+def read_request(data: Mapping[str, JSONValue]) -> TaskRequest:
     """Read a request that was kept."""
-    chosen = said["chosen"]
+    chosen = data["chosen"]
     preset = store.read_preset(chosen if isinstance(chosen, dict) else {})
     return TaskRequest(
-        task=str(said["task"]),
-        current=str(said["current"]),
+        task=str(data["task"]),
+        current=str(data["current"]),
         toggles=preset.toggles,
         scope=preset.scope,
         rules=preset.rules,
         added=preset.added,
-        chat_history_length=int(str(said["chat_history_length"])),
-        token_limit=int(str(said["token_limit"])),
-        orchestrate=said["orchestrate"] is True,
-        debug=said["debug"] is True,
-        run_id=str(said["run_id"]),
-        session_id=str(said["session_id"]),
+        chat_history_length=int(str(data["chat_history_length"])),
+        token_limit=int(str(data["token_limit"])),
+        orchestrate=data["orchestrate"] is True,
+        debug=data["debug"] is True,
+        run_id=str(data["run_id"]),
+        session_id=str(data["session_id"]),
     )
 
 

@@ -35,7 +35,7 @@ _LINE_NUMBER_PREFIX: Final = re.compile(r"\A\d+: ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditInstruction:
-    """Hold one edit as a model gives it."""
+    """One edit as a model gives it."""
 
     file: str
     position: str
@@ -48,7 +48,7 @@ class EditInstruction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskReply:
-    """Hold what a model replied."""
+    """What a model replied."""
 
     summary: str
     edits: tuple[EditInstruction, ...] = ()
@@ -87,8 +87,8 @@ def parse_reply(text: str) -> TaskReply:
     return TaskReply(summary=summary, edits=tuple(map(_read_edit, edits)))
 
 
-def _read_summary(given: JSONValue) -> str:
-    text = given if isinstance(given, str) else "" if given is None else json.dumps(given, ensure_ascii=False)
+def _read_summary(value: JSONValue) -> str:
+    text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
     return replies.join_surrogates(text).strip()
 
 
@@ -116,9 +116,9 @@ def _repair_object(text: str) -> object:
     return cast("dict[str, object]", decoded)
 
 
-def _keeps_edits(text: str, found: Mapping[str, object]) -> bool:
-    """Tell whether mending kept every edit whole: all its texts stand in the reply as they were read."""
-    edits = found.get("edits", [])
+def _keeps_edits(text: str, reply_object: Mapping[str, object]) -> bool:
+    """Return whether mending kept every edit whole: all its texts stand in the reply as they were read."""
+    edits = reply_object.get("edits", [])
     if not isinstance(edits, list):
         return False
     for edit in cast("list[object]", edits):
@@ -133,10 +133,10 @@ def _keeps_edits(text: str, found: Mapping[str, object]) -> bool:
     return text.count('"position"') == len(cast("list[object]", edits))
 
 
-def _read_edit(given: JSONValue) -> EditInstruction:
-    if not isinstance(given, dict):
+def _read_edit(value: JSONValue) -> EditInstruction:
+    if not isinstance(value, dict):
         raise BadInput("an edit is no object", hint='give {"file", "position", "content"}', code="bad_reply")
-    file, position, content = given.get("file"), given.get("position"), given.get("content", "")
+    file, position, content = value.get("file"), value.get("position"), value.get("content", "")
     if not isinstance(file, str) or not isinstance(position, str) or not file.strip() or not position.strip():
         raise BadInput("an edit names no file or no position", hint="give both as texts", code="bad_reply")
     if content is None:
@@ -152,7 +152,7 @@ def _read_edit(given: JSONValue) -> EditInstruction:
 
 
 def has_line_numbers(edit: EditInstruction) -> bool:
-    """Tell whether each line of an edit's text begins with a line's number, as the notes were shown."""
+    """Return whether each line of an edit's text begins with a line's number, as the notes were shown."""
     rows = [row for row in edit.content.splitlines() if row.strip()]
     return len(rows) > 1 and all(_LINE_NUMBER_PREFIX.match(row) for row in rows)
 
@@ -168,7 +168,7 @@ class TokenAccounting:
 
     @property
     def total_tokens(self) -> int:
-        """Give all of them."""
+        """Return all of them."""
         return self.scout_tokens + self.web_tokens + self.task_tokens + self.orchestrator_tokens
 
     def as_dict(self) -> dict[str, JSONValue]:
@@ -184,7 +184,7 @@ class TokenAccounting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineContext:
-    """Hold what the agents have found so far, and what that took."""
+    """What the agents have found so far, and what that took."""
 
     scout: ScoutResult | None = None
     web: WebResult | None = None
@@ -234,7 +234,7 @@ class EditResults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
-    """Hold a message of a conversation, as a later turn is told of it."""
+    """A message of a conversation, as a later turn is told of it."""
 
     id: str
     role: Literal["user", "assistant"]
@@ -265,7 +265,7 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidatedEdit:
-    """Hold an edit with what came of checking it."""
+    """An edit with what came of checking it."""
 
     instruction: EditInstruction
     path: NotePath
@@ -282,7 +282,7 @@ class EditConstraints:
     context: Context
     """The vault, with a writer that allows no more than the rules; from `narrowed`."""
     rules: EditRules
-    known: Mapping[NotePath, str]
+    shown_hashes: Mapping[NotePath, str]
     """Hashes of the notes that the model was shown."""
     whole_lines: Mapping[NotePath, int] = field(default_factory=dict[NotePath, int])
     """Of notes of which only the beginning was shown: how many lines were, to their end."""
@@ -291,7 +291,7 @@ class EditConstraints:
 def editable_paths(
     context: Context, editable: EditableScope, current: str, shown: frozenset[NotePath]
 ) -> frozenset[NotePath] | None:
-    """Give the notes that an editable scope comes to now; None where it goes by the open note, and none is open."""
+    """Return the notes that an editable scope comes to now; None where it goes by the open note, and none is open."""
     if editable == "context":
         return shown
     if not current:
@@ -320,12 +320,12 @@ def narrow_context(context: Context, rules: EditRules, current: str, shown: froz
         allowed = None if allowed is None or owner_paths is None else allowed & owner_paths
     grants = replace(writer.grants, editable=rules.editable, capabilities=writer.grants.capabilities & rules.can)
     narrowed_writer = replace(writer, grants=grants)
-    narrowed_request = replace(context.asked or SubmitOptions(), scope=Scope(paths=allowed), propose=True)
-    return replace(context, open_writer=lambda: narrowed_writer, asked=narrowed_request)
+    narrowed_request = replace(context.submit_options or SubmitOptions(), scope=Scope(paths=allowed), propose=True)
+    return replace(context, open_writer=lambda: narrowed_writer, submit_options=narrowed_request)
 
 
 def check_edits(grounds: EditConstraints, edits: Sequence[EditInstruction]) -> list[ValidatedEdit]:
-    """Tell of each edit whether it can be made; nothing is kept or written."""
+    """Return of each edit whether it can be made; nothing is kept or written."""
     checked = _refuse_repeated_creates([_check_edit(grounds, edit) for edit in edits])
     requests = [(number, _make_request(grounds, one)) for number, one in enumerate(checked) if _is_change(one)]
     if not requests:
@@ -341,7 +341,7 @@ def propose_edits(grounds: EditConstraints, edits: Sequence[ValidatedEdit], reas
     Raises:
         KnapError: The notes changed since they were checked.
     """
-    request_options = grounds.context.asked or SubmitOptions()
+    request_options = grounds.context.submit_options or SubmitOptions()
     requests = [_make_request(grounds, one) for one in edits if _is_change(one)]
     if not requests:
         return None
@@ -352,7 +352,7 @@ def propose_edits(grounds: EditConstraints, edits: Sequence[ValidatedEdit], reas
 
 
 def list_opened_notes(edits: Sequence[ValidatedEdit]) -> list[NotePath]:
-    """Give the notes that are to be opened for the person, each once."""
+    """Return the notes that are to be opened for the person, each once."""
     note_paths = (one.path for one in edits if one.kind == "navigate" and one.error is None)
     return list(dict.fromkeys(note_paths))
 
@@ -411,7 +411,7 @@ def _check_lines_shown(grounds: EditConstraints, path: NotePath, position: Posit
     if not isinstance(position, BeforeLine | LineSpan):
         return
     hint = "use start, end or after:## Heading, or have the note added to the context"
-    if path not in grounds.known:
+    if path not in grounds.shown_hashes:
         raise BadInput(f"{path} wasn't shown, so its lines aren't known", hint=hint, code="not_shown")
     whole = grounds.whole_lines.get(path)
     last = position.last if isinstance(position, LineSpan) else position.line - 1
@@ -424,12 +424,14 @@ def _check_lines_shown(grounds: EditConstraints, path: NotePath, position: Posit
 
 def _make_request(grounds: EditConstraints, one: ValidatedEdit) -> AtPosition:
     edit = one.instruction
-    return AtPosition(path=one.path, position=edit.position, content=edit.content, base=grounds.known.get(one.path, ""))
+    return AtPosition(
+        path=one.path, position=edit.position, content=edit.content, base=grounds.shown_hashes.get(one.path, "")
+    )
 
 
 def _dry_run(grounds: EditConstraints, requests: Sequence[tuple[int, AtPosition]]) -> dict[int, KnapError]:
     """Try what can be made together; gives why the others can't."""
-    request_options = replace(grounds.context.asked or SubmitOptions(), dry_run=True)
+    request_options = replace(grounds.context.submit_options or SubmitOptions(), dry_run=True)
     numbers = [number for number, _ in requests]
     try:
         submission = grounds.context.writer.submit([request for _, request in requests], request_options)
@@ -464,7 +466,7 @@ _MAX_PROPOSALS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockEdit:
-    """Hold an edit of a block, and the part of a proposal that it shows."""
+    """An edit of a block, and the part of a proposal that it shows."""
 
     instruction: EditInstruction
     path: NotePath
@@ -495,7 +497,7 @@ def split_block_edits(
 def change_blocks(grounds: EditConstraints, edits: Sequence[BlockEdit]) -> tuple[tuple[str, ...], list[ValidatedEdit]]:
     """Put other texts into what waits; gives the proposals that changed, and what came of each edit."""
     reviewer = grounds.context.reviewer
-    run = grounds.context.asked.run if grounds.context.asked else ""
+    run = grounds.context.submit_options.run if grounds.context.submit_options else ""
     changed: dict[str, None] = {}
     results: list[ValidatedEdit] = []
     for edit in edits:
@@ -517,11 +519,11 @@ def _match_block(grounds: EditConstraints, edit: EditInstruction) -> BlockEdit |
             return None
         note = grounds.context.view.read(edit.file)
         block = _find_block(note, position)
-        request_scope = grounds.context.asked
+        request_scope = grounds.context.submit_options
         if (
             block is None
             or request_scope is None
-            or not request_scope.scope.holds(note.path)
+            or not request_scope.scope.contains(note.path)
             or "delete" not in grounds.rules.can
         ):
             return None
@@ -537,7 +539,7 @@ def _find_block(note: Note, span: LineSpan) -> PendingBlock | None:
     """Find the block whose lines are just those of a position."""
     lines = Lines(starts=note.outline.line_starts, size=len(note.raw))
     for block in pending.find_pending(note.raw, note.outline):
-        last = lines.number(max(block.tag_stop - 1, block.start))
+        last = lines.line_number(max(block.tag_stop - 1, block.start))
         if block.problem is None and (block.line, last) == (span.first, span.last):
             return block
     return None
@@ -549,7 +551,7 @@ def _find_hunk(grounds: EditConstraints, path: NotePath, block: str) -> tuple[st
     for one in writer.proposals.find(ProposalFilter(path=path), limit=_MAX_PROPOSALS).proposals:
         if one.client != writer.grants.client:
             continue
-        hunks = writer.proposals.drawings.get(one.id).get(path, {}).get(block, ())
+        hunks = writer.proposals.note_blocks.get(one.id).get(path, {}).get(block, ())
         if len(hunks) == 1:
             return one.id, hunks[0]
     return None

@@ -34,29 +34,29 @@ ToolHandler = Callable[[Arguments], Answer]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentTool:
-    """Hold one tool of an agent."""
+    """One tool of an agent."""
 
     definition: ToolDefinition
     handle: ToolHandler
 
     @property
     def name(self) -> str:
-        """Give its name."""
+        """Return its name."""
         return self.definition.name
 
 
 @dataclass(slots=True, kw_only=True)
 class LoopToolSession:
-    """Hold the tools of one run, and what came of them."""
+    """The tools of one run, and what came of them."""
 
     tools: Mapping[str, AgentTool]
     results: ResultExcerpts
-    told: list[Event] = field(default_factory=list[Event])
-    used: list[JSONValue] = field(default_factory=list[JSONValue])
+    pending_events: list[Event] = field(default_factory=list[Event])
+    usage_rows: list[JSONValue] = field(default_factory=list[JSONValue])
     _last: str = ""
 
-    def repeats(self, name: str, arguments: Arguments) -> bool:
-        """Tell whether a call is the one before it once more."""
+    def is_repeat(self, name: str, arguments: Arguments) -> bool:
+        """Return whether a call is the one before it once more."""
         call_key = json.dumps([name, arguments], sort_keys=True, ensure_ascii=False)
         repeated = call_key == self._last
         self._last = call_key
@@ -91,38 +91,42 @@ class LoopToolset(AbstractToolset[LoopToolSession]):
         arguments = cast("Arguments", replies.join_surrogates_in_json(tool_args))
         if name == GET_CONTINUATION:
             return _read_on(session, call_id, arguments)
-        if session.repeats(name, arguments):
+        if session.is_repeat(name, arguments):
             answer: Answer = {"success": False, "error": _REPEATED_CALL, "code": "repeated_call"}
         else:
             answer = await anyio.to_thread.run_sync(
                 _handle_call, session.tools[name], arguments, abandon_on_cancel=True
             )
         excerpt = session.results.show(call_id, name, answer)
-        session.used.append({"name": name, "success": answer.get("success") is not False})
-        session.told.append(_make_result(call_id, name, answer))
+        session.usage_rows.append({"name": name, "success": answer.get("success") is not False})
+        session.pending_events.append(_make_result(call_id, name, answer))
         return excerpt.text
 
 
 def make_row_tool(
-    row: ToolSpec, context: Context, *, heard: Callable[[Arguments, Answer], None], most: Mapping[str, int]
+    row: ToolSpec,
+    context: Context,
+    *,
+    on_answer: Callable[[Arguments, Answer], None],
+    argument_limits: Mapping[str, int],
 ) -> AgentTool:
     """Make a tool of a row of the table.
 
     Args:
         row: Which.
         context: The vault, as the agent sees it.
-        heard: Told of each call with its answer.
-        most: The greatest number that an argument may be; it is taken where none is given, too.
+        on_answer: Told of each call with its answer.
+        argument_limits: The greatest number that an argument may be; it is taken where none is given, too.
     """
     parameters = cast("dict[str, Any]", registry.parameter_schema(row))
 
     def handle(arguments: Arguments) -> Answer:
         fitted = dict(arguments)
-        for name, limit in most.items():
+        for name, limit in argument_limits.items():
             value = fitted.get(name, limit)
             fitted[name] = min(value, limit) if isinstance(value, int) else value
         answer = registry.invoke_or_error(row, context, fitted)
-        heard(arguments, answer)
+        on_answer(arguments, answer)
         return answer
 
     definition = ToolDefinition(name=row.name, description=registry.describe(row), parameters_json_schema=parameters)
@@ -162,16 +166,16 @@ def _handle_call(tool: AgentTool, arguments: Arguments) -> Answer:
         return cast("Answer", error.as_dict())
 
 
-def _read_on(box: LoopToolSession, call_id: str, arguments: Arguments) -> str:
+def _read_on(session: LoopToolSession, call_id: str, arguments: Arguments) -> str:
     offset = arguments.get("offset", 0)
     try:
         if not isinstance(offset, int):
             raise BadInput(f"offset is {str(offset)[:40]!r}", hint="give a whole number")
-        return box.results.more(str(arguments.get("tool_call_id", "")), offset).text
+        return session.results.read_on(str(arguments.get("tool_call_id", "")), offset).text
     except KnapError as error:
         answer = cast("Answer", error.as_dict())
-        box.told.append(_make_result(call_id, GET_CONTINUATION, answer))
-        return box.results.show(call_id, GET_CONTINUATION, answer).text
+        session.pending_events.append(_make_result(call_id, GET_CONTINUATION, answer))
+        return session.results.show(call_id, GET_CONTINUATION, answer).text
 
 
 def _make_result(call_id: str, name: str, answer: Answer) -> ToolResult:
@@ -192,7 +196,7 @@ class LoopTask:
     model: Model
     system: str
     prompt: str
-    box: LoopToolSession
+    session: LoopToolSession
     rounds: int
     """Rounds of calls at most."""
     is_done: Callable[[], bool]
@@ -205,7 +209,7 @@ class LoopTask:
 
 @dataclass(slots=True)
 class LoopProgress:
-    """Hold how far the work is; it stays right however the work ends."""
+    """How far the work is; it stays right however the work ends."""
 
     rounds: int = 0
     spared: bool = False
@@ -235,7 +239,7 @@ async def run_loop(work: LoopTask, progress: LoopProgress, usage: RunUsage, tell
     )
     known_call_ids = replies.collect_call_ids(work.history)
     async with agent.iter(
-        work.prompt, message_history=list(work.history), deps=work.box, usage=usage, usage_limits=work.limits
+        work.prompt, message_history=list(work.history), deps=work.session, usage=usage, usage_limits=work.limits
     ) as run:
         async for node in run:
             if Agent.is_model_request_node(node):
@@ -287,7 +291,7 @@ async def _run_calls(
         async for event in stream:
             if isinstance(event, FunctionToolCallEvent):
                 part = event.part
-                tool = work.box.tools.get(part.tool_name)
+                tool = work.session.tools.get(part.tool_name)
                 schema: Schema = tool.definition.parameters_json_schema if tool else {}
                 arguments = cast(
                     "Arguments",
@@ -295,10 +299,10 @@ async def _run_calls(
                 )
                 tell(ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments))
             elif isinstance(event, FunctionToolResultEvent):
-                for pending_event in work.box.told:
+                for pending_event in work.session.pending_events:
                     tell(pending_event)
-                work.box.told.clear()
-                if event.part.tool_name not in {*work.box.tools, GET_CONTINUATION}:
+                work.session.pending_events.clear()
+                if event.part.tool_name not in {*work.session.tools, GET_CONTINUATION}:
                     error = f"there is no tool '{event.part.tool_name}'"
                     tell(
                         ToolResult(id=event.part.tool_call_id, name=event.part.tool_name, success=False, summary=error)

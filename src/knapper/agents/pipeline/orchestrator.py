@@ -59,7 +59,7 @@ class PipelineStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orchestrator:
-    """Hold what decides."""
+    """What decides."""
 
     model: Model
     prompt: str
@@ -67,7 +67,7 @@ class Orchestrator:
     limits: UsageLimits
 
     async def next(
-        self, task: str, toggles: AgentToggles, done: Sequence[PipelineStep], found: PipelineContext, usage: RunUsage
+        self, task: str, toggles: AgentToggles, done: Sequence[PipelineStep], findings: PipelineContext, usage: RunUsage
     ) -> PipelineStep:
         """Decide on the next step; where the model says nothing that can be used, the usual one follows.
 
@@ -75,24 +75,26 @@ class Orchestrator:
             task: The person's.
             toggles: The agents that are switched on.
             done: The steps before.
-            found: What they found.
+            findings: What they found.
             usage: What it costs is added here.
         """
         usual = default_step(toggles, done)
-        spent = found.token_accounting.total_tokens
+        spent = findings.token_accounting.total_tokens
         is_spent = 0 < self.settings.tokens <= spent
         if len(done) >= self.settings.steps or is_spent:
             return PipelineStep(phase="task", reason="the budget for gathering is used up")
         agent = Agent(SurrogateSafeModel(self.model), instructions=self.prompt, retries=0)
         try:
-            result = await agent.run(_write_prompt(task, toggles, done, found), usage=usage, usage_limits=self.limits)
+            result = await agent.run(
+                _write_prompt(task, toggles, done, findings), usage=usage, usage_limits=self.limits
+            )
         except model_usage.MODEL_ERRORS:
             return usual
         return _read_step(result.output, toggles, done) or usual
 
 
 def default_step(toggles: AgentToggles, done: Sequence[PipelineStep] = ()) -> PipelineStep:
-    """Give the usual next step: what is switched on and hasn't worked yet, the scout first and the task last."""
+    """Return the usual next step: what is switched on and hasn't worked yet, the scout first and the task last."""
     worked = {step.phase for step in done}
     if toggles.scout and "scout" not in worked:
         return PipelineStep(phase="scout")
@@ -101,7 +103,7 @@ def default_step(toggles: AgentToggles, done: Sequence[PipelineStep] = ()) -> Pi
     return PipelineStep(phase="task")
 
 
-def _write_prompt(task: str, toggles: AgentToggles, done: Sequence[PipelineStep], found: PipelineContext) -> str:
+def _write_prompt(task: str, toggles: AgentToggles, done: Sequence[PipelineStep], pipeline: PipelineContext) -> str:
     switched_on = [name for name in _PHASES_BY_NAME if name == "task" or toggles.as_dict()[name]]
     worked = "; ".join(f"{step.phase} ({step.focus or 'the task'})" for step in done) or "none yet"
     parts = [
@@ -110,14 +112,14 @@ def _write_prompt(task: str, toggles: AgentToggles, done: Sequence[PipelineStep]
         f"Worked already: {untrusted.escape_plain(worked)}",
     ]
     if done:
-        findings = untrusted.escape(found.as_dict())[:8_000]
+        findings = untrusted.escape(pipeline.as_dict())[:8_000]
         parts.append(untrusted.enclose("found so far", findings, untrusted.new_mark()))
     return "\n\n".join(parts)
 
 
-def _read_step(said: str, toggles: AgentToggles, done: Sequence[PipelineStep]) -> PipelineStep | None:
+def _read_step(text: str, toggles: AgentToggles, done: Sequence[PipelineStep]) -> PipelineStep | None:
     try:
-        decoded: object = json_repair.loads(said)
+        decoded: object = json_repair.loads(text)
     except (ValueError, RecursionError):
         return None
     if not isinstance(decoded, dict) or replies.is_too_deep(cast("object", decoded)):
@@ -132,7 +134,7 @@ def _read_step(said: str, toggles: AgentToggles, done: Sequence[PipelineStep]) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agents:
-    """Hold what works on tasks."""
+    """What works on tasks."""
 
     model: Model
     name: str
@@ -150,12 +152,12 @@ class Agents:
 
     @property
     def models(self) -> list[Model]:
-        """Give each model once."""
+        """Return each model once."""
         scout_model = self.scout_model
         return [self.model] if scout_model is None or scout_model is self.model else [self.model, scout_model]
 
     def after(self, spent: ModelSpend) -> Self:
-        """Give what works on the rest of a run, within what the owner's limits leave by then.
+        """Return what works on the rest of a run, within what the owner's limits leave by then.
 
         Raises:
             RefusedError: Nothing (code ``budget_spent``).
@@ -186,7 +188,7 @@ class Agents:
         return Researcher(model=self.model, prompt=self.prompts.load("web"), settings=self.web, limits=self._allowed())
 
     def configure_task(self, rules: EditRules) -> TaskAgentConfig:
-        """Give what the agent that does the task works with.
+        """Return what the agent that does the task works with.
 
         Args:
             rules: What it may edit.

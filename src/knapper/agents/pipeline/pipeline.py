@@ -54,14 +54,14 @@ from knapper.tools.context import Context
 
 
 class PhaseUsage:
-    """Hold what each phase of a run uses, from now on and before it paused."""
+    """What each phase of a run uses, from now on and before it paused."""
 
     def __init__(self, before: Mapping[Phase, ModelSpend]) -> None:
         """Begin with what was used before."""
         self._before = before
         self._used: list[tuple[Phase, RunUsage]] = []
 
-    def open(self, phase: Phase, used: RunUsage | None = None) -> RunUsage:
+    def track(self, phase: Phase, used: RunUsage | None = None) -> RunUsage:
         """Count for a phase whatever comes to stand in what is given.
 
         Args:
@@ -73,11 +73,11 @@ class PhaseUsage:
         return counted
 
     def total(self) -> dict[Phase, ModelSpend]:
-        """Tell what each phase used, that before a pause included."""
+        """Return what each phase used, that before a pause included."""
         return self._added(self._before)
 
-    def now(self) -> dict[Phase, ModelSpend]:
-        """Tell what each phase used since the run began or went on."""
+    def since_resume(self) -> dict[Phase, ModelSpend]:
+        """Return what each phase used since the run began or went on."""
         return self._added({})
 
     def _added(self, before: Mapping[Phase, ModelSpend]) -> dict[Phase, ModelSpend]:
@@ -89,7 +89,7 @@ class PhaseUsage:
 
 @dataclass(slots=True, kw_only=True)
 class PausedState:
-    """Hold the state of a run between two steps."""
+    """The state of a run between two steps."""
 
     exploration: Exploration = field(default_factory=Exploration)
     messages: Sequence[ModelMessage] = ()
@@ -125,15 +125,15 @@ def dump_state(state: PausedState) -> dict[str, JSONValue]:
     }
 
 
-def load_state(said: Mapping[str, JSONValue]) -> PausedState:
+def load_state(data: Mapping[str, JSONValue]) -> PausedState:
     """Read a state as `write` wrote it."""
-    rows = cast("Mapping[Phase, Mapping[str, JSONValue]]", said["spent"])
+    rows = cast("Mapping[Phase, Mapping[str, JSONValue]]", data["spent"])
     return PausedState(
-        exploration=scout.load_exploration(str(said["exploration"])),
-        messages=ModelMessagesTypeAdapter.validate_json(str(said["messages"])),
-        rounds=int(str(said["rounds"])),
-        steps=_STEPS_ADAPTER.validate_python(said["steps"]),
-        web=_WEB_ADAPTER.validate_python(said["web"]),
+        exploration=scout.load_exploration(str(data["exploration"])),
+        messages=ModelMessagesTypeAdapter.validate_json(str(data["messages"])),
+        rounds=int(str(data["rounds"])),
+        steps=_STEPS_ADAPTER.validate_python(data["steps"]),
+        web=_WEB_ADAPTER.validate_python(data["web"]),
         spent={phase: _read_spent(row) for phase, row in rows.items()},
     )
 
@@ -172,7 +172,7 @@ def _format_json(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineEnd:
-    """Hold how a run ended, and what it has by then."""
+    """How a run ended, and what it has by then."""
 
     state: PipelineState
     pipeline: PipelineContext
@@ -213,19 +213,21 @@ def summarize_end(run: PipelineEnd, request: TaskRequest, model: str) -> Pipelin
     return outcome if task_result is None else _add_task_result(outcome, task_result)
 
 
-def describe_web(found: WebResult) -> str:
-    """Say in a line what a search of the web came to."""
-    if found.search_performed:
-        return f"{len(found.sources)} sources from {len(found.search_queries)} searches"
-    if found.search_needed:
-        return f"the web would have to be searched: {found.evaluation_reasoning}"
+def describe_web(result: WebResult) -> str:
+    """Return in a line what a search of the web came to."""
+    if result.search_performed:
+        return f"{len(result.sources)} sources from {len(result.search_queries)} searches"
+    if result.search_needed:
+        return f"the web would have to be searched: {result.evaluation_reasoning}"
     return (
-        f"no search was needed: {found.evaluation_reasoning}" if found.evaluation_reasoning else "nothing was searched"
+        f"no search was needed: {result.evaluation_reasoning}"
+        if result.evaluation_reasoning
+        else "nothing was searched"
     )
 
 
 def describe_task(done: TaskAgentResult) -> str:
-    """Say in a line what a task came to."""
+    """Return in a line what a task came to."""
     results = done.results
     if not done.edits:
         return "answered"
@@ -233,10 +235,10 @@ def describe_task(done: TaskAgentResult) -> str:
     return f"edits proposed: {results.success}{failed}"
 
 
-def _add_task_result(told: PipelineOutcome, done: TaskAgentResult) -> PipelineOutcome:
+def _add_task_result(outcome: PipelineOutcome, done: TaskAgentResult) -> PipelineOutcome:
     proposals: list[JSONValue] = [done.proposal.proposal_id] if done.proposal else []
     return replace(
-        told,
+        outcome,
         proposed_edits=[one.instruction.as_dict() for one in done.edits],
         edit_results=done.results.as_dict() if done.edits else {},
         proposals=[*proposals, *done.changed_blocks],
@@ -253,17 +255,17 @@ def _question_row(run: PipelineEnd) -> dict[str, JSONValue] | None:
     return {"question": run.question.question, "options": options}
 
 
-def _fallback_answer(found: PipelineContext, question: dict[str, JSONValue] | None) -> str:
-    """Say what there is where no task was done."""
+def _fallback_answer(pipeline: PipelineContext, question: dict[str, JSONValue] | None) -> str:
+    """Return what there is where no task was done."""
     if question is not None:
         return str(question["question"])
     parts: list[str] = []
-    if found.scout is not None:
-        chosen = (f"- [[{one.path}]]: {one.reason or one.why()}" for one in found.scout.selected_notes)
-        parts += [found.scout.reasoning, *chosen]
-    if found.web is not None:
-        parts += [found.web.findings or found.web.evaluation_reasoning]
-        parts += [f"- {one.title}: {one.url}" for one in found.web.sources]
+    if pipeline.scout is not None:
+        chosen = (f"- [[{one.path}]]: {one.reason or one.why()}" for one in pipeline.scout.selected_notes)
+        parts += [pipeline.scout.reasoning, *chosen]
+    if pipeline.web is not None:
+        parts += [pipeline.web.findings or pipeline.web.evaluation_reasoning]
+        parts += [f"- {one.title}: {one.url}" for one in pipeline.web.sources]
     return untrusted.sanitize_answer("\n".join(filter(None, parts)))[0]
 
 
@@ -307,12 +309,12 @@ class PipelineRun:
         self._agents = agents
         self._context = context
         self.request = request.settled()
-        self._going = going
+        self._resume_point = going
         self._mark = untrusted.new_mark()
-        self.frozen = going.state or PausedState()
-        self._accounts = PhaseUsage(self.frozen.spent)
+        self.paused = going.state or PausedState()
+        self._accounts = PhaseUsage(self.paused.spent)
         self._tell: PipelineEventSink = _ignore_event
-        self._trip: ScoutRun | None = None
+        self._scout_run: ScoutRun | None = None
         self._research: WebResearch | None = None
         self._gathered: UnifiedContext | None = None
         self.done: TaskAgentResult | None = None
@@ -341,25 +343,25 @@ class PipelineRun:
 
     @property
     def pipeline(self) -> PipelineContext:
-        """Give what the agents have found so far."""
+        """Return what the agents have found so far."""
         spent = self.spent
         tokens = {f"{phase}_tokens": spent[phase].tokens for phase in _COUNTED_PHASES if phase in spent}
         scout = self._scout_result()
         return PipelineContext(
             scout=scout and replace(scout, tokens_used=tokens.get("scout_tokens", 0)),
-            web=self._research.result().after(self.frozen.web) if self._research else self.frozen.web,
+            web=self._research.result().after(self.paused.web) if self._research else self.paused.web,
             token_accounting=TokenAccounting(**tokens),
         )
 
     @property
     def spent(self) -> dict[Phase, ModelSpend]:
-        """Tell what each phase used, that before a pause included."""
+        """Return what each phase used, that before a pause included."""
         return self._accounts.total()
 
     @property
     def spent_now(self) -> dict[Phase, ModelSpend]:
-        """Tell what each phase used since the run began or went on."""
-        return self._accounts.now()
+        """Return what each phase used since the run began or went on."""
+        return self._accounts.since_resume()
 
     def outcome(self) -> PipelineOutcome:
         """Sum the run up, as far as it got."""
@@ -368,39 +370,39 @@ class PipelineRun:
             pipeline=self.pipeline,
             done=self.done,
             gathered=self._gathered,
-            question=self.freeze().exploration.question,
+            question=self.paused_state().exploration.question,
             notices=self.notices,
             error=self.error,
             spent=self.spent,
         )
         return summarize_end(ended, self.request, self._agents.name)
 
-    def freeze(self) -> PausedState:
-        """Give all that the run goes on from once its question is answered."""
-        scout_run = self._trip
+    def paused_state(self) -> PausedState:
+        """Return all that the run goes on from once its question is answered."""
+        scout_run = self._scout_run
         return PausedState(
-            exploration=scout_run.state if scout_run else self.frozen.exploration,
+            exploration=scout_run.state if scout_run else self.paused.exploration,
             messages=scout_run.progress.messages if scout_run else (),
             rounds=scout_run.progress.rounds if scout_run else 0,
-            steps=self.frozen.steps,
+            steps=self.paused.steps,
             web=self.pipeline.web,
             spent=self.spent,
         )
 
-    def _rest(self) -> Agents:
+    def _agents_left(self) -> Agents:
         return self._agents.after(sum(self.spent_now.values(), ModelSpend()))
 
     @property
     def _is_asked(self) -> bool:
-        return self._trip is not None and self._trip.state.question is not None
+        return self._scout_run is not None and self._scout_run.state.question is not None
 
     async def _phases(self) -> None:
-        if self.frozen.messages:  # it paused within its last step
-            await self._scout(self.frozen.steps[-1])
+        if self.paused.messages:  # it paused within its last step
+            await self._scout(self.paused.steps[-1])
             if self._is_asked:
                 return
         while (step := await self._next()).phase != "task":
-            self.frozen.steps.append(step)
+            self.paused.steps.append(step)
             if step.phase == "scout":
                 await self._scout(step)
                 if self._is_asked:
@@ -411,18 +413,18 @@ class PipelineRun:
             await self._task()
 
     async def _next(self) -> PipelineStep:
-        request, steps = self.request, self.frozen.steps
+        request, steps = self.request, self.paused.steps
         if not request.orchestrate:
             return orchestrator.default_step(request.toggles, steps)
-        decider = self._rest().make_orchestrator()
-        used = self._accounts.open("orchestrator")
+        decider = self._agents_left().make_orchestrator()
+        used = self._accounts.track("orchestrator")
         step = await decider.next(request.task, request.toggles, steps, self.pipeline, used)
-        self._say("orchestrator", f"next: {step.phase}{f' ({step.reason})' if step.reason else ''}")
+        self._report("orchestrator", f"next: {step.phase}{f' ({step.reason})' if step.reason else ''}")
         return step
 
     async def _scout(self, step: PipelineStep) -> None:
-        frozen, request = self.frozen, self.request
-        self._say("scout", "looking for notes", state="started")
+        frozen, request = self.paused, self.request
+        self._report("scout", "looking for notes", state="started")
         resumed = bool(frozen.messages)
         errand = ScoutTask(
             task=_focused_task(request.task, step),
@@ -430,38 +432,38 @@ class PipelineRun:
             state=frozen.exploration,
             history=frozen.messages,
             rounds=frozen.rounds if resumed else 0,
-            answer=self._going.answer,
+            answer=self._resume_point.answer,
         )
-        self._trip = trip = ScoutRun(self._rest().make_scout(), self._context, errand)
+        self._scout_run = trip = ScoutRun(self._agents_left().make_scout(), self._context, errand)
         frozen.messages = ()
-        _ = self._accounts.open("scout", trip.usage)
+        _ = self._accounts.track("scout", trip.usage)
         result = await trip.run(self._tell)
         frozen.exploration = trip.state
         self._gathered = None
         self._tell(SelectionEvent(scout=result.as_dict()))
-        self._say("scout", f"notes chosen: {len(result.selected_notes)} ({result.confidence})", state="ended")
+        self._report("scout", f"notes chosen: {len(result.selected_notes)} ({result.confidence})", state="ended")
         if request.debug:
             self._tell(Debug(phase="scout", title="conversation", text=format_conversation(trip.progress.messages)))
 
     async def _web(self, step: PipelineStep) -> None:
         request = self.request
-        self._say("web", "looking whether the web is needed", state="started")
+        self._report("web", "looking whether the web is needed", state="started")
         try:
             _ = self._context.open_web()
         except KnapError as error:
             if not request.toggles.task:
                 raise
             self._notice(f"the web wasn't searched: {error.message}")
-            self.frozen.web = WebResult(problem=error.message, ended="failed").after(self.frozen.web)
+            self.paused.web = WebResult(problem=error.message, ended="failed").after(self.paused.web)
             return
         gathered = await self._gather()
-        self.frozen.web = self.pipeline.web  # what an earlier search has found stays
+        self.paused.web = self.pipeline.web  # what an earlier search has found stays
         query = WebQuery(task=_focused_task(request.task, step), notes=gathered.text, mark=self._mark)
-        self._research = research = WebResearch(self._rest().make_researcher(), self._context, query)
-        _ = self._accounts.open("web", research.usage)
+        self._research = research = WebResearch(self._agents_left().make_researcher(), self._context, query)
+        _ = self._accounts.track("web", research.usage)
         result = await research.run(self._tell)
         self._tell(SourcesEvent(web=result.as_dict()))
-        self._say("web", describe_web(result), state="ended")
+        self._report("web", describe_web(result), state="ended")
         if request.debug:
             self._tell(Debug(phase="web", title="conversation", text=format_conversation(research.progress.messages)))
 
@@ -472,15 +474,15 @@ class PipelineRun:
             task=request.task,
             context=gathered,
             current=request.current,
-            chat_history=self._going.history,
+            chat_history=self._resume_point.history,
             pipeline=self.pipeline,
             mark=self._mark,
         )
-        self._say("task", "working on the task", state="started")
-        agent = TaskAgent(self._rest().configure_task(request.rules), self._context, task_input)
-        _ = self._accounts.open("task", agent.usage)
+        self._report("task", "working on the task", state="started")
+        agent = TaskAgent(self._agents_left().configure_task(request.rules), self._context, task_input)
+        _ = self._accounts.track("task", agent.usage)
         try:
-            self.done = await agent.run(lambda text: self._say("task", text))
+            self.done = await agent.run(lambda text: self._report("task", text))
         finally:
             if request.debug:
                 self._tell(Debug(phase="task", title="conversation", text=format_conversation(agent.messages)))
@@ -488,7 +490,7 @@ class PipelineRun:
             self._tell(Navigate(path=path))
         for notice in self.done.notices:
             self._notice(notice)
-        self._say("task", describe_task(self.done), state="ended")
+        self._report("task", describe_task(self.done), state="ended")
 
     async def _gather(self) -> UnifiedContext:
         """Write the context that there is by now; it is the same until something else is chosen."""
@@ -502,9 +504,9 @@ class PipelineRun:
         return self._gathered
 
     def _scout_result(self) -> ScoutResult | None:
-        return self._trip.result() if self._trip else None
+        return self._scout_run.result() if self._scout_run else None
 
-    def _say(self, phase: Phase, text: str, *, state: str = "going_on") -> None:
+    def _report(self, phase: Phase, text: str, *, state: str = "going_on") -> None:
         progress_state = "started" if state == "started" else "ended" if state == "ended" else "going_on"
         self._tell(PhaseProgress(phase=phase, state=progress_state, text=text))
 
@@ -519,7 +521,7 @@ class PipelineRun:
 
 
 def _ignore_event(_: PipelineEvent) -> None:
-    """Tell nobody."""
+    """Report nobody."""
 
 
 def _focused_task(task: str, step: PipelineStep) -> str:

@@ -37,7 +37,7 @@ class NoteSelectionMetadata:
 
     @property
     def source(self) -> SelectionSource:
-        """Give what holds it longest where a limit is reached."""
+        """Return what holds it longest where a limit is reached."""
         strongest = min((SOURCE_PRIORITY.index(one) for one in self.sources), default=SOURCE_PRIORITY.index("semantic"))
         return SOURCE_PRIORITY[strongest]
 
@@ -60,7 +60,7 @@ class NoteSelectionMetadata:
         return row | {name: value for name, value in optional.items() if value is not None}
 
     def why(self) -> str:
-        """Say in a few words why it is there: ``semantic 82%, keyword in title, link depth 1``."""
+        """Return in a few words why it is there: ``semantic 82%, keyword in title, link depth 1``."""
         reasons = ["the open note"] if "current" in self.sources else []
         if self.semantic_score is not None:
             reasons.append(f"semantic {round(100 * self.semantic_score)}%")
@@ -77,10 +77,10 @@ class NoteSelectionMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextNote:
-    """Hold a note of a context."""
+    """A note of a context."""
 
     note: Note
-    why: NoteSelectionMetadata
+    metadata: NoteSelectionMetadata
     foreign: bool = False
     """Whether others wrote it."""
 
@@ -125,7 +125,7 @@ class ScoutSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoutResult:
-    """Hold what an exploration came to."""
+    """What an exploration came to."""
 
     selected_notes: tuple[NoteSelectionMetadata, ...] = ()
     """The last selection, in the agent's order; never one that it didn't make."""
@@ -153,7 +153,7 @@ class ScoutResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserQuestion:
-    """Hold what the agent asks the person."""
+    """What the agent asks the person."""
 
     question: str
     options: tuple[str, ...] = ()
@@ -208,7 +208,7 @@ class ResearchSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnhancedWebSource:
-    """Hold a page that something was taken from; strangers wrote all of it."""
+    """A page that something was taken from; strangers wrote all of it."""
 
     title: str
     url: str
@@ -234,7 +234,7 @@ class EnhancedWebSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebResult:
-    """Hold what a search of the web came to."""
+    """What a search of the web came to."""
 
     search_performed: bool = False
     evaluation_reasoning: str = ""
@@ -250,7 +250,7 @@ class WebResult:
     """Why it failed; empty where it didn't."""
 
     def after(self, before: "WebResult | None") -> "WebResult":
-        """Give what this search and those before it came to; how the last one ended counts."""
+        """Return what this search and those before it came to; how the last one ended counts."""
         if before is None:
             return self
         sources = {one.url: one for one in (*before.sources, *self.sources)}

@@ -86,7 +86,7 @@ class EditRules:
         return {"editable": self.editable, "can": can}
 
 
-def read_scope(given: object) -> ContextScopeConfig:
+def read_scope(value: object) -> ContextScopeConfig:
     """Read a context scope: one of today, its JSON in either spelling of names, or an old name.
 
     ``"folder"`` is depth 0 with the same folder; ``{"linkDepth": 1}`` is depth 1.
@@ -94,55 +94,55 @@ def read_scope(given: object) -> ContextScopeConfig:
     Raises:
         BadInput: It is none of these.
     """
-    if isinstance(given, ContextScopeConfig):
-        return given
-    if isinstance(given, str):
-        if given not in _LEGACY_SCOPES:
+    if isinstance(value, ContextScopeConfig):
+        return value
+    if isinstance(value, str):
+        if value not in _LEGACY_SCOPES:
             raise BadInput(
-                f"there is no context scope '{given}'", hint=f"old names: {', '.join(_LEGACY_SCOPES)}; or give a depth"
+                f"there is no context scope '{value}'", hint=f"old names: {', '.join(_LEGACY_SCOPES)}; or give a depth"
             )
-        return _LEGACY_SCOPES[given]
-    if not isinstance(given, Mapping):
+        return _LEGACY_SCOPES[value]
+    if not isinstance(value, Mapping):
         raise BadInput("a context scope is an object", hint='such as {"link_depth": 2, "include_same_folder": false}')
-    return _read_scope_fields(cast("Mapping[str, object]", given))
+    return _read_scope_fields(cast("Mapping[str, object]", value))
 
 
-def read_editable_scope(given: str) -> EditableScope:
+def read_editable_scope(value: str) -> EditableScope:
     """Read an editable scope.
 
     Raises:
         BadInput: There is none of that name.
     """
-    if given not in EDITABLE_SCOPES:
-        raise BadInput(f"there is no editable scope '{given}'", hint=f"give {', '.join(EDITABLE_SCOPES)}")
-    return given
+    if value not in EDITABLE_SCOPES:
+        raise BadInput(f"there is no editable scope '{value}'", hint=f"give {', '.join(EDITABLE_SCOPES)}")
+    return value
 
 
-def read_abilities(given: object) -> frozenset[Ability]:
+def read_abilities(value: object) -> frozenset[Ability]:
     """Read what a model may do: a list of words, or the switches ``canAdd`` and so on, which are on where left out.
 
     Raises:
         BadInput: A word is none of these.
     """
-    if isinstance(given, Mapping):
-        switches = cast("Mapping[str, object]", given)
+    if isinstance(value, Mapping):
+        switches = cast("Mapping[str, object]", value)
         if unknown := switches.keys() - _ABILITY_SWITCHES.keys():
             raise BadInput(f"there is no capability '{min(unknown)}'", hint=f"give {', '.join(_ABILITY_SWITCHES)}")
         return frozenset(word for name, word in _ABILITY_SWITCHES.items() if switches.get(name, True))
     words = (
-        {str(one) for one in cast("tuple[object, ...]", given)} if isinstance(given, list | tuple | set) else {given}
+        {str(one) for one in cast("tuple[object, ...]", value)} if isinstance(value, list | tuple | set) else {value}
     )
     if unknown := sorted(str(word) for word in words if word not in ABILITIES):
         raise BadInput(f"there is no capability '{unknown[0]}'", hint=f"give {', '.join(ABILITIES)}")
     return frozenset(cast("set[Ability]", words))
 
 
-def _read_scope_fields(given: Mapping[str, object]) -> ContextScopeConfig:
-    if unknown := [name for name in given if name not in _SCOPE_FIELDS]:
+def _read_scope_fields(raw: Mapping[str, object]) -> ContextScopeConfig:
+    if unknown := [name for name in raw if name not in _SCOPE_FIELDS]:
         raise BadInput(
             f"a context scope has no '{unknown[0]}'", hint="link_depth, include_same_folder, excluded_folders"
         )
-    fields = {_SCOPE_FIELDS[name]: value for name, value in given.items()}
+    fields = {_SCOPE_FIELDS[name]: value for name, value in raw.items()}
     depth, folder = fields.get("link_depth", DEFAULT_LINK_DEPTH), fields.get("include_same_folder", False)
     folders = fields.get("excluded_folders", ())
     if not isinstance(depth, int) or isinstance(depth, bool):

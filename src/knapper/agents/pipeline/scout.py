@@ -47,7 +47,7 @@ _SCORING_TOOLS: Final = frozenset({"search_semantic", "search_task_relevant"})
 
 @dataclass(slots=True)
 class Exploration:
-    """Hold the state of a run; JSON can hold it while the run pauses."""
+    """The state of a run; JSON can hold it while the run pauses."""
 
     known: dict[str, NoteSelectionMetadata] = field(default_factory=dict[str, NoteSelectionMetadata])
     """What is known of notes, by path."""
@@ -59,18 +59,18 @@ class Exploration:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     """Tools answer side by side."""
 
-    def hear(self, name: str, arguments: Arguments, answer: Answer) -> None:
+    def record(self, name: str, arguments: Arguments, answer: Answer) -> None:
         """Learn from a tool's answer why its notes are of interest."""
         with self._lock:
-            self._hear(name, arguments, answer)
+            self._record(name, arguments, answer)
 
-    def update(self, context: Context, arguments: Arguments, most: int) -> Answer:
+    def update(self, context: Context, arguments: Arguments, max_notes: int) -> Answer:
         """Take a selection in the place of the last one; notes that aren't there are left out, and told.
 
         Args:
             context: The vault, as the agent sees it.
             arguments: Of the call.
-            most: How many notes may be chosen.
+            max_notes: How many notes may be chosen.
         """
         chosen_paths: list[str] = []
         unknown: list[JSONValue] = []
@@ -83,15 +83,15 @@ class Exploration:
                     chosen_paths.append(path)
             except KnapError as error:
                 unknown.append({"path": raw, "error": error.message, "hint": error.hint})
-        self.selected = chosen_paths[:most]
+        self.selected = chosen_paths[:max_notes]
         self.reasoning = str(arguments.get("reasoning", ""))[:_MAX_REASON]
         self.confidence = _read_confidence(arguments.get("confidence"))
         reasons = arguments.get("reasons")
         for path, why in reasons.items() if isinstance(reasons, dict) else ():
             if path in self.selected:
-                self.known[path] = replace(self._of(path), reason=str(why)[:300])
+                self.known[path] = replace(self._metadata(path), reason=str(why)[:300])
         self._step(f"notes chosen: {len(self.selected)} ({self.confidence})")
-        return self._told(unknown, dropped=len(chosen_paths) - len(self.selected), most=most)
+        return self._selection_answer(unknown, dropped=len(chosen_paths) - len(self.selected), max_notes=max_notes)
 
     def ask(self, arguments: Arguments) -> Answer:
         """Put a question to the person.
@@ -106,11 +106,11 @@ class Exploration:
         return {"success": True, "message": "The question is put to the person; the answer comes next."}
 
     def chosen(self) -> tuple[NoteSelectionMetadata, ...]:
-        """Give the selection with what is known of each note."""
-        return tuple(self._of(path) for path in self.selected)
+        """Return the selection with what is known of each note."""
+        return tuple(self._metadata(path) for path in self.selected)
 
     def summary(self) -> str:
-        """Tell what was done, step by step."""
+        """Return what was done, step by step."""
         left_out = len(self.trail) - _MAX_SUMMARY_STEPS
         return "; ".join(self.trail[:_MAX_SUMMARY_STEPS]) + (f"; and {left_out} more steps" if left_out > 0 else "")
 
@@ -128,7 +128,7 @@ class Exploration:
             ensure_ascii=False,
         )
 
-    def _hear(self, name: str, arguments: Arguments, answer: Answer) -> None:
+    def _record(self, name: str, arguments: Arguments, answer: Answer) -> None:
         if answer.get("success") is False:
             self._step(f"{name}: {answer.get('error', 'failed')}")
             return
@@ -138,14 +138,14 @@ class Exploration:
             self._learn(name, row)
         if name == "fetch_note":
             path = str(answer.get("path", ""))
-            self.known[path] = replace(self._of(path), fetched=True)
+            self.known[path] = replace(self._metadata(path), fetched=True)
             self._step(f"read {path}")
         else:
             about = next((str(arguments[key]) for key in _SUBJECT_ARGUMENTS if arguments.get(key)), "")
             self._step(f"{name}{f' {about[:80]!r}' if about else ''}: {answer.get('total', len(rows))} found")
 
     def _learn(self, name: str, row: Mapping[str, JSONValue]) -> None:
-        path, one = str(row.get("path", "")), self._of(str(row.get("path", "")))
+        path, one = str(row.get("path", "")), self._metadata(str(row.get("path", "")))
         if not path:
             return
         score, match, depth = row.get("score"), row.get("match"), row.get("depth")
@@ -159,19 +159,19 @@ class Exploration:
             one = replace(one, link_depth=min(one.link_depth or depth, depth))
         self.known[path] = one
 
-    def _told(self, unknown: list[JSONValue], *, dropped: int, most: int) -> Answer:
+    def _selection_answer(self, unknown: list[JSONValue], *, dropped: int, max_notes: int) -> Answer:
         chosen: list[JSONValue] = [*self.selected]
-        unread: list[JSONValue] = [path for path in self.selected if not self._of(path).fetched]
+        unread: list[JSONValue] = [path for path in self.selected if not self._metadata(path).fetched]
         answer: Answer = {"success": True, "selected": chosen, "confidence": self.confidence}
         if unknown:
             answer["not_there"] = unknown
         if dropped:
-            answer["message"] = f"only {most} notes may be chosen: the last {dropped} were left out"
+            answer["message"] = f"only {max_notes} notes may be chosen: the last {dropped} were left out"
         if unread and self.confidence != "done":
             answer["not_read_yet"] = unread
         return answer
 
-    def _of(self, path: str) -> NoteSelectionMetadata:
+    def _metadata(self, path: str) -> NoteSelectionMetadata:
         return self.known.get(path) or NoteSelectionMetadata(path=NotePath(path))
 
     def _step(self, text: str) -> None:
@@ -197,15 +197,15 @@ def load_exploration(text: str) -> Exploration:
     )
 
 
-def _read_confidence(said: object) -> Confidence:
-    word = str(said).strip().lower()
+def _read_confidence(value: object) -> Confidence:
+    word = str(value).strip().lower()
     return word if word in CONFIDENCES else "exploring"
 
 
-def _read_texts(given: JSONValue) -> list[str]:
-    if isinstance(given, str):
-        return [given]
-    return [str(one) for one in given if isinstance(one, str)] if isinstance(given, list) else []
+def _read_texts(value: JSONValue) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [str(one) for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
 SCOUT_ANSWER_CHARS: Final = 16_000
@@ -234,7 +234,7 @@ class ScoutTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scout:
-    """Hold what explores."""
+    """What explores."""
 
     model: Model
     prompt: str
@@ -248,22 +248,22 @@ class Scout:
 class ScoutRun:
     """Explore for one errand; made anew for each."""
 
-    def __init__(self, scout: Scout, context: Context, errand: ScoutTask) -> None:
+    def __init__(self, scout: Scout, context: Context, task: ScoutTask) -> None:
         """Take the errand.
 
         Args:
             scout: What explores.
             context: The vault, as the agent sees it.
-            errand: What is looked for.
+            task: What is looked for.
         """
         self._scout = scout
-        self._context = context.together()
-        self._errand = errand
-        self.state = errand.state
+        self._context = context.with_shared_refresh()
+        self._task = task
+        self.state = task.state
         self.state.question = None
         if self.state.confidence == "done":  # it asked with its last breath; the answer may change its mind
             self.state.confidence = "confident"
-        self.progress = LoopProgress(rounds=errand.rounds, messages=list(errand.history))
+        self.progress = LoopProgress(rounds=task.rounds, messages=list(task.history))
         self.usage = RunUsage()
         self.ended: ScoutEnd = "cancelled"
         """How it ended; *cancelled* until it has."""
@@ -284,7 +284,7 @@ class ScoutRun:
         return self.result()
 
     def result(self) -> ScoutResult:
-        """Give what there is: the agent's last selection."""
+        """Return what there is: the agent's last selection."""
         return ScoutResult(
             selected_notes=self.state.chosen(),
             reasoning=self.state.reasoning,
@@ -297,13 +297,13 @@ class ScoutRun:
 
     def _work(self) -> LoopTask:
         _ = self._context.freshen()
-        scout_task, mark = self._errand, untrusted.new_mark()
+        scout_task, mark = self._task, untrusted.new_mark()
         prompt = f"The person answers: {scout_task.answer}" if scout_task.history else self._prompt(mark)
         return LoopTask(
             model=self._scout.model,
             system=self._system(),
             prompt=prompt,
-            box=loop.make_tool_session(self._tools(), mark=mark, max_chars=SCOUT_ANSWER_CHARS),
+            session=loop.make_tool_session(self._tools(), mark=mark, max_chars=SCOUT_ANSWER_CHARS),
             rounds=self._scout.settings.rounds,
             is_done=lambda: self.state.question is not None or self.state.confidence == "done",
             uncounted=frozenset({ASK_USER}),
@@ -321,10 +321,10 @@ class ScoutRun:
         return "\n\n".join(parts)
 
     def _prompt(self, mark: str) -> str:
-        parts = [f"The task: {self._errand.task}"]
-        if self._errand.current:
+        parts = [f"The task: {self._task.task}"]
+        if self._task.current:
             try:
-                note = self._context.view.read(self._errand.current)
+                note = self._context.view.read(self._task.current)
             except KnapError:
                 return parts[0]
             lines = context.number_lines(parser.decode_text(note.raw))[:_MAX_CURRENT_LINES]
@@ -341,21 +341,23 @@ class ScoutRun:
             )
         ]
         agent_tools += [
-            self._of_row(name) for name in SCOUT_TOOLS if name in settings.tools and name in self._scout.rows
+            self._row_tool(name) for name in SCOUT_TOOLS if name in settings.tools and name in self._scout.rows
         ]
         if ASK_USER in settings.tools:
             question_tool = next(one for one in LOOP_TOOLS if one.name == ASK_USER)
             agent_tools.append(AgentTool(definition=question_tool, handle=self.state.ask))
         return agent_tools
 
-    def _of_row(self, name: str) -> AgentTool:
+    def _row_tool(self, name: str) -> AgentTool:
         def heard(arguments: Arguments, answer: Answer) -> None:
-            self.state.hear(name, arguments, answer)
+            self.state.record(name, arguments, answer)
 
-        return loop.make_row_tool(self._scout.rows[name], self._context, heard=heard, most=self._most(name))
+        return loop.make_row_tool(
+            self._scout.rows[name], self._context, on_answer=heard, argument_limits=self._argument_limits(name)
+        )
 
-    def _most(self, name: str) -> dict[str, int]:
-        """Tell how much a tool gives at once."""
+    def _argument_limits(self, name: str) -> dict[str, int]:
+        """Return how much a tool gives at once."""
         if name == "search_keyword":
             return {"limit": self._scout.settings.keyword_limit}
         if name == "fetch_note":

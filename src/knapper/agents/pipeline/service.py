@@ -32,7 +32,7 @@ DescribeFate = Callable[[str], str]
 
 
 def read_chat_messages(turns: Sequence[Exchange], length: int, fate: DescribeFate = lambda _: "") -> list[ChatMessage]:
-    """Give the last messages of a session, the oldest first.
+    """Return the last messages of a session, the oldest first.
 
     Args:
         turns: Of the session.
@@ -88,10 +88,10 @@ def _read_edit(row: Mapping[str, JSONValue]) -> EditInstruction:
     )
 
 
-def _read_results(given: JSONValue) -> EditResults | None:
-    if not isinstance(given, dict) or not given:
+def _read_results(value: JSONValue) -> EditResults | None:
+    if not isinstance(value, dict) or not value:
         return None
-    success = given.get("success")
+    success = value.get("success")
     failures = tuple(
         EditFailure(
             file=str(one.get("file", "")),
@@ -99,19 +99,19 @@ def _read_results(given: JSONValue) -> EditResults | None:
             code=str(one.get("code", "")),
             position=str(one.get("position", "")),
         )
-        for one in _as_list(given.get("failures"))
+        for one in _as_list(value.get("failures"))
         if isinstance(one, dict)
     )
     return EditResults(success=success if isinstance(success, int) else 0, failures=failures)
 
 
-def _as_list(given: JSONValue) -> list[JSONValue]:
-    return given if isinstance(given, list) else []
+def _as_list(value: JSONValue) -> list[JSONValue]:
+    return value if isinstance(value, list) else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineService:
-    """Hold what one vault's tasks are answered with and kept in."""
+    """What one vault's tasks are answered with and kept in."""
 
     agents: Agents
     runs: PausedRuns
@@ -123,7 +123,7 @@ class PipelineService:
     wait_s: float = locks.WAIT_S
     owner: str = ""
     """On whose behalf runs wait; empty for whom the vault is opened for."""
-    stops: Callable[[], bool] = lambda: False
+    is_stopping: Callable[[], bool] = lambda: False
     """Tells whether whatever goes on is being stopped: a question whose answer that cuts short waits again."""
 
     async def ask(self, request: TaskRequest, context: Context, tell: PipelineEventSink) -> PipelineOutcome:
@@ -141,7 +141,7 @@ class PipelineService:
             NotFound: There is no such session.
             ConflictError: Another message is being answered in it (code ``session_busy``).
         """
-        async with self._held(request.session_id):
+        async with self._lock_session(request.session_id):
             history = await asyncio.to_thread(self._history, request, context)
             return await self._carry_out(request, context, ResumePoint(history=history), tell)
 
@@ -167,14 +167,14 @@ class PipelineService:
             raise BadInput("the answer is empty", hint="say something")
         grants = by or context.writer.grants
         async with self.runs.hold(run_id, "" if grants.is_person else grants.client) as paused:
-            request = await asyncio.to_thread(self._placed, pipeline_context.read_request(paused.request))
-            async with self._held(request.session_id):
+            request = await asyncio.to_thread(self._drop_missing_session, pipeline_context.read_request(paused.request))
+            async with self._lock_session(request.session_id):
                 history = await asyncio.to_thread(self._history, request, context)
                 resume_point = ResumePoint(history=history, state=pipeline.load_state(paused.state), answer=answer)
                 return await self._carry_out(request, context, resume_point, tell)
 
     @asynccontextmanager
-    async def _held(self, session_id: str) -> AsyncGenerator[None]:
+    async def _lock_session(self, session_id: str) -> AsyncGenerator[None]:
         if not session_id:
             yield
             return
@@ -182,7 +182,7 @@ class PipelineService:
         async with locks.lock_session(self.folder, session_id, wait_s=self.wait_s):
             yield
 
-    def _placed(self, request: TaskRequest) -> TaskRequest:
+    def _drop_missing_session(self, request: TaskRequest) -> TaskRequest:
         """Go on without a session that is gone meanwhile."""
         if request.session_id:
             try:
@@ -209,7 +209,7 @@ class PipelineService:
             await run.run(tell)
             is_over = run.state == "complete"
         except asyncio.CancelledError:
-            is_over = not self.stops()
+            is_over = not self.is_stopping()
             raise
         finally:  # also where the task is cancelled
             outcome = await asyncio.shield(asyncio.to_thread(run.outcome))
@@ -256,7 +256,7 @@ class PipelineService:
                 at=self.now(),
                 question=outcome.question or {},
                 request=run.request.as_dict(),
-                state=pipeline.dump_state(run.freeze()),
+                state=pipeline.dump_state(run.paused_state()),
             )
         )
 

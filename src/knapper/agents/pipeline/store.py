@@ -51,7 +51,7 @@ class AgentToggles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """Hold a choice of notes and rules under a name."""
+    """A choice of notes and rules under a name."""
 
     name: str
     scope: ContextScopeConfig = field(default_factory=ContextScopeConfig)
@@ -73,11 +73,11 @@ class Preset:
 
 
 class Presets:
-    """Hold the open file; threads and processes may share it."""
+    """The open file; threads and processes may share it."""
 
-    def __init__(self, own: SharedDatabase) -> None:
+    def __init__(self, ledger: SharedDatabase) -> None:
         """Wrap an open file; `open_presets` makes one."""
-        self._ledger = own
+        self._ledger = ledger
 
     def save(self, preset: Preset) -> None:
         """Keep a preset; one of the same name, in whatever case, is replaced.
@@ -93,7 +93,7 @@ class Presets:
             database.execute("INSERT OR REPLACE INTO presets VALUES (?, ?, ?)", (name.casefold(), name, data))
 
     def find(self, name: str) -> Preset:
-        """Give a preset.
+        """Return a preset.
 
         Raises:
             NotFound: There is none of that name (code ``no_preset``).
@@ -121,7 +121,7 @@ class Presets:
                 raise _missing_preset(database, name)
 
     def toggles(self, usual: AgentToggles) -> AgentToggles:
-        """Give the switches as they were last; *usual* where they were never set."""
+        """Return the switches as they were last; *usual* where they were never set."""
         with self._ledger.reading() as database:
             stored = {row["name"]: bool(row["is_on"]) for row in database.execute("SELECT * FROM switches")}
         return AgentToggles(**stored) if stored else usual
@@ -146,16 +146,16 @@ def open_presets(folder: Path) -> Presets:
     return Presets(open_shared_database(folder / PRESETS_FILE, _PRESETS_SCHEMA, PRESETS_VERSION))
 
 
-def read_preset(said: Mapping[str, JSONValue]) -> Preset:
+def read_preset(data: Mapping[str, JSONValue]) -> Preset:
     """Read a preset from JSON.
 
     Raises:
         BadInput: It can't be one.
     """
-    rules, switches, added = _as_object(said.get("rules")), _as_object(said.get("toggles")), said.get("added")
+    rules, switches, added = _as_object(data.get("rules")), _as_object(data.get("toggles")), data.get("added")
     return Preset(
-        name=str(said.get("name", "")),
-        scope=scopes.read_scope(said.get("scope", {})),
+        name=str(data.get("name", "")),
+        scope=scopes.read_scope(data.get("scope", {})),
         rules=EditRules(
             editable=scopes.read_editable_scope(str(rules.get("editable", "context"))),
             can=scopes.read_abilities(rules.get("can", [*scopes.ABILITIES])),
@@ -204,7 +204,7 @@ CREATE TABLE paused (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PausedRun:
-    """Hold a run that waits."""
+    """A run that waits."""
 
     id: str
     client: str
@@ -218,13 +218,13 @@ class PausedRun:
 
 
 class PausedRuns:
-    """Hold the open file; threads and processes may share it."""
+    """The open file; threads and processes may share it."""
 
-    def __init__(self, own: SharedDatabase, now: Callable[[], datetime]) -> None:
+    def __init__(self, ledger: SharedDatabase, now: Callable[[], datetime]) -> None:
         """Wrap an open file; `open_runs` makes one."""
-        self._ledger = own
+        self._ledger = ledger
         self._now = now
-        self._folder = own.path.parent / PAUSED_LOCK_FOLDER
+        self._folder = ledger.path.parent / PAUSED_LOCK_FOLDER
 
     def pause(self, run: PausedRun) -> None:
         """Keep a run; what waited for too long goes."""
@@ -238,7 +238,7 @@ class PausedRuns:
             )
 
     def find(self, run_id: str) -> PausedRun:
-        """Give a run, which goes on waiting.
+        """Return a run, which goes on waiting.
 
         Raises:
             NotFound: No such run waits (code ``no_run``).
@@ -323,7 +323,7 @@ def open_paused_runs(folder: Path, now: Callable[[], datetime]) -> PausedRuns:
 
 
 def missing_paused_run(run_id: str) -> NotFound:
-    """Say that no such run waits, or none of the client's."""
+    """Return that no such run waits, or none of the client's."""
     hint = "it was answered already, or waited for too long: ask again"
     return NotFound(f"no run '{run_id[:80]}' waits for an answer", hint=hint, code="no_run")
 

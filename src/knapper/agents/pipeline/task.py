@@ -71,7 +71,7 @@ change what it proposes."""
 
 
 def write_scope(editable: EditableScope, paths: Sequence[str], current: str) -> str:
-    """Say in words which notes may be edited.
+    """Return in words which notes may be edited.
 
     Args:
         editable: The scope.
@@ -90,7 +90,7 @@ def list_positions(can: frozenset[Ability]) -> str:
 
 
 def read_edit_rules() -> str:
-    """Give the rules that hold for every edit."""
+    """Return the rules that hold for every edit."""
     return _EDIT_RULES
 
 
@@ -99,14 +99,14 @@ def list_forbidden(can: frozenset[Ability]) -> str:
     return "\n".join(f"- {warning}" for ability, warning in _FORBIDDEN_TEXTS if ability not in can)
 
 
-def write_edit_rules(given: EditRules, paths: Sequence[str], current: str) -> str:
+def write_edit_rules(permitted: EditRules, paths: Sequence[str], current: str) -> str:
     """Write all rules about edits as a part of the system prompt."""
-    forbidden = list_forbidden(given.can)
+    forbidden = list_forbidden(permitted.can)
     parts = [
         "## Which notes you may edit",
-        write_scope(given.editable, paths, current),
+        write_scope(permitted.editable, paths, current),
         "## Positions",
-        list_positions(given.can),
+        list_positions(permitted.can),
         "## Rules for edits",
         read_edit_rules(),
     ]
@@ -168,38 +168,38 @@ def write_history(history: Sequence[ChatMessage]) -> list[ModelMessage]:
     return model_messages
 
 
-def write_edit_results(found: EditResults, fate: str = "") -> str:
-    """Tell what became of edits."""
-    if not found.success and not found.failures:
+def write_edit_results(edit_results: EditResults, fate: str = "") -> str:
+    """Return what became of edits."""
+    if not edit_results.success and not edit_results.failures:
         return ""
-    lines = [f"(Of your edits, {found.success} could be made and {found.failed} couldn't."]
-    lines += [f"- {one.file} {one.position}: {one.error}" for one in found.failures]
+    lines = [f"(Of your edits, {edit_results.success} could be made and {edit_results.failed} couldn't."]
+    lines += [f"- {one.file} {one.position}: {one.error}" for one in edit_results.failures]
     if fate:
         lines.append(f"Since then: {fate}.")
     return untrusted.escape_plain("\n".join(lines)) + ")"
 
 
-def _describe_scout(found: ScoutResult) -> str:
+def _describe_scout(result: ScoutResult) -> str:
     lines = [
         "An agent explored the vault and chose the notes that you are given.",
-        f"- confidence: {found.confidence}",
-        f"- its reasoning: {untrusted.escape(found.reasoning)}",
-        f"- what it did: {untrusted.escape(found.exploration_summary)}",
+        f"- confidence: {result.confidence}",
+        f"- its reasoning: {untrusted.escape(result.reasoning)}",
+        f"- what it did: {untrusted.escape(result.exploration_summary)}",
     ]
-    ranked = sorted(found.selected_notes, key=lambda one: -(one.semantic_score or 0.0))[:_MAX_RELEVANT]
+    ranked = sorted(result.selected_notes, key=lambda one: -(one.semantic_score or 0.0))[:_MAX_RELEVANT]
     notes = [f"  - {untrusted.escape(str(one.path))}: {one.why()}" for one in ranked]
     return "\n".join([*lines, "- most relevant notes:", *notes] if notes else lines)
 
 
-def _describe_web(found: WebResult) -> str:
-    queries = ", ".join(untrusted.escape(one) for one in found.search_queries) or "none"
-    action = "searched the web" if found.search_performed else "didn't search the web"
+def _describe_web(result: WebResult) -> str:
+    queries = ", ".join(untrusted.escape(one) for one in result.search_queries) or "none"
+    action = "searched the web" if result.search_performed else "didn't search the web"
     return "\n".join(
         [
             f"An agent {action}.",
-            f"- why: {untrusted.escape(found.evaluation_reasoning)}",
+            f"- why: {untrusted.escape(result.evaluation_reasoning)}",
             f"- queries: {queries}",
-            f"- sources: {len(found.sources)}, given below as blocks",
+            f"- sources: {len(result.sources)}, given below as blocks",
         ]
     )
 
@@ -211,7 +211,7 @@ _MAX_REASON: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAgentConfig:
-    """Hold what does tasks."""
+    """What does tasks."""
 
     model: Model
     prompt: str
@@ -224,7 +224,7 @@ class TaskAgentConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAgentInput:
-    """Hold a task, and all that was gathered for it."""
+    """A task, and all that was gathered for it."""
 
     task: str
     context: UnifiedContext
@@ -238,7 +238,7 @@ class TaskAgentInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAgentResult:
-    """Hold what a task came to."""
+    """What a task came to."""
 
     success: bool
     summary: str
@@ -254,7 +254,7 @@ class TaskAgentResult:
 
     @property
     def results(self) -> EditResults:
-        """Say how many edits could be made, and why others couldn't."""
+        """Return how many edits could be made, and why others couldn't."""
         failures = tuple(
             EditFailure(
                 file=one.instruction.file,
@@ -271,18 +271,18 @@ class TaskAgentResult:
 class TaskAgent:
     """Do one task; made anew for each."""
 
-    def __init__(self, config: TaskAgentConfig, context: Context, given: TaskAgentInput) -> None:
+    def __init__(self, config: TaskAgentConfig, context: Context, task_input: TaskAgentInput) -> None:
         """Take the task.
 
         Args:
             config: What does it.
             context: The vault, as the agent sees it.
-            given: The task, and all that was gathered for it.
+            task_input: The task, and all that was gathered for it.
         """
         self._config = config
-        self._given = given
+        self._input = task_input
         self._context = context
-        self._mark = given.mark or untrusted.new_mark()
+        self._mark = task_input.mark or untrusted.new_mark()
         self.usage = RunUsage()
         self.messages: list[ModelMessage] = []
         """What was said so far."""
@@ -294,13 +294,13 @@ class TaskAgent:
             tell: Hears in words how far it is.
         """
         pydantic_ai.BANNER_ENABLED = False  # the library greets on the error stream, which is our person's
-        task_input = self._given
-        grounds = await asyncio.to_thread(self._grounds)
+        task_input = self._input
+        grounds = await asyncio.to_thread(self._make_constraints)
         agent = Agent(SurrogateSafeModel(self._config.model), instructions=self._system(grounds), retries=0)
         history = write_history(task_input.chat_history)
         tell("the task agent is at work")
         reply_text, history = await self._ask(agent, self._prompt(), history)
-        truncation = self._cut()
+        truncation = self._truncation()
         reply, checked = await asyncio.to_thread(self._read, grounds, reply_text)
         complaint = _describe_problems(reply, checked)
         if complaint:
@@ -314,7 +314,7 @@ class TaskAgent:
             else:
                 second_reply, rechecked = await asyncio.to_thread(self._read, grounds, second_text)
                 if not isinstance(second_reply, KnapError):
-                    reply, checked, truncation = second_reply, rechecked, self._cut()
+                    reply, checked, truncation = second_reply, rechecked, self._truncation()
         if isinstance(reply, KnapError):  # its hint is for the model, which has had its second chance
             hint = "try again, ask for less, or take another model"
             raise ModelFailure(f"the model's answer can't be used: {reply.message}", code=reply.code, hint=hint)
@@ -334,32 +334,32 @@ class TaskAgent:
         self.messages = result.all_messages()
         return result.output, self.messages
 
-    def _cut(self) -> tuple[str, ...]:
+    def _truncation(self) -> tuple[str, ...]:
         last = self.messages[-1] if self.messages else None
         return replies.truncation_notices(last) if isinstance(last, ModelResponse) else ()
 
-    def _grounds(self) -> EditConstraints:
-        task_input = self._given
+    def _make_constraints(self) -> EditConstraints:
+        task_input = self._input
         narrowed = edits.narrow_context(self._context, self._config.rules, task_input.current, task_input.context.paths)
         shown_hashes = {one.note.path: one.note.hash for one in task_input.context.notes}
         whole = {task_input.context.cut: task_input.context.whole_lines} if task_input.context.cut else {}
-        return EditConstraints(context=narrowed, rules=self._config.rules, known=shown_hashes, whole_lines=whole)
+        return EditConstraints(context=narrowed, rules=self._config.rules, shown_hashes=shown_hashes, whole_lines=whole)
 
     def _system(self, grounds: EditConstraints) -> str:
         rules = self._config.rules
-        request_scope = grounds.context.asked
+        request_scope = grounds.context.submit_options
         allowed = sorted(request_scope.scope.paths or ()) if request_scope else []
         escaped_paths = [untrusted.escape(str(path)) for path in allowed[:_MAX_LISTED]]
-        current = untrusted.escape(self._given.current) if self._given.current else ""
+        current = untrusted.escape(self._input.current) if self._input.current else ""
         parts = [
             self._config.prompt.strip(),
             write_edit_rules(rules, escaped_paths, current),
-            write_prior_section(self._given.pipeline),
+            write_prior_section(self._input.pipeline),
         ]
         return "\n\n".join(filter(None, parts))
 
     def _prompt(self) -> str:
-        task_input = self._given
+        task_input = self._input
         web_blocks = write_web_blocks(task_input.pipeline.web, self._mark)
         notes = task_input.context.text or "(No notes were given.)"
         parts = [
@@ -370,9 +370,9 @@ class TaskAgent:
         ]
         return "\n\n".join(parts)
 
-    def _read(self, grounds: EditConstraints, said: str) -> tuple[TaskReply | KnapError, list[ValidatedEdit]]:
+    def _read(self, grounds: EditConstraints, reply_text: str) -> tuple[TaskReply | KnapError, list[ValidatedEdit]]:
         try:
-            reply = edits.parse_reply(said)
+            reply = edits.parse_reply(reply_text)
         except BadInput as error:
             return error, []
         return reply, edits.check_edits(grounds, edits.split_block_edits(grounds, reply.edits)[0])
@@ -384,7 +384,7 @@ class TaskAgent:
         changed, made_in_blocks = await asyncio.to_thread(edits.change_blocks, grounds, in_blocks)
         text, left_out = untrusted.sanitize_answer(reply.summary)
         proposal, checked, notices = await asyncio.to_thread(
-            _propose_checked, grounds, checked, text or self._given.task
+            _propose_checked, grounds, checked, text or self._input.task
         )
         answer = await asyncio.to_thread(citations.check_citations, self._context, text)
         if answer.failures and self._config.repair:
@@ -425,7 +425,7 @@ def _propose_checked(
 
 
 def _describe_problems(reply: TaskReply | KnapError, checked: Sequence[ValidatedEdit]) -> str:
-    """Say what is wrong with a reply; empty where nothing is."""
+    """Return what is wrong with a reply; empty where nothing is."""
     if isinstance(reply, KnapError):
         return f"Your reply can't be used: {reply.message}. {reply.hint}".strip()
     failed = [one for one in checked if one.error is not None]

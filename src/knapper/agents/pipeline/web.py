@@ -104,7 +104,7 @@ _MIN_PAGE_TOKENS: int = 200
 
 @dataclass(slots=True)
 class WebNotes:
-    """Hold the state of one search."""
+    """The state of one search."""
 
     context: Context
     settings: ResearchSettings
@@ -114,31 +114,31 @@ class WebNotes:
     queries: list[str] = field(default_factory=list[str])
     hits: dict[str, EnhancedWebSource] = field(default_factory=dict[str, EnhancedWebSource])
     """What searches found, by address."""
-    read: dict[str, EnhancedWebSource] = field(default_factory=dict[str, EnhancedWebSource])
+    pages_read: dict[str, EnhancedWebSource] = field(default_factory=dict[str, EnhancedWebSource])
     """What was read in full, by address."""
     findings: str = ""
     finished: bool = False
 
     @property
-    def left(self) -> int:
-        """Tell how many tokens of pages may still be taken in."""
-        return self.settings.token_budget - sum(one.tokens for one in self.read.values())
+    def tokens_left(self) -> int:
+        """Return how many tokens of pages may still be taken in."""
+        return self.settings.token_budget - sum(one.tokens for one in self.pages_read.values())
 
     @property
     def is_done(self) -> bool:
-        """Tell whether there is nothing left to do."""
+        """Return whether there is nothing left to do."""
         return self.finished or (self.evaluated and not (self.needed and self.settings.auto_search))
 
-    def evaluate(self, given: Arguments) -> Answer:
+    def evaluate(self, arguments: Arguments) -> Answer:
         """Take the agent's word on whether the web is needed."""
         self.evaluated = True
-        self.needed = given.get("needs_web") is True
-        self.reasoning = str(given.get("reasoning", ""))[:2_000]
+        self.needed = arguments.get("needs_web") is True
+        self.reasoning = str(arguments.get("reasoning", ""))[:2_000]
         if self.needed and not self.settings.auto_search:
             return {"success": True, "message": "Searching by itself is switched off: the person is told."}
         return {"success": True, "message": "Search now." if self.needed else "Nothing is searched."}
 
-    def search(self, given: Arguments) -> Answer:
+    def search(self, arguments: Arguments) -> Answer:
         """Search the web."""
         if not self.evaluated:
             return _out_of_order_answer(f"call {EVALUATE_TOOL} first")
@@ -146,72 +146,72 @@ class WebNotes:
             return _out_of_order_answer(
                 "you said that no search is needed" if not self.needed else "searching is switched off"
             )
-        query = str(given.get("query", ""))
+        query = str(arguments.get("query", ""))
         answer = web.web_search(self.context, query, self.settings.snippet_limit)
         self.queries.append(query)
         rows = answer.get("results")
         for row in rows if isinstance(rows, list) else []:
             if isinstance(row, dict):
-                self._hit(row)
+                self._add_hit(row)
         return answer
 
-    def select(self, given: Arguments) -> Answer:
+    def select(self, arguments: Arguments) -> Answer:
         """Read pages that were found, as many and as much of each as the limits leave."""
-        urls = given.get("urls")
+        urls = arguments.get("urls")
         addresses = list(dict.fromkeys(map(str, urls if isinstance(urls, list) else [urls])))
         answers: list[JSONValue] = []
         for url in addresses:
             if url not in self.hits:
                 answers.append({"url": url, "error": f"{SEARCH_TOOL} didn't find this address"})
-            elif len(self.read) >= self.settings.fetch_limit and url not in self.read:
+            elif len(self.pages_read) >= self.settings.fetch_limit and url not in self.pages_read:
                 answers.append({"url": url, "error": f"only {self.settings.fetch_limit} pages may be read"})
-            elif self.left < _MIN_PAGE_TOKENS:
+            elif self.tokens_left < _MIN_PAGE_TOKENS:
                 answers.append({"url": url, "error": f"the budget of {self.settings.token_budget:,} tokens is used up"})
             else:
                 answers.append(self._fetch(url))
-        return {"success": True, "results": answers, "tokens_left": self.left}
+        return {"success": True, "results": answers, "tokens_left": self.tokens_left}
 
-    def finalize(self, given: Arguments) -> Answer:
+    def finalize(self, arguments: Arguments) -> Answer:
         """Take what was found; sources that were never found are left out."""
-        self.findings = str(given.get("findings", ""))[:20_000]
+        self.findings = str(arguments.get("findings", ""))[:20_000]
         self.finished = True
-        rows = given.get("sources")
+        rows = arguments.get("sources")
         unknown_urls: list[JSONValue] = []
         for row in rows if isinstance(rows, list) else []:
             if isinstance(row, dict):
-                self._take(str(row.get("url", "")), str(row.get("extracted", "")), unknown_urls)
+                self._add_extract(str(row.get("url", "")), str(row.get("extracted", "")), unknown_urls)
         answer: Answer = {"success": True, "message": "Handed over."}
         if unknown_urls:
             answer["not_found_before"] = unknown_urls
         return answer
 
     def sources(self) -> tuple[EnhancedWebSource, ...]:
-        """Give the pages that were read or that something was taken from, those first."""
-        taken = [one for one in self.hits.values() if one.extracted and one.url not in self.read]
-        return (*self.read.values(), *taken)
+        """Return the pages that were read or that something was taken from, those first."""
+        taken = [one for one in self.hits.values() if one.extracted and one.url not in self.pages_read]
+        return (*self.pages_read.values(), *taken)
 
-    def _hit(self, row: Mapping[str, JSONValue]) -> None:
+    def _add_hit(self, row: Mapping[str, JSONValue]) -> None:
         url = str(row.get("url", ""))
         one = EnhancedWebSource(title=str(row.get("title", "")), url=url, snippet=str(row.get("snippet", "")))
         _ = self.hits.setdefault(url, one)
 
     def _fetch(self, url: str) -> JSONValue:
-        length = min(max(self.left * _CHARS_PER_TOKEN, 1), 50_000)
+        length = min(max(self.tokens_left * _CHARS_PER_TOKEN, 1), 50_000)
         try:
             page = web.fetch_page(self.context, url, length=length)
         except KnapError as error:
             return {"url": url, "error": error.message, "hint": error.hint}
-        text = _fit_tokens(str(page.get("content", "")), self.left)
-        self.read[url] = replace(
+        text = _fit_tokens(str(page.get("content", "")), self.tokens_left)
+        self.pages_read[url] = replace(
             self.hits[url],
             title=str(page.get("title") or self.hits[url].title),
             date=str(page.get("date") or ""),
             tokens=context.estimate_tokens(text),
         )
-        return {"url": url, "title": self.read[url].title, "date": self.read[url].date, "content": text}
+        return {"url": url, "title": self.pages_read[url].title, "date": self.pages_read[url].date, "content": text}
 
-    def _take(self, url: str, extracted: str, left_out: list[JSONValue]) -> None:
-        place = self.read if url in self.read else self.hits
+    def _add_extract(self, url: str, extracted: str, left_out: list[JSONValue]) -> None:
+        place = self.pages_read if url in self.pages_read else self.hits
         if url not in place:
             left_out.append(url)
             return
@@ -235,7 +235,7 @@ WEB_ANSWER_CHARS: Final = 90_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Researcher:
-    """Hold what searches the web."""
+    """What searches the web."""
 
     model: Model
     prompt: str
@@ -266,7 +266,7 @@ class WebResearch:
         """
         self._researcher = researcher
         self._query = query
-        self.desk = WebNotes(context=context, settings=researcher.settings)
+        self.notes = WebNotes(context=context, settings=researcher.settings)
         self.progress = LoopProgress()
         self.usage = RunUsage()
         self.ended: WebEnd = "cancelled"
@@ -286,8 +286,8 @@ class WebResearch:
         return self.result()
 
     def result(self) -> WebResult:
-        """Give what there is."""
-        desk = self.desk
+        """Return what there is."""
+        desk = self.notes
         return WebResult(
             search_performed=bool(desk.queries),
             evaluation_reasoning=desk.reasoning or ("" if desk.evaluated else self.progress.text[:2_000]),
@@ -300,7 +300,7 @@ class WebResearch:
         )
 
     def _work(self) -> LoopTask:
-        desk, mark = self.desk, self._query.mark or untrusted.new_mark()
+        desk, mark = self.notes, self._query.mark or untrusted.new_mark()
         handles = {
             EVALUATE_TOOL: desk.evaluate,
             SEARCH_TOOL: desk.search,
@@ -318,7 +318,7 @@ class WebResearch:
             model=self._researcher.model,
             system=f"{self._researcher.prompt.strip()}\n\n## Limits\n\n{limits}",
             prompt=f"The notes:\n\n{notes}\n\nThe task: {self._query.task}",
-            box=loop.make_tool_session(tools, mark=mark, max_chars=WEB_ANSWER_CHARS),
+            session=loop.make_tool_session(tools, mark=mark, max_chars=WEB_ANSWER_CHARS),
             rounds=settings.rounds,
             is_done=lambda: desk.is_done,
             limits=self._researcher.limits,

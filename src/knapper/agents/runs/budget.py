@@ -54,19 +54,19 @@ class Budget:
         self._begun = clock()
 
     def seconds_left(self, stage: Stage) -> float:
-        """Tell how much time a stage has; never below 0."""
+        """Return how much time a stage has; never below 0."""
         allowed = self.limits.seconds * self._share(stage)
         return max(0.0, self._begun + allowed - self._clock())
 
     def tokens_left(self, stage: Stage) -> int | None:
-        """Tell how many tokens a stage has that nobody has reserved; None for no limit."""
+        """Return how many tokens a stage has that nobody has reserved; None for no limit."""
         if not self.limits.tokens:
             return None
         allowed = int(self.limits.tokens * self._share(stage))
         return max(0, allowed - self.spent.tokens - self._reserved)
 
     @contextmanager
-    def hold(self, tokens: int, stage: Stage) -> Generator[None]:
+    def reserve(self, tokens: int, stage: Stage) -> Generator[None]:
         """Reserve tokens for a request while it is made, so that nodes side by side don't use the same ones.
 
         Args:
@@ -152,7 +152,7 @@ _MAX_TRIES: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedText:
-    """Hold what a model wrote."""
+    """What a model wrote."""
 
     text: str
     notes: tuple[str, ...] = ()
@@ -168,7 +168,7 @@ class NodeCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetedModel:
-    """Hold the model of a run."""
+    """The model of a run."""
 
     model: Model
     name: str
@@ -176,8 +176,8 @@ class BudgetedModel:
     budget: Budget
     meter: Meter | None = None
 
-    async def text(
-        self, instructions: str, prompt: str, account: NodeCost, stage: Stage, *, most: int
+    async def ask_text(
+        self, instructions: str, prompt: str, account: NodeCost, stage: Stage, *, max_tokens: int
     ) -> GeneratedText:
         """Ask for a text.
 
@@ -186,24 +186,24 @@ class BudgetedModel:
             prompt: This one.
             account: What it costs is added here, however it ends.
             stage: What it is for.
-            most: Tokens of the reply at most.
+            max_tokens: Tokens of the reply at most.
 
         Raises:
             OutOfBudget: Nothing is left for it.
             KnapError: The model can't answer.
         """
         agent = Agent(self.model, instructions=instructions, retries=0)
-        result = await self._ask(agent, (instructions, prompt), account, stage, most=most)
+        result = await self._ask(agent, (instructions, prompt), account, stage, max_tokens=max_tokens)
         return GeneratedText(text=result.output, notes=replies.truncation_notices(result.response))
 
-    async def shape(
+    async def ask_json(
         self,
         kind: type[ShapeT],
         ask: tuple[str, str],
         account: NodeCost,
         *,
         check: Callable[[ShapeT], object],
-        most: int,
+        max_tokens: int,
     ) -> ShapeT:
         """Ask for JSON of a shape; a reply that isn't, or that *check* refuses, is sent back once with the reason.
 
@@ -212,7 +212,7 @@ class BudgetedModel:
             ask: The instructions, and the prompt.
             account: What it costs is added here.
             check: Raises `BadInput` for what can't be used.
-            most: Tokens of the reply at most.
+            max_tokens: Tokens of the reply at most.
 
         Raises:
             OutOfBudget: Nothing is left for it.
@@ -221,24 +221,24 @@ class BudgetedModel:
         instructions, _ = ask
         agent = Agent(self.model, output_type=PromptedOutput(kind), instructions=instructions, retries=_MAX_TRIES - 1)
 
-        def checked(found: ShapeT) -> ShapeT:
+        def checked(reply: ShapeT) -> ShapeT:
             try:
-                _ = check(found)
+                _ = check(reply)
             except BadInput as error:
                 raise ModelRetry(f"{error.message}. {error.hint}") from error
-            return found
+            return reply
 
         _ = agent.output_validator(checked)
-        return (await self._ask(agent, ask, account, "work", most=most + _SCHEMA_TOKENS)).output
+        return (await self._ask(agent, ask, account, "work", max_tokens=max_tokens + _SCHEMA_TOKENS)).output
 
     async def _ask(
-        self, agent: Agent[object, OutputT], ask: tuple[str, str], account: NodeCost, stage: Stage, *, most: int
+        self, agent: Agent[object, OutputT], ask: tuple[str, str], account: NodeCost, stage: Stage, *, max_tokens: int
     ) -> AgentRunResult[OutputT]:
         pydantic_ai.BANNER_ENABLED = False  # the library greets on the error stream, which is our person's
         used = RunUsage()
-        limits = self.allowed()
-        settings = ModelSettings(max_tokens=most)
-        with self.budget.hold(estimate_tokens(*ask) + most, stage):
+        limits = self.usage_limits()
+        settings = ModelSettings(max_tokens=max_tokens)
+        with self.budget.reserve(estimate_tokens(*ask) + max_tokens, stage):
             try:
                 return await agent.run(ask[1], usage=used, usage_limits=limits, model_settings=settings)
             except usage.MODEL_ERRORS as error:
@@ -246,8 +246,8 @@ class BudgetedModel:
             finally:
                 self.count(used, account)
 
-    def allowed(self) -> UsageLimits:
-        """Tell what the owner's limits leave for a request.
+    def usage_limits(self) -> UsageLimits:
+        """Return what the owner's limits leave for a request.
 
         Raises:
             RefusedError: One is reached already (code ``budget_spent``).

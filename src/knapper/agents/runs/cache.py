@@ -35,7 +35,7 @@ def list_stale_nodes(context: Context, nodes: Sequence[RunNode]) -> dict[str, li
 
 
 def all_notes_source(context: Context, vault: str = "") -> SourceRef:
-    """Give all notes of a vault as they are: what a node rests on that found none of them.
+    """Return all notes of a vault as they are: what a node rests on that found none of them.
 
     Args:
         context: The run's vault, as the run sees it.
@@ -45,7 +45,7 @@ def all_notes_source(context: Context, vault: str = "") -> SourceRef:
 
 
 def open_source_vault(context: Context, name: str) -> Context:
-    """Give the vault of a source."""
+    """Return the vault of a source."""
     is_own = not name or name == context.vault
     return context if is_own else context.scripting.open_vault(name)
 
@@ -87,7 +87,7 @@ _NODE_ADAPTER: Final = TypeAdapter(RunNode)
 
 @dataclass(frozen=True, slots=True)
 class CachedPlan:
-    """Hold what was decided about a task: whether it is split, and into what."""
+    """What was decided about a task: whether it is split, and into what."""
 
     judgement: Judgement
     plan: TaskPlan | None
@@ -110,7 +110,7 @@ class RunCache:
         self._store = engine.store
         self._order = order
         self.context = context
-        texts = [engine.words.load(name) for name in ("judge", "plan", "answer", "join")]
+        texts = [engine.run_prompts.load(name) for name in ("judge", "plan", "answer", "join")]
         texts += authoring.prompt_texts() if order.code_mode else []
         self._common = [
             PROMPT_VERSION,
@@ -139,7 +139,7 @@ class RunCache:
         return _digest(["answer", self._common, node.task, run_task, ways, bool(node.split), built_on, person_answer])
 
     def answer(self, inputs: str) -> RunNode | None:
-        """Give a node that was answered from the same inputs, if every note that it read is as it was."""
+        """Return a node that was answered from the same inputs, if every note that it read is as it was."""
         if self._order.fresh:
             return None
         for sources, data in self._store.recall(inputs):
@@ -155,7 +155,7 @@ class RunCache:
         )
 
     def planned(self, task: str, ways: Iterable[str]) -> CachedPlan | None:
-        """Give what was decided about a task before."""
+        """Return what was decided about a task before."""
         if self._order.fresh:
             return None
         entries = self._store.recall(self._plan_key(task, ways))
@@ -166,14 +166,14 @@ class RunCache:
         self._store.remember(self._plan_key(task, ways), "[]", _PLAN_ADAPTER.dump_json(planned).decode())
 
     def is_current(self, sources: Iterable[SourceRef]) -> bool:
-        """Tell whether notes are as they were; one that is gone, or hidden by now, isn't."""
+        """Return whether notes are as they were; one that is gone, or hidden by now, isn't."""
         return not self.changed(sources)
 
     def changed(self, sources: Iterable[SourceRef]) -> list[str]:
         """List the notes that aren't as they were, those of other vaults with their vault's name before them."""
         return list_changed_notes(self.context, sources)
 
-    def shown(self, sources: Iterable[SourceRef]) -> None:
+    def mark_read(self, sources: Iterable[SourceRef]) -> None:
         """Remember, where others wrote some of the notes, that their text was read."""
         by_vault: dict[str, list[str]] = {}
         for source in sources:

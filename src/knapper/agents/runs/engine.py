@@ -42,7 +42,7 @@ _MAX_STRATEGY_CHARS: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """Hold one strategy."""
+    """One strategy."""
 
     name: str
     summary: str
@@ -67,7 +67,7 @@ class Strategies:
     """The person's own: ``NAME.md`` each."""
 
     def load(self, name: str) -> Strategy:
-        """Give a strategy.
+        """Return a strategy.
 
         Raises:
             NotFound: There is none of that name.
@@ -147,7 +147,7 @@ class RunPrompts:
     """The person's own: ``run-answer.md`` and so on."""
 
     def load(self, name: RunPromptName) -> str:
-        """Give instructions: the person's own where there are some.
+        """Return instructions: the person's own where there are some.
 
         Raises:
             StorageError: They can't be read.
@@ -169,9 +169,9 @@ def write_judge_prompt(node: RunNode, known: Sequence[Strategy]) -> str:
     return f"The task:\n\n{node.task}\n\nStrategies:\n\n{summaries}"
 
 
-def write_plan_prompt(node: RunNode, strategy: Strategy, most: int) -> str:
+def write_plan_prompt(node: RunNode, strategy: Strategy, max_parts: int) -> str:
     """Ask for the parts of a task."""
-    parts = [f"The task:\n\n{node.task}", f"Give 2 to {most} parts."]
+    parts = [f"The task:\n\n{node.task}", f"Give 2 to {max_parts} parts."]
     if strategy.skeleton:
         parts.append(
             f"Parts that such tasks often have; take what fits, and nothing for its own sake:\n\n{strategy.skeleton}"
@@ -179,19 +179,19 @@ def write_plan_prompt(node: RunNode, strategy: Strategy, most: int) -> str:
     return "\n\n".join(parts)
 
 
-def write_answer_prompt(node: RunNode, whole: str, strategy: Strategy, earlier: Sequence[RunNode], mark: str) -> str:
+def write_answer_prompt(node: RunNode, run_task: str, strategy: Strategy, earlier: Sequence[RunNode], mark: str) -> str:
     """Ask for a node's answer.
 
     Args:
         node: With what was found for it.
-        whole: The run's task; given where the node is only a part of it.
+        run_task: The run's task; given where the node is only a part of it.
         strategy: How such tasks are done.
         earlier: The nodes that it depends on, with or without an answer.
         mark: The block's.
     """
     parts = [f"The task:\n\n{node.task}"]
-    if node.task != whole:
-        parts.append(f"It is a part of this, which others do the rest of:\n\n{whole}")
+    if node.task != run_task:
+        parts.append(f"It is a part of this, which others do the rest of:\n\n{run_task}")
     if strategy.prompt:
         parts.append(f"How such tasks are done:\n\n{strategy.prompt}")
     parts.extend(_earlier_blocks(earlier, mark))
@@ -201,7 +201,7 @@ def write_answer_prompt(node: RunNode, whole: str, strategy: Strategy, earlier: 
     return "\n\n".join(parts)
 
 
-def write_join_prompt(node: RunNode, children: Sequence[RunNode], strategy: Strategy, mark: str, room: int) -> str:
+def write_join_prompt(node: RunNode, children: Sequence[RunNode], strategy: Strategy, mark: str, max_chars: int) -> str:
     """Ask for the answer that is made of all parts.
 
     Args:
@@ -209,13 +209,13 @@ def write_join_prompt(node: RunNode, children: Sequence[RunNode], strategy: Stra
         children: All of them, with or without an answer.
         strategy: How such tasks are done.
         mark: The blocks'.
-        room: Characters that all parts' answers may have.
+        max_chars: Characters that all parts' answers may have.
     """
     parts = [f"The task:\n\n{node.task}"]
     if strategy.prompt:
         parts.append(f"How such tasks are done:\n\n{strategy.prompt}")
     answered = [one for one in children if one.state in ANSWERED]
-    chars_each = max(_MIN_PART_CHARS, room // max(1, len(answered)))
+    chars_each = max(_MIN_PART_CHARS, max_chars // max(1, len(answered)))
     parts.extend(_part_block(one, mark, chars_each) for one in answered)
     missing = [f"- {one.name}: {one.reason}" for one in children if one.state not in ANSWERED]
     if missing:
@@ -223,9 +223,9 @@ def write_join_prompt(node: RunNode, children: Sequence[RunNode], strategy: Stra
     return "\n\n".join(parts)
 
 
-def _part_block(node: RunNode, mark: str, most: int) -> str:
-    cut = "" if len(node.answer) <= most else f"\n[cut: {len(node.answer) - most} more characters]"
-    block = untrusted.enclose("part", untrusted.escape_plain(node.answer[:most]) + cut, mark)
+def _part_block(node: RunNode, mark: str, max_chars: int) -> str:
+    cut = "" if len(node.answer) <= max_chars else f"\n[cut: {len(node.answer) - max_chars} more characters]"
+    block = untrusted.enclose("part", untrusted.escape_plain(node.answer[:max_chars]) + cut, mark)
     return f"The part '{untrusted.escape_plain(node.name)}':\n\n{block}"
 
 
@@ -235,11 +235,11 @@ def _earlier_blocks(nodes: Sequence[RunNode], mark: str) -> list[str]:
     return [_part_block(one, mark, chars_each) for one in answered]
 
 
-def _retrieved_blocks(found: RetrievedContext | None, mark: str) -> str:
-    if found is None or not found.context.strip():
+def _retrieved_blocks(retrieved: RetrievedContext | None, mark: str) -> str:
+    if retrieved is None or not retrieved.context.strip():
         return "Nothing was found in the notes."
-    sources = "\n".join(_source_citation(one) for one in found.sources)
-    block = untrusted.enclose("notes", untrusted.escape(found.context[:MAX_CONTEXT_CHARS]), mark)
+    sources = "\n".join(_source_citation(one) for one in retrieved.sources)
+    block = untrusted.enclose("notes", untrusted.escape(retrieved.context[:MAX_CONTEXT_CHARS]), mark)
     source_block = untrusted.enclose("sources", sources, mark)
     return f"What was found in the notes:\n\n{block}\n\nThe sources, which you can cite:\n\n{source_block}"
 
@@ -262,14 +262,14 @@ class RetrievalRequest:
     order: RunOrder
     context: Context
     """The vault, as the agent sees it, with the run's id."""
-    asker: BudgetedModel
+    model: BudgetedModel
     account: NodeCost
     """What it costs is added here."""
     regenerations: RegenerationBudget
     """What the run has left of scripts that may be written anew."""
     attended: bool = False
     """Somebody is there to be asked."""
-    word: str = ""
+    person_answer: str = ""
     """What a person said when they were asked about it."""
     checkpoint: str = ""
     """The id of that question."""
@@ -290,7 +290,7 @@ class NodeRetriever(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEngine:
-    """Hold what carries runs out, for one vault."""
+    """What carries runs out, for one vault."""
 
     model: Model
     name: str
@@ -302,23 +302,23 @@ class RunEngine:
     """Opens the vault as the agent sees it, for a run; cheap."""
     retrieve: NodeRetriever
     """In Code Mode, or without, as the order says."""
-    words: RunPrompts = field(default_factory=RunPrompts)
+    run_prompts: RunPrompts = field(default_factory=RunPrompts)
     strategies: Strategies = field(default_factory=Strategies)
     prompts: Prompts = field(default_factory=Prompts)
     meter: Meter | None = None
-    person: AskPerson | None = None
+    ask_person: AskPerson | None = None
     """None where nobody is there."""
     context_tokens: int = 24_000
     """How much the model reads at once."""
     clock: Callable[[], float] = time.monotonic
-    look_s: float = 1.0
+    poll_s: float = 1.0
     """How often is looked whether somebody wants a run to end."""
-    is_leaving: Callable[[], bool] = lambda: False
+    is_shutting_down: Callable[[], bool] = lambda: False
     """Tells whether the program ends, so that a run which ends with it was interrupted, and nobody cancelled it."""
 
 
 class ActiveRun:
-    """Hold a run as it stands, and its strategy; the model may choose one on the way."""
+    """A run as it stands, and its strategy; the model may choose one on the way."""
 
     def __init__(self, engine: RunEngine, run: RunRecord) -> None:
         """Take a run."""
@@ -327,14 +327,14 @@ class ActiveRun:
         self._strategy: Strategy | None = None
 
     @property
-    def is_open(self) -> bool:
-        """Tell whether the model is to choose a strategy yet."""
+    def chooses_strategy(self) -> bool:
+        """Return whether the model is to choose a strategy yet."""
         return self.run.order.strategy == AUTO_STRATEGY
 
     @property
     def strategy(self) -> Strategy:
-        """Give the run's strategy; before one is chosen, the usual one."""
-        name = DEFAULT_STRATEGY if self.is_open else self.run.order.strategy
+        """Return the run's strategy; before one is chosen, the usual one."""
+        name = DEFAULT_STRATEGY if self.chooses_strategy else self.run.order.strategy
         if self._strategy is None or self._strategy.name != name:
             self._strategy = self.engine.strategies.load(name)
         return self._strategy

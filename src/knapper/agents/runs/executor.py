@@ -38,20 +38,20 @@ _ANSWER_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerContext:
-    """Hold what answers are written with."""
+    """What answers are written with."""
 
     engine: RunEngine
-    asker: BudgetedModel
+    model: BudgetedModel
     context: Context
     """The vault, as the agent sees it."""
-    whole: str
+    run_task: str
     """The run's task."""
     strategy: Strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenAnswer:
-    """Hold an answer with the citations that hold."""
+    """An answer with the citations that hold."""
 
     answer: str
     citations: tuple[dict[str, JsonValue], ...] = ()
@@ -64,12 +64,12 @@ class WrittenAnswer:
 
 
 async def write_answer(
-    desk: AnswerContext, node: RunNode, earlier: Sequence[RunNode], account: NodeCost, stage: Stage
+    answer_context: AnswerContext, node: RunNode, earlier: Sequence[RunNode], account: NodeCost, stage: Stage
 ) -> WrittenAnswer:
     """Write a node's answer from what was found for it.
 
     Args:
-        desk: What it is written with.
+        answer_context: What it is written with.
         node: With what was found.
         earlier: The nodes that it depends on.
         account: What it costs is added here.
@@ -79,20 +79,22 @@ async def write_answer(
         OutOfBudget: Nothing is left for it.
         KnapError: The model can't answer.
     """
-    max_tokens = _max_answer_tokens(desk, stage)
-    instructions = desk.engine.words.load("answer")
-    prompt = engine.write_answer_prompt(node, desk.whole, desk.strategy, earlier, untrusted.new_mark())
-    reply = await desk.asker.text(instructions, prompt, account, stage, most=max_tokens)
-    return await _check_answer(desk, reply, account, stage)
+    max_tokens = _max_answer_tokens(answer_context, stage)
+    instructions = answer_context.engine.run_prompts.load("answer")
+    prompt = engine.write_answer_prompt(
+        node, answer_context.run_task, answer_context.strategy, earlier, untrusted.new_mark()
+    )
+    reply = await answer_context.model.ask_text(instructions, prompt, account, stage, max_tokens=max_tokens)
+    return await _check_answer(answer_context, reply, account, stage)
 
 
 async def join_answers(
-    desk: AnswerContext, node: RunNode, children: Sequence[RunNode], account: NodeCost, stage: Stage
+    answer_context: AnswerContext, node: RunNode, children: Sequence[RunNode], account: NodeCost, stage: Stage
 ) -> WrittenAnswer:
     """Write a node's answer from those of its parts: all of them, however they came to be.
 
     Args:
-        desk: What it is written with.
+        answer_context: What it is written with.
         node: What is answered.
         children: Its parts.
         account: What it costs is added here.
@@ -102,16 +104,18 @@ async def join_answers(
         OutOfBudget: Nothing is left for it.
         KnapError: The model can't answer.
     """
-    max_tokens = _max_answer_tokens(desk, stage)
-    instructions = desk.engine.words.load("join")
-    tokens_left = desk.asker.budget.tokens_left(stage)
-    readable = desk.engine.context_tokens - max_tokens
+    max_tokens = _max_answer_tokens(answer_context, stage)
+    instructions = answer_context.engine.run_prompts.load("join")
+    tokens_left = answer_context.model.budget.tokens_left(stage)
+    readable = answer_context.engine.context_tokens - max_tokens
     tokens = readable if tokens_left is None else min(readable, tokens_left - max_tokens)
-    bare_tokens = budgets.estimate_tokens(instructions, engine.write_join_prompt(node, [], desk.strategy, "", 0))
+    bare_tokens = budgets.estimate_tokens(
+        instructions, engine.write_join_prompt(node, [], answer_context.strategy, "", 0)
+    )
     room = int((tokens - bare_tokens) * budgets.CHARS_PER_TOKEN * _ANSWER_SHARE)
-    prompt = engine.write_join_prompt(node, children, desk.strategy, untrusted.new_mark(), room)
-    reply = await desk.asker.text(instructions, prompt, account, stage, most=max_tokens)
-    return await _check_answer(desk, reply, account, stage)
+    prompt = engine.write_join_prompt(node, children, answer_context.strategy, untrusted.new_mark(), room)
+    reply = await answer_context.model.ask_text(instructions, prompt, account, stage, max_tokens=max_tokens)
+    return await _check_answer(answer_context, reply, account, stage)
 
 
 def concatenate_answers(node: RunNode, children: Sequence[RunNode]) -> str:
@@ -135,23 +139,25 @@ def list_missing_parts(lost: Sequence[RunNode]) -> str:
     return "## What is missing\n\n" + "\n".join(lines) if lines else ""
 
 
-def _max_answer_tokens(desk: AnswerContext, stage: Stage) -> int:
-    tokens_left = desk.asker.budget.tokens_left(stage)
-    max_tokens = min(ANSWER_TOKENS, desk.engine.context_tokens // 4)
+def _max_answer_tokens(answer_context: AnswerContext, stage: Stage) -> int:
+    tokens_left = answer_context.model.budget.tokens_left(stage)
+    max_tokens = min(ANSWER_TOKENS, answer_context.engine.context_tokens // 4)
     if tokens_left is None:
         return max_tokens
     if tokens_left < MIN_ANSWER_TOKENS:
-        desk.asker.budget.check(tokens_left + 1, stage)
+        answer_context.model.budget.check(tokens_left + 1, stage)
     return min(max_tokens, int(tokens_left * _ANSWER_SHARE))
 
 
-async def _check_answer(desk: AnswerContext, said: GeneratedText, account: NodeCost, stage: Stage) -> WrittenAnswer:
-    text, notes = untrusted.sanitize_answer(said.text.strip())
+async def _check_answer(
+    answer_context: AnswerContext, reply: GeneratedText, account: NodeCost, stage: Stage
+) -> WrittenAnswer:
+    text, notes = untrusted.sanitize_answer(reply.text.strip())
     if not text:
         raise KnapError("the model said nothing", hint="try again, or take another model", code="model_reply")
-    checked = await asyncio.to_thread(citations.check_citations, desk.context, text)
+    checked = await asyncio.to_thread(citations.check_citations, answer_context.context, text)
     if checked.failures:
-        checked = await _repair_answer(desk, checked, account, stage)
+        checked = await _repair_answer(answer_context, checked, account, stage)
     checked = citations.drop_failed_citations(checked)
     cited_passages = [one.passage for one in checked.citations]
     sources = [SourceRef(vault=one.vault, path=one.path, hash=one.hash) for one in cited_passages]
@@ -160,20 +166,24 @@ async def _check_answer(desk: AnswerContext, said: GeneratedText, account: NodeC
         citations=tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in checked.citations),
         removed=tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in checked.failures),
         sources=tuple(dict.fromkeys(sources)),
-        notes=(*notes, *said.notes),
+        notes=(*notes, *reply.notes),
     )
 
 
-async def _repair_answer(desk: AnswerContext, checked: CheckedAnswer, account: NodeCost, stage: Stage) -> CheckedAnswer:
+async def _repair_answer(
+    answer_context: AnswerContext, checked: CheckedAnswer, account: NodeCost, stage: Stage
+) -> CheckedAnswer:
     """Have failing citations mended, where the budget still allows it."""
     run_usage = RunUsage()
-    asker = desk.asker
+    asker = answer_context.model
     try:
-        with asker.budget.hold(budgets.estimate_tokens(checked.answer) * 4, stage):
+        with asker.budget.reserve(budgets.estimate_tokens(checked.answer) * 4, stage):
             try:
-                prompt = desk.engine.prompts.load("repair")
-                mender = CitationRepairer(model=asker.model, prompt=prompt, usage=run_usage, limits=asker.allowed())
-                return await citations.repair_citations(checked, desk.context, mender)
+                prompt = answer_context.engine.prompts.load("repair")
+                mender = CitationRepairer(
+                    model=asker.model, prompt=prompt, usage=run_usage, limits=asker.usage_limits()
+                )
+                return await citations.repair_citations(checked, answer_context.context, mender)
             finally:
                 asker.count(run_usage, account)
     except RefusedError:  # of the run's own budget, or of the owner's other limits
@@ -220,7 +230,7 @@ class SplitDecider:
         finally:
             _ = tree.change(node.id, spent=tree.get(node.id).spent + account.spent)
         node = tree.get(node.id)
-        if node.id == ROOT and self._course.is_open:
+        if node.id == ROOT and self._course.chooses_strategy:
             self._course.choose(planned.judgement.strategy)
         if planned.plan is None:
             return tree.change(node.id, split=False, why=planned.judgement.why)
@@ -234,7 +244,7 @@ class SplitDecider:
         return self._tree.change(node.id, "planned", why=why)
 
     async def _planned(self, node: RunNode, account: NodeCost) -> CachedPlan:
-        """Give what was decided about the same task before, or ask."""
+        """Return what was decided about the same task before, or ask."""
         room = self._room()
         ways = [
             self._course.run.order.strategy,
@@ -245,20 +255,20 @@ class SplitDecider:
         if cached is not None and (cached.plan is None or _plan_fits(cached.plan, room)):
             return cached
         engine = self._course.engine
-        judgement = await planning.judge_split(node, self._asker, engine.words, engine.strategies, account)
+        judgement = await planning.judge_split(node, self._asker, engine.run_prompts, engine.strategies, account)
         plan = None
         if judgement.split:
-            if self._course.is_open:
+            if self._course.chooses_strategy:
                 self._course.choose(judgement.strategy)
             _ = self._tree.change(node.id, "planning")
-            ask = planning.plan_request(node, engine.words, self._course.strategy, room)
+            ask = planning.plan_request(node, engine.run_prompts, self._course.strategy, room)
             plan = await planning.plan_parts(node, self._asker, ask, account, room)
         planned = CachedPlan(judgement, plan)
         self._cache.keep_plan(node.task, ways, planned)
         return planned
 
     def _forbidden(self, node: RunNode) -> str:
-        """Say why a node can't be split; empty where it can."""
+        """Return why a node can't be split; empty where it can."""
         if node.depth >= self._course.run.order.limits.depth:
             return f"it lies {node.depth} deep, and the run may go no deeper"
         if self._room() < planning.MIN_PARTS:
@@ -300,69 +310,69 @@ class RunExecution:
         self.tree = tree
         self._anew = anew
         self.engine = engine
-        self.course = ActiveRun(engine, run)
+        self.active_run = ActiveRun(engine, run)
         context = engine.context_of(run.id)
         budget = Budget(budgets.bound_limits(run.order.limits, engine.meter, run.id), tree.spent, engine.clock)
-        self.asker = BudgetedModel(model=engine.model, name=engine.name, run=run.id, budget=budget, meter=engine.meter)
+        self.model = BudgetedModel(model=engine.model, name=engine.name, run=run.id, budget=budget, meter=engine.meter)
         self.cache = RunCache(engine, run.order, context)
         self.context = context
-        self.stopped = ""
+        self.stop_reason = ""
         """Why nodes are cut short, where they are."""
         self._slots = asyncio.Semaphore(run.order.limits.parallel)
-        self._retrieving = RunRetrieval(engine, run.order, self.asker, self.cache, count_regenerated(tree.all))
-        self._deciding = SplitDecider(self.course, tree, self.asker, self.cache)
+        self._retrieval = RunRetrieval(engine, run.order, self.model, self.cache, count_regenerated(tree.all))
+        self._splitter = SplitDecider(self.active_run, tree, self.model, self.cache)
 
     @property
     def run(self) -> RunRecord:
-        """Give the run as it stands."""
-        return self.course.run
+        """Return the run as it stands."""
+        return self.active_run.run
 
     async def work(self) -> None:
         """Work on all that comes before the answer; stops where the share of the budget for that is used up."""
         try:
-            async with asyncio.timeout(self.asker.budget.seconds_left("work")):
-                await self._begin(self.tree.root)
+            async with asyncio.timeout(self.model.budget.seconds_left("work")):
+                await self._prepare(self.tree.root)
         except TimeoutError:
-            self.stopped = _TIME_USED_UP
+            self.stop_reason = _TIME_USED_UP
         except KnapError as error:
-            self.stopped = error.message
-        self.tree.cut(self.stopped or _TIME_USED_UP)
+            self.stop_reason = error.message
+        self.tree.cut(self.stop_reason or _TIME_USED_UP)
 
     async def answer(self) -> None:
         """Write the run's answer, with what was kept for it; it ends with the best that there is."""
         root = self.tree.root
         try:
-            async with asyncio.timeout(self.asker.budget.seconds_left("answer")):
+            async with asyncio.timeout(self.model.budget.seconds_left("answer")):
                 await self._answer(root, "answer")
         except TimeoutError:
             self._fall_back(_TIME_USED_UP)
         except KnapError as error:
             self._fall_back(error.message)
 
-    async def _one(self, node: RunNode) -> None:
+    async def _work_on_child(self, node: RunNode) -> None:
         """Do a node below the root, however it ends."""
         try:
-            await self._begin(node)
+            await self._prepare(node)
             await self._answer(self.tree.get(node.id), "work")
         except asyncio.CancelledError:
-            is_time_up = self.asker.budget.seconds_left("work") <= 0
-            self._end(node.id, "cut", self.stopped or (_TIME_USED_UP if is_time_up else CANCELLED))
+            is_time_up = self.model.budget.seconds_left("work") <= 0
+            self._end(node.id, "cut", self.stop_reason or (_TIME_USED_UP if is_time_up else CANCELLED))
             raise
         except KnapError as error:
             self._end(node.id, "cut" if error.code == _OUT_OF_BUDGET else "failed", error.message)
 
-    async def _begin(self, node: RunNode) -> None:
+    async def _prepare(self, node: RunNode) -> None:
         """Do all for a node that comes before its answer."""
         if self._is_kept(node):
             return
         if node.split is None:
             async with self._slot():
-                node = await self._deciding.decide(node)
+                node = await self._splitter.decide(node)
         if node.split:
             await self._children(node)
-        elif self._known(node) is None:
+        elif self._find_cached(node) is None:
             async with self._slot():
-                await self._retrieving.find(self.tree, node)
+                await self._retrieval.find(self.tree, node)
 
     async def _children(self, node: RunNode) -> None:
         """Do a node's children side by side, each as soon as what it waits for has ended."""
@@ -372,7 +382,9 @@ class RunExecution:
                 self._block(node)
                 for child in planning.list_ready_nodes(self.tree.children(node)):
                     _ = self.tree.change(child.id, "waiting", state="running")
-                    running.add(asyncio.create_task(self._one(self.tree.get(child.id)), name=f"node {child.id}"))
+                    running.add(
+                        asyncio.create_task(self._work_on_child(self.tree.get(child.id)), name=f"node {child.id}")
+                    )
                 if not running:
                     return
                 finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -391,12 +403,12 @@ class RunExecution:
 
     async def _answer(self, node: RunNode, stage: Stage) -> None:
         if self._is_kept(node):
-            _ = self.tree.change(node.id, state=self.tree.was(node.id))
+            _ = self.tree.change(node.id, state=self.tree.previous_state(node.id))
             return
-        cached = self._known(node)
+        cached = self._find_cached(node)
         if cached is not None:
-            await asyncio.to_thread(self.cache.shown, cached.sources)
-            self._take(node, cached)
+            await asyncio.to_thread(self.cache.mark_read, cached.sources)
+            self._reuse(node, cached)
             return
         account = NodeCost()
         async with self._slot():
@@ -406,21 +418,21 @@ class RunExecution:
                 spent = self.tree.get(node.id).spent + account.spent
                 node = self.tree.change(node.id, spent=spent)
                 self.tree.tell_usage()
-        self._settle(node, written, self._inputs(node))
+        self._record_answer(node, written, self._inputs(node))
 
     async def _write(self, node: RunNode, account: NodeCost, stage: Stage) -> WrittenAnswer:
         answer_context = AnswerContext(
             engine=self.engine,
-            asker=self.asker,
+            model=self.model,
             context=self.context,
-            whole=self.run.order.task,
-            strategy=self.course.strategy,
+            run_task=self.run.order.task,
+            strategy=self.active_run.strategy,
         )
         if not node.split:
             if node.found is None:
-                await self._retrieving.find(self.tree, node)
+                await self._retrieval.find(self.tree, node)
             node = self.tree.change(node.id, "answering", state="running")
-            return await write_answer(answer_context, node, self._around(node), account, stage)
+            return await write_answer(answer_context, node, self._built_on(node), account, stage)
         children = self.tree.children(node)
         if not any(child.state in ANSWERED for child in children):
             raise KnapError("none of its parts has an answer", hint="look at why: `knap run trace`", code="no_parts")
@@ -429,16 +441,16 @@ class RunExecution:
             return await join_answers(answer_context, node, children, account, stage)
         return await self._joined(answer_context, node, account)
 
-    async def _joined(self, desk: AnswerContext, node: RunNode, account: NodeCost) -> WrittenAnswer:
+    async def _joined(self, answer_context: AnswerContext, node: RunNode, account: NodeCost) -> WrittenAnswer:
         """Join a node's parts below the root; where the budget ends, they are passed up as they are."""
         children = self.tree.children(node)
         try:
-            return await join_answers(desk, node, children, account, "work")
+            return await join_answers(answer_context, node, children, account, "work")
         except KnapError as error:
             notes = (f"its parts were put together without a model: {error.message}",)
             return WrittenAnswer(answer=concatenate_answers(node, children), notes=notes, joined=False)
 
-    def _settle(self, node: RunNode, written: WrittenAnswer, inputs: str) -> None:
+    def _record_answer(self, node: RunNode, written: WrittenAnswer, inputs: str) -> None:
         """Keep an answer with all that it rests on."""
         children = self.tree.children(node)
         sources = tuple(dict.fromkeys([*written.sources, *(node.found.all_sources if node.found else ())]))
@@ -459,7 +471,7 @@ class RunExecution:
         if state == "done" and not (node.found and node.found.used_outside):
             self.cache.keep(node)
 
-    def _take(self, node: RunNode, known: RunNode) -> None:
+    def _reuse(self, node: RunNode, known: RunNode) -> None:
         """Take an answer from the cache; it cost nothing this time."""
         _ = self.tree.change(
             node.id,
@@ -484,26 +496,26 @@ class RunExecution:
         _ = self.tree.change(ROOT, state=state, reason=why, answer=answer, inputs="", citations=citations, removed=())
 
     def _is_kept(self, node: RunNode) -> bool:
-        """Tell whether a node was answered before from the very same, so that there is nothing to do.
+        """Return whether a node was answered before from the very same, so that there is nothing to do.
 
         A node with children is looked at once those have ended.
         """
-        if self.tree.was(node.id) not in ANSWERED or not node.inputs:
+        if self.tree.previous_state(node.id) not in ANSWERED or not node.inputs:
             return False
         if node.split and any(child.state == "pending" for child in self.tree.children(node)):
             return False
         return node.inputs == self._inputs(node)
 
-    def _known(self, node: RunNode) -> RunNode | None:
-        """Give the same node from the cache."""
+    def _find_cached(self, node: RunNode) -> RunNode | None:
+        """Return the same node from the cache."""
         return None if node.id in self._anew else self.cache.answer(self._inputs(node))
 
     def _inputs(self, node: RunNode) -> str:
-        return self.cache.inputs(node, self.course.strategy, self._around(node))
+        return self.cache.inputs(node, self.active_run.strategy, self._built_on(node))
 
-    def _around(self, node: RunNode) -> list[RunNode]:
+    def _built_on(self, node: RunNode) -> list[RunNode]:
         """List what a node builds on."""
-        return self.tree.some(node.children if node.split else (*node.hard, *node.soft))
+        return self.tree.get_many(node.children if node.split else (*node.hard, *node.soft))
 
     def _end(self, node_id: str, state: NodeState, reason: str) -> None:
         if self.tree.get(node_id).state in {"running", "pending"}:

@@ -60,7 +60,7 @@ class SourceRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievedContext:
-    """Hold what was retrieved for a node."""
+    """What was retrieved for a node."""
 
     context: str
     sources: tuple[SourceRef, ...] = ()
@@ -89,12 +89,12 @@ class RetrievedContext:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether no note was found; what a person said in their own words is something."""
+        """Return whether no note was found; what a person said in their own words is something."""
         return not self.sources and not (self.context.strip() and (self.reads or self.checkpoint))
 
     @property
     def all_sources(self) -> tuple[SourceRef, ...]:
-        """Give every note that it rests on."""
+        """Return every note that it rests on."""
         return (*self.sources, *self.reads)
 
     def as_dict(self) -> dict[str, JSONValue]:
@@ -115,7 +115,7 @@ class RetrievedContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeQuestion:
-    """Hold a question that a node put to a person."""
+    """A question that a node put to a person."""
 
     question: str
     options: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ class NodeQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunNode:
-    """Hold one node of a run, as far as it got."""
+    """One node of a run, as far as it got."""
 
     id: str
     """``root``, ``1``, ``1.2``."""
@@ -179,14 +179,14 @@ class RunNode:
 
     @property
     def parent(self) -> str:
-        """Give the id of the node above; empty for the root."""
+        """Return the id of the node above; empty for the root."""
         if self.id == ROOT:
             return ""
         return self.id.rpartition(".")[0] or ROOT
 
     @property
     def name(self) -> str:
-        """Give what a person calls it."""
+        """Return what a person calls it."""
         return self.title or " ".join(self.task.split())[:80]
 
     def as_dict(self) -> dict[str, JSONValue]:
@@ -317,7 +317,7 @@ class RunOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """Hold a run without its nodes."""
+    """A run without its nodes."""
 
     id: str
     order: RunOrder
@@ -355,9 +355,9 @@ class RunRecord:
         }
 
 
-def _check_range(name: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise BadInput(f"{name} is {value}", hint=f"give {least} to {most}")
+def _check_range(name: str, value: int, minimum: int, maximum: int) -> None:
+    if not minimum <= value <= maximum:
+        raise BadInput(f"{name} is {value}", hint=f"give {minimum} to {maximum}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -426,7 +426,7 @@ def total_spent(nodes: Iterable[RunNode]) -> ModelSpend:
 
 
 def make_usage_event(nodes: Iterable[RunNode]) -> Usage:
-    """Give the event that tells what nodes cost."""
+    """Return the event that tells what nodes cost."""
     return usage.make_usage_event(total_spent(nodes))
 
 
@@ -440,7 +440,7 @@ def list_unanswered(nodes: Iterable[RunNode]) -> list[RunNode]:
 
 
 def make_done_event(run: RunRecord, nodes: Sequence[RunNode]) -> RunDone:
-    """Give the event that ends a run."""
+    """Return the event that ends a run."""
     return RunDone(
         run_id=run.id,
         state=run.state,

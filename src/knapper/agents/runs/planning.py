@@ -65,19 +65,19 @@ def list_blocked_nodes(nodes: Sequence[RunNode]) -> list[tuple[RunNode, str]]:
     return unreachable
 
 
-def is_high_impact(own: str, impact: Impact, depth: int, needs: Dependencies) -> bool:
-    """Tell whether much depends on a part.
+def is_high_impact(part: str, impact: Impact, depth: int, needs: Dependencies) -> bool:
+    """Return whether much depends on a part.
 
     Args:
-        own: The part.
+        part: The part.
         impact: What the plan marks it as.
         depth: Its depth.
         needs: The hard needs of all parts of its plan.
     """
     if depth > MAX_IMPACT_DEPTH:
         return False
-    others = [one for one in needs if one != own]
-    needing = [one for one in others if own in _all_dependencies(one, needs)]
+    others = [one for one in needs if one != part]
+    needing = [one for one in others if part in _all_dependencies(one, needs)]
     return impact != "none" or (len(others) >= _MIN_SIBLINGS and len(needing) >= _NEEDED_SHARE * len(others))
 
 
@@ -112,7 +112,7 @@ class Judgement(BaseModel):
 
 
 class PlanPart(BaseModel):
-    """Hold one part of a task."""
+    """One part of a task."""
 
     id: str = Field(description="A short name that other parts refer to, such as a1.")
     title: str = Field(description="A few words.")
@@ -124,7 +124,7 @@ class PlanPart(BaseModel):
 
 
 class TaskPlan(BaseModel):
-    """Hold the parts of a task."""
+    """The parts of a task."""
 
     parts: list[PlanPart]
 
@@ -138,11 +138,11 @@ async def judge_split(
         KnapError: The model can't answer, or nothing is left for it.
     """
     ask = (words.load("judge"), engine.write_judge_prompt(node, known.all()))
-    return await asker.shape(Judgement, ask, account, check=lambda _: None, most=_JUDGE_TOKENS)
+    return await asker.ask_json(Judgement, ask, account, check=lambda _: None, max_tokens=_JUDGE_TOKENS)
 
 
 async def plan_parts(
-    node: RunNode, asker: BudgetedModel, ask: tuple[str, str], account: NodeCost, most: int
+    node: RunNode, asker: BudgetedModel, ask: tuple[str, str], account: NodeCost, max_parts: int
 ) -> TaskPlan:
     """Ask for the parts of a task; a plan that can't be carried out is sent back once.
 
@@ -151,29 +151,31 @@ async def plan_parts(
         asker: The model.
         ask: The instructions, and the prompt.
         account: What it costs is added here.
-        most: Parts at most.
+        max_parts: Parts at most.
 
     Raises:
         KnapError: The model can't answer, or not with such a plan, or nothing is left for it.
     """
     del node
-    return await asker.shape(TaskPlan, ask, account, check=lambda made: check_plan(made, most), most=_PLAN_TOKENS)
+    return await asker.ask_json(
+        TaskPlan, ask, account, check=lambda made: check_plan(made, max_parts), max_tokens=_PLAN_TOKENS
+    )
 
 
-def plan_request(node: RunNode, words: RunPrompts, strategy: Strategy, most: int) -> tuple[str, str]:
-    """Give the instructions and the prompt that ask for a plan."""
-    return words.load("plan"), engine.write_plan_prompt(node, strategy, most)
+def plan_request(node: RunNode, words: RunPrompts, strategy: Strategy, max_parts: int) -> tuple[str, str]:
+    """Return the instructions and the prompt that ask for a plan."""
+    return words.load("plan"), engine.write_plan_prompt(node, strategy, max_parts)
 
 
-def check_plan(plan: TaskPlan, most: int) -> None:
+def check_plan(plan: TaskPlan, max_parts: int) -> None:
     """Refuse a plan that can't be carried out.
 
     Raises:
         BadInput: It has too few or too many parts, two of one id, an empty one, or dependencies that can't be met.
     """
     count = len(plan.parts)
-    if not MIN_PARTS <= count <= most:
-        raise BadInput(f"the plan has {count} parts", hint=f"give {MIN_PARTS} to {most}", code="plan_size")
+    if not MIN_PARTS <= count <= max_parts:
+        raise BadInput(f"the plan has {count} parts", hint=f"give {MIN_PARTS} to {max_parts}", code="plan_size")
     ids = [part.id for part in plan.parts]
     if len(set(ids)) < count or not all(ids):
         raise BadInput("two parts have the same id, or one has none", hint="give each its own", code="plan_ids")

@@ -62,24 +62,24 @@ class VaultRetriever:
         """
         loop = asyncio.get_running_loop()
         cancelling = CancelSignal()
-        request = replace(need, context=replace(need.context, on_cancel=cancelling.on))
+        request = replace(need, context=replace(need.context, on_cancel=cancelling.subscribe))
 
         def ask(prompt: Prompt) -> Reply:
-            if cancelling.is_told:
+            if cancelling.is_cancelled:
                 raise RefusedError("the run doesn't wait for this any more", code="budget_spent")
             return asyncio.run_coroutine_threadsafe(_ask_model(need, prompt), loop).result()
 
         try:
             return await asyncio.to_thread(self._find, request, ask)
         finally:  # also where the run is cancelled: a script ends at once
-            cancelling.tell()
+            cancelling.cancel()
 
     def _find(self, need: RetrievalRequest, ask: AskModel) -> RetrievedContext:
-        checkpoints = self._kept(need)
-        if need.word and checkpoints is not None and need.checkpoint:
+        checkpoints = self._checkpoints_for(need)
+        if need.person_answer and checkpoints is not None and need.checkpoint:
             with contextlib.suppress(ConflictError):  # somebody was quicker, and their word counts
                 _ = checkpoints.answer(
-                    need.checkpoint, read_answer(need.context, need.word), access.default_grants("cli")
+                    need.checkpoint, read_answer(need.context, need.person_answer), access.default_grants("cli")
                 )
         options = RetrievalOptions(
             code_mode=need.order.code_mode,
@@ -94,7 +94,7 @@ class VaultRetriever:
                 options=options,
                 regenerations=need.regenerations,
                 checkpoints=checkpoints,
-                run=need.asker.run,
+                run=need.model.run,
             )
         ) as retriever:
             retrieval = retriever.retrieve(_retrieval_task(need))
@@ -102,11 +102,11 @@ class VaultRetriever:
             raise RefusedError("the person left it out", code="skipped")
         return _retrieved_context(retrieval, need.context.vault)
 
-    def _kept(self, need: RetrievalRequest) -> CheckpointStore | None:
-        """Give the questions, where somebody answers them or has done so."""
+    def _checkpoints_for(self, need: RetrievalRequest) -> CheckpointStore | None:
+        """Return the questions, where somebody answers them or has done so."""
         if self.checkpoints is None or need.attended:
             return self.checkpoints
-        checkpoint = self.checkpoints.find(need.asker.run, need.node.id, need.node.task)
+        checkpoint = self.checkpoints.find(need.model.run, need.node.id, need.node.task)
         return self.checkpoints if checkpoint and checkpoint.answer else None
 
 
@@ -133,7 +133,7 @@ async def wait_for_answer(
 
 
 def _answer_text(answer: CheckpointAnswer) -> str:
-    """Say an answer in words, as it would have been typed."""
+    """Return an answer in words, as it would have been typed."""
     words: dict[CheckpointChoice, str] = {"continue": GO_ON, "stop": SKIP}
     return words.get(answer.choice) or answer.text.strip() or ", ".join(answer.notes)
 
@@ -142,8 +142,8 @@ async def _ask_model(need: RetrievalRequest, prompt: Prompt) -> Reply:
     mark = untrusted.new_mark()
     blocks = [untrusted.enclose(one.source, untrusted.escape(one.value), mark) for one in prompt.data]
     before = need.account.spent
-    generated = await need.asker.text(
-        prompt.instructions, "\n\n".join([prompt.request, *blocks]), need.account, "work", most=MAX_SCRIPT_TOKENS
+    generated = await need.model.ask_text(
+        prompt.instructions, "\n\n".join([prompt.request, *blocks]), need.account, "work", max_tokens=MAX_SCRIPT_TOKENS
     )
     return Reply(
         text=generated.text, usage=need.account.spent - before
@@ -181,38 +181,44 @@ def _find_note(context: Context, named: str) -> str:
     return ""
 
 
-def _retrieved_context(found: Retrieval, own: str) -> RetrievedContext:
+def _retrieved_context(retrieval: Retrieval, own_vault: str) -> RetrievedContext:
     sources = [
         SourceRef(
-            vault=_other_vault(one.vault, own), path=one.path, hash=one.hash, first=one.first_line, last=one.last_line
+            vault=_other_vault(one.vault, own_vault),
+            path=one.path,
+            hash=one.hash,
+            first=one.first_line,
+            last=one.last_line,
         )
-        for one in found.citations
+        for one in retrieval.citations
     ]
-    reads = [SourceRef(vault=_other_vault(one.vault, own), path=one.path, hash=one.hash) for one in found.reads]
+    reads = [
+        SourceRef(vault=_other_vault(one.vault, own_vault), path=one.path, hash=one.hash) for one in retrieval.reads
+    ]
     tiers = {"script": "", "direct": "direct"}
-    asks = found.state == "waiting" or NOBODY_TO_ASK in found.notes
-    attempts = tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in found.attempts)
-    parts = found.parts.parts()
+    asks = retrieval.state == "waiting" or NOBODY_TO_ASK in retrieval.notes
+    attempts = tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in retrieval.attempts)
+    parts = retrieval.parts.parts()
     return RetrievedContext(
-        context=found.context,
+        context=retrieval.context,
         sources=tuple(dict.fromkeys(sources)),
         reads=tuple(dict.fromkeys(reads)),
-        others=tuple(name for name in found.others if _other_vault(name, own)),
-        score=found.score,
+        others=tuple(name for name in retrieval.others if _other_vault(name, own_vault)),
+        score=retrieval.score,
         parts={name: float(str(value)) for name, value in parts.items()},
-        confidence=found.confidence or 0.0,
-        tier="C" if asks else tiers.get(found.tier, found.tier),
-        script=found.script,
+        confidence=retrieval.confidence or 0.0,
+        tier="C" if asks else tiers.get(retrieval.tier, retrieval.tier),
+        script=retrieval.script,
         attempts=attempts,
-        notes=found.notes,
-        checkpoint=found.checkpoint,
-        used_tools=found.used_tools,
-        used_outside=found.used_outside,
+        notes=retrieval.notes,
+        checkpoint=retrieval.checkpoint,
+        used_tools=retrieval.used_tools,
+        used_outside=retrieval.used_outside,
     )
 
 
-def _other_vault(vault: str, own: str) -> str:
-    return "" if vault == own else vault
+def _other_vault(vault: str, own_vault: str) -> str:
+    return "" if vault == own_vault else vault
 
 
 QUESTION_OPTIONS: Final = (GO_ON, SKIP)
@@ -274,11 +280,11 @@ class RunRetrieval:
             return
         question = f"Little was found in the notes for '{node.name}', on which much depends. {_QUESTION}"
         asking = node.asking or NodeQuestion(question=question, options=QUESTION_OPTIONS)
-        if not asking.answer and self._engine.person is not None:
+        if not asking.answer and self._engine.ask_person is not None:
             point = _checkpoint_event(node, asking)
             node = tree.change(node.id, "asking", asking=asking)
             tree.tell(point)
-            asking = replace(asking, answer=(await self._engine.person(point)).strip())
+            asking = replace(asking, answer=(await self._engine.ask_person(point)).strip())
         asking = replace(asking, unattended=not asking.answer)
         node = tree.change(node.id, asking=asking)
         tree.tell(_checkpoint_event(node, asking))
@@ -303,33 +309,33 @@ class RunRetrieval:
             _ = tree.change(node.id, found=replace(retrieved, tier="C"))
 
     def _base(self) -> SourceRef:
-        """Give all notes as they are before they are looked through; worked out once for each state of the index."""
+        """Return all notes as they are before they are looked through; worked out once for each state of the index."""
         _ = self._context.freshen(meaning=False)
         generation = self._context.index.store.generation()
         if self._known is None or self._known[0] != generation:
             self._known = (generation, cache.all_notes_source(self._context))
         return self._known[1]
 
-    async def _based(self, found: RetrievedContext, base: SourceRef) -> RetrievedContext:
+    async def _based(self, retrieved: RetrievedContext, base: SourceRef) -> RetrievedContext:
         """Have a node rest on all notes that found nothing, since a new one may say what it looked for.
 
         So does one whose script called tools: which notes these have read is not noted anywhere.
         """
-        if not (found.is_empty or found.used_tools):
-            return found
-        others = [await asyncio.to_thread(cache.all_notes_source, self._context, name) for name in found.others]
-        return replace(found, reads=(*found.reads, base, *others))
+        if not (retrieved.is_empty or retrieved.used_tools):
+            return retrieved
+        others = [await asyncio.to_thread(cache.all_notes_source, self._context, name) for name in retrieved.others]
+        return replace(retrieved, reads=(*retrieved.reads, base, *others))
 
     async def _ask(self, node: RunNode, account: NodeCost, word: str = "") -> RetrievedContext:
         need = RetrievalRequest(
             node=node,
             order=self._order,
             context=self._context,
-            asker=self._asker,
+            model=self._asker,
             account=account,
             regenerations=self._regenerations,
-            attended=self._engine.person is not None,
-            word=word,
+            attended=self._engine.ask_person is not None,
+            person_answer=word,
             checkpoint=node.found.checkpoint if node.found and word else "",
         )
         return await self._engine.retrieve(need)

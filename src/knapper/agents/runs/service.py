@@ -44,7 +44,7 @@ REPLAY_STALE: Final = "stale"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDetails:
-    """Hold a run with its nodes."""
+    """A run with its nodes."""
 
     run: RunRecord
     nodes: Sequence[RunNode]
@@ -58,7 +58,7 @@ class RunDetails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultRuns:
-    """Hold the runs of one vault; for looking at them no model is needed."""
+    """The runs of one vault; for looking at them no model is needed."""
 
     store: RunStore
     folder: Path
@@ -72,7 +72,7 @@ class VaultRuns:
         return [self._resting(run) for run in runs_page], total
 
     def show(self, run_id: str) -> RunDetails:
-        """Give a run with its nodes.
+        """Return a run with its nodes.
 
         Raises:
             NotFound: There is none of that id, or none whose id begins so (code ``no_run``).
@@ -81,7 +81,7 @@ class VaultRuns:
         return RunDetails(run=self._resting(run), nodes=self.store.nodes(run.id))
 
     def node(self, run_id: str, node_id: str) -> RunNode:
-        """Give a node with all that it did.
+        """Return a node with all that it did.
 
         Raises:
             NotFound: There is no such run, or no such node in it (code ``no_node``).
@@ -200,7 +200,7 @@ def record_unstarted_end(engine: RunEngine, run_id: str) -> None:
     """
     run = engine.store.get(run_id)
     if run.state == "pending":
-        is_leaving = engine.is_leaving()
+        is_leaving = engine.is_shutting_down()
         reason = INTERRUPTED if is_leaving else CANCELLED
         _ = engine.store.save(replace(run, state="interrupted" if is_leaving else "cancelled", reasons=(reason,)))
 
@@ -216,7 +216,7 @@ async def _run_until_cancelled(execution: RunExecution) -> RunRecord:
         await _stop_task(execution, working, CANCELLED)
         return _record_end(execution, "cancelled")
     except asyncio.CancelledError:
-        is_leaving = execution.engine.is_leaving()
+        is_leaving = execution.engine.is_shutting_down()
         await _stop_task(execution, working, INTERRUPTED if is_leaving else CANCELLED)
         _ = _record_end(execution, "interrupted" if is_leaving else "cancelled")
         raise
@@ -231,11 +231,11 @@ async def _wait_for_cancel(execution: RunExecution) -> None:
         with suppress(StorageError):
             if await asyncio.to_thread(engine.store.is_to_cancel, execution.run.id):
                 return
-        await asyncio.sleep(engine.look_s)
+        await asyncio.sleep(engine.poll_s)
 
 
 async def _stop_task(execution: RunExecution, main: "asyncio.Task[RunRecord]", why: str) -> None:
-    execution.stopped = why
+    execution.stop_reason = why
     _ = main.cancel()
     _ = await asyncio.wait({main})
 
@@ -251,9 +251,9 @@ def _record_end(execution: RunExecution, forced: RunState | None) -> RunRecord:
     """Keep what a run came to, and tell."""
     tree = execution.tree
     if forced:
-        tree.cut(execution.stopped)
+        tree.cut(execution.stop_reason)
         if tree.root.state not in ENDED:
-            _ = tree.change(ROOT, state="cut", reason=execution.stopped)
+            _ = tree.change(ROOT, state="cut", reason=execution.stop_reason)
     root, unanswered = tree.root, tree.lost()
     answer = root.answer if root.state in {"done", "partial"} else ""
     if forced and not answer:
@@ -269,10 +269,10 @@ def _record_end(execution: RunExecution, forced: RunState | None) -> RunRecord:
             answer=answer,
             citations=root.citations,
             removed=root.removed,
-            reasons=tuple(dict.fromkeys((execution.stopped, *reasons))) if forced else reasons,
+            reasons=tuple(dict.fromkeys((execution.stop_reason, *reasons))) if forced else reasons,
         )
     )
-    execution.course.run = run
+    execution.active_run.run = run
     tree.tell_usage()
     tree.tell(model.make_done_event(run, tree.all))
     return run
@@ -290,7 +290,7 @@ def _reset_replayed(engine: RunEngine, run: RunRecord, tree: RunTree, replay: st
         return frozenset()
     if replay != REPLAY_STALE:
         chosen = _find_node(tree.all, replay)
-        anew = frozenset(node.id for node in tree.below(chosen.id))
+        anew = frozenset(node.id for node in tree.subtree(chosen.id))
         tree.forget(*anew)
         return anew
     tree.forget(*cache.list_stale_nodes(engine.context_of(run.id), tree.all))
@@ -314,8 +314,8 @@ class RunWatcher:
         self._asked: set[str] = set()
         self._spent = ModelSpend()
 
-    def look(self, run: RunRecord, nodes: Sequence[RunNode], waiting: Iterable[Kept] = ()) -> list[RunEvent]:
-        """Give what has happened since the last look; where the run doesn't go on, `RunDone` comes last.
+    def new_events(self, run: RunRecord, nodes: Sequence[RunNode], waiting: Iterable[Kept] = ()) -> list[RunEvent]:
+        """Return what has happened since the last look; where the run doesn't go on, `RunDone` comes last.
 
         Args:
             run: As it really stands.
@@ -346,7 +346,7 @@ class RunWatcher:
         return events
 
     def _questions(self, nodes: Sequence[RunNode], waiting: Iterable[Kept]) -> list[RunEvent]:
-        """Tell what is asked, and what was answered or passed over."""
+        """Return what is asked, and what was answered or passed over."""
         ids = {one.id for one in waiting}
         events: list[RunEvent] = []
         for node in nodes:
@@ -362,7 +362,7 @@ class RunWatcher:
 
 
 def make_checkpoint_event(node: RunNode) -> CheckpointEvent:
-    """Give the event that tells what a node asks, or how it was answered."""
+    """Return the event that tells what a node asks, or how it was answered."""
     asking = node.asking
     return CheckpointEvent(
         node_id=node.id,
@@ -379,7 +379,7 @@ INDEX_NAME: Final = "Answer"
 
 
 def export_requests(run: RunRecord, nodes: Sequence[RunNode], place: str) -> list[Create]:
-    """Say which notes a run becomes.
+    """Return which notes a run becomes.
 
     Args:
         run: A run with an answer.

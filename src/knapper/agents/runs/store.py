@@ -65,7 +65,7 @@ def lock_run(folder: Path, run_id: str, *, wait_s: float = _LOCK_WAIT_S) -> Gene
 
 
 def is_run_locked(folder: Path, run_id: str) -> bool:
-    """Tell whether somebody carries a run out right now."""
+    """Return whether somebody carries a run out right now."""
     try:
         with lock_run(folder, run_id, wait_s=2 * _LOCK_POLL_S):
             return False
@@ -119,11 +119,11 @@ _RUN_ADAPTER: Final = TypeAdapter(RunRecord)
 
 
 class RunStore:
-    """Hold the open file; `open_store` makes one."""
+    """The open file; `open_store` makes one."""
 
-    def __init__(self, own: SharedDatabase) -> None:
+    def __init__(self, ledger: SharedDatabase) -> None:
         """Wrap an open file."""
-        self._ledger = own
+        self._ledger = ledger
 
     def begin(self, order: RunOrder, model: str, root: RunNode) -> RunRecord:
         """Keep a new run, not begun yet."""
@@ -138,7 +138,7 @@ class RunStore:
         return run
 
     def get(self, run_id: str) -> RunRecord:
-        """Give a run by its id, or by how that begins.
+        """Return a run by its id, or by how that begins.
 
         Raises:
             NotFound: There is none (code ``no_run``).
@@ -223,7 +223,7 @@ class RunStore:
             database.execute("UPDATE runs SET cancel = ? WHERE id = ?", (int(wanted), run_id))
 
     def is_to_cancel(self, run_id: str) -> bool:
-        """Tell whether a run is to end."""
+        """Return whether a run is to end."""
         with self._ledger.reading() as database:
             row = database.execute("SELECT cancel FROM runs WHERE id = ?", (run_id,)).fetchone()
         return row is None or bool(row["cancel"])
@@ -264,7 +264,7 @@ def open_run_store(folder: Path) -> RunStore:
 
 
 def mark_interrupted(run: RunRecord, *, is_held: Callable[[str], bool]) -> RunRecord:
-    """Give a run as it really stands: one that says it goes on, and doesn't, was interrupted."""
+    """Return a run as it really stands: one that says it goes on, and doesn't, was interrupted."""
     state: RunState = "interrupted"
     soon = run.state == "pending" and datetime.now(UTC) - run.updated < _START_GRACE
     goes_on = run.state in {"pending", "running"} and not soon
@@ -303,7 +303,7 @@ def _new_id(now: datetime) -> str:
 
 
 class RunTree:
-    """Hold them; for one event loop."""
+    """Them; for one event loop."""
 
     def __init__(self, store: RunStore, run: RunRecord, nodes: Iterable[RunNode], tell: RunEventSink) -> None:
         """Take a run's nodes; each is to be worked on, though what it was before is remembered."""
@@ -321,7 +321,7 @@ class RunTree:
 
     @property
     def root(self) -> RunNode:
-        """Give the root."""
+        """Return the root."""
         return self._nodes[ROOT]
 
     @property
@@ -330,24 +330,24 @@ class RunTree:
         return model.total_spent(self._nodes.values())
 
     def get(self, node_id: str) -> RunNode:
-        """Give a node as it is now."""
+        """Return a node as it is now."""
         return self._nodes[node_id]
 
-    def some(self, ids: Iterable[str]) -> list[RunNode]:
-        """Give nodes as they are now."""
+    def get_many(self, ids: Iterable[str]) -> list[RunNode]:
+        """Return nodes as they are now."""
         return [self._nodes[one] for one in ids]
 
     def children(self, node: RunNode) -> list[RunNode]:
-        """Give the nodes right below one."""
-        return self.some(node.children)
+        """Return the nodes right below one."""
+        return self.get_many(node.children)
 
-    def below(self, node_id: str) -> list[RunNode]:
-        """Give a node and all below it."""
+    def subtree(self, node_id: str) -> list[RunNode]:
+        """Return a node and all below it."""
         node = self._nodes[node_id]
-        return [node, *(one for child in node.children for one in self.below(child))]
+        return [node, *(one for child in node.children for one in self.subtree(child))]
 
-    def was(self, node_id: str) -> NodeState:
-        """Tell how a node stood when the run went on."""
+    def previous_state(self, node_id: str) -> NodeState:
+        """Return how a node stood when the run went on."""
         return self._were.get(node_id, "pending")
 
     def change(self, node_id: str, doing: str = "", /, **changes: Any) -> RunNode:  # noqa: ANN401 - fields of a node
@@ -389,11 +389,11 @@ class RunTree:
         return model.list_unanswered(self._nodes.values())
 
     def tell(self, event: RunEvent) -> None:
-        """Tell something else."""
+        """Report something else."""
         self._tell(event)
 
     def tell_usage(self) -> None:
-        """Tell what was used so far."""
+        """Report what was used so far."""
         self._tell(model.make_usage_event(self._nodes.values()))
 
 
@@ -401,14 +401,16 @@ _WATCHED_KEPT_S: Final = 30.0
 """How long what was heard of another process's run is kept after its end."""
 
 
-def make_run_jobs(most: int) -> BackgroundJobs[RunDone]:
+def make_run_jobs(max_running: int) -> BackgroundJobs[RunDone]:
     """Hold the runs that one server carries out, so many at once at most; it begins without any."""
-    return BackgroundJobs(FinalEventSpec(kind=RunDone, make=_make_run_end), max_running=most)
+    return BackgroundJobs(FinalEventSpec(kind=RunDone, make=_make_run_end), max_running=max_running)
 
 
-def make_watched_jobs(most: int) -> BackgroundJobs[RunDone]:
+def make_watched_jobs(max_running: int) -> BackgroundJobs[RunDone]:
     """Hold the runs of other processes that a server follows; they go on when it follows them no more."""
-    return BackgroundJobs(FinalEventSpec(kind=RunDone, make=_make_watch_end), kept_s=_WATCHED_KEPT_S, max_running=most)
+    return BackgroundJobs(
+        FinalEventSpec(kind=RunDone, make=_make_watch_end), kept_s=_WATCHED_KEPT_S, max_running=max_running
+    )
 
 
 def _make_run_end(state: TurnState, run_id: str) -> RunDone:

@@ -59,13 +59,13 @@ async def acquire_lock(lock: FileLock, *, wait_s: float) -> bool:
 
 
 def is_session_locked(folder: Path, session_id: str) -> bool:
-    """Tell whether a turn goes on in a session right now, in whichever process."""
+    """Return whether a turn goes on in a session right now, in whichever process."""
     place = _lock_path(folder, session_id)
     return place.exists() and is_lock_taken(FileLock(place, thread_local=False))
 
 
 def is_lock_taken(lock: FileLock) -> bool:
-    """Tell whether somebody has a lock, who does more than look, as this does."""
+    """Return whether somebody has a lock, who does more than look, as this does."""
     try:
         with lock.acquire(timeout=2 * _PROBE_S, poll_interval=_PROBE_S):
             return False

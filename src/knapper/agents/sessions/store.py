@@ -84,7 +84,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """Hold one turn: what was asked, and all that came of it."""
+    """One turn: what was asked, and all that came of it."""
 
     number: int
     """From 1."""
@@ -110,7 +110,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySummary:
-    """Hold what stands for the turns up to one, summed up."""
+    """What stands for the turns up to one, summed up."""
 
     messages: str = "[]"
     upto: int = 0
@@ -119,7 +119,7 @@ class HistorySummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHistory:
-    """Hold what a conversation goes on from."""
+    """What a conversation goes on from."""
 
     head: HistorySummary
     turns: Sequence[Exchange]
@@ -134,7 +134,7 @@ _GET_VERSION: Final = 2 << 30 | struct.calcsize("l") << 16 | ord("v") << 8 | 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileIdentity:
-    """Hold by what a file is known again."""
+    """By what a file is known again."""
 
     path: str
     """As the vault has it; as given, where there is no such file."""
@@ -189,7 +189,7 @@ def _inode_generation(descriptor: int) -> int:
 
 
 def is_file_gone(view: View, path: str) -> bool:
-    """Tell whether there is no such file any more."""
+    """Return whether there is no such file any more."""
     try:
         _ = view.path(path)
     except KnapError:
@@ -198,7 +198,7 @@ def is_file_gone(view: View, path: str) -> bool:
 
 
 def list_earlier_paths(context: Context, path: str) -> tuple[str, ...]:
-    """Give the paths that a file had before, the latest first, as far as the journal knows."""
+    """Return the paths that a file had before, the latest first, as far as the journal knows."""
     journal = context.writer.state.journal
     changes = undo.list_changes(journal, ChangeFilter(path=path), limit=_MAX_CHANGES).changes
     earlier_names: list[str] = []
@@ -223,12 +223,12 @@ def new_session_id() -> str:
 
 
 def find_session_row(database: sqlite3.Connection, where: str, *values: str) -> sqlite3.Row | None:
-    """Give the first session that fits."""
+    """Return the first session that fits."""
     return database.execute(f"{SELECT_SESSIONS} WHERE {where} LIMIT 1", values).fetchone()
 
 
 def require_session_row(database: sqlite3.Connection, session_id: str) -> sqlite3.Row:
-    """Give a session's row.
+    """Return a session's row.
 
     Raises:
         NotFound: There is none of that id (code ``no_session``).
@@ -273,7 +273,7 @@ def read_turns(database: sqlite3.Connection, session_id: str, after: int) -> lis
 
 
 def last_turn_number(database: sqlite3.Connection, session_id: str) -> int:
-    """Tell the number of a session's last turn; 0 for none."""
+    """Return the number of a session's last turn; 0 for none."""
     row = database.execute("SELECT coalesce(max(number), 0) FROM turns WHERE session = ?", (session_id,)).fetchone()
     return int(row[0])
 
@@ -286,17 +286,17 @@ def insert_turn(database: sqlite3.Connection, session_id: str, number: int, exch
 
 
 def find_renamed_row(
-    database: sqlite3.Connection, seen: FileIdentity, earlier: Sequence[str], gone: Callable[[str], bool]
+    database: sqlite3.Connection, identity: FileIdentity, earlier: Sequence[str], is_gone: Callable[[str], bool]
 ) -> sqlite3.Row | None:
     """Find the session of a note that had another name, the surest sign first."""
     signs = [("s.file = ?", path) for path in earlier]
-    signs += [("s.file_node = ?", seen.node)] if seen.node else []
-    signs += [("s.file_hash = ?", seen.hash)] if seen.hash else []
+    signs += [("s.file_node = ?", identity.node)] if identity.node else []
+    signs += [("s.file_hash = ?", identity.hash)] if identity.hash else []
     for where, value in signs:
         candidates = database.execute(
             f"{SELECT_SESSIONS} WHERE s.kind = 'file' AND {where} ORDER BY s.updated DESC", (value,)
         )
-        row = next((row for row in candidates.fetchall() if gone(row["file"])), None)
+        row = next((row for row in candidates.fetchall() if is_gone(row["file"])), None)
         if row is not None:
             return row
     return None
@@ -308,40 +308,40 @@ _MAX_NAME: Final = 200
 
 
 class SessionStore:
-    """Hold the open file; `open_store` makes one."""
+    """The open file; `open_store` makes one."""
 
-    def __init__(self, own: SharedDatabase, now: Callable[[], datetime]) -> None:
+    def __init__(self, ledger: SharedDatabase, now: Callable[[], datetime]) -> None:
         """Wrap an open file."""
-        self._ledger = own
+        self._ledger = ledger
         self._now = now
 
     def by_file(
-        self, seen: FileIdentity, earlier: Sequence[str] = (), gone: Callable[[str], bool] | None = None
+        self, identity: FileIdentity, earlier: Sequence[str] = (), is_gone: Callable[[str], bool] | None = None
     ) -> Session:
-        """Give the session of an open note, and begin one where there is none.
+        """Return the session of an open note, and begin one where there is none.
 
         A note that was renamed keeps its session: it is known by the paths that it had before, by its content, or by
         its place on the disk, if the session's own file is gone.
 
         Args:
-            seen: The note.
+            identity: The note.
             earlier: Paths that it had before, the latest first.
-            gone: Tells whether a file isn't there any more.
+            is_gone: Tells whether a file isn't there any more.
         """
         with self._ledger.writing() as database:
-            row = find_session_row(database, "s.kind = 'file' AND s.file = ?", seen.path)
-            if row is None and gone is not None:
-                row = find_renamed_row(database, seen, earlier, gone)
+            row = find_session_row(database, "s.kind = 'file' AND s.file = ?", identity.path)
+            if row is None and is_gone is not None:
+                row = find_renamed_row(database, identity, earlier, is_gone)
             if row is None:
-                return self._begin(database, "file", seen)
+                return self._begin(database, "file", identity)
             database.execute(
                 "UPDATE sessions SET file = ?, file_hash = ?, file_node = ? WHERE id = ?",
-                (seen.path, seen.hash, seen.node, row["id"]),
+                (identity.path, identity.hash, identity.node, row["id"]),
             )
             return read_session(require_session_row(database, row["id"]))
 
     def without_file(self) -> Session:
-        """Give the session that is meant where no note is open, and begin it where there is none."""
+        """Return the session that is meant where no note is open, and begin it where there is none."""
         with self._ledger.writing() as database:
             row = find_session_row(database, "s.kind = ?", "none")
             return read_session(row) if row else self._begin(database, "none", FileIdentity(path=""))
@@ -352,7 +352,7 @@ class SessionStore:
             return self._begin(database, "own", FileIdentity(path=file), name=_clean_name(name))
 
     def get(self, session_id: str) -> Session:
-        """Give a session.
+        """Return a session.
 
         Raises:
             NotFound: There is none of that id (code ``no_session``).
@@ -380,7 +380,7 @@ class SessionStore:
             return read_turns(database, session_id, cleared)
 
     def history(self, session_id: str) -> SessionHistory:
-        """Give what a session goes on from.
+        """Return what a session goes on from.
 
         Raises:
             NotFound: There is no such session.
@@ -419,7 +419,7 @@ class SessionStore:
             return last + 1
 
     def last(self, session_id: str) -> int:
-        """Tell the number of a session's last turn; 0 for none."""
+        """Return the number of a session's last turn; 0 for none."""
         with self._ledger.reading() as database:
             return last_turn_number(database, session_id)
 
@@ -433,7 +433,7 @@ class SessionStore:
             database.execute("UPDATE sessions SET head = ?, head_upto = ? WHERE id = ? AND cleared < ?", values)
 
     def rename(self, session_id: str, name: str) -> Session:
-        """Give a session another name.
+        """Return a session another name.
 
         Raises:
             NotFound: There is no such session.
@@ -529,11 +529,13 @@ class SessionStore:
         """Close the file."""
         self._ledger.shut()
 
-    def _begin(self, database: sqlite3.Connection, kind: SessionKind, seen: FileIdentity, *, name: str = "") -> Session:
+    def _begin(
+        self, database: sqlite3.Connection, kind: SessionKind, identity: FileIdentity, *, name: str = ""
+    ) -> Session:
         session_id, now = new_session_id(), self._stamp()
         database.execute(
             "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', '[]', 0, 0)",
-            (session_id, kind, seen.path, seen.hash, seen.node, name, now, now),
+            (session_id, kind, identity.path, identity.hash, identity.node, name, now, now),
         )
         return read_session(require_session_row(database, session_id))
 
@@ -561,7 +563,7 @@ _MAX_EXPORT_NAME: Final = 40
 
 
 def write_session_markdown(session: Session, turns: Sequence[Exchange]) -> str:
-    """Give a session as Markdown: questions under headings, answers as they were given."""
+    """Return a session as Markdown: questions under headings, answers as they were given."""
     parts = [f"# {session.name or 'Chat'}"]
     for turn in turns:
         heading = " ".join(turn.question.split())[:80]

@@ -26,8 +26,8 @@ class Recovered:
     """What an editor had saved meanwhile, and where it is."""
 
     @property
-    def told(self) -> str:
-        """Tell it in a sentence."""
+    def summary(self) -> str:
+        """Return it in a sentence."""
         return f"change {self.change_id}, which was cut short, is {self.outcome}: {', '.join(self.paths)}"
 
 
@@ -113,19 +113,19 @@ def _recover(state: State, change: Change) -> Recovered:
     return Recovered(change_id=change.id, outcome=outcome, paths=paths, notices=tuple(context.notices))
 
 
-def _finish_or_take_back(state: State, here: ExecutionContext, change: Change) -> Literal["finished", "taken back"]:
+def _finish_or_take_back(state: State, context: ExecutionContext, change: Change) -> Literal["finished", "taken back"]:
     for step in change.steps:
         if step.temp:
-            here.files.mend(here.at(step.temp))  # before all of them are looked at
-    if change.phase == "ready" and all(transaction.is_step_done(here, step) for step in change.steps):
-        transaction.sync_folders(here, change.steps)
+            context.files.mend(context.at(step.temp))  # before all of them are looked at
+    if change.phase == "ready" and all(transaction.is_step_done(context, step) for step in change.steps):
+        transaction.sync_folders(context, change.steps)
         state.journal.applied(change.id)
     elif change.phase != "applied":
-        transaction.roll_back(here, change.steps, tried=len(change.steps) if change.phase == "ready" else 0)
+        transaction.roll_back(context, change.steps, tried=len(change.steps) if change.phase == "ready" else 0)
         state.journal.forget(change.id)
         return "taken back"
     for step in change.steps:
-        transaction.finish_step(here, step)
+        transaction.finish_step(context, step)
     state.journal.close(change.id)
     return "finished"
 
@@ -157,8 +157,8 @@ def apply_effects(state: State, effects: Sequence[Effect], meta: ChangeMeta) -> 
         RefusedError: A symbolic link leads out of the vault.
         StorageError: The disk refused, or a file is read-only. Nothing was changed.
     """
-    with hold_lock(state) if not state.is_held else contextlib.nullcontext():
-        earlier = [notice for one in recover_unfinished(state) for notice in (one.told, *one.notices)]
+    with hold_lock(state) if not state.is_locked else contextlib.nullcontext():
+        earlier = [notice for one in recover_unfinished(state) for notice in (one.summary, *one.notices)]
         change_id = plan.make_id()
         planned = plan_effects(state, effects, change_id=change_id)
         plan.check_conflicts(planned)
@@ -180,7 +180,7 @@ def hold_lock(state: State) -> Generator[State]:
         StorageError: The lock's file can't be made.
     """
     with storage.hold_write_lock(state.folder, timeout_s=state.lock_timeout_s):
-        yield replace(state, is_held=True)
+        yield replace(state, is_locked=True)
 
 
 def plan_effects(state: State, effects: Sequence[Effect], *, change_id: str = "") -> ChangePlan:

@@ -98,10 +98,10 @@ def _copy_attributes(source: Path, target: Path) -> None:
                 os.setxattr(target, attribute, os.getxattr(source, attribute))
 
 
-def _copy_birth_time(status: os.stat_result, made: os.stat_result, target: Path) -> None:
+def _copy_birth_time(status: os.stat_result, target_status: os.stat_result, target: Path) -> None:
     if sys.platform == "darwin":  # setting an earlier modification time moves the birth time with it
         os.utime(target, (status.st_birthtime, status.st_birthtime))
-        os.utime(target, (made.st_atime, made.st_mtime))
+        os.utime(target, (target_status.st_atime, target_status.st_mtime))
 
 
 RenameMode = Literal["swap", "noreplace"]
@@ -356,7 +356,7 @@ _WAIT_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """Hold what the file system says about one name; symbolic links aren't followed."""
+    """What the file system says about one name; symbolic links aren't followed."""
 
     kind: FileKind
     size: int
@@ -366,7 +366,7 @@ class Stamp:
     mode: int
 
     def same_content(self, other: "Stamp") -> bool:
-        """Tell whether nothing but the name changed between two looks."""
+        """Return whether nothing but the name changed between two looks."""
         return (self.inode, self.size, self.mtime_ns) == (other.inode, other.size, other.mtime_ns)
 
 
@@ -376,7 +376,7 @@ def hash_content(content: bytes) -> str:
 
 
 def storage_error(error: OSError, path: str) -> StorageError:
-    """Say which file the system refused, and why."""
+    """Return which file the system refused, and why."""
     cause = error.strerror or str(error)
     hints = {
         errno.ENOSPC: "free some space on the disk, then try again",
@@ -421,7 +421,7 @@ class Files:
         """Read a whole file."""
         return path.read_bytes()
 
-    def link(self, path: Path) -> str:
+    def link_hash(self, path: Path) -> str:
         """Name what a symbolic link itself says, whatever lies where it leads: ``link:`` and 64 hex digits."""
         return LINK_PREFIX + hashlib.sha256(os.fsencode(path.readlink())).hexdigest()
 
@@ -437,7 +437,7 @@ class Files:
         with path.open("rb") as file:
             return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
 
-    def settled(self, path: Path) -> str | None:
+    def settled_hash(self, path: Path) -> str | None:
         """Hash a file once nobody writes it any more.
 
         Returns:

@@ -63,16 +63,16 @@ class _Git:
     at: Path
     env: Mapping[str, str]
 
-    def run(self, *arguments: str, given: bytes = b"", index: Path | None = None) -> bytes:
+    def run(self, *arguments: str, stdin: bytes = b"", index: Path | None = None) -> bytes:
         """Run a command; what git says is the reason where it fails."""
-        process = self.tried(*arguments, given=given, index=index)
+        process = self.try_run(*arguments, stdin=stdin, index=index)
         if process.returncode:
             lines = process.stderr.decode(errors="replace").strip().splitlines() or [f"git {arguments[0]} failed"]
             raise _NoCommitError(lines[0].removeprefix("fatal: "))
         return process.stdout
 
-    def tried(
-        self, *arguments: str, given: bytes = b"", index: Path | None = None
+    def try_run(
+        self, *arguments: str, stdin: bytes = b"", index: Path | None = None
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a command that may fail."""
         fixed = ["-c", f"core.hooksPath={os.devnull}", "-c", "core.quotePath=false"]
@@ -84,7 +84,7 @@ class _Git:
                 [self.program, *fixed, *arguments],
                 cwd=self.at,
                 env=env,
-                input=given,
+                input=stdin,
                 capture_output=True,
                 timeout=TIMEOUT_S,
                 check=False,
@@ -138,7 +138,7 @@ def _open_repository(root: Path, env: Mapping[str, str]) -> tuple[_Git, str]:
     if program is None:
         raise _NoCommitError("git isn't installed")
     git = _Git(program=program, at=root, env=env)
-    if git.tried("rev-parse", "--is-inside-work-tree").stdout.strip() != b"true":
+    if git.try_run("rev-parse", "--is-inside-work-tree").stdout.strip() != b"true":
         raise _NoCommitError("the vault isn't in a git repository")
     top = Path(git.line("rev-parse", "--show-toplevel"))
     prefix = git.line("rev-parse", "--show-prefix")
@@ -151,7 +151,7 @@ def _commit(git: _Git, touched: Sequence[str], text: str) -> CommitOutcome:
         tree = _write_tree(git, touched, Path(folder) / "index")
     if tree == git.line("rev-parse", f"{parent}^{{tree}}"):
         raise _NoCommitError("git has nothing to commit: the files are as in the last commit, or ignored")
-    commit_id = os.fsdecode(git.run("commit-tree", tree, "-p", parent, "-F", "-", given=text.encode())).strip()
+    commit_id = os.fsdecode(git.run("commit-tree", tree, "-p", parent, "-F", "-", stdin=text.encode())).strip()
     git.run("update-ref", "-m", "commit: by knap", branch, commit_id, parent)
     try:
         _update_index(git, parent, commit_id)
@@ -163,10 +163,10 @@ def _commit(git: _Git, touched: Sequence[str], text: str) -> CommitOutcome:
 
 
 def _current_tip(git: _Git) -> tuple[str, str]:
-    head = git.tried("symbolic-ref", "-q", "HEAD")
+    head = git.try_run("symbolic-ref", "-q", "HEAD")
     if head.returncode:
         raise _NoCommitError("git's HEAD is detached: no branch is checked out")
-    tip = git.tried("rev-parse", "-q", "--verify", "HEAD^{commit}")
+    tip = git.try_run("rev-parse", "-q", "--verify", "HEAD^{commit}")
     if tip.returncode:
         raise _NoCommitError("the git repository has no commit yet")
     places = git.run("rev-parse", *(word for name in _OPERATIONS for word in ("--git-path", name)))
@@ -182,12 +182,12 @@ def _write_tree(git: _Git, touched: Sequence[str], index: Path) -> str:
     tracked = _split_nul(git.run("ls-files", "-z", "--", *_few_paths(touched), index=index))
     tracked_folders = {path[:place] for path in tracked for place, sign in enumerate(path) if sign == "/"}
     candidates = [path for path in touched if path not in tracked and path not in tracked_folders]
-    ignored = _split_nul(git.tried("check-ignore", "-z", "--stdin", given=_join_nul(candidates)).stdout)
+    ignored = _split_nul(git.try_run("check-ignore", "-z", "--stdin", stdin=_join_nul(candidates)).stdout)
     tracked_touched = [path for path in touched if path not in candidates]
     new = [path for path in candidates if path not in ignored and os.path.lexists(git.at / path)]
     if tracked_touched or new:
         input_paths = _join_nul([*tracked_touched, *new])
-        git.run("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", given=input_paths, index=index)
+        git.run("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=input_paths, index=index)
     return os.fsdecode(git.run("write-tree", index=index)).strip()
 
 
@@ -201,7 +201,7 @@ def _update_index(git: _Git, old: str, new: str) -> None:
         if staged.get(path, [_ABSENT]) == [before]
     ]
     if lines:
-        git.run("update-index", "-z", "--index-info", given=_join_nul(lines))
+        git.run("update-index", "-z", "--index-info", stdin=_join_nul(lines))
 
 
 def _parse_differences(raw: bytes) -> dict[str, tuple[tuple[str, str], tuple[str, str]]]:
@@ -225,7 +225,7 @@ def _parse_entries(raw: bytes) -> dict[str, list[tuple[str, str]]]:
 
 
 def _few_paths(touched: Sequence[str]) -> tuple[str, ...]:
-    """Give few paths as they are; a command line can't take many, and none means all."""
+    """Return few paths as they are; a command line can't take many, and none means all."""
     return tuple(touched) if len(touched) <= MAX_LISTED else ()
 
 
@@ -237,18 +237,18 @@ def _join_nul(words: Iterable[str]) -> bytes:
     return b"".join(os.fsencode(word) + b"\0" for word in words)
 
 
-def _result_paths(one: FileResult) -> list[str]:
-    return [path for path in (one.before_path, one.after_path) if path]
+def _result_paths(result: FileResult) -> list[str]:
+    return [path for path in (result.before_path, result.after_path) if path]
 
 
-def _describe_result(one: FileResult) -> str:
-    if one.before_path is None:
-        return f"create {one.after_path}"
-    if one.after_path is None:
-        return f"remove {one.before_path}"
-    if one.before_path != one.after_path:
-        return f"move {one.before_path} to {one.after_path}"
-    return f"edit {one.after_path}"
+def _describe_result(result: FileResult) -> str:
+    if result.before_path is None:
+        return f"create {result.after_path}"
+    if result.after_path is None:
+        return f"remove {result.before_path}"
+    if result.before_path != result.after_path:
+        return f"move {result.before_path} to {result.after_path}"
+    return f"edit {result.after_path}"
 
 
 def _summary(files: Sequence[FileResult]) -> str:

@@ -22,7 +22,7 @@ STEP_COLUMNS = "kind, source, target, source_at, target_at, before, after, mode,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Hold one change as the journal tells it."""
+    """One change as the journal tells it."""
 
     id: str
     phase: Phase
@@ -68,7 +68,7 @@ def read_step_row(row: sqlite3.Row) -> Step:
 
 
 def step_values(one: Step) -> tuple[object, ...]:
-    """Give a step's values in the order of ``STEP_COLUMNS``."""
+    """Return a step's values in the order of ``STEP_COLUMNS``."""
     return astuple(one)
 
 
@@ -165,7 +165,7 @@ def add_change(database: sqlite3.Connection, change_id: str, at: str, meta: Chan
 
 
 def read_change(database: sqlite3.Connection, row: sqlite3.Row) -> Change:
-    """Give the change of a row of the table ``changes``, with its steps."""
+    """Return the change of a row of the table ``changes``, with its steps."""
     step_rows = database.execute("SELECT * FROM steps WHERE change = ? ORDER BY number", (row["id"],))
     return read_change_row(row, undoes=undone_ids(database, row["id"]), steps=map(read_step_row, step_rows.fetchall()))
 
@@ -251,7 +251,7 @@ _PRUNE_SHARE = 20
 
 
 class Journal:
-    """Hold the open journal of a vault; threads may share it, and processes have one each."""
+    """The open journal of a vault; threads may share it, and processes have one each."""
 
     def __init__(self, database: sqlite3.Connection, path: Path) -> None:
         """Wrap an open database; `open_journal` makes one."""
@@ -309,7 +309,7 @@ class Journal:
             return [read_change(database, row) for row in rows]
 
     def show(self, change_id: str) -> Change:
-        """Give a change with its steps.
+        """Return a change with its steps.
 
         Raises:
             NotFound: The journal has none of this id.
@@ -325,7 +325,7 @@ class Journal:
         return NotFound(f"no change '{change_id}' in the journal", hint="list the journal for its changes")
 
     def content(self, name: str) -> bytes:
-        """Give the content of a hash.
+        """Return the content of a hash.
 
         Raises:
             NotFound: The journal doesn't hold it.
@@ -334,7 +334,7 @@ class Journal:
             return storage.get_blob(database, name)
 
     def select(self, where: str, values: Mapping[str, object] | None = None) -> list[Change]:
-        """Give the changes that a condition of SQL over the table ``changes`` holds for.
+        """Return the changes that a condition of SQL over the table ``changes`` holds for.
 
         Args:
             where: Constant text of this package, with ``ORDER BY`` and ``LIMIT`` where wanted; never a caller's.

@@ -109,7 +109,7 @@ NO_PATH = NotePath("")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Hold one step: enough to do it, to tell after a kill whether it was done, and to take it back.
+    """One step: enough to do it, to tell after a kill whether it was done, and to take it back.
 
     A replaced note has the same ``source`` and ``target``; a new one no source, a removed one no target.
     """
@@ -192,11 +192,11 @@ def _initial_result(step: Step) -> FileResult:
     )
 
 
-def _moved_result(one: FileResult, step: Step) -> FileResult:
+def _moved_result(result: FileResult, step: Step) -> FileResult:
     prefix = step.source + "/"
-    if one.after_path is None or not one.after_path.startswith(prefix):
-        return one
-    return replace(one, after_path=NotePath(f"{step.target}/{one.after_path[len(prefix) :]}"))
+    if result.after_path is None or not result.after_path.startswith(prefix):
+        return result
+    return replace(result, after_path=NotePath(f"{step.target}/{result.after_path[len(prefix) :]}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +214,7 @@ class Conflict:
 
 @dataclass(slots=True, kw_only=True)
 class ChangePlan:
-    """Hold what is to be done; nothing of it is unless ``conflicts`` is empty."""
+    """What is to be done; nothing of it is unless ``conflicts`` is empty."""
 
     steps: list[Step] = field(default_factory=list[Step])
     contents: dict[str, bytes] = field(default_factory=dict[str, bytes])

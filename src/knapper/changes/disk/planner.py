@@ -15,7 +15,7 @@ from knapper.vault.paths import NotePath
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlayEntry:
-    """Hold what a path will name."""
+    """What a path will name."""
 
     kind: FileKind
     at: str
@@ -51,8 +51,8 @@ class Overlay:
         self._known: dict[str, OverlayEntry | None] = {}
         self._parents: dict[str, str] = {"": ""}
 
-    def look(self, path: str) -> OverlayEntry | None:
-        """Tell what a path will name; None for nothing.
+    def entry(self, path: str) -> OverlayEntry | None:
+        """Return what a path will name; None for nothing.
 
         Raises:
             RefusedError: A symbolic link leads out of the vault.
@@ -74,7 +74,7 @@ class Overlay:
         return self._seen(f"{holder.at}/{relative}", disk)
 
     def place(self, path: str) -> str:
-        """Tell where a path that names nothing yet will lie below the vault's real folder.
+        """Return where a path that names nothing yet will lie below the vault's real folder.
 
         Raises:
             RefusedError: A symbolic link leads out of the vault.
@@ -107,7 +107,7 @@ class Overlay:
 
     def write(self, path: str, entry: OverlayEntry) -> None:
         """Plan new content for what a path names: the link's target where it is a link."""
-        entry_before = self.look(path)
+        entry_before = self.entry(path)
         self._known[entry.at if entry_before is not None and entry_before.kind == "link" else path] = entry
 
     def drop(self, path: str) -> None:
@@ -127,14 +127,14 @@ class Overlay:
         self._known[target] = replace(entry, at=at)
 
     def is_folder(self, entry: OverlayEntry) -> bool:
-        """Tell whether files can lie below an entry."""
+        """Return whether files can lie below an entry."""
         return entry.kind == "folder" or (entry.kind == "link" and entry.disk is not None and entry.disk.is_dir())
 
     def is_filled(self, path: str, entry: OverlayEntry) -> bool:
-        """Tell whether a folder will hold anything."""
+        """Return whether a folder will hold anything."""
         names = self._files.names(entry.disk) if entry.disk else []
         planned = [known for known in self._known if known.rpartition("/")[0] == path]
-        return any(self.look(below) for below in {*planned, *(f"{path}/{name}" for name in names)})
+        return any(self.entry(below) for below in {*planned, *(f"{path}/{name}" for name in names)})
 
     def _below(self, path: str) -> list[str]:
         return [known for known in self._known if known.startswith(path + "/")]
@@ -171,7 +171,7 @@ def _outside_vault(link: str) -> RefusedError:
 
 
 def is_renamed_only(effect: plan.Rename, entry: OverlayEntry, other: OverlayEntry) -> bool:
-    """Tell whether only the case or Unicode form of a name changes, on a system that doesn't tell the two apart."""
+    """Return whether only the case or Unicode form of a name changes, on a system that doesn't tell the two apart."""
     if paths.name_key(effect.source) != paths.name_key(effect.target) or entry.stamp is None or other.stamp is None:
         return False
     return entry.stamp.inode == other.stamp.inode
@@ -206,7 +206,7 @@ def refuse_relative_link(link: Path, source: str, target: str) -> None:
 
 
 class PlanBuilder:
-    """Hold a plan while it is made."""
+    """A plan while it is made."""
 
     def __init__(self, root: Path, change_id: str) -> None:
         """Begin a plan.
@@ -222,9 +222,9 @@ class PlanBuilder:
         self._change_id = change_id
         self._unstable: set[str] = set()
 
-    def expect(self, asked: Iterable[Effect]) -> None:
+    def announce(self, requested: Iterable[Effect]) -> None:
         """Hear of all effects before the first is planned, so that temp files lie where no folder moves."""
-        self._unstable = {path for effect in asked for path in _moving_paths(effect)}
+        self._unstable = {path for effect in requested for path in _moving_paths(effect)}
 
     def add(self, step: Step) -> int:
         """Add a step, with a name for the temp file that it needs; tell its number."""
@@ -246,7 +246,7 @@ class PlanBuilder:
     def _is_unstable(self, folder: str) -> bool:
         return any(one in self._unstable for one in (folder, *paths.parent_folders(folder)))
 
-    def keep(self, content: bytes) -> str:
+    def add_content(self, content: bytes) -> str:
         """Hold what a file is to have or had, for the disk and the journal; tell its hash."""
         name = files.hash_content(content)
         self.plan.contents.setdefault(name, content)
@@ -259,7 +259,7 @@ class PlanBuilder:
         )
 
     def finished(self) -> ChangePlan:
-        """Give the plan, without the notes that got their old text again."""
+        """Return the plan, without the notes that got their old text again."""
         plan = self.plan
         numbers = [
             number for number, step in enumerate(plan.steps) if step.kind != "replace" or step.before != step.after
@@ -300,7 +300,7 @@ class Planner:
         self._overlay = Overlay(root, disk)
         self._written: dict[str, str] = {}
 
-    def read(self, asked: Sequence[Effect]) -> ChangePlan:
+    def read(self, requested: Sequence[Effect]) -> ChangePlan:
         """Plan all effects; a conflict is listed, and the effects after it are still checked.
 
         Raises:
@@ -308,8 +308,8 @@ class Planner:
             RefusedError: A symbolic link leads out of the vault.
             StorageError: A file can't be read, or is read-only.
         """
-        self._steps.expect(asked)
-        for number, effect in enumerate(asked):
+        self._steps.announce(requested)
+        for number, effect in enumerate(requested):
             self._steps.effect = number
             try:
                 self._plan_one(effect)
@@ -335,14 +335,14 @@ class Planner:
                 self._remove_folder(effect)
 
     def _create(self, effect: plan.Write) -> None:
-        entry = self._overlay.look(effect.path)
+        entry = self._overlay.entry(effect.path)
         if entry is not None:
             self._steps.conflict(effect.path, "already exists", expected=None, current=self._current(entry))
             return
         if not self._make_parents(effect.path):
             return
         at = self._overlay.place(effect.path)
-        after = self._steps.keep(effect.content)
+        after = self._steps.add_content(effect.content)
         number = self._steps.add(Step(kind="create", target=effect.path, target_at=at, after=after, mode=effect.mode))
         planned = OverlayEntry(kind="file", at=at, disk=None, hash=after, step=number, new_mode=effect.mode)
         self._overlay.put(effect.path, planned)
@@ -359,7 +359,7 @@ class Planner:
         if self._written.setdefault(entry.at, effect.path) != effect.path:
             msg = f"'{effect.path}' and '{self._written[entry.at]}' are the same file"
             raise BadInput(msg, hint="change it under one of its names")
-        self._steps.keep(effect.content)
+        self._steps.add_content(effect.content)
         if entry.step is not None and self._steps.plan.steps[entry.step].target_at == entry.at:
             self._steps.plan.steps[entry.step] = replace(self._steps.plan.steps[entry.step], after=after)
             number = entry.step
@@ -384,7 +384,7 @@ class Planner:
             return
         if effect.target.startswith(effect.source + "/"):
             raise BadInput(f"'{effect.source}' can't be moved into itself", hint="name a folder outside of it")
-        other = self._overlay.look(effect.target)
+        other = self._overlay.entry(effect.target)
         if other is not None and not is_renamed_only(effect, entry, other):
             self._steps.conflict(effect.target, "already exists", expected=None, current=self._current(other))
             return
@@ -409,7 +409,7 @@ class Planner:
             self._take_away("remove", effect.path, entry)
 
     def _remove_folder(self, effect: plan.RemoveFolder) -> None:
-        entry = self._overlay.look(effect.path)
+        entry = self._overlay.entry(effect.path)
         if entry is None or entry.kind != "folder":
             if not effect.keep_filled:
                 self._steps.conflict(effect.path, "isn't a folder", expected=None, current=None)
@@ -423,7 +423,7 @@ class Planner:
 
     def _expect(self, path: str, base: str | None, *, load: bool = True) -> OverlayEntry | None:
         """Return what a path names, its hash told, if it is what the effect was made against."""
-        entry = self._overlay.look(path)
+        entry = self._overlay.entry(path)
         if entry is None:
             self._steps.conflict(path, "is gone", expected=base, current=None)
             return None
@@ -444,7 +444,7 @@ class Planner:
 
     def _expect_link(self, path: str, entry: OverlayEntry, base: str) -> OverlayEntry | None:
         """Compare a symbolic link with what it said; where it leads need not be there, as for one in the trash."""
-        current = self._disk.link(entry.disk) if entry.kind == "link" and entry.disk else self._current(entry)
+        current = self._disk.link_hash(entry.disk) if entry.kind == "link" and entry.disk else self._current(entry)
         if current != base:
             self._steps.conflict(path, "has changed", expected=base, current=current)
             return None
@@ -454,7 +454,7 @@ class Planner:
         """Hash a file, and keep what it holds for the journal."""
         if entry.disk is None or entry.hash in self._steps.plan.contents:
             return entry.hash or ""
-        return self._steps.keep(self._disk.read(entry.disk))
+        return self._steps.add_content(self._disk.read(entry.disk))
 
     def _current(self, entry: OverlayEntry) -> str | None:
         real = self._overlay.target(entry)
@@ -468,7 +468,7 @@ class Planner:
         if not self._make_parents(target):
             return
         at = self._overlay.place(target)
-        mark = self._disk.link(entry.disk) if entry.kind == "link" and entry.disk else entry.hash
+        mark = self._disk.link_hash(entry.disk) if entry.kind == "link" and entry.disk else entry.hash
         number = self._steps.add(
             Step(
                 kind="move",
@@ -504,7 +504,7 @@ class Planner:
     def _free_name(self, wanted: str) -> NotePath:
         folder, stem, suffix = paths.parent_folder(wanted), paths.stem(wanted), paths.suffix(wanted)
         number, name = 1, wanted
-        while self._overlay.look(name) is not None:
+        while self._overlay.entry(name) is not None:
             number += 1
             name = f"{folder}/{paths.fit_name(stem, f' {number}{suffix}')}"
         return NotePath(name)
@@ -515,7 +515,7 @@ class Planner:
 
     def _make_folder(self, path: str, *, mode: int | None = None) -> bool:
         for one in (*paths.parent_folders(path), NotePath(path)):
-            entry = self._overlay.look(one)
+            entry = self._overlay.entry(one)
             if entry is None:
                 at = self._overlay.place(one)
                 own_mode = mode if one == path else None

@@ -112,7 +112,7 @@ def put_blob(database: sqlite3.Connection, name: str, content: bytes) -> int:
 
 
 def get_blob(database: sqlite3.Connection, name: str) -> bytes:
-    """Give back content.
+    """Return back content.
 
     Raises:
         NotFound: The journal doesn't hold it, or no longer.
@@ -151,7 +151,7 @@ DataVersion: TypeAlias = tuple[int, int]
 
 
 class SharedDatabase:
-    """Hold an open file; threads may share it, and processes have one each."""
+    """An open file; threads may share it, and processes have one each."""
 
     def __init__(self, database: sqlite3.Connection, path: Path) -> None:
         """Wrap an open database; `open_ledger` makes one."""

@@ -22,7 +22,7 @@ CONFLICTS_FOLDER = "conflicts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Hold a vault's folder, its state folder and its open journal; `recover.open_state` makes one."""
+    """A vault's folder, its state folder and its open journal; `recover.open_state` makes one."""
 
     root: Path
     """The vault's real folder, symbolic links followed."""
@@ -31,13 +31,13 @@ class State:
     journal: Journal
     files: Files = field(default_factory=Files)
     lock_timeout_s: float = LOCK_TIMEOUT_S
-    is_held: bool = False
+    is_locked: bool = False
     """Whether who has this holds the vault's lock already."""
     trash_limit: int = TRASH_LIMIT_BYTES
     """Bytes above which a file goes to the vault's trash even if the system's is asked for."""
 
     @property
-    def shelf(self) -> Path:
+    def conflicts_folder(self) -> Path:
         """The folder for an editor's save that another save displaced during a change."""
         return self.folder / CONFLICTS_FOLDER
 
@@ -47,21 +47,21 @@ _MAX_SUFFIX: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionContext:
-    """Hold where and with what the steps of one change are done."""
+    """Where and with what the steps of one change are done."""
 
     root: Path
     """The vault's real folder."""
     files: Files
-    shelf: Path
+    conflicts_folder: Path
     """Folder for what an editor saved and another save displaced."""
     content: Callable[[str], bytes]
     """Gives the journal's content for a hash."""
     notices: list[str] = field(default_factory=list[str])
-    looks: dict[str, Stamp] = field(default_factory=dict[str, Stamp])
+    expected_stamps: dict[str, Stamp] = field(default_factory=dict[str, Stamp])
     """What each displaced file was like when it was found to be the expected one, by temp path."""
 
     def at(self, relative: str) -> Path:
-        """Tell where a step's place is on disk."""
+        """Return where a step's place is on disk."""
         return self.root / relative
 
     def clear(self, relative: str) -> None:
@@ -69,8 +69,8 @@ class ExecutionContext:
         if self.files.stamp(self.at(relative)) is not None:
             self.files.unlink(self.at(relative))
 
-    def strayed(self, step: Step) -> str:
-        """Tell which folder on the way to a step's places is a symbolic link by now; empty for none.
+    def symlinked_folder(self, step: Step) -> str:
+        """Return which folder on the way to a step's places is a symbolic link by now; empty for none.
 
         When the step was planned, all links were followed: whoever put one there since may lead out of the vault.
         """
@@ -104,7 +104,7 @@ def symlink_error(folder: str) -> ConflictError:
 
 def appeared_error(site: ExecutionContext, step: Step) -> ConflictError:
     """Make the error for a file that appeared where a step was to put one."""
-    current = site.files.settled(site.at(step.target_at))
+    current = site.files.settled_hash(site.at(step.target_at))
     return ConflictError(
         f"'{step.target}' was made by another program meanwhile; nothing was changed",
         hint="choose another name, or edit that file",
@@ -115,7 +115,7 @@ def appeared_error(site: ExecutionContext, step: Step) -> ConflictError:
 def keep_conflict_copy(site: ExecutionContext, temp: Path, step: Step) -> None:
     """Keep a copy of what no name holds any more, and say where."""
     begin = f"{temp.name.lstrip('.')}-{paths.stem(step.path)}"
-    copy = site.shelf / paths.fit_name(
+    copy = site.conflicts_folder / paths.fit_name(
         begin, paths.suffix(step.path)[:_MAX_SUFFIX]
     )  # what tells copies apart isn't cut
     site.files.copy(temp, copy)
@@ -136,7 +136,7 @@ def replace_file(site: ExecutionContext, step: Step) -> None:
         raise changed_error(step, None) from error
     displaced = _hash_displaced(site, step)
     if displaced != step.before:
-        site.looks.pop(step.temp, None)
+        site.expected_stamps.pop(step.temp, None)
         restore_file(site, step)
         raise changed_error(step, displaced)
 
@@ -145,9 +145,9 @@ def _hash_displaced(site: ExecutionContext, step: Step) -> str | None:
     """Hash what a name gave up, and remember what it looked like just before."""
     temp = site.at(step.temp)
     stamp = site.files.stamp(temp)
-    current = site.files.settled(temp)
+    current = site.files.settled_hash(temp)
     if stamp is not None:
-        site.looks[step.temp] = stamp
+        site.expected_stamps[step.temp] = stamp
     return current
 
 
@@ -158,18 +158,18 @@ def restore_file(site: ExecutionContext, step: Step) -> None:
         return
     last_put = step.after
     for _ in range(MAX_RESTORE_ROUNDS):
-        if site.files.settled(target) != last_put:
+        if site.files.settled_hash(target) != last_put:
             site.notices.append(f"'{step.path}' was saved by another program meanwhile; its text stands")
             break
-        putting = site.files.settled(temp)
+        putting = site.files.settled_hash(temp)
         try:
             site.files.swap(temp, target)
         except FileNotFoundError:  # deleted meanwhile
             break
-        if site.files.settled(temp) == last_put:
+        if site.files.settled_hash(temp) == last_put:
             break
         last_put = putting
-    if site.files.settled(temp) != step.after:
+    if site.files.settled_hash(temp) != step.after:
         keep_conflict_copy(site, temp, step)
     site.files.unlink(temp)
 
@@ -185,8 +185,8 @@ def create_file(site: ExecutionContext, step: Step) -> None:
 def remove_created(site: ExecutionContext, step: Step) -> None:
     """Take a new file away, unless an editor saved it since."""
     temp, target = site.at(step.temp), site.at(step.target_at)
-    if site.files.settled(target) == step.after and _take_name(site, target, temp):
-        if site.files.settled(temp) == step.after:
+    if site.files.settled_hash(target) == step.after and _take_name(site, target, temp):
+        if site.files.settled_hash(temp) == step.after:
             site.files.unlink(temp)
             return
         give_back(site, step, target)
@@ -217,7 +217,7 @@ def set_file_aside(site: ExecutionContext, step: Step) -> None:
 def give_back(site: ExecutionContext, step: Step, home: Path) -> None:
     """Move the temp file to where it came from, or keep a copy if something newer is there."""
     temp = site.at(step.temp)
-    site.looks.pop(step.temp, None)
+    site.expected_stamps.pop(step.temp, None)
     try:
         site.files.place(temp, home)
     except FileExistsError:
@@ -239,22 +239,22 @@ def drop_extra_name(site: ExecutionContext, kept: Path, extra: Path) -> None:
 
 
 def is_replaced(site: ExecutionContext, step: Step) -> bool:
-    """Tell whether the exchange was made."""
+    """Return whether the exchange was made."""
     temp = site.at(step.temp)
     if site.files.stamp(temp) is None:  # finished, and the mark of it lost, or taken back already
-        return site.files.settled(site.at(step.target_at)) == step.after
-    return site.files.settled(temp) != step.after
+        return site.files.settled_hash(site.at(step.target_at)) == step.after
+    return site.files.settled_hash(temp) != step.after
 
 
 def is_created(site: ExecutionContext, step: Step) -> bool:
-    """Tell whether the staged file has its name."""
+    """Return whether the staged file has its name."""
     temp, target = site.at(step.temp), site.at(step.target_at)
     drop_extra_name(site, target, temp)
     return site.files.stamp(temp) is None and site.files.stamp(target) is not None
 
 
 def is_set_aside(site: ExecutionContext, step: Step) -> bool:
-    """Tell whether the file has the temp file's name, or none at all."""
+    """Return whether the file has the temp file's name, or none at all."""
     temp, source = site.at(step.temp), site.at(step.source_at)
     drop_extra_name(site, source, temp)
     return site.files.stamp(temp) is not None or site.files.stamp(source) is None
@@ -283,7 +283,7 @@ def check_moved(site: ExecutionContext, step: Step, planned: Stamp) -> None:
     stamp = site.files.stamp(site.at(step.target_at))
     if stamp is None or not stamp.same_content(planned):
         move_file_back(site, step)
-        raise changed_error(step, site.files.settled(site.at(step.source_at)))
+        raise changed_error(step, site.files.settled_hash(site.at(step.source_at)))
 
 
 def move_file_back(site: ExecutionContext, step: Step) -> None:
@@ -306,7 +306,7 @@ def _is_case_change(site: ExecutionContext, step: Step) -> bool:
 
 
 def is_moved(site: ExecutionContext, step: Step) -> bool:
-    """Tell whether the move was made."""
+    """Return whether the move was made."""
     source, target = site.at(step.source_at), site.at(step.target_at)
     target_stamp = site.files.stamp(target)
     if target_stamp is None:
@@ -325,7 +325,7 @@ def is_moved(site: ExecutionContext, step: Step) -> bool:
 def discard_file(site: ExecutionContext, step: Step) -> None:
     """Move a file to the system's trash."""
     source = site.at(step.source_at)
-    current = site.files.settled(source)
+    current = site.files.settled_hash(source)
     if current != step.before:
         raise changed_error(step, current)
     site.files.trash(source)
@@ -370,12 +370,12 @@ def make_folder(site: ExecutionContext, step: Step) -> None:
 
 
 def has_target(site: ExecutionContext, step: Step) -> bool:
-    """Tell whether something has the step's new name."""
+    """Return whether something has the step's new name."""
     return site.files.stamp(site.at(step.target_at)) is not None
 
 
 def has_no_source(site: ExecutionContext, step: Step) -> bool:
-    """Tell whether nothing has the step's old name."""
+    """Return whether nothing has the step's old name."""
     return site.files.stamp(site.at(step.source_at)) is None
 
 
@@ -410,7 +410,7 @@ def do_step(site: ExecutionContext, step: Step, planned: Stamp | None = None) ->
             Or a folder above it became a symbolic link.
         OSError: The system refused; the step wasn't done.
     """
-    if folder := site.strayed(step):
+    if folder := site.symlinked_folder(step):
         raise symlink_error(folder)
     _STEP_ACTIONS[step.kind].do(site, step)
     if planned is not None:
@@ -418,7 +418,7 @@ def do_step(site: ExecutionContext, step: Step, planned: Stamp | None = None) ->
 
 
 def is_step_done(site: ExecutionContext, step: Step) -> bool:
-    """Tell from the disk whether a staged step was done, after a kill at any point."""
+    """Return from the disk whether a staged step was done, after a kill at any point."""
     return _STEP_ACTIONS[step.kind].is_done(site, step)
 
 
@@ -428,7 +428,7 @@ def take_step_back(site: ExecutionContext, step: Step) -> None:
     Raises:
         OSError: The system refused; the next start tries again.
     """
-    if folder := site.strayed(step):
+    if folder := site.symlinked_folder(step):
         site.notices.append(f"'{folder}' became a symbolic link meanwhile; what lies there stays as it is")
         return
     if step.temp:
@@ -445,9 +445,9 @@ def check_displaced(site: ExecutionContext, step: Step) -> None:
     Raises:
         ConflictError: Somebody did.
     """
-    stamp = site.looks.get(step.temp)
+    stamp = site.expected_stamps.get(step.temp)
     if stamp is not None and site.files.stamp(site.at(step.temp)) != stamp:
-        raise changed_error(step, site.files.settled(site.at(step.temp)))
+        raise changed_error(step, site.files.settled_hash(site.at(step.temp)))
 
 
 def finish_step(site: ExecutionContext, step: Step) -> None:
@@ -455,10 +455,10 @@ def finish_step(site: ExecutionContext, step: Step) -> None:
     if step.kind not in {"replace", "remove"}:
         return
     temp = site.at(step.temp)
-    stamp, now = site.looks.get(step.temp), site.files.stamp(temp)
+    stamp, now = site.expected_stamps.get(step.temp), site.files.stamp(temp)
     if now is None:
         return
-    if stamp != now and site.files.settled(temp) != step.before:
+    if stamp != now and site.files.settled_hash(temp) != step.before:
         keep_conflict_copy(site, temp, step)
     else:
         site.files.unlink(temp)
@@ -470,8 +470,10 @@ _Item = TypeVar("_Item")
 
 
 def make_context(state: State) -> ExecutionContext:
-    """Say where the steps of a vault's change are done."""
-    return ExecutionContext(root=state.root, files=state.files, shelf=state.shelf, content=state.journal.content)
+    """Return where the steps of a vault's change are done."""
+    return ExecutionContext(
+        root=state.root, files=state.files, conflicts_folder=state.conflicts_folder, content=state.journal.content
+    )
 
 
 def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) -> list[str]:
@@ -512,28 +514,28 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
     return [*plan.notices, *context.notices]
 
 
-def stage_steps(here: ExecutionContext, plan: ChangePlan) -> list[Step]:
+def stage_steps(context: ExecutionContext, plan: ChangePlan) -> list[Step]:
     """Write every temp file that takes a name later, not yet synced, and tell whose they are."""
     staged: list[Step] = []
     for number, step in enumerate(plan.steps):
         if step.kind not in {"replace", "create"}:
             continue
-        like = _metadata_source(here, plan.steps[:number], step.source_at) if step.kind == "replace" else None
-        if folder := here.strayed(step):
+        like = _metadata_source(context, plan.steps[:number], step.source_at) if step.kind == "replace" else None
+        if folder := context.symlinked_folder(step):
             raise symlink_error(folder)
         try:
-            here.files.stage(here.at(step.temp), plan.contents[step.after or ""], like=like, mode=step.mode)
+            context.files.stage(context.at(step.temp), plan.contents[step.after or ""], like=like, mode=step.mode)
         except OSError as error:
             raise files.storage_error(error, step.path) from error
         staged.append(step)
     return staged
 
 
-def roll_back(here: ExecutionContext, steps: Sequence[Step], *, tried: int) -> None:
+def roll_back(context: ExecutionContext, steps: Sequence[Step], *, tried: int) -> None:
     """Take back what was done of some steps, the last first, and remove their temp files.
 
     Args:
-        here: Where.
+        context: Where.
         steps: All of the change's.
         tried: How many of them may have been done.
 
@@ -542,41 +544,41 @@ def roll_back(here: ExecutionContext, steps: Sequence[Step], *, tried: int) -> N
     """
     for step in steps[tried:]:
         if step.temp:
-            here.clear(step.temp)
+            context.clear(step.temp)
     for step in reversed(steps[:tried]):
-        take_step_back(here, step)
-    sync_folders(here, steps)
+        take_step_back(context, step)
+    sync_folders(context, steps)
 
 
-def finish_change(state: State, here: ExecutionContext, steps: Iterable[Step], change_id: str) -> None:
+def finish_change(state: State, context: ExecutionContext, steps: Iterable[Step], change_id: str) -> None:
     """Remove what an applied change left over; what can't be removed is left to the next start."""
     try:
-        _for_each(partial(finish_step, here), [step for step in steps if step.temp])
+        _for_each(partial(finish_step, context), [step for step in steps if step.temp])
         state.journal.close(change_id)
     except (OSError, KnapError) as error:
-        here.notices.append(f"a leftover of change {change_id} is removed at the next start: {error}")
+        context.notices.append(f"a leftover of change {change_id} is removed at the next start: {error}")
 
 
-def sync_folders(here: ExecutionContext, steps: Iterable[Step]) -> None:
+def sync_folders(context: ExecutionContext, steps: Iterable[Step]) -> None:
     """Force the names that steps changed to the disk, each folder once."""
     places = {place for step in steps for place in (step.source_at, step.target_at, step.temp) if place}
-    folders = {here.at(place).parent for place in places}
-    _for_each(here.files.sync_folder, [folder for folder in folders if folder.is_dir()])
+    folders = {context.at(place).parent for place in places}
+    _for_each(context.files.sync_folder, [folder for folder in folders if folder.is_dir()])
 
 
-def _metadata_source(here: ExecutionContext, earlier: Sequence[Step], at: str) -> Path | None:
-    """Tell where the file lies now that will lie at a place after some steps; None if they make it."""
+def _metadata_source(context: ExecutionContext, earlier: Sequence[Step], at: str) -> Path | None:
+    """Return where the file lies now that will lie at a place after some steps; None if they make it."""
     for step in reversed(earlier):
         if step.kind == "create" and step.target_at == at:
             return None
         if step.kind == "move" and (at == step.target_at or at.startswith(step.target_at + "/")):
             at = step.source_at + at[len(step.target_at) :]
-    return here.at(at)
+    return context.at(at)
 
 
-def _abandon(state: State, here: ExecutionContext, steps: Sequence[Step], tried: int, change_id: str) -> None:
+def _abandon(state: State, context: ExecutionContext, steps: Sequence[Step], tried: int, change_id: str) -> None:
     try:
-        roll_back(here, steps, tried=tried)
+        roll_back(context, steps, tried=tried)
     except (OSError, KnapError) as error:
         raise StorageError(
             f"change {change_id} failed, and taking it back failed too: {error}",
@@ -603,9 +605,9 @@ def _run_both(aside: Callable[[], None], here: Callable[[], None]) -> None:
         waiting.result()
 
 
-def _sync_step(here: ExecutionContext, step: Step) -> None:
+def _sync_step(context: ExecutionContext, step: Step) -> None:
     try:
-        here.files.sync(here.at(step.temp))
+        context.files.sync(context.at(step.temp))
     except OSError as error:
         raise files.storage_error(error, step.path) from error
 

@@ -33,7 +33,7 @@ class ChangeFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePage:
-    """Hold a stretch of the list, newest first."""
+    """A stretch of the list, newest first."""
 
     changes: tuple[Change, ...]
     total: int
@@ -58,20 +58,20 @@ _CONDITIONS = {
 
 
 def list_changes(
-    journal: Journal, wanted: ChangeFilter | None = None, *, limit: int = DEFAULT_LIMIT, offset: int = 0
+    journal: Journal, criteria: ChangeFilter | None = None, *, limit: int = DEFAULT_LIMIT, offset: int = 0
 ) -> ChangePage:
     """List changes that hold, newest first; undone ones and undos count.
 
     Args:
         journal: Where they are.
-        wanted: Which; None for all.
+        criteria: Which; None for all.
         limit: How many.
         offset: How many of the newest are left out.
     """
-    wanted = wanted or ChangeFilter()
-    where, values = _conditions(wanted)
-    if wanted.sees:
-        where, values = _visible_only(journal, where, values, wanted.sees)
+    criteria = criteria or ChangeFilter()
+    where, values = _conditions(criteria)
+    if criteria.sees:
+        where, values = _visible_only(journal, where, values, criteria.sees)
     page_values = {**values, "limit": limit, "offset": offset}
     changes = journal.select(f"{where} ORDER BY seq DESC LIMIT :limit OFFSET :offset", page_values)
     return ChangePage(changes=tuple(changes), total=journal.count(where, values), limit=limit, offset=offset)
@@ -93,13 +93,13 @@ def format_time(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
-def _conditions(wanted: ChangeFilter) -> tuple[str, dict[str, object]]:
+def _conditions(criteria: ChangeFilter) -> tuple[str, dict[str, object]]:
     values: dict[str, object] = {
-        "client": wanted.client,
-        "run": wanted.run,
-        "proposal": wanted.proposal,
-        "path": wanted.path,
-        "since": format_time(wanted.since) if wanted.since else "",
+        "client": criteria.client,
+        "run": criteria.run,
+        "proposal": criteria.proposal,
+        "path": criteria.path,
+        "since": format_time(criteria.since) if criteria.since else "",
     }
     set_values = {name: value for name, value in values.items() if value}
     return " AND ".join(["phase IN ('applied', 'done')", *(_CONDITIONS[name] for name in set_values)]), set_values
@@ -160,7 +160,7 @@ def _sees_every(_: Change) -> bool:
 def select_changes(
     journal: Journal, selector: Selector, *, partial: bool = False, sees: Callable[[Change], bool] = _sees_every
 ) -> list[Change]:
-    """Give the changes that a selector means and that still hold, newest first.
+    """Return the changes that a selector means and that still hold, newest first.
 
     Args:
         journal: Where they are.
@@ -187,7 +187,7 @@ def select_changes(
 
 
 def _selector_phrase(selector: Selector) -> str:
-    """Say what was asked for, where it isn't the last change."""
+    """Return what was asked for, where it isn't the last change."""
     match selector:
         case OfRun():
             return f" of the run '{selector.run[:_MAX_ID_LENGTH]}'"
@@ -214,16 +214,16 @@ def find_lost(journal: Journal, selector: Selector) -> list[PrunedChange]:
             return journal.pruned("held AND at >= :at", {"at": format_time(selector.at)})
 
 
-def describe_lost(gone: Sequence[PrunedChange]) -> str:
-    """Say what can't be taken back any more."""
-    if len(gone) == 1:
-        return f"change '{gone[0].id}' of {gone[0].at[:10]} isn't in the journal any more"
-    return f"{len(gone)} changes up to {gone[0].at[:10]} aren't in the journal any more"
+def describe_lost(pruned: Sequence[PrunedChange]) -> str:
+    """Return what can't be taken back any more."""
+    if len(pruned) == 1:
+        return f"change '{pruned[0].id}' of {pruned[0].at[:10]} isn't in the journal any more"
+    return f"{len(pruned)} changes up to {pruned[0].at[:10]} aren't in the journal any more"
 
 
-def _pruned_error(journal: Journal, selector: Selector, gone: Sequence[PrunedChange]) -> NotFound | ConflictError:
-    details = {"pruned": [one.id for one in gone[:_MAX_LISTED]]}
-    message = f"{describe_lost(gone)}, so that this can't be taken back"
+def _pruned_error(journal: Journal, selector: Selector, pruned: Sequence[PrunedChange]) -> NotFound | ConflictError:
+    details = {"pruned": [one.id for one in pruned[:_MAX_LISTED]]}
+    message = f"{describe_lost(pruned)}, so that this can't be taken back"
     if isinstance(selector, One) or not _find_selected(journal, selector, _sees_every):
         return NotFound(message, hint=_LIMITS_HINT, code="pruned", details=details)
     hint = f"a partial undo takes back the rest; {_LIMITS_HINT}"
@@ -349,7 +349,7 @@ def undo(
 
 
 def inverse_effects(journal: Journal, changes: Iterable[Change]) -> Iterable[Effect]:
-    """Give the effects that take changes back, in order.
+    """Return the effects that take changes back, in order.
 
     Args:
         journal: Has the contents.
@@ -380,9 +380,9 @@ def _inverse_effect(journal: Journal, step: Step) -> Effect:
             return plan.MakeFolder(path=source, mode=step.mode)
 
 
-def _leave_out_conflicts(state: State, wanted: Sequence[Effect]) -> tuple[list[Effect], tuple[Conflict, ...]]:
+def _leave_out_conflicts(state: State, requested: Sequence[Effect]) -> tuple[list[Effect], tuple[Conflict, ...]]:
     """Leave out what doesn't fit the files, then what was to follow on it, until the rest fits."""
-    remaining, conflicts = list(wanted), list[Conflict]()
+    remaining, conflicts = list(requested), list[Conflict]()
     while True:
         planned = apply.plan_effects(state, remaining)
         if not planned.conflicts:

@@ -39,7 +39,7 @@ class ReferrerCounts:
 
     stale: int = 0
     """Files that the index has otherwise than the disk; they were read anew."""
-    kept: int = 0
+    hidden: int = 0
     """Files with links that aren't the asker's to see, and for which no other view was given."""
     unreadable: list[NotePath] = field(default_factory=list[NotePath])
 
@@ -55,7 +55,7 @@ class Referrers:
             owner: As whoever may change links everywhere sees it; the same as *view* for nobody.
             graph: The index's.
         """
-        self.account: ReferrerCounts = ReferrerCounts()
+        self.counts: ReferrerCounts = ReferrerCounts()
         self._view: View = view
         self._owner: View = owner
         self._graph: Graph = graph
@@ -67,7 +67,7 @@ class Referrers:
             relocation: What moves.
             pasts: Files of which the journal has something to tell.
         """
-        candidates = [one for one in self._graph.naming(relocation.keys) if one.source not in relocation.files]
+        candidates = [one for one in self._graph.links_to_keys(relocation.keys) if one.source not in relocation.files]
         yield from self._pages(
             {one.source for one in candidates if one.source in pasts or self._may_change(one, relocation)}
         )
@@ -80,7 +80,7 @@ class Referrers:
             matters: Asked for each link; files without one that matters are left out.
         """
         sources = {edge.source for edge in self._graph.incoming(path) if matters(edge)}
-        candidates = self._graph.naming([store.link_key(path)])
+        candidates = self._graph.links_to_keys([store.link_key(path)])
         stale = {one.source for one in candidates if not self._is_current(one.source, one.known)}
         yield from self._pages((sources | stale) - {path})
 
@@ -95,30 +95,32 @@ class Referrers:
         """
         raw = self._view.read_bytes(path)
         kind = walk.kind_of(path)
-        if kind != walk.kind_of(relocation.place(path)):
+        if kind != walk.kind_of(relocation.path_after(path)):
             return raw, None
-        indexed_links = self._graph.written(path)
+        indexed_links = self._graph.links_of(path)
         is_idle = path not in pasts and indexed_links is not None and not self._may_change(indexed_links, relocation)
         return raw, None if is_idle else LinkSource(path=path, raw=raw, kind=kind)
 
-    def _pages(self, found: Collection[NotePath]) -> Iterator[LinkSource]:
-        for path in sorted(found):
+    def _pages(self, sources: Collection[NotePath]) -> Iterator[LinkSource]:
+        for path in sorted(sources):
             if not self._owner.visible(path):
-                self.account.kept += not self._view.visible(path)
+                self.counts.hidden += not self._view.visible(path)
                 continue
             page = self._read(path)
             if page is not None:
                 yield page
 
     def is_hidden(self, path: NotePath) -> bool:
-        """Tell whether a file isn't the asker's to see."""
+        """Return whether a file isn't the asker's to see."""
         return not self._view.visible(path)
 
-    def _may_change(self, written: UnresolvedLinks, relocation: Relocation) -> bool:
-        """Tell whether some link of a file may have to be rewritten, or the index can't tell."""
-        if not self._is_current(written.source, written.known):
+    def _may_change(self, indexed_links: UnresolvedLinks, relocation: Relocation) -> bool:
+        """Return whether some link of a file may have to be rewritten, or the index can't tell."""
+        if not self._is_current(indexed_links.source, indexed_links.known):
             return True
-        return any(_may_be_affected(written.source, kind, target, relocation) for kind, target in written.links)
+        return any(
+            _may_be_affected(indexed_links.source, kind, target, relocation) for kind, target in indexed_links.links
+        )
 
     def _is_current(self, source: NotePath, known: FileState) -> bool:
         try:
@@ -126,7 +128,7 @@ class Referrers:
         except OSError:
             return False
         same = (status.st_size, status.st_mtime_ns) == (known.size, known.mtime_ns)
-        self.account.stale += not same
+        self.counts.stale += not same
         return same and not known.racy
 
     def _read(self, path: NotePath) -> LinkSource | None:
@@ -139,19 +141,21 @@ class Referrers:
             return None  # gone since it was indexed
         except KnapError:
             if self._view.visible(path):
-                self.account.unreadable.append(path)
+                self.counts.unreadable.append(path)
             else:
-                self.account.kept += 1
+                self.counts.hidden += 1
             return None
 
 
 def _may_be_affected(source: NotePath, kind: str, target: str, relocation: Relocation) -> bool:
-    before = relocation.led(target, source).path
-    place = relocation.place(source)
+    before = relocation.resolve_before(target, source).path
+    place = relocation.path_after(source)
     after = relocation.after.resolve(target, place).path
     if before is None:
         return after is not None or kind in _FILE_DEPENDENT_KINDS or target.startswith(("./", "../"))
-    return after != relocation.place(before) or (kind in _FILE_DEPENDENT_KINDS and (place != source or after != before))
+    return after != relocation.path_after(before) or (
+        kind in _FILE_DEPENDENT_KINDS and (place != source or after != before)
+    )
 
 
 _MAX_SHOWN: Final = 5
@@ -159,7 +163,7 @@ _MAX_SHOWN: Final = 5
 
 @dataclass(slots=True, kw_only=True)
 class LinkReport:
-    """Hold the files of a draft, and the links in them that changed, or couldn't."""
+    """The files of a draft, and the links in them that changed, or couldn't."""
 
     needs: frozenset[Capability]
     """What a client must be allowed to do for it."""
@@ -172,62 +176,62 @@ class LinkReport:
     healed: int = 0
     """Links that led nowhere and lead to a file now."""
 
-    def add(self, file: FileDraft, made: RelinkedFile) -> None:
+    def add(self, file: FileDraft, relinked: RelinkedFile) -> None:
         """Add a file that the caller named."""
         self.files.append(file)
-        self._count(file.place, made)
+        self._count(file.place, relinked)
 
-    def follow(self, page: LinkSource, made: RelinkedFile, *, hidden: bool) -> None:
+    def follow(self, page: LinkSource, relinked: RelinkedFile, *, hidden: bool) -> None:
         """Add a file that only follows; nothing happens where none of its links changes."""
         if hidden:
-            self.hidden += len(made.rewritten)
-            self.hidden_broken += len(made.broken)
-            self.healed += made.healed
+            self.hidden += len(relinked.rewritten)
+            self.hidden_broken += len(relinked.broken)
+            self.healed += relinked.healed
         else:
-            self._count(page.path, made)
-        if made.rewritten:
+            self._count(page.path, relinked)
+        if relinked.rewritten:
             self.files.append(
                 FileDraft(
                     path=page.path,
                     base=parser.content_hash(page.raw),
                     before=page.raw,
-                    after=made.after,
+                    after=relinked.after,
                     needs=self.needs,
                     cause="link",
                     hidden=hidden,
                 )
             )
 
-    def listed(self) -> tuple[LinkRewrite, ...]:
+    def sorted_rewrites(self) -> tuple[LinkRewrite, ...]:
         """List what was rewritten, by file and line."""
         return tuple(sorted(self.rewritten, key=lambda one: (one.path, one.line)))
 
-    def notices(self, account: ReferrerCounts, *, missing: int = 0, is_complete: bool = True) -> Iterator[str]:
-        """Say what a person should know.
+    def notices(self, counts: ReferrerCounts, *, missing: int = 0, is_complete: bool = True) -> Iterator[str]:
+        """Return what a person should know.
 
         Args:
-            account: What was found while files were read.
+            counts: What was found while files were read.
             missing: How many files the index knows that are gone.
             is_complete: The index has seen the whole vault.
         """
         yield from self._broken_notices()
         if self.hidden:
             yield f"{_counted(self.hidden, 'link')} in files that aren't yours to see followed too"
-        if account.kept:
-            yield f"{_counted(account.kept, 'file')} not yours to see may link there, and stays as it is"
+        if counts.hidden:
+            yield f"{_counted(counts.hidden, 'file')} not yours to see may link there, and stays as it is"
         if self.healed:
             yield f"{_counted(self.healed, 'link')} that led nowhere will lead to a file"
-        for path in account.unreadable[:_MAX_SHOWN]:
+        for path in counts.unreadable[:_MAX_SHOWN]:
             yield f"{path} can't be read, so its links stay as they are"
-        if stale := account.stale + missing:
+        if stale := counts.stale + missing:
             yield f"the index is behind by {_counted(stale, 'file')} of those looked at; they were read from the disk"
         if not is_complete:
             yield "the index isn't complete yet: files that it doesn't know may hold links that stay as they are"
 
-    def _count(self, place: NotePath, made: RelinkedFile) -> None:
-        self.rewritten += made.rewritten
-        self.broken += ((place, one) for one in made.broken)
-        self.healed += made.healed
+    def _count(self, place: NotePath, relinked: RelinkedFile) -> None:
+        self.rewritten += relinked.rewritten
+        self.broken += ((place, one) for one in relinked.broken)
+        self.healed += relinked.healed
 
     def _broken_notices(self) -> Iterator[str]:
         for path, one in self.broken[:_MAX_SHOWN]:
@@ -244,14 +248,14 @@ def _counted(count: int, what: str) -> str:
 
 
 def rewrite_links(
-    page: LinkSource, relocation: Relocation, habit: LinkConvention, pasts: Sequence[PastRewrite] = ()
+    page: LinkSource, relocation: Relocation, convention: LinkConvention, pasts: Sequence[PastRewrite] = ()
 ) -> RelinkedFile:
     """Rewrite the links of a file that would lead elsewhere after a move; every other byte stays.
 
     Args:
         page: The file as it is, by the path that it has before.
         relocation: What moves.
-        habit: How the vault writes links.
+        convention: How the vault writes links.
         pasts: What earlier moves, which are made backwards now, rewrote in the file: links get back what they said,
             even those that are still right, where nobody has changed them since.
     """
@@ -264,19 +268,19 @@ def rewrite_links(
     for number, link in enumerate(page.outline.links):
         if link.kind == "external" or not link.target:
             continue
-        if stays and number not in earlier and not relocation.concerns(link.target):
+        if stays and number not in earlier and not relocation.may_affect(link.target):
             continue
-        aim = _find_redirect(page, forms, link, relocation, habit, is_sure=number in earlier)
+        aim = _find_redirect(page, forms, link, relocation, convention, is_sure=number in earlier)
         replacement = _earlier_target(aim, earlier.get(number, ()), relocation) if aim else None
         if aim is None or (replacement is None and rewriting.is_correct_target(aim, link.target, relocation.after)):
             healed += _becomes_resolved(page, link, relocation)
             continue
-        replacement = replacement or next(rewriting.candidate_targets(aim, habit, relocation.after), None)
-        if replacement is None or not page.takes(replacement[1]):
+        replacement = replacement or next(rewriting.candidate_targets(aim, convention, relocation.after), None)
+        if replacement is None or not page.can_encode(replacement[1]):
             if relocation.after.resolve(link.target, aim.source).path != aim.new:
                 broken.append(rewriting.unwritable_link(page, link, aim.new))
         elif replacement[1] != _target_bytes(page.raw, link):
-            healed += not aim.is_file and relocation.leads(replacement[0], aim.source)
+            healed += not aim.is_file and relocation.resolves_after(replacement[0], aim.source)
             span = (link.target_start, link.target_stop)
             splice = Splice(start=span[0], stop=span[1], new=replacement[1])
             edits[span] = LinkEdit(
@@ -295,7 +299,7 @@ def _earlier_targets(page: LinkSource, pasts: Sequence[PastRewrite]) -> dict[int
     earlier_targets: dict[int, list[tuple[str, bytes]]] = {}
     current_targets = [_target_bytes(page.raw, link) for link in page.outline.links]
     for before, after in filter(None, (past.read() for past in reversed(pasts))):
-        old, new = page.reread(before).links, page.reread(after).links
+        old, new = page.outline_of(before).links, page.outline_of(after).links
         if not len(old) == len(new) == len(current_targets):
             continue
         for number, (one, other, link) in enumerate(zip(old, new, page.outline.links, strict=True)):
@@ -319,7 +323,7 @@ def _link_shape(link: Link) -> tuple[str, tuple[str, ...], str, str | None]:
 def _earlier_target(
     aim: LinkRedirect, earlier: Sequence[tuple[str, bytes]], relocation: Relocation
 ) -> tuple[str, bytes] | None:
-    """Give the first of what a link said before earlier moves that leads where it is to lead now."""
+    """Return the first of what a link said before earlier moves that leads where it is to lead now."""
     unstyled = aim if aim.style == "card" else replace(aim, style="name")
     return next(
         (candidate for candidate in earlier if rewriting.is_correct_target(unstyled, candidate[0], relocation.after)),
@@ -328,15 +332,15 @@ def _earlier_target(
 
 
 def _becomes_resolved(page: LinkSource, link: Link, relocation: Relocation) -> bool:
-    before = relocation.led(link.target, page.path).path
-    return before is None and relocation.leads(link.target, relocation.place(page.path))
+    before = relocation.resolve_before(link.target, page.path).path
+    return before is None and relocation.resolves_after(link.target, relocation.path_after(page.path))
 
 
 def _find_redirect(
     page: LinkSource, forms: LinkForms, link: Link, relocation: Relocation, habit: LinkConvention, *, is_sure: bool
 ) -> LinkRedirect | None:
     """Tell where a link leads and is to lead; None where nothing changes, or it leads nowhere and didn't say where."""
-    resolution = relocation.led(link.target, page.path)
+    resolution = relocation.resolve_before(link.target, page.path)
     card = is_card(page.raw, link)
     old = resolution.path or _unindexed_target(page.path, link.target, is_card=card)
     if old is None or (not is_sure and resolution.path and _is_unaffected(resolution.path, link, page, relocation)):
@@ -346,24 +350,24 @@ def _find_redirect(
         target=link.target,
         form=form,
         style=rewriting.link_style(link.target, form, (page.path, old), habit, is_card=card),
-        source=relocation.place(page.path),
+        source=relocation.path_after(page.path),
         old=old,
-        new=relocation.place(old),
+        new=relocation.path_after(old),
         is_file=resolution.path is not None,
         ambiguous=bool(resolution.ambiguous),
-        dotted=forms.are_dotted,
+        uses_dot_prefix=forms.uses_dot_prefix,
     )
 
 
 def _is_unaffected(path: NotePath, link: Link, page: LinkSource, relocation: Relocation) -> bool:
-    """Tell quickly of most links that nothing about them changes."""
+    """Return quickly of most links that nothing about them changes."""
     if path in relocation.files or page.path in relocation.files:
         return False
     return relocation.after.resolve(link.target, page.path).path == path
 
 
 def _unindexed_target(source: NotePath, target: str, *, is_card: bool) -> NotePath | None:
-    """Give the place that a path means though the index knows no file there: an ignored one, or one to be."""
+    """Return the place that a path means though the index knows no file there: an ignored one, or one to be."""
     if is_card:
         return NotePath(target)
     if not target.startswith(("./", "../")):
@@ -372,7 +376,7 @@ def _unindexed_target(source: NotePath, target: str, *, is_card: bool) -> NotePa
 
 
 def draft_moves(
-    view: View, owner: View, graph: Graph, moves: Sequence[Move], pasts: LinkHistory | None = None
+    view: View, owner: View, graph: Graph, moves: Sequence[Move], history: LinkHistory | None = None
 ) -> Draft:
     """Draft moves of notes, other files and whole folders, with every link rewritten that would lead elsewhere.
 
@@ -386,7 +390,7 @@ def draft_moves(
             Pass *view* again to leave such files alone.
         graph: The links that the index knows; files are read anew.
         moves: From where to where, as the asker wrote the paths.
-        pasts: What earlier moves rewrote, so that the way back gives every link what it said; None for no memory.
+        history: What earlier moves rewrote, so that the way back gives every link what it said; None for no memory.
 
     Raises:
         BadInput, NotFound, Ambiguous, RefusedError, ConflictError: As for `destinations.plan`.
@@ -403,7 +407,7 @@ def draft_moves(
     habit = LinkConvention(format=view.settings.new_link_format, is_app_vault=(view.root / ".obsidian").is_dir())
     referrers = Referrers(view, owner, graph)
     sheet = LinkReport(needs=frozenset({"move"}))
-    earlier: Mapping[NotePath, Sequence[PastRewrite]] = pasts.of(_move_ends(planned)) if pasts else {}
+    earlier: Mapping[NotePath, Sequence[PastRewrite]] = history.of(_move_ends(planned)) if history else {}
     for old, new in relocation.files.items():
         if walk.kind_of(old) == "attachment":
             sheet.files.append(FileDraft(path=old, base=None, target=new, needs=sheet.needs))
@@ -417,13 +421,13 @@ def draft_moves(
     for page in referrers.following(relocation, earlier):
         relinked = rewrite_links(page, relocation, habit, earlier.get(page.path, ()))
         sheet.follow(page, relinked, hidden=referrers.is_hidden(page.path))
-    report_notices = sheet.notices(referrers.account, missing=len(relocation.gone), is_complete=graph.is_complete)
+    report_notices = sheet.notices(referrers.counts, missing=len(relocation.gone), is_complete=graph.is_complete)
     return Draft(
         files=tuple(sheet.files),
         folders=tuple(relocation.folders.items()),
         by_query=any(one.is_folder for one in planned),
         notices=(*(notice for one in planned for notice in one.notices), *report_notices),
-        rewritten=sheet.listed(),
+        rewritten=sheet.sorted_rewrites(),
     )
 
 

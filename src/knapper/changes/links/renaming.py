@@ -79,17 +79,17 @@ class AnchorRename(Protocol):
     """Tell what links to a renamed place have to say."""
 
     def matters(self, edge: Edge) -> bool:
-        """Tell whether a link that the index knows may be concerned."""
+        """Return whether a link that the index knows may be concerned."""
         ...
 
-    def wanted(self, link: Link) -> Link | None:
-        """Give a link with the headings or the block that it is to have; None where nothing leads there any more."""
+    def updated_link(self, link: Link) -> Link | None:
+        """Return a link with the headings or the block that it is to have; None where nothing leads there any more."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _HeadingRename:
-    """Hold a note's sections before and after one of them gets another title."""
+    """A note's sections before and after one of them gets another title."""
 
     old: Sequence[Section]
     new: Sequence[Section]
@@ -99,7 +99,7 @@ class _HeadingRename:
         keys = {links.heading_key(sections_[self.number].title) for sections_ in (self.old, self.new)}
         return any(links.heading_key(heading) in keys for heading in edge.headings)
 
-    def wanted(self, link: Link) -> Link | None:
+    def updated_link(self, link: Link) -> Link | None:
         """Leave a link as it is where it still leads to its section, and name more headings where it has to."""
         heading_path = find_heading_path(link.headings, self.old)
         if not heading_path:
@@ -116,7 +116,7 @@ class _HeadingRename:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BlockRename:
-    """Hold a block's id before and after."""
+    """A block's id before and after."""
 
     old: str
     new: str
@@ -124,7 +124,7 @@ class _BlockRename:
     def matters(self, edge: Edge) -> bool:
         return edge.block.casefold() == self.old.casefold()
 
-    def wanted(self, link: Link) -> Link | None:
+    def updated_link(self, link: Link) -> Link | None:
         return replace(link, block=self.new) if link.block.casefold() == self.old.casefold() else link
 
 
@@ -168,8 +168,8 @@ def draft_rename(view: View, owner: View, graph: Graph, request: RenameHeading |
     for other in referrers.linking(note.path, renamed.matters):
         relinked = _relink(other, _links_into(other, note.path, names), renamed)
         sheet.follow(other, relinked, hidden=referrers.is_hidden(other.path))
-    report_notices = sheet.notices(referrers.account, is_complete=graph.is_complete)
-    return Draft(files=tuple(sheet.files), notices=tuple(report_notices), rewritten=sheet.listed())
+    report_notices = sheet.notices(referrers.counts, is_complete=graph.is_complete)
+    return Draft(files=tuple(sheet.files), notices=tuple(report_notices), rewritten=sheet.sorted_rewrites())
 
 
 def _rename_anchor(snapshot: Snapshot, request: RenameHeading | RenameBlock) -> tuple[Splice, AnchorRename]:
@@ -201,7 +201,7 @@ def _relink(page: LinkSource, leading: Sequence[Link], renamed: AnchorRename) ->
     edits: dict[int, LinkEdit] = {}
     broken: list[UnwritableLink] = []
     for link in leading:
-        new_link = renamed.wanted(link)
+        new_link = renamed.updated_link(link)
         if new_link == link:
             continue
         form = forms.of(link)
@@ -210,7 +210,7 @@ def _relink(page: LinkSource, leading: Sequence[Link], renamed: AnchorRename) ->
             splice = rewriting.replace_headings(page, link, form, new_link.headings)
         elif new_link is not None:
             splice = rewriting.replace_block_id(page, link, form, new_link.block)
-        if new_link is None or splice is None or not page.takes(splice.new):
+        if new_link is None or splice is None or not page.can_encode(splice.new):
             broken.append(rewriting.unwritable_link(page, link, page.path))
         else:
             edits[splice.start] = LinkEdit(

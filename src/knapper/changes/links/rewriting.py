@@ -27,7 +27,7 @@ PARSERS: Final[Mapping[str, Callable[[bytes], Outline]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSource:
-    """Hold a file that may have links."""
+    """A file that may have links."""
 
     path: NotePath
     raw: bytes
@@ -36,27 +36,27 @@ class LinkSource:
 
     @property
     def outline(self) -> Outline:
-        """Give what the file's bytes say."""
-        return self.reread(self.raw)
+        """Return what the file's bytes say."""
+        return self.outline_of(self.raw)
 
-    def reread(self, raw: bytes) -> Outline:
+    def outline_of(self, raw: bytes) -> Outline:
         """Read the file as if it held other bytes, each only once: the way back leads to bytes that it once held."""
         if raw not in self._outlines:
             self._outlines[raw] = PARSERS[self.kind](raw)
         return self._outlines[raw]
 
     def line(self, link: Link) -> int:
-        """Tell in which line a link's target stands."""
-        return source.Lines(starts=self.outline.line_starts, size=len(self.raw)).number(link.target_start)
+        """Return in which line a link's target stands."""
+        return source.Lines(starts=self.outline.line_starts, size=len(self.raw)).line_number(link.target_start)
 
-    def shown(self, link: Link) -> tuple[int, int]:
-        """Give the whole link, or the target alone where that stands elsewhere: in a definition, or on a card."""
+    def display_span(self, link: Link) -> tuple[int, int]:
+        """Return the whole link, or the target alone where that stands elsewhere: in a definition, or on a card."""
         if link.start <= link.target_start and link.target_stop <= link.stop:
             return link.start, link.stop
         return link.target_start, link.target_stop
 
-    def takes(self, new: bytes) -> bool:
-        """Tell whether bytes can be put in: UTF-16 isn't edited, and a file of unknown encoding takes ASCII alone."""
+    def can_encode(self, new: bytes) -> bool:
+        """Return whether bytes can be put in: UTF-16 isn't edited, and a file of unknown encoding takes ASCII alone."""
         return self.outline.encoding != "utf-16" and (self.outline.encoding != "unknown" or new.isascii())
 
 
@@ -67,7 +67,7 @@ _STYLES: Final[dict[str, ScalarStyle]] = {"'": "single", '"': "double", "|": "bl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scalar:
-    """Hold one text of a YAML document."""
+    """One text of a YAML document."""
 
     style: ScalarStyle
     start: int
@@ -121,7 +121,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkForm:
-    r"""Hold how one link's target is written.
+    r"""How one link's target is written.
 
     ``[a](<my%20notes/b.md>)`` has the pieces ``my%20notes`` and ``b.md``, the markup ``markdown``, and is bracketed.
     """
@@ -141,7 +141,7 @@ class LinkForm:
 
     @property
     def slash(self) -> bytes:
-        """Give what stands between two parts."""
+        """Return what stands between two parts."""
         return b"\\/" if self.escapes_slashes else b"/"
 
     def write(self, part: str) -> bytes | None:
@@ -189,7 +189,7 @@ class LinkForms:
         self._outline: Outline = outline
 
     def of(self, link: Link) -> LinkForm:
-        """Tell how a link to a file is written."""
+        """Return how a link to a file is written."""
         target_bytes = self._raw[link.target_start : link.target_stop]
         scalar = self._scalar(link.target_start) if link.kind in {"property", "base"} else None
         container: Container = "json" if link.kind == "canvas" else scalar.style if scalar else "text"
@@ -207,8 +207,8 @@ class LinkForms:
         )
 
     @cached_property
-    def are_dotted(self) -> bool:
-        """Tell whether the file's links to what lies below its folder begin with ``./``."""
+    def uses_dot_prefix(self) -> bool:
+        """Return whether the file's links to what lies below its folder begin with ``./``."""
         return any(link.target.startswith("./") for link in self._outline.links)
 
     def _scalar(self, at: int) -> Scalar | None:
@@ -231,7 +231,7 @@ class LinkForms:
         return "path" if link.kind == "base" else "markdown"
 
     def _encodes_letters(self, markup: Markup, container: Container, written: bytes) -> bool:
-        """Tell how letters beyond ASCII are written: as the target itself does, where it has any."""
+        """Return how letters beyond ASCII are written: as the target itself does, where it has any."""
         if container == "json" and markup != "markdown":
             return written.isascii() and b"\\u" in written
         encoded = written.isascii() and _ENCODED_LETTER.search(written) is not None
@@ -239,7 +239,7 @@ class LinkForms:
 
 
 def is_card(raw: bytes, link: Link) -> bool:
-    """Tell whether a link is a canvas's card that shows a file, and not a link in a card's text."""
+    """Return whether a link is a canvas's card that shows a file, and not a link in a card's text."""
     around = raw[link.target_start - 1 : link.target_start] + raw[link.target_stop : link.target_stop + 1]
     return link.kind == "canvas" and around == b'""'
 
@@ -315,7 +315,7 @@ class LinkConvention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRedirect:
-    """Hold what one link says, where it led, and where it is to lead."""
+    """What one link says, where it led, and where it is to lead."""
 
     target: str
     form: LinkForm
@@ -328,13 +328,13 @@ class LinkRedirect:
     """False for a relative path to nothing that the index knows."""
     ambiguous: bool
     """Other files fitted the target as well."""
-    dotted: bool = False
+    uses_dot_prefix: bool = False
     """Links of the file that lead below its folder begin with ``./``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetCandidate:
-    """Hold one way to say where a link leads."""
+    """One way to say where a link leads."""
 
     prefix: str
     parts: tuple[str, ...]
@@ -343,20 +343,20 @@ class TargetCandidate:
 
     @property
     def target(self) -> str:
-        """Give the target, decoded."""
+        """Return the target, decoded."""
         return self.prefix + "/".join(self.parts)
 
 
 def link_style(
-    target: str, form: LinkForm, ends: tuple[NotePath, NotePath], habit: LinkConvention, *, is_card: bool
+    target: str, form: LinkForm, ends: tuple[NotePath, NotePath], convention: LinkConvention, *, is_card: bool
 ) -> LinkStyle:
-    """Tell how a link says where it leads.
+    """Return how a link says where it leads.
 
     Args:
         target: Decoded.
         form: How it is written.
         ends: The file that holds it, and the file that it leads to.
-        habit: The vault's.
+        convention: The vault's.
         is_card: It is a canvas's card.
     """
     source, path = ends
@@ -369,7 +369,7 @@ def link_style(
     if normalized.startswith("/"):
         return "rooted"
     if form.markup == "markdown" and _same_file(links.join_relative(paths.parent_folder(source), normalized), path):
-        relative = habit.format == "relative" or not habit.is_app_vault
+        relative = convention.format == "relative" or not convention.is_app_vault
         if relative or ("/" in normalized and not is_absolute):
             return "literal"
     if "/" not in normalized:
@@ -378,28 +378,30 @@ def link_style(
 
 
 def is_correct_target(aim: LinkRedirect, target: str, names: NameResolver) -> bool:
-    """Tell whether a target leads where its link is to lead, in the way that the link's style promises."""
+    """Return whether a target leads where its link is to lead, in the way that the link's style promises."""
     if aim.style == "card":
         return links.fold_target(target) == links.fold_target(aim.new)
     if (aim.style == "literal" or not aim.is_file) and not _same_file(
         links.join_relative(paths.parent_folder(aim.source), target.replace("\\", "/").strip()), aim.new
     ):
         return False
-    return not aim.is_file or names.leads(target, aim.source, aim.new)
+    return not aim.is_file or names.means(target, aim.source, aim.new)
 
 
-def candidate_targets(aim: LinkRedirect, habit: LinkConvention, names: NameResolver) -> Iterator[tuple[str, bytes]]:
-    """Give what a link could say, best first: decoded, and as the file has it.
+def candidate_targets(
+    aim: LinkRedirect, convention: LinkConvention, names: NameResolver
+) -> Iterator[tuple[str, bytes]]:
+    """Return what a link could say, best first: decoded, and as the file has it.
 
     Args:
         aim: The link's.
-        habit: The vault's.
+        convention: The vault's.
         names: Files as they are to be.
     """
-    for choice in _candidates(aim, habit):
+    for choice in _candidates(aim, convention):
         if not is_correct_target(aim, choice.target, names):
             continue
-        if choice.alone and not names.leads(choice.target, aim.source, aim.new, alone=True):
+        if choice.alone and not names.means(choice.target, aim.source, aim.new, alone=True):
             continue
         target_bytes = _spell_candidate(aim, choice)
         if target_bytes is not None:
@@ -435,7 +437,7 @@ def _candidates(aim: LinkRedirect, habit: LinkConvention) -> Iterator[TargetCand
 
 
 def _target_name(aim: LinkRedirect) -> str:
-    """Give the file's name as the link would say it: without ``.md``, unless the link says it."""
+    """Return the file's name as the link would say it: without ``.md``, unless the link says it."""
     new = paths.base_name(aim.new)
     if not _is_note(new) or aim.style == "card":
         return new
@@ -450,7 +452,7 @@ def _target_name(aim: LinkRedirect) -> str:
 
 
 def _relative_candidate(aim: LinkRedirect, parts: Sequence[str]) -> TargetCandidate:
-    """Say the way from the link's folder, with dots before it."""
+    """Return the way from the link's folder, with dots before it."""
     source_folders = paths.parent_folder(aim.source).split("/") if "/" in aim.source else []
     same = 0
     while same < min(len(source_folders), len(parts) - 1) and source_folders[same] == parts[same]:
@@ -461,7 +463,7 @@ def _relative_candidate(aim: LinkRedirect, parts: Sequence[str]) -> TargetCandid
 
 def _without_dot(aim: LinkRedirect, relative: TargetCandidate) -> TargetCandidate:
     """Leave out the dot that says nothing to a reader of Markdown, unless the link or the file is used to it."""
-    is_dotted = aim.dotted or aim.target.startswith("./") or aim.form.markup != "markdown"
+    is_dotted = aim.uses_dot_prefix or aim.target.startswith("./") or aim.form.markup != "markdown"
     return relative if relative.prefix != "./" or is_dotted else TargetCandidate(prefix="", parts=relative.parts)
 
 
@@ -481,7 +483,7 @@ def _spell_candidate(aim: LinkRedirect, choice: TargetCandidate) -> bytes | None
 
 
 def _original_spelling(aim: LinkRedirect, place: int, part: str) -> bytes | None:
-    """Give the file's own spelling of a part, counted from the end, where old and new path agree in it."""
+    """Return the file's own spelling of a part, counted from the end, where old and new path agree in it."""
     old, new = aim.old.split("/"), aim.new.split("/")
     written_parts = aim.target.split("/")
     if place >= min(len(aim.form.pieces), len(old), len(new)) or old[-1 - place] != new[-1 - place]:
@@ -491,9 +493,9 @@ def _original_spelling(aim: LinkRedirect, place: int, part: str) -> bytes | None
     )
 
 
-def _same_file(said: str, path: str) -> bool:
-    """Tell whether a path, its ``.md`` perhaps left out, is that of a file."""
-    return links.fold_target(said) in {links.fold_target(path), links.fold_target(path).removesuffix(_SUFFIX)}
+def _same_file(written_path: str, path: str) -> bool:
+    """Return whether a path, its ``.md`` perhaps left out, is that of a file."""
+    return links.fold_target(written_path) in {links.fold_target(path), links.fold_target(path).removesuffix(_SUFFIX)}
 
 
 def _is_note(path: str) -> bool:
@@ -513,7 +515,7 @@ _SAFE_TARGETS: Final[Mapping[LinkKind, re.Pattern[str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnwritableLink:
-    """Hold a link that can't be written so that it leads where it led."""
+    """A link that can't be written so that it leads where it led."""
 
     line: int
     text: str
@@ -523,7 +525,7 @@ class UnwritableLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelinkedFile:
-    """Hold a file with its links rewritten."""
+    """A file with its links rewritten."""
 
     after: bytes
     rewritten: tuple[LinkRewrite, ...] = ()
@@ -534,7 +536,7 @@ class RelinkedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEdit:
-    """Hold what one link, or several through their definition, is to say."""
+    """What one link, or several through their definition, is to say."""
 
     link: Link
     wanted: Link
@@ -586,7 +588,7 @@ def _working_edits(page: LinkSource, edits: Sequence[LinkEdit]) -> tuple[list[_A
 
 
 def _is_plainly_safe(page: LinkSource, edit: LinkEdit) -> bool:
-    """Tell that old and new text hold nothing that means anything to a parser, which spares reading a long file."""
+    """Return that old and new text hold nothing that means anything to a parser, which spares reading a long file."""
     allowed = _SAFE_TARGETS.get(edit.link.kind)
     old, new = page.raw[edit.splice.start : edit.splice.stop].decode(errors="replace"), edit.splice.new.decode()
     return allowed is not None and bool(allowed.fullmatch(old) and allowed.fullmatch(new)) and new == new.strip()
@@ -614,10 +616,10 @@ def _quote_scalar(page: LinkSource, group: Sequence[LinkEdit]) -> Splice | None:
     return Splice(start=scalar.start, stop=scalar.stop, new=yaml_values.write_scalar(text, '"').encode())
 
 
-def _verify_links(page: LinkSource, made: Sequence[_AppliedGroup]) -> bool:
+def _verify_links(page: LinkSource, applied: Sequence[_AppliedGroup]) -> bool:
     """Read the file as it would be: the same links in the same order, each saying what it should."""
-    expected_links = {_target_span(edit.link): edit.wanted for group, _ in made for edit in group}
-    outline = page.reread(splices.merge(page.raw, [splice for _, splice in made]))
+    expected_links = {_target_span(edit.link): edit.wanted for group, _ in applied for edit in group}
+    outline = page.outline_of(splices.merge(page.raw, [splice for _, splice in applied]))
     old, new = page.outline.links, outline.links
     if len(old) != len(new) or len(outline.problems) > len(page.outline.problems):
         return False
@@ -630,17 +632,17 @@ def _target_span(link: Link) -> tuple[int, int]:
     return link.target_start, link.target_stop
 
 
-def _matches_wanted(link: Link, old: Link, wanted: Link) -> bool:
+def _matches_wanted(link: Link, old: Link, expected: Link) -> bool:
     return (
         (link.kind, link.alias) == (old.kind, old.alias)
-        and links.fold_target(link.target).rstrip("/") == links.fold_target(wanted.target).rstrip("/")
-        and list(map(links.heading_key, link.headings)) == list(map(links.heading_key, wanted.headings))
-        and link.block.casefold() == wanted.block.casefold()
+        and links.fold_target(link.target).rstrip("/") == links.fold_target(expected.target).rstrip("/")
+        and list(map(links.heading_key, link.headings)) == list(map(links.heading_key, expected.headings))
+        and link.block.casefold() == expected.block.casefold()
     )
 
 
 def _rewrite_record(page: LinkSource, edit: LinkEdit) -> LinkRewrite:
-    start, stop = page.shown(edit.link)
+    start, stop = page.display_span(edit.link)
     start, stop = min(start, edit.splice.start), max(stop, edit.splice.stop)
     head, tail = page.raw[start : edit.splice.start], page.raw[edit.splice.stop : stop]
     return LinkRewrite(
@@ -653,5 +655,5 @@ def _rewrite_record(page: LinkSource, edit: LinkEdit) -> LinkRewrite:
 
 def unwritable_link(page: LinkSource, link: Link, path: NotePath) -> UnwritableLink:
     """Name a link that can't be written so that it leads to a file."""
-    start, stop = page.shown(link)
+    start, stop = page.display_span(link)
     return UnwritableLink(line=page.line(link), text=page.raw[start:stop].decode(errors="replace"), path=path)

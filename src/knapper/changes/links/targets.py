@@ -22,7 +22,7 @@ _WARNING_ONLY: Final = frozenset({"breaks_links", "dot_name"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedMove:
-    """Hold one file or folder that is to get another path."""
+    """One file or folder that is to get another path."""
 
     source: NotePath
     target: NotePath
@@ -34,7 +34,7 @@ class PlannedMove:
     notices: tuple[str, ...] = ()
 
     def pairs(self) -> Iterator[tuple[NotePath, NotePath]]:
-        """Give each file's old and new path."""
+        """Return each file's old and new path."""
         for file in self.files:
             yield file, NotePath(self.target + file[len(self.source) :])
 
@@ -83,10 +83,10 @@ def _complete_destination(view: View, raw: str, source: NotePath, *, is_folder: 
 
 
 def _is_folder(view: View, path: NotePath) -> bool:
-    """Tell whether a folder is there, as far as the client may know."""
+    """Return whether a folder is there, as far as the client may know."""
     if not (view.root / path).is_dir():
         return False
-    return view.visible(NotePath(f"{path}/note.md")) or bool(view.files_at(view.root / path)[1])
+    return view.visible(NotePath(f"{path}/note.md")) or bool(view.list_files_at(view.root / path)[1])
 
 
 def _find_source(view: View, raw: str) -> tuple[NotePath, tuple[NotePath, ...], bool]:
@@ -97,7 +97,7 @@ def _find_source(view: View, raw: str) -> tuple[NotePath, tuple[NotePath, ...], 
         folder = _find_folder(view, paths.parse(raw, root=view.root))
         if folder is None:
             raise
-        _, visible_files = view.files_at(view.root / folder)
+        _, visible_files = view.list_files_at(view.root / folder)
         files = tuple(file.path for file in visible_files)
         if not files and not view.policy.sees_all:
             raise  # for the client, nothing is there
@@ -114,13 +114,13 @@ def _find_folder(view: View, path: NotePath) -> NotePath | None:
     return match.path if is_folder else None
 
 
-def _resolve_destination(view: View, wanted: PlannedMove) -> NotePath:
+def _resolve_destination(view: View, move: PlannedMove) -> NotePath:
     """Find the new path in the spelling of the folders that are there.
 
     The rules come before the disk is asked, so that no answer tells what is hidden there.
     """
-    source, destination = wanted.source, wanted.target
-    _check_visible(view, wanted, destination)
+    source, destination = move.source, move.target
+    _check_visible(view, move, destination)
     resolved = files.find_path(view.root, destination, must_exist=False).path
     if resolved == source:  # at most another spelling of its name
         resolved = NotePath(resolved[: len(resolved) - len(paths.base_name(resolved))] + paths.base_name(destination))
@@ -130,18 +130,18 @@ def _resolve_destination(view: View, wanted: PlannedMove) -> NotePath:
     if paths.name_key(resolved).startswith(f"{paths.name_key(source)}/"):
         hint = "name a folder outside of it"
         raise BadInput(f"{paths.quote_path(source)} can't be moved into itself", hint=hint, code="into_itself")
-    _check_visible(view, replace(wanted, target=resolved), destination)
+    _check_visible(view, replace(move, target=resolved), destination)
     _check_unoccupied(view, source, resolved)
     return resolved
 
 
-def _check_visible(view: View, wanted: PlannedMove, asked: NotePath) -> None:
-    places = [place for _, place in wanted.pairs()]
-    if not wanted.is_folder:  # a name that only a hidden folder may have can be no file's: it would tell of the folder
-        places.append(NotePath(f"{wanted.target}/note.md"))
+def _check_visible(view: View, move: PlannedMove, destination: NotePath) -> None:
+    places = [place for _, place in move.pairs()]
+    if not move.is_folder:  # a name that only a hidden folder may have can be no file's: it would tell of the folder
+        places.append(NotePath(f"{move.target}/note.md"))
     if not all(map(view.visible, places)):
         hint = "choose another folder; hidden and ignored ones aren't written to"
-        raise RefusedError(f"{paths.quote_path(asked)} wouldn't be visible", hint=hint, code="hidden")
+        raise RefusedError(f"{paths.quote_path(destination)} wouldn't be visible", hint=hint, code="hidden")
 
 
 def _check_unoccupied(view: View, source: NotePath, target: NotePath) -> None:
@@ -237,7 +237,7 @@ def _check_independent(planned: Sequence[PlannedMove]) -> None:
 
 
 class NameResolver:
-    """Hold the files of one state by name, and remember what targets mean."""
+    """The files of one state by name, and remember what targets mean."""
 
     def __init__(self, lookup: Callable[[str], Sequence[NotePath]]) -> None:
         """Ask *lookup* once for each name key."""
@@ -260,8 +260,8 @@ class NameResolver:
             self._found[slot] = links.resolve(target, source, self.files)
         return self._found[slot]
 
-    def leads(self, target: str, source: NotePath, wanted: NotePath, *, alone: bool = False) -> bool:
-        """Tell whether a target means a file.
+    def means(self, target: str, source: NotePath, wanted: NotePath, *, alone: bool = False) -> bool:
+        """Return whether a target means a file.
 
         Args:
             target: What a link says, without fragment.
@@ -278,7 +278,7 @@ def _sees_all(_: NotePath) -> bool:
 
 
 class Relocation:
-    """Hold which files get which paths."""
+    """Which files get which paths."""
 
     def __init__(
         self,
@@ -308,35 +308,35 @@ class Relocation:
         self._sees: Callable[[NotePath], bool] = sees
         self._old: dict[str, list[NotePath]] = _group_by_key(files)
         self._new: dict[str, list[NotePath]] = _group_by_key(files.values())
-        self._said: frozenset[str] = frozenset((*self.keys, *(key.removesuffix(".md") for key in self.keys)))
+        self._affected_keys: frozenset[str] = frozenset((*self.keys, *(key.removesuffix(".md") for key in self.keys)))
 
     @property
     def keys(self) -> frozenset[str]:
-        """Give the name keys of all moved files, old and new: links that say others mean what they meant."""
+        """Return the name keys of all moved files, old and new: links that say others mean what they meant."""
         return frozenset((*self._old, *self._new))
 
-    def concerns(self, target: str) -> bool:
-        """Tell whether what a target means can change by the names that come and go."""
-        return store.link_key(target) in self._said
+    def may_affect(self, target: str) -> bool:
+        """Return whether what a target means can change by the names that come and go."""
+        return store.link_key(target) in self._affected_keys
 
-    def led(self, target: str, source: NotePath) -> Resolution:
+    def resolve_before(self, target: str, source: NotePath) -> Resolution:
         """Find the file that a link's target meant before the move.
 
         A link to a hidden file is one to nothing in a file that the asker sees: a path written there would tell of it.
         """
-        return self._told(self.before.resolve(target, source), source)
+        return self._hide_invisible(self.before.resolve(target, source), source)
 
-    def leads(self, target: str, source: NotePath) -> bool:
-        """Tell whether a link's target means a file after the move, as far as the asker may know."""
-        return self._told(self.after.resolve(target, source), source).path is not None
+    def resolves_after(self, target: str, source: NotePath) -> bool:
+        """Return whether a link's target means a file after the move, as far as the asker may know."""
+        return self._hide_invisible(self.after.resolve(target, source), source).path is not None
 
-    def _told(self, found: Resolution, source: NotePath) -> Resolution:
-        if found.path is None or self._sees(found.path) or not self._sees(source):
-            return found
+    def _hide_invisible(self, resolution: Resolution, source: NotePath) -> Resolution:
+        if resolution.path is None or self._sees(resolution.path) or not self._sees(source):
+            return resolution
         return Resolution(path=None)
 
-    def place(self, path: NotePath) -> NotePath:
-        """Tell where a file lies afterwards; the path needn't be that of a file that there is."""
+    def path_after(self, path: NotePath) -> NotePath:
+        """Return where a file lies afterwards; the path needn't be that of a file that there is."""
         if path in self.files:
             return self.files[path]
         for above in reversed(paths.parent_folders(path)):
@@ -374,14 +374,14 @@ _REPLACED_FILES = """SELECT s.target, s.before, s.after FROM steps s JOIN change
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRewrite:
-    """Hold what an earlier change made of one file, by hashes."""
+    """What an earlier change made of one file, by hashes."""
 
     journal: Journal
     before: str
     after: str
 
     def read(self) -> tuple[bytes, bytes] | None:
-        """Give what the file held before and after; None where the journal has forgotten."""
+        """Return what the file held before and after; None where the journal has forgotten."""
         try:
             return self.journal.content(self.before), self.journal.content(self.after)
         except NotFound:
@@ -396,7 +396,7 @@ class LinkHistory:
         self._journal: Journal = journal
 
     def of(self, moves: Iterable[tuple[NotePath, NotePath]]) -> Mapping[NotePath, list[PastRewrite]]:
-        """Give what was rewritten when files went the other way, the oldest first.
+        """Return what was rewritten when files went the other way, the oldest first.
 
         Args:
             moves: Old and new path of each file or folder that moves now.

@@ -45,7 +45,9 @@ def select_parts(
     parts.check_names(store.show(proposal_id, visible=view.visible), files, hunks)
     with visibility.hiding_errors(visibility.hidden_paths(store.show(proposal_id).files, view.visible)):
         current, note_contents = _read_without_blocks(store, view.root, proposal_id)
-        selection = store.select(proposal_id, digest, files=files, hunks=hunks, noted=note_contents, current=current)
+        selection = store.select(
+            proposal_id, digest, files=files, hunks=hunks, note_contents=note_contents, current=current
+        )
     return replace(selection, draft=visibility.mark_hidden(selection.draft, view.visible))
 
 
@@ -88,7 +90,7 @@ def draft_block_removal(store: Proposals, root: Path, proposal_id: str, *, endin
     ended = proposal.status not in {"open", "stale"}
     waiting = {one.id for file in proposal.files for one in file.hunks if one.state == "open" and not ended}
     waiting -= set(ending)
-    shown_blocks = store.drawings.get(proposal_id)
+    shown_blocks = store.note_blocks.get(proposal_id)
     drafts: list[FileDraft] = []
     for file in proposal.files:
         decided_blocks = [
@@ -104,10 +106,10 @@ def _read_without_blocks(
 ) -> tuple[dict[NotePath, bytes | None], dict[NotePath, bytes]]:
     """Read what a proposal's files hold without its own blocks, and what the notes hold that have such."""
     proposal = store.show(proposal_id)
-    shown_blocks = store.drawings.get(proposal_id)
+    shown_blocks = store.note_blocks.get(proposal_id)
     current = _read_files(root, proposal, shown_blocks)
-    if store.drawings.follow(proposal_id, current):
-        shown_blocks = store.drawings.get(proposal_id)
+    if store.note_blocks.sync_texts(proposal_id, current):
+        shown_blocks = store.note_blocks.get(proposal_id)
     note_contents: dict[NotePath, bytes] = {}
     for path, block_hunks in shown_blocks.items():
         raw = current.get(path)
@@ -145,7 +147,7 @@ def _exists(root: Path, path: NotePath) -> bool:
 
 
 def _is_same_file(root: Path, file: ProposedFile) -> bool:
-    """Tell whether only the case of a name changes, on a system that doesn't tell the two apart."""
+    """Return whether only the case of a name changes, on a system that doesn't tell the two apart."""
     try:
         return (root / file.path).samefile(root / file.place)
     except OSError:
@@ -164,7 +166,7 @@ def sync_accepted_blocks(store: Proposals, journal: Journal, root: Path, proposa
     Raises:
         NotFound: There is no such proposal.
     """
-    for path, block_hunks in store.drawings.get(proposal_id).items():
+    for path, block_hunks in store.note_blocks.get(proposal_id).items():
         raw = read_note(root, path)
         if raw is not None and any(name.encode() not in raw for name in block_hunks):
             store.read_back(proposal_id, path, raw, _find_change(journal, proposal_id, path, raw))

@@ -40,7 +40,7 @@ class Stale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedHunk:
-    """Hold one stretch of an edit, which can be accepted, rejected and edited by itself."""
+    """One stretch of an edit, which can be accepted, rejected and edited by itself."""
 
     number: int
     """From 1, in the file; it stays whatever becomes of the others."""
@@ -60,7 +60,7 @@ class ProposedHunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedFile:
-    """Hold what is proposed for one file.
+    """What is proposed for one file.
 
     An edit is made of hunks; anything else is accepted or rejected as a whole, and its hunks only show its text.
     """
@@ -101,7 +101,7 @@ class ProposedFile:
         return tuple(one for one in self.hunks if one.state == "open" and one.stale is None)
 
     @property
-    def can_wait(self) -> bool:
+    def is_acceptable(self) -> bool:
         """Whether something of it could be accepted now."""
         return bool(self.waiting) if self.kind == "edit" else self.state == "open" and self.stale is None
 
@@ -127,7 +127,7 @@ class ProposedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """Hold one proposal as it is now."""
+    """One proposal as it is now."""
 
     id: str
     client: str
@@ -184,13 +184,13 @@ class Proposal:
             for group in self.groups()
             if len(group) == 1 or not any(file.is_stale for file in group)
             for file in group
-            if file.can_wait
+            if file.is_acceptable
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Hold a line about a proposal."""
+    """A line about a proposal."""
 
     id: str
     client: str
@@ -212,7 +212,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalPage:
-    """Hold a stretch of the list, newest first."""
+    """A stretch of the list, newest first."""
 
     proposals: tuple[Summary, ...]
     total: int
@@ -221,7 +221,7 @@ class ProposalPage:
 
 
 def seal(proposal: Proposal) -> Proposal:
-    """Give a proposal the digest of what it is now."""
+    """Return a proposal the digest of what it is now."""
     return replace(proposal, digest=compute_digest(proposal))
 
 
@@ -233,7 +233,7 @@ def compute_digest(proposal: Proposal) -> str:
 
 
 def _digest_facts(file: ProposedFile) -> Iterator[object]:
-    """Give what a person says yes to."""
+    """Return what a person says yes to."""
     yield from (file.path, file.kind, file.target, file.trash)
     if file.kind == "trash":
         yield file.base

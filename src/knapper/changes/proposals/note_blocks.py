@@ -23,7 +23,7 @@ from knapper.vault.paths import NotePath
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteRendering:
-    """Hold a note with blocks in it, as a draft."""
+    """A note with blocks in it, as a draft."""
 
     draft: Draft
     blocks: BlockHunks
@@ -145,7 +145,7 @@ def withdraw_blocks(raw: bytes, shown: Iterable[str]) -> bytes:
 
 
 def intact_blocks(raw: bytes, shown: Collection[str]) -> set[str]:
-    """Tell which of some blocks stand in a note as they were drawn."""
+    """Return which of some blocks stand in a note as they were drawn."""
     if not shown:
         return set()
     return {
@@ -188,7 +188,7 @@ def render_edited_hunk(
 
 
 def render_remaining(
-    proposal: Proposal, chosen: ChosenHunks, plain: Draft, noted: Mapping[NotePath, bytes]
+    proposal: Proposal, chosen: ChosenHunks, plain: Draft, note_contents: Mapping[NotePath, bytes]
 ) -> tuple[Draft, dict[NotePath, BlockHunks]]:
     """Put what still waits into notes again that held blocks, so that accepting one leaves the others standing.
 
@@ -196,7 +196,7 @@ def render_remaining(
         proposal: What was chosen from.
         chosen: What was.
         plain: Its draft, made against the notes without blocks.
-        noted: What the notes with blocks hold.
+        note_contents: What the notes with blocks hold.
 
     Returns:
         The draft against what the notes hold, and the blocks that they will hold.
@@ -204,7 +204,7 @@ def render_remaining(
     files: list[FileDraft] = []
     blocks_by_path: dict[NotePath, BlockHunks] = {}
     for own in plain.files:
-        raw = noted.get(own.path)
+        raw = note_contents.get(own.path)
         if raw is None or own.before is None or own.after is None:
             files.append(own)
             continue
@@ -232,7 +232,7 @@ def _hunk_ids_by_block(file: ProposedFile, drawn: blocks.RenderedBlocks) -> Bloc
 
 
 def read_decisions(file: ProposedFile, raw: bytes, shown: BlockHunks) -> BlockDecisions:
-    """Tell what a person did to the blocks of a note.
+    """Return what a person did to the blocks of a note.
 
     A block that is gone was accepted where its new text stands in its place, and rejected where its old text does.
 
@@ -293,7 +293,7 @@ _HunkTexts: TypeAlias = Mapping[str, tuple[str, bool]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditedHunk:
-    """Hold a proposal with another text of a hunk, and what its note is to hold."""
+    """A proposal with another text of a hunk, and what its note is to hold."""
 
     proposal: Proposal
     rendering: NoteRendering | None = None
@@ -301,7 +301,7 @@ class EditedHunk:
 
 
 class NoteBlockStore:
-    """Hold what is known of blocks; `Proposals` has one."""
+    """What is known of blocks; `Proposals` has one."""
 
     def __init__(self, own: SharedDatabase, reader: ProposalReader) -> None:
         """Wrap the file of the proposals."""
@@ -309,7 +309,7 @@ class NoteBlockStore:
         self._reader = reader
 
     def get(self, proposal_id: str) -> Mapping[NotePath, BlockHunks]:
-        """Tell which notes hold blocks that show hunks of a proposal, and which blocks."""
+        """Return which notes hold blocks that show hunks of a proposal, and which blocks."""
         with self._ledger.reading() as database:
             return tables.read_blocks(database, self._reader.get(database, proposal_id).id)
 
@@ -323,7 +323,7 @@ class NoteBlockStore:
             proposal = self._reader.get(database, proposal_id)
             tables.put_blocks(database, proposal.id, parts.file_at(proposal, path).number, blocks)
 
-    def keep(self, proposal_id: str, made: Mapping[NotePath, BlockHunks]) -> None:
+    def store_texts(self, proposal_id: str, made: Mapping[NotePath, BlockHunks]) -> None:
         """Keep what blocks will say before notes are written, so that they are known there whatever happens then.
 
         Raises:
@@ -357,7 +357,9 @@ class NoteBlockStore:
                 proposal = progress.close_chosen(database, proposal, chosen, state, reason)
             return proposal
 
-    def edit(self, proposal_id: str, digest: str, hunk: str, text: str, noted: Mapping[NotePath, bytes]) -> EditedHunk:
+    def edit(
+        self, proposal_id: str, digest: str, hunk: str, text: str, note_contents: Mapping[NotePath, bytes]
+    ) -> EditedHunk:
         """Put another text in the place of a hunk's new side, and draw the block that shows it anew.
 
         If the note can't be written afterwards, `follow` with what it held takes the text back.
@@ -367,7 +369,7 @@ class NoteBlockStore:
             digest: Of the state that was shown.
             hunk: Its id, such as ``2.1``.
             text: The new lines.
-            noted: What notes hold that have blocks of this proposal, to which it is fitted.
+            note_contents: What notes hold that have blocks of this proposal, to which it is fitted.
 
         Raises:
             NotFound: There is no such proposal or hunk.
@@ -382,7 +384,7 @@ class NoteBlockStore:
             old = proposal.files[number - 1]
             new = parts.edit_hunk_text(old, min(own), text, proposal.id)
             block_hunks = tables.read_blocks(database, proposal.id).get(old.path, {})
-            raw = noted.get(old.path)
+            raw = note_contents.get(old.path)
             new_rendering = (
                 None if raw is None else render_edited_hunk(old, new, raw, block_hunks, f"{number}.{min(own)}")
             )
@@ -392,8 +394,8 @@ class NoteBlockStore:
                 tables.put_blocks(database, proposal.id, number, new_rendering.blocks)
             return EditedHunk(proposal=progress.save_progress(database, proposal, [new]), rendering=new_rendering)
 
-    def follow(self, proposal_id: str, current: Mapping[NotePath, bytes | None]) -> bool:
-        """Give hunks the texts that the blocks in notes show, where those are others than were drawn last.
+    def sync_texts(self, proposal_id: str, current: Mapping[NotePath, bytes | None]) -> bool:
+        """Return hunks the texts that the blocks in notes show, where those are others than were drawn last.
 
         Args:
             proposal_id: Which.

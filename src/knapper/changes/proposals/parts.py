@@ -71,7 +71,7 @@ def _propose_hunk(proposal: str, file: int, number: int, hunk: Hunk, origin: byt
 def with_hunks(
     file: ProposedFile, proposal: str, hunks: Sequence[ProposedHunk], *, edited: bool = False
 ) -> ProposedFile:
-    """Give a file its hunks: an edit those it is made of, anything else those that show its text.
+    """Return a file its hunks: an edit those it is made of, anything else those that show its text.
 
     Args:
         file: What is proposed for the file.
@@ -109,7 +109,7 @@ def _creation_hunk(content: bytes) -> Hunk:
 
 
 def _place_hunks(hunks: Sequence[ProposedHunk]) -> tuple[ProposedHunk, ...]:
-    """Tell each hunk where its new text begins if those before it are accepted."""
+    """Return each hunk where its new text begins if those before it are accepted."""
     shift = 0
     placed: list[ProposedHunk] = []
     for one in sorted(hunks, key=lambda one: (one.hunk.start, one.number)):
@@ -145,7 +145,7 @@ def edit_hunk_text(file: ProposedFile, number: int, text: str, proposal: str) ->
 
 
 def find_hunk(file: ProposedFile, number: int) -> ProposedHunk:
-    """Give a hunk by its number.
+    """Return a hunk by its number.
 
     Raises:
         NotFound: The file has none.
@@ -184,13 +184,13 @@ def draft_file(file: ProposedFile, numbers: Collection[int]) -> FileDraft:
     )
 
 
-def mark_file_accepted(file: ProposedFile, numbers: Collection[int], done: FileDraft | None) -> ProposedFile:
+def mark_file_accepted(file: ProposedFile, numbers: Collection[int], accepted_draft: FileDraft | None) -> ProposedFile:
     """Mark what was accepted, and move the hunks that stay to where their text stands now.
 
     Args:
         file: What is proposed.
         numbers: The hunks of an edit that were accepted.
-        done: What became of the file; None where the hunks that stay have to be fitted to it first.
+        accepted_draft: What became of the file; None where the hunks that stay have to be fitted to it first.
     """
     if file.kind != "edit":
         return replace(file, state="accepted", stale=None)
@@ -199,17 +199,28 @@ def mark_file_accepted(file: ProposedFile, numbers: Collection[int], done: FileD
     for one in file.hunks:
         if one.number in numbers:
             updated.append(replace(one, state="accepted", stale=None))
-        elif done and done.after is not None and one.state == "open" and one.origin == done.before:
+        elif (
+            accepted_draft
+            and accepted_draft.after is not None
+            and one.state == "open"
+            and one.origin == accepted_draft.before
+        ):
             start = one.hunk.start + sum(size for place, size in sizes if place < one.hunk.start)
-            line = source.line_number_at(done.after, start)
-            updated.append(replace(one, origin=done.after, hunk=replace(one.hunk, start=start, old_start_line=line)))
+            line = source.line_number_at(accepted_draft.after, start)
+            updated.append(
+                replace(one, origin=accepted_draft.after, hunk=replace(one.hunk, start=start, old_start_line=line))
+            )
         else:
             updated.append(one)
     placed = _place_hunks(updated)
-    if done is None or done.after is None:
+    if accepted_draft is None or accepted_draft.after is None:
         return replace(file, hunks=placed, state=_file_state(placed))
     return replace(
-        file, hunks=placed, state=_file_state(placed), before=done.after, base=parser.content_hash(done.after)
+        file,
+        hunks=placed,
+        state=_file_state(placed),
+        before=accepted_draft.after,
+        base=parser.content_hash(accepted_draft.after),
     )
 
 
@@ -234,7 +245,7 @@ BlockHunks = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Hold what is about to be applied of a proposal."""
+    """What is about to be applied of a proposal."""
 
     token: str
     """Names this attempt, so that it can be told after a kill whether it was made."""
@@ -373,9 +384,9 @@ def draft_chosen(proposal: Proposal, chosen: ChosenHunks) -> Draft:
     )
 
 
-def expected_outcomes(made: Draft) -> dict[str, str]:
-    """Tell by what a made draft is recognised: the hash of each file that it writes, and the place of each other."""
-    return {file.path: _expected_outcome(file) for file in made.files}
+def expected_outcomes(drafted: Draft) -> dict[str, str]:
+    """Return by what a made draft is recognised: the hash of each file that it writes, and the place of each other."""
+    return {file.path: _expected_outcome(file) for file in drafted.files}
 
 
 def _expected_outcome(file: FileDraft) -> str:
@@ -387,7 +398,7 @@ def _expected_outcome(file: FileDraft) -> str:
 
 
 def file_at(proposal: Proposal, path: str) -> ProposedFile:
-    """Give the file of a path, before or after a move.
+    """Return the file of a path, before or after a move.
 
     Raises:
         NotFound: The proposal isn't about it.
@@ -403,7 +414,7 @@ def file_at(proposal: Proposal, path: str) -> ProposedFile:
 def _open_hunk_numbers(file: ProposedFile, *, accepting: bool) -> Iterable[int]:
     if file.state != "open":
         raise _already_decided(f"'{file.path}'", file.state)
-    if accepting and not file.can_wait:
+    if accepting and not file.is_acceptable:
         raise _stale_error(None, [file])
     return [one.number for one in (file.waiting if accepting else file.hunks) if one.state == "open"]
 
@@ -465,7 +476,7 @@ def _already_decided(what: str, state: str) -> BadInput:
 
 
 def _stale_error(proposal: Proposal | None, files: Sequence[ProposedFile]) -> ConflictError:
-    """Tell what changed, and what stands there now."""
+    """Return what changed, and what stands there now."""
     causes: list[dict[str, object]] = []
     for file in files:
         stale_parts = [(one.id, one.stale) for one in file.hunks if one.state == "open"] or [("", file.stale)]

@@ -110,7 +110,7 @@ def log_attempt(database: sqlite3.Connection, selection: Selection, plain: Draft
 
 
 def is_being_applied(database: sqlite3.Connection, proposal_id: str, since: str) -> bool:
-    """Tell whether something of a proposal is being applied, and was begun after *since*."""
+    """Return whether something of a proposal is being applied, and was begun after *since*."""
     sql = "SELECT 1 FROM acceptances WHERE proposal = ? AND change IS NULL AND at > ?"
     return database.execute(sql, (proposal_id, since)).fetchone() is not None
 
@@ -155,13 +155,14 @@ def _reconcile_attempt(own: SharedDatabase, reader: ProposalReader, journal: Jou
     return change is not None
 
 
-def _matching_change(database: sqlite3.Connection, attempt: sqlite3.Row, made: Iterable[Change]) -> Change | None:
+def _matching_change(database: sqlite3.Connection, attempt: sqlite3.Row, candidates: Iterable[Change]) -> Change | None:
     """Find the change that an attempt came to; None where there is none that isn't known already."""
     rows = database.execute("SELECT change FROM acceptances WHERE proposal = ?", (attempt["proposal"],))
     known_changes = {row["change"] for row in rows}
     expected: dict[str, str] = json.loads(attempt["expected"])
     return next(
-        (change for change in made if change.id not in known_changes and _matches_expected(change, expected)), None
+        (change for change in candidates if change.id not in known_changes and _matches_expected(change, expected)),
+        None,
     )
 
 
@@ -170,14 +171,14 @@ def _matches_expected(change: Change, expected: dict[str, str]) -> bool:
     return True in answers and False not in answers
 
 
-def _matches_outcome(one: FileResult, path: str, outcome: str) -> bool | None:
-    """Tell whether what became of a file is what was to become of *path*; None where it is another file."""
-    if one.is_folder:
-        return True if path.startswith(f"{one.before_path}/") else None
+def _matches_outcome(result: FileResult, path: str, outcome: str) -> bool | None:
+    """Return whether what became of a file is what was to become of *path*; None where it is another file."""
+    if result.is_folder:
+        return True if path.startswith(f"{result.before_path}/") else None
     place, _, name = outcome.rpartition(" sha256:")
-    if name and one.after_path == place:
-        return one.after_hash == f"sha256:{name}"
-    return True if not name and one.before_path == path else None
+    if name and result.after_path == place:
+        return result.after_hash == f"sha256:{name}"
+    return True if not name and result.before_path == path else None
 
 
 _SHOWN: Final = 600

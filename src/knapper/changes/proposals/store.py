@@ -55,14 +55,14 @@ _LOST_AFTER_H = 24
 
 
 class Proposals:
-    """Hold the open store of a vault; `open_proposals` makes one. Threads may share it, and processes have one each."""
+    """The open store of a vault; `open_proposals` makes one. Threads may share it, and processes have one each."""
 
     def __init__(self, own: SharedDatabase, clock: Callable[[], datetime]) -> None:
         """Wrap an open file."""
         self._ledger = own
         self._clock = clock
         self._reader = tables.ProposalReader(own)
-        self.drawings = NoteBlockStore(own, self._reader)
+        self.note_blocks = NoteBlockStore(own, self._reader)
         """The blocks in notes that show hunks."""
 
     def save(self, draft: Draft, meta: ChangeMeta, note: ProposalTerms | None = None) -> Proposal:
@@ -91,20 +91,20 @@ class Proposals:
                 )
         return proposal
 
-    def find(self, wanted: ProposalFilter | None = None, *, limit: int = LIMIT, offset: int = 0) -> ProposalPage:
+    def find(self, criteria: ProposalFilter | None = None, *, limit: int = LIMIT, offset: int = 0) -> ProposalPage:
         """List proposals, newest first.
 
         Args:
-            wanted: Which; None for all.
+            criteria: Which; None for all.
             limit: How many.
             offset: How many of the newest are left out.
         """
         self._expire()
         with self._ledger.reading() as database:
-            return tables.list_page(database, wanted or ProposalFilter(), limit, offset)
+            return tables.list_page(database, criteria or ProposalFilter(), limit, offset)
 
     def show(self, proposal_id: str, *, visible: Callable[[NotePath], bool] | None = None) -> Proposal:
-        """Give a proposal with its hunks; its `digest` is asked for on accepting.
+        """Return a proposal with its hunks; its `digest` is asked for on accepting.
 
         Args:
             proposal_id: Which.
@@ -178,7 +178,7 @@ class Proposals:
         *,
         files: Collection[str] = (),
         hunks: Collection[str] = (),
-        noted: Mapping[NotePath, bytes] | None = None,
+        note_contents: Mapping[NotePath, bytes] | None = None,
         current: Mapping[NotePath, bytes | None] | None = None,
     ) -> Selection:
         """Take what is to be accepted: the files and hunks that are named, or all that fits where none is.
@@ -188,7 +188,7 @@ class Proposals:
             digest: Of the state that was shown.
             files: Paths.
             hunks: Ids such as ``2.1``.
-            noted: What notes hold that have blocks of this proposal.
+            note_contents: What notes hold that have blocks of this proposal.
             current: As for `rebase`, to which it is fitted first, whatever others said of the files meanwhile.
 
         Raises:
@@ -208,7 +208,7 @@ class Proposals:
                 else parts.choose_acceptable(proposal)
             )
             plain = parts.draft_chosen(proposal, chosen)
-            draft, blocks = note_blocks.render_remaining(proposal, chosen, plain, noted or {})
+            draft, blocks = note_blocks.render_remaining(proposal, chosen, plain, note_contents or {})
             selection = Selection(
                 token=secrets.token_hex(16),
                 proposal=proposal.id,
@@ -251,7 +251,7 @@ class Proposals:
     def reject(
         self, proposal_id: str, reason: str, *, files: Collection[str] = (), hunks: Collection[str] = ()
     ) -> Proposal:
-        """Say no to the files and hunks that are named, or to all that is open; they stay visible.
+        """Return no to the files and hunks that are named, or to all that is open; they stay visible.
 
         Args:
             proposal_id: Which.
@@ -277,7 +277,7 @@ class Proposals:
             return updated
 
     def rejectable(self, proposal_id: str, *, files: Collection[str] = (), hunks: Collection[str] = ()) -> ChosenHunks:
-        """Tell what `reject` would say no to; errors are the same."""
+        """Return what `reject` would say no to; errors are the same."""
         self._expire()
         with self._ledger.reading() as database:
             return parts.choose_rejectable(self._reader.get(database, proposal_id), files=files, hunks=hunks)

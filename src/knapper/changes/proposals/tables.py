@@ -166,7 +166,7 @@ def put_files(database: sqlite3.Connection, proposal_id: str, files: Sequence[Pr
 
 
 def read_files(database: sqlite3.Connection, proposal_id: str) -> tuple[ProposedFile, ...]:
-    """Give a proposal's files, in order.
+    """Return a proposal's files, in order.
 
     Raises:
         StorageError: Their texts are damaged.
@@ -194,10 +194,10 @@ def content_names(database: sqlite3.Connection, proposal_id: str, numbers: Itera
     }
 
 
-def drop_unused_contents(database: sqlite3.Connection, wanted: Iterable[str]) -> None:
+def drop_unused_contents(database: sqlite3.Connection, hashes: Iterable[str]) -> None:
     """Delete those of some contents that no proposal names any more."""
     statement = f"DELETE FROM blobs WHERE hash = :name AND {_UNUSED}"  # noqa: S608  # constants of this module
-    database.executemany(statement, [{"name": name} for name in wanted])
+    database.executemany(statement, [{"name": name} for name in hashes])
 
 
 class _ContentWriter:
@@ -344,7 +344,7 @@ class ProposalReader:
         self._last: tuple[DataVersion, Proposal] | None = None
 
     def get(self, database: sqlite3.Connection, proposal_id: str) -> Proposal:
-        """Give a proposal.
+        """Return a proposal.
 
         Args:
             database: Lent by the file.
@@ -393,7 +393,7 @@ def add_proposal(database: sqlite3.Connection, proposal: Proposal) -> None:
 
 
 def get_proposal(database: sqlite3.Connection, proposal_id: str) -> Proposal:
-    """Give a proposal.
+    """Return a proposal.
 
     Raises:
         NotFound: There is none of this id.
@@ -438,7 +438,7 @@ def change_ids(database: sqlite3.Connection, proposal_id: str) -> tuple[str, ...
 
 
 def read_blocks(database: sqlite3.Connection, proposal_id: str) -> dict[NotePath, dict[str, tuple[str, ...]]]:
-    """Tell which blocks in notes show hunks: paths, each with block ids and these with the hunks' ids."""
+    """Return which blocks in notes show hunks: paths, each with block ids and these with the hunks' ids."""
     rows = database.execute(
         "SELECT path, block, hunks FROM shown JOIN files ON files.proposal = shown.proposal AND number = file"
         " WHERE shown.proposal = ? ORDER BY file, block",
@@ -508,17 +508,17 @@ _FIRST_FILE: Final = f"""SELECT path, count(*) OVER () AS files FROM files WHERE
     ORDER BY number LIMIT 1"""  # noqa: S608 - as above
 
 
-def list_page(database: sqlite3.Connection, wanted: ProposalFilter, limit: int, offset: int) -> ProposalPage:
-    """Give a stretch of the list, newest first."""
-    _register_functions(database, wanted)
+def list_page(database: sqlite3.Connection, criteria: ProposalFilter, limit: int, offset: int) -> ProposalPage:
+    """Return a stretch of the list, newest first."""
+    _register_functions(database, criteria)
     values = {
-        "status": wanted.status or "",
-        "client": wanted.client,
-        "run": wanted.run,
-        "path": paths.name_key(wanted.path.strip("/")),
+        "status": criteria.status or "",
+        "client": criteria.client,
+        "run": criteria.run,
+        "path": paths.name_key(criteria.path.strip("/")),
     }
     conditions = [_CONDITIONS[name] for name, value in values.items() if value]
-    where = " AND ".join([*conditions, *([_ALL_VISIBLE] if wanted.visible else []), "1"])
+    where = " AND ".join([*conditions, *([_ALL_VISIBLE] if criteria.visible else []), "1"])
     page_values = {**values, "limit": limit, "offset": offset}
     total = database.execute(f"SELECT count(*) FROM proposals WHERE {where}", values).fetchone()[0]  # noqa: S608
     rows = database.execute(
@@ -529,14 +529,14 @@ def list_page(database: sqlite3.Connection, wanted: ProposalFilter, limit: int, 
     return ProposalPage(proposals=summaries, total=int(total), limit=limit, offset=offset)
 
 
-def _register_functions(database: sqlite3.Connection, wanted: ProposalFilter) -> None:
+def _register_functions(database: sqlite3.Connection, criteria: ProposalFilter) -> None:
     """Teach the database what it can't know."""
 
     def key(path: str | None) -> str | None:
         return None if path is None else paths.name_key(path)
 
     def visible(path: str) -> bool:
-        return wanted.visible is None or wanted.visible(NotePath(path))
+        return criteria.visible is None or criteria.visible(NotePath(path))
 
     database.create_function("key", 1, key, deterministic=True)
     database.create_function("visible", 1, visible)

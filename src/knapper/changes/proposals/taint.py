@@ -36,15 +36,15 @@ class Taint:
 
 
 class Taints:
-    """Hold the open list; `open_taints` makes one."""
+    """The open list; `open_taints` makes one."""
 
     def __init__(self, own: SharedDatabase, hearer: str = "") -> None:
         """Wrap an open file."""
         self._ledger = own
         self._hearer = hearer
 
-    def heard_by(self, client: str) -> "Taints":
-        """Give the same list for an agent that works for a client, which hears what the agent reads."""
+    def shared_with(self, client: str) -> "Taints":
+        """Return the same list for an agent that works for a client, which hears what the agent reads."""
         return Taints(self._ledger, client)
 
     def mark(self, client: str, run: str, source: str) -> bool:
@@ -63,7 +63,7 @@ class Taints:
         return self._mark(client, run, source)
 
     def is_tainted(self, client: str, run: str = "") -> bool:
-        """Tell whether a client, or the run or session that it works in, has read foreign text.
+        """Return whether a client, or the run or session that it works in, has read foreign text.
 
         All clients of one run share what one of them has read; what a client read outside of runs counts in each.
         """

@@ -53,7 +53,7 @@ def mark_hidden(draft: Draft, visible: Callable[[NotePath], bool]) -> Draft:
 def hidden_paths(
     files: Iterable[FileDraft] | Iterable[ProposedFile], visible: Callable[[NotePath], bool]
 ) -> frozenset[NotePath]:
-    """Give the paths of files, before and after, that may not be known of."""
+    """Return the paths of files, before and after, that may not be known of."""
     hidden_files = (file for file in files if not (visible(file.path) and visible(file.place)))
     return frozenset(path for file in hidden_files for path in (file.path, file.place))
 

@@ -31,12 +31,12 @@ def _checksum(before: str, after: str) -> str:
 
 
 def is_own_block(block: PendingBlock) -> bool:
-    """Tell whether this program made a block; others' hold lines without endings, and no sum."""
+    """Return whether this program made a block; others' hold lines without endings, and no sum."""
     return _OWN_ID.fullmatch(block.id) is not None
 
 
 def is_intact_block(block: PendingBlock) -> bool:
-    """Tell whether both sides are what they were made; true of another program's block, which can't tell."""
+    """Return whether both sides are what they were made; true of another program's block, which can't tell."""
     own = _OWN_ID.fullmatch(block.id)
     return own is None or own["sum"] == _checksum(block.before, block.after)
 
@@ -71,7 +71,7 @@ _PROBLEM_TEXTS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedBlocks:
-    """Hold a note with blocks in it."""
+    """A note with blocks in it."""
 
     raw: bytes
     ids: Mapping[str, tuple[str, ...]]
@@ -106,10 +106,10 @@ def insert_blocks(snapshot: Snapshot, hunks: Sequence[Hunk]) -> RenderedBlocks:
     raise BadInput(message, hint=diff.REVIEW_AS_PROPOSAL_HINT, code="not_in_text")
 
 
-def _render_regions(snapshot: Snapshot, found: Sequence[Region]) -> RenderedBlocks | None:
+def _render_regions(snapshot: Snapshot, found_regions: Sequence[Region]) -> RenderedBlocks | None:
     """Put blocks in the place of regions; None where they aren't found again, or the note doesn't come back."""
-    names = [_region_block_name(snapshot, region) for region in found]
-    block_splices = [_block_splice(snapshot, region, name) for region, name in zip(found, names, strict=True)]
+    names = [_region_block_name(snapshot, region) for region in found_regions]
+    block_splices = [_block_splice(snapshot, region, name) for region, name in zip(found_regions, names, strict=True)]
     raw = splices.merge(snapshot.raw, block_splices)
     rendered_snapshot = splices.take_snapshot(raw)
     present_blocks = _resolvable_blocks(rendered_snapshot)
@@ -120,7 +120,7 @@ def _render_regions(snapshot: Snapshot, found: Sequence[Region]) -> RenderedBloc
         != snapshot.raw
     ):
         return None
-    ids = {name: tuple(hunk.id for hunk in region.hunks) for name, region in zip(names, found, strict=True)}
+    ids = {name: tuple(hunk.id for hunk in region.hunks) for name, region in zip(names, found_regions, strict=True)}
     return RenderedBlocks(raw=raw, ids=ids)
 
 
@@ -135,14 +135,14 @@ def _block_splice(snapshot: Snapshot, region: Region, name: str) -> Splice:
     return Splice(start=region.start, stop=region.stop, new=text.replace("\n", newline).encode())
 
 
-def _find_hiding_region(snapshot: Snapshot, raw: bytes, found: Sequence[Region]) -> int | None:
+def _find_hiding_region(snapshot: Snapshot, raw: bytes, found_regions: Sequence[Region]) -> int | None:
     """Find a region that hides another block once it is resolved alone."""
     rendered_snapshot = splices.take_snapshot(raw)
     present_blocks = _resolvable_blocks(rendered_snapshot)
     byte_budget = _MAX_TRIED_BYTES
     # Where a bare carriage return ends lines, what stands between blocks can change its meaning with them too.
     usual = snapshot.outline.newline in {"\n", "\r\n"}
-    for place, region in enumerate(found):
+    for place, region in enumerate(found_regions):
         if usual and not any(map(_HIDING_PATTERN.search, diff.region_sides(snapshot, region))):
             continue
         own = present_blocks[_region_block_name(snapshot, region)]
@@ -164,7 +164,7 @@ def find_blocks(snapshot: Snapshot) -> tuple[PendingBlock, ...]:
 
 
 def block_problem(block: PendingBlock) -> str:
-    """Tell what keeps a block from being resolved; empty where nothing does."""
+    """Return what keeps a block from being resolved; empty where nothing does."""
     if block.problem is not None:
         return _PROBLEM_TEXTS[block.problem]
     return "" if is_intact_block(block) else _PROBLEM_TEXTS["edited"]
@@ -251,18 +251,18 @@ def _resolution(snapshot: Snapshot, block: PendingBlock, choice: BlockChoice) ->
     return Splice(start=block.start, stop=stop, new=new)
 
 
-def check_blocks_untouched(snapshot: Snapshot, made: Iterable[Splice]) -> None:
+def check_blocks_untouched(snapshot: Snapshot, new_splices: Iterable[Splice]) -> None:
     """Refuse changes that would cut into a whole block that waits; a damaged one can be mended.
 
     Raises:
         ConflictError: One does; the message names the block and its lines.
     """
     blocks = [block for block in find_blocks(snapshot) if not block_problem(block)]
-    for splice in made if blocks else ():
+    for splice in new_splices if blocks else ():
         for block in blocks:
             inside = splice.start < block.stop and splice.stop > block.start
             if inside and (splice.start, splice.stop) != (block.start, block.stop):
-                last = snapshot.lines.number(block.stop - 1)
+                last = snapshot.lines.line_number(block.stop - 1)
                 place = splices.describe_place(snapshot.raw, splice)
                 cuts = "cut" if place.startswith("lines ") else "cuts"
                 message = f"{place.capitalize()} {cuts} into the pending edit {block.id}, lines"

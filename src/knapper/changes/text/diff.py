@@ -72,7 +72,7 @@ _NO_NEWLINE_MARKER: Final = "\\ No newline at end of file"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hunk:
-    """Hold one stretch of lines that differs, in the exact bytes of both sides."""
+    """One stretch of lines that differs, in the exact bytes of both sides."""
 
     id: str
     """Bound to the place and both sides: another state of the note has other ids."""
@@ -209,7 +209,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Hold whole lines, and the hunks that change them."""
+    """Whole lines, and the hunks that change them."""
 
     start: int
     stop: int
@@ -231,7 +231,7 @@ def choose_regions(snapshot: Snapshot, hunks: Sequence[Hunk], *, touching: bool)
     result: list[Region] = []
     for hunk in sorted(hunks, key=lambda hunk: hunk.start):
         _check_hunk_place(snapshot, hunk)
-        before = cover.at(hunk.start - 1) if touching and hunk.start else None
+        before = cover.find(hunk.start - 1) if touching and hunk.start else None
         first = before[0] if before else hunk.start
         start, stop = _widen(snapshot, cover, first, hunk.start + len(hunk.old))
         together = [hunk]
@@ -258,13 +258,13 @@ def _widen(snapshot: Snapshot, cover: SpanSet, start: int, stop: int) -> tuple[i
     while True:
         wide = (start, stop)
         for at in (start, stop):
-            inside = cover.at(at)
+            inside = cover.find(at)
             if inside and inside[0] < at:
                 start, stop = min(start, inside[0]), max(stop, inside[1])
-        if start not in {table.start(start), len(snapshot.raw)}:
-            start = table.start(start)
-        if stop > start and stop != table.start(stop):
-            stop = table.stop(stop - 1)
+        if start not in {table.line_start(start), len(snapshot.raw)}:
+            start = table.line_start(start)
+        if stop > start and stop != table.line_start(stop):
+            stop = table.line_stop(stop - 1)
         start = max(start, snapshot.text_start)
         stop = max(start, stop)
         if wide == (start, stop):
@@ -280,7 +280,7 @@ def join_regions(found: Sequence[Region], place: int) -> list[Region]:
 
 
 def region_sides(snapshot: Snapshot, region: Region) -> tuple[str, str]:
-    """Give a region's text before and after its hunks.
+    """Return a region's text before and after its hunks.
 
     Raises:
         BadInput: It isn't UTF-8.

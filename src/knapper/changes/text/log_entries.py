@@ -18,7 +18,7 @@ _UNLINKABLE: Final = re.compile(r"[\[\]#^|\\\n]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """Hold one place where text says a note's name."""
+    """One place where text says a note's name."""
 
     start: int
     stop: int
@@ -27,7 +27,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionFinder:
-    """Hold names of notes by the first word of each, so that a text's length alone decides how long a look takes."""
+    """Names of notes by the first word of each, so that a text's length alone decides how long a look takes."""
 
     by_word: Mapping[str, tuple[str, ...]]
 
@@ -106,7 +106,7 @@ _SAFE_LANGUAGES: Final = re.compile(
 
 
 def sanitize_text(text: str, names: MentionFinder) -> str:
-    """Give *text* as it may stand in an entry, with the names of notes linked where that is text and not code.
+    """Return *text* as it may stand in an entry, with the names of notes linked where that is text and not code.
 
     A fence that it leaves open is closed.
 
@@ -146,10 +146,10 @@ def _zone_kinds(data: bytes) -> dict[Span, _Zone]:
     kinds: dict[Span, _Zone] = dict.fromkeys((*masked.math, *masked.events.math), "maths")
     kinds |= dict.fromkeys((*masked.comments, *masked.events.html), "quiet")
     kinds |= {address.span(): "link" for address in _ADDRESS.finditer(data)}
-    kinds |= {(one.start, one.stop): "embed" if one.image else "link" for one in masked.events.anchors}
+    kinds |= {(one.start, one.stop): "embed" if one.image else "link" for one in masked.events.links}
     quiet_cover = SpanSet((*masked.comments, *masked.events.html))  # these hold no code: all in them becomes text
     for span in masked.events.code:
-        if not quiet_cover.holds(span[0]):
+        if not quiet_cover.contains(span[0]):
             lead = data[data.rfind(b"\n", 0, span[0]) + 1 : span[0]]
             kinds[span] = "fence" if _BLOCK_LEAD.fullmatch(lead) else "code"
     return kinds
@@ -227,7 +227,7 @@ _ENDINGS: Final = b"\r\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """Hold what is logged of one interaction; empty parts aren't written."""
+    """What is logged of one interaction; empty parts aren't written."""
 
     time: str
     """Such as ``14:05``."""
@@ -260,7 +260,7 @@ def compose_entry(entry: LogEntry, names: MentionFinder) -> str:
 
 
 def is_entry(before: bytes, after: bytes) -> bool:
-    """Tell whether all that was done to a note is that one whole entry was put at its end, apart from what was there.
+    """Return whether all that was done to a note is that one whole entry was put at its end, apart from what was there.
 
     An entry that wouldn't be one there, since it lies in a fence, a comment or another quote that is open, isn't.
     """

@@ -111,27 +111,27 @@ def heading_label(section: Section) -> str:
     return f"{'#' * section.level} {section.title}".rstrip()
 
 
-def _heading_not_found(snapshot: Snapshot, asked: str) -> NotFound:
+def _heading_not_found(snapshot: Snapshot, requested: str) -> NotFound:
     labels = {section.start: heading_label(section) for section in snapshot.outline.sections if section.level}
     by_start = {section.start: section.line for section in snapshot.outline.sections}
-    near = process.extract(asked, labels, scorer=fuzz.WRatio, score_cutoff=_LEAST_RATIO, limit=_SHOWN)
+    near = process.extract(requested, labels, scorer=fuzz.WRatio, score_cutoff=_LEAST_RATIO, limit=_SHOWN)
     starts = [start for _, _, start in near] or list(labels)[:_SHOWN]
     names = [f"'{labels[start]}' (line {by_start[start]})" for start in starts]
     hint = "The note has no headings."
     if names:
         hint = f"{'Nearest' if near else 'The first headings are'}: {', '.join(names)}."
     details: dict[str, object] = {"headings": [labels[start] for start in starts]}
-    return NotFound(f"There is no heading {asked!r}.", hint=hint, code="heading_not_found", details=details)
+    return NotFound(f"There is no heading {requested!r}.", hint=hint, code="heading_not_found", details=details)
 
 
-def _heading_ambiguous(asked: str, found: Sequence[tuple[Section, ...]]) -> Ambiguous:
-    rows = [chain[0].line for chain in found]
-    paths = [" > ".join(heading_label(section) for section in reversed(chain)) for chain in found]
+def _heading_ambiguous(requested: str, chains: Sequence[tuple[Section, ...]]) -> Ambiguous:
+    rows = [chain[0].line for chain in chains]
+    paths = [" > ".join(heading_label(section) for section in reversed(chain)) for chain in chains]
     descriptions = [f"'{path}' (line {row})" for path, row in zip(paths, rows, strict=True)]
     hint = f"Name one of them by its path: {'; '.join(descriptions)}."
     if len(set(paths)) < len(paths):
         hint = "Their paths are the same, so change it by line numbers."
-    message = f"The heading {asked!r} stands {len(rows)} times, in lines {', '.join(map(str, rows))}."
+    message = f"The heading {requested!r} stands {len(rows)} times, in lines {', '.join(map(str, rows))}."
     return Ambiguous(message, hint=hint, code="heading_ambiguous", details={"lines": rows, "paths": paths})
 
 
@@ -183,7 +183,7 @@ def append_to_section(snapshot: Snapshot, heading: Heading, content: str, *, str
     """
     section = find_section(snapshot, heading, strict=strict)
     text = _text_to_insert(section, content)
-    last = snapshot.lines.number(max(section.start, _text_stop(snapshot, section) - 1))
+    last = snapshot.lines.line_number(max(section.start, _text_stop(snapshot, section) - 1))
     at = snapshot.line(last)[2]
     followed = at < len(snapshot.raw) and at == section.stop
     return snapshot.put_lines(at, f"\n{text}\n" + "\n" * followed, rank=splices.RANK_SECTION_END - section.level)
@@ -199,7 +199,7 @@ def prepend_to_section(snapshot: Snapshot, heading: Heading, content: str, *, st
     """
     section = find_section(snapshot, heading, strict=strict)
     text = _text_to_insert(section, content)
-    following = snapshot.decode(section.body_start, snapshot.lines.stop(section.body_start))
+    following = snapshot.decode(section.body_start, snapshot.lines.line_stop(section.body_start))
     items = _LIST_ITEM.match(following) and _LIST_ITEM.match(text.splitlines()[-1])
     apart = section.body_start < section.stop and bool(following.strip()) and not items
     return snapshot.put_lines(section.body_start, f"{text}\n" + "\n" * apart, rank=splices.RANK_BELOW_HEADING)
@@ -247,7 +247,7 @@ def _without_heading(section: Section, content: str) -> str:
 
 def _text_stop(snapshot: Snapshot, section: Section) -> int:
     """Find the end of a section's last line that isn't blank, without its line ending."""
-    last = snapshot.lines.number(max(section.start, section.stop - 1))
+    last = snapshot.lines.line_number(max(section.start, section.stop - 1))
     while snapshot.line(last)[0] > section.start and snapshot.is_blank(last):
         last -= 1
     return max(snapshot.line(last)[1], section.start)
@@ -258,7 +258,7 @@ def _body_text(snapshot: Snapshot, section: Section) -> tuple[int, int]:
     stop = _text_stop(snapshot, section)
     if stop <= section.body_start:
         return section.body_start, section.body_start
-    number = snapshot.lines.number(section.body_start)
+    number = snapshot.lines.line_number(section.body_start)
     while snapshot.is_blank(number):
         number += 1
     return snapshot.line(number)[0], stop
@@ -381,7 +381,7 @@ def render_position(position: Position) -> str:
 
 
 def position_kind(position: Position) -> PositionKind:
-    """Tell what a change at a position does, so that capabilities can be checked."""
+    """Return what a change at a position does, so that capabilities can be checked."""
     match position:
         case NamedPosition(word=word):
             return _NAMED_POSITION_KINDS[word]
@@ -467,7 +467,7 @@ _BLOCK_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9-]+")
 
 
 def rename_heading(snapshot: Snapshot, heading: Heading, title: str) -> Splice:
-    """Give a heading another text; its level, closing signs and block id stay.
+    """Return a heading another text; its level, closing signs and block id stay.
 
     Args:
         snapshot: The note.
@@ -493,7 +493,7 @@ def _heading_splice(snapshot: Snapshot, section: Section, text: str) -> Splice:
     """Find a heading's text: after the signs, or all lines above a setext heading's underline."""
     start, first_stop, _ = snapshot.line(section.line)
     atx = _ATX_PATTERN.match(snapshot.raw, start, first_stop)
-    last = snapshot.lines.number(section.body_start - 1)
+    last = snapshot.lines.line_number(section.body_start - 1)
     stop = first_stop if last == section.line else snapshot.line(last - 1)[1]
     lead = b""
     if atx and last == section.line:
@@ -515,7 +515,7 @@ def _check_renamed_heading(snapshot: Snapshot, section: Section, splice: Splice,
 
 
 def rename_block(snapshot: Snapshot, old: str, new: str) -> Splice:
-    """Give a block another id.
+    """Return a block another id.
 
     Args:
         snapshot: The note.

@@ -23,7 +23,7 @@ _BLANK_PATTERN: Final = re.compile(rb"[ \t]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertySpan:
-    """Hold where a property's parts lie, in bytes of the file."""
+    """Where a property's parts lie, in bytes of the file."""
 
     start: int
     """Of the key's line."""
@@ -46,13 +46,13 @@ def locate_property(snapshot: Snapshot, entry: PropertyEntry) -> PropertySpan:
         BadInput: The key doesn't begin its line, or an anchor or a tag stands before a list of lines.
     """
     raw, table, value = snapshot.raw, snapshot.lines, entry.value
-    start = max(table.start(entry.key.start), snapshot.text_start)
+    start = max(table.line_start(entry.key.start), snapshot.text_start)
     colon = _COLON_PATTERN.match(raw, entry.key.stop)
     lead = raw[start : entry.key.start]
     if colon is None or lead.strip():
         raise unsafe_property(entry.name, "its key doesn't stand alone at a line's start")
     after = colon.end()
-    same_line = value.start < table.stop(after - 1) or value.start == value.stop
+    same_line = value.start < table.line_stop(after - 1) or value.start == value.stop
     beside = same_line and not is_block_collection(value)
     if same_line and is_block_collection(value):
         raise unsafe_property(entry.name, "an anchor or a tag stands beside its key")
@@ -64,13 +64,13 @@ def locate_property(snapshot: Snapshot, entry: PropertyEntry) -> PropertySpan:
         inline_start=after,
         value_start=max(value.start, after) if beside else after,
         inline_stop=inline_stop,
-        below_start=table.stop(inline_stop - 1),
-        stop=table.stop(last - 1),
+        below_start=table.line_stop(inline_stop - 1),
+        stop=table.line_stop(last - 1),
     )
 
 
 def is_block_collection(node: YamlNode) -> bool:
-    """Tell whether a value is a list or a map with a line an item."""
+    """Return whether a value is a list or a map with a line an item."""
     return node.kind in {"list", "map"} and not node.flow
 
 
@@ -81,7 +81,7 @@ def unsafe_property(name: str, why: str) -> BadInput:
 
 
 def infer_style(snapshot: Snapshot, entries: Sequence[PropertyEntry], entry: PropertyEntry | None = None) -> YamlStyle:
-    """Tell in which style a value is written: that of the property itself, else that of the note's other lists.
+    """Return in which style a value is written: that of the property itself, else that of the note's other lists.
 
     Args:
         snapshot: The note.
@@ -100,7 +100,7 @@ def infer_style(snapshot: Snapshot, entries: Sequence[PropertyEntry], entry: Pro
 
 
 def common_quote(node: YamlNode) -> YamlQuote:
-    """Tell which quotes a text, or every text of a list, stands in; empty for none or for different ones."""
+    """Return which quotes a text, or every text of a list, stands in; empty for none or for different ones."""
     scalars = node.items if node.kind == "list" else (node,)
     styles = {scalar.style for scalar in scalars}
     for sign in ("'", '"'):
@@ -110,12 +110,12 @@ def common_quote(node: YamlNode) -> YamlQuote:
 
 
 def _item_indent(snapshot: Snapshot, value: YamlNode, entry: PropertyEntry | None) -> str:
-    """Tell how far a list's items are indented under their key."""
+    """Return how far a list's items are indented under their key."""
     if value.flow or entry is None or value.kind != "list":
         return "  "
-    first = snapshot.lines.start(value.start)
+    first = snapshot.lines.line_start(value.start)
     lead = _BLANK_PATTERN.match(snapshot.raw, first)
-    key_lead = _BLANK_PATTERN.match(snapshot.raw, max(snapshot.lines.start(entry.key.start), snapshot.text_start))
+    key_lead = _BLANK_PATTERN.match(snapshot.raw, max(snapshot.lines.line_start(entry.key.start), snapshot.text_start))
     width = len(lead[0]) if lead else 0
     return " " * max(0, width - (len(key_lead[0]) if key_lead else 0))
 
@@ -125,7 +125,7 @@ def split_list_lines(snapshot: Snapshot, spot: PropertySpan, items: Sequence[Yam
     pieces: list[bytes] = []
     start = spot.below_start
     for node in items:
-        stop = snapshot.lines.stop(max(node.stop, node.start + 1, start + 1) - 1)
+        stop = snapshot.lines.line_stop(max(node.stop, node.start + 1, start + 1) - 1)
         pieces.append(snapshot.raw[start:stop])
         start = stop
     return pieces
@@ -188,7 +188,7 @@ def addition_candidates(
         rows += "\n"
     places = [block.yaml_stop]
     if entries:
-        last = snapshot.lines.number(block.yaml_start + len(yaml.rstrip()) - 1)
+        last = snapshot.lines.line_number(block.yaml_start + len(yaml.rstrip()) - 1)
         places.insert(0, snapshot.line(last)[2])
     return [[Splice(start=at, stop=at, new=snapshot.encode(rows, at))] for at in places]
 
@@ -301,7 +301,7 @@ def remove_from_row(spans: Sequence[tuple[int, int]], dropped: Collection[int]) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyEdit:
-    """Hold what a change of a property does."""
+    """What a change of a property does."""
 
     key: str
     """As written in the note, which may differ in case from what was asked for."""
@@ -390,7 +390,7 @@ def append_to_property(snapshot: Snapshot, key: str, value: JSONValue) -> Proper
 
 
 def rename_property(snapshot: Snapshot, key: str, new: str) -> PropertyEdit:
-    """Give a property another name, at its place and with its value as written.
+    """Return a property another name, at its place and with its value as written.
 
     Raises:
         NotFound: The note doesn't have it.
@@ -443,7 +443,7 @@ def _get_property(entries: Sequence[PropertyEntry], key: str) -> PropertyEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagRename:
-    """Hold what renaming a tag changes in one note."""
+    """What renaming a tag changes in one note."""
 
     splices: tuple[Splice, ...]
     lines: tuple[int, ...]

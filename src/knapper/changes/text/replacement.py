@@ -99,7 +99,7 @@ _LONGEST_WORD: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearestPassage:
-    """Hold lines that are like what was looked for."""
+    """Lines that are like what was looked for."""
 
     first: int
     last: int
@@ -113,14 +113,14 @@ class NearestPassage:
     """Those of the note; empty where it has fewer."""
 
 
-def find_nearest_passage(snapshot: Snapshot, asked: str) -> NearestPassage | None:
-    """Find the lines most like *asked*; None where nothing is like it, or the note is very large.
+def find_nearest_passage(snapshot: Snapshot, wanted_text: str) -> NearestPassage | None:
+    """Find the lines most like *wanted_text*; None where nothing is like it, or the note is very large.
 
     Args:
         snapshot: The note.
-        asked: The text that wasn't found.
+        wanted_text: The text that wasn't found.
     """
-    rows = asked.strip("\r\n")[:_LONGEST_ASKED].splitlines()
+    rows = wanted_text.strip("\r\n")[:_LONGEST_ASKED].splitlines()
     if len(snapshot.raw) > _MAX_BYTES or not any(row.strip() for row in rows):
         return None
     texts = [snapshot.decode(*snapshot.line(number)[:2]) for number in range(1, snapshot.count + 1)]
@@ -142,14 +142,18 @@ def find_nearest_passage(snapshot: Snapshot, asked: str) -> NearestPassage | Non
     return best if best and best.ratio >= _LEAST_RATIO else None
 
 
-def _compare_passage(asked: str, rows: list[str], first: int) -> NearestPassage:
+def _compare_passage(wanted_text: str, rows: list[str], first: int) -> NearestPassage:
     text = "\n".join(rows)
-    best_part, ratio = text, fuzz.ratio(asked, text)
-    if len(text) > len(asked) and (part := fuzz.partial_ratio_alignment(asked, text)) and part.score > ratio:
+    best_part, ratio = text, fuzz.ratio(wanted_text, text)
+    if (
+        len(text) > len(wanted_text)
+        and (part := fuzz.partial_ratio_alignment(wanted_text, text))
+        and part.score > ratio
+    ):
         best_part, ratio = text[_word_start(text, part.dest_start) : _word_end(text, part.dest_end)], part.score
-    if len(asked.split()) == 1:
-        best_part = max(best_part.split(), key=lambda word: fuzz.ratio(asked, word), default="")
-    asked_part, note_part = _first_difference(asked, best_part)
+    if len(wanted_text.split()) == 1:
+        best_part = max(best_part.split(), key=lambda word: fuzz.ratio(wanted_text, word), default="")
+    asked_part, note_part = _first_difference(wanted_text, best_part)
     return NearestPassage(
         first=first,
         last=first + len(rows) - 1,
@@ -160,19 +164,19 @@ def _compare_passage(asked: str, rows: list[str], first: int) -> NearestPassage:
     )
 
 
-def _first_difference(asked: str, found: str) -> tuple[str, str]:
-    """Give whole words of both where they first differ; where one has none there, the word before, too."""
-    pairs = enumerate(zip(asked, found, strict=False))
-    same = next((at for at, (one, other) in pairs if one != other), min(len(asked), len(found)))
-    remainders = (asked[same : same + _SHOWN_CHARACTERS], found[same : same + _SHOWN_CHARACTERS])
+def _first_difference(wanted_text: str, found: str) -> tuple[str, str]:
+    """Return whole words of both where they first differ; where one has none there, the word before, too."""
+    pairs = enumerate(zip(wanted_text, found, strict=False))
+    same = next((at for at, (one, other) in pairs if one != other), min(len(wanted_text), len(found)))
+    remainders = (wanted_text[same : same + _SHOWN_CHARACTERS], found[same : same + _SHOWN_CHARACTERS])
     if not any(remainders):
         return "", ""
     _, _, end, _, found_end = SequenceMatcher(None, *remainders, autojunk=False).get_opcodes()[0]
-    ends = (_word_end(asked, same + end), _word_end(found, same + found_end))
-    start = _word_start(asked, same)
-    if not (asked[start : ends[0]].strip() and found[start : ends[1]].strip()):
-        start = _word_start(asked, len(asked[:start].rstrip()))
-    asked_part, note_part = (text[start:stop].strip() for text, stop in zip((asked, found), ends, strict=True))
+    ends = (_word_end(wanted_text, same + end), _word_end(found, same + found_end))
+    start = _word_start(wanted_text, same)
+    if not (wanted_text[start : ends[0]].strip() and found[start : ends[1]].strip()):
+        start = _word_start(wanted_text, len(wanted_text[:start].rstrip()))
+    asked_part, note_part = (text[start:stop].strip() for text, stop in zip((wanted_text, found), ends, strict=True))
     return asked_part[:_SHOWN_DIFFERENCE], note_part[:_SHOWN_DIFFERENCE]
 
 
@@ -198,7 +202,7 @@ _MAX_LISTED: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReplacement:
-    """Hold what an edit does, and how its text was found."""
+    """What an edit does, and how its text was found."""
 
     splices: tuple[Splice, ...]
     lines: tuple[int, ...]
@@ -241,7 +245,7 @@ def replace_text(snapshot: Snapshot, old: str, new: str, *, count: int = 1) -> T
     matched_text = snapshot.decode(*places[0])
     return TextReplacement(
         splices=new_splices,
-        lines=tuple(snapshot.lines.number(start) for start, _ in places),
+        lines=tuple(snapshot.lines.line_number(start) for start, _ in places),
         normalised=normalised,
         differences=spelling_differences(old, matched_text) if normalised else (),
     )
@@ -288,7 +292,7 @@ def _text_not_found(snapshot: Snapshot, old: str) -> NotFound:
 
 
 def _text_ambiguous(snapshot: Snapshot, places: list[tuple[int, int]], count: int) -> Ambiguous:
-    rows = [snapshot.lines.number(start) for start, _ in places]
+    rows = [snapshot.lines.line_number(start) for start, _ in places]
     listed = ", ".join(map(str, rows[:_MAX_LISTED])) + (", …" if len(rows) > _MAX_LISTED else "")
     times = "once" if len(rows) == 1 else f"{len(rows)} times"
     message = f"The old text stands {times}, in lines {listed}, and not {count} times."

@@ -20,7 +20,7 @@ _Item = TypeVar("_Item", bound=Hashable)
 
 
 class MatchingRun(NamedTuple):
-    """Hold *size* equal items, from *old* in one sequence and from *new* in the other."""
+    """*size* equal items, from *old* in one sequence and from *new* in the other."""
 
     old: int
     new: int
@@ -125,7 +125,7 @@ def changed_ranges(before: Sequence[_Item], after: Sequence[_Item]) -> list[tupl
 
 
 def moved_start(before: Sequence[_Item], after: Sequence[_Item], start: int, stop: int) -> int | None:
-    """Tell where the items from *start* to *stop* of *before* begin in *after*.
+    """Return where the items from *start* to *stop* of *before* begin in *after*.
 
     Returns:
         None where one of them changed, where something came between them, or where a comparison from the end puts
@@ -147,7 +147,7 @@ def _position_in_runs(found: Sequence[MatchingRun], start: int, stop: int) -> in
 
 
 def nearest_position(before: Sequence[_Item], after: Sequence[_Item], index: int) -> int:
-    """Tell where in *after* an item of *before* is, or would be, had it not been changed."""
+    """Return where in *after* an item of *before* is, or would be, had it not been changed."""
     place = 0
     for run in matching_runs(before, after):
         if run.old > index:
@@ -301,9 +301,9 @@ def rebase(splice: Splice, old: bytes, new: bytes) -> Splice:
 def _touched_lines(splice: Splice, old: bytes) -> tuple[int, int]:
     """Find the lines that a splice touches, numbered from 1; an empty range where it goes between two."""
     table = source.measure_lines(old)
-    first = table.number(splice.start)
+    first = table.line_number(splice.start)
     if splice.start < splice.stop:
-        return first, table.number(splice.stop - 1) + 1
+        return first, table.line_number(splice.stop - 1) + 1
     if splice.start == len(old):
         count = len(old.splitlines())
         return (count + 1, count + 1) if _ends_in_newline(old) else (count, count + 1)
@@ -349,7 +349,7 @@ _EXCERPT_WIDTH: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Hold a note's bytes and what they say about its structure."""
+    """A note's bytes and what they say about its structure."""
 
     raw: bytes
     outline: Outline
@@ -378,16 +378,16 @@ class Snapshot:
         return start, ending.start() if ending else stop, stop
 
     def is_blank(self, number: int) -> bool:
-        """Tell whether a line holds nothing but spaces."""
+        """Return whether a line holds nothing but spaces."""
         start, stop, _ = self.line(number)
         return not self.raw[start:stop].strip()
 
     def newline(self, at: int) -> str:
-        """Tell the line ending that text put at an offset takes: the file's own, or that of the lines beside it."""
+        """Return the line ending that text put at an offset takes: the file's own, or that of the lines beside it."""
         own = self.outline.newline
         if own != "mixed":
             return own
-        number = self.lines.number(max(at - 1, 0))
+        number = self.lines.line_number(max(at - 1, 0))
         for beside in (number, number + 1, number - 1):
             if 1 <= beside <= self.count:
                 _, stop, end = self.line(beside)

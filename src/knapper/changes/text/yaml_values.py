@@ -44,7 +44,7 @@ class YamlStyle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlLines:
-    """Hold a value as written after its key: what stands in the key's line, and the lines below."""
+    """A value as written after its key: what stands in the key's line, and the lines below."""
 
     inline: str
     below: tuple[str, ...] = ()
@@ -175,7 +175,7 @@ def _double_quoted(text: str) -> str:
 
 
 def is_plain(text: str, *, alone: bool = True) -> bool:
-    """Tell whether text can stand without quotes and is still read as that text."""
+    """Return whether text can stand without quotes and is still read as that text."""
     if text.casefold() in _AMBIGUOUS_WORDS or _UNSAFE_LINE.search(text) or not _PLAIN_PATTERN.fullmatch(text):
         return False
     if ": " in text or " #" in text or "\t" in text or "\n" in text:
@@ -209,7 +209,7 @@ _BLANK_BYTES: Final = b" \t\r\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlNode:
-    """Hold one YAML value with its span in the file; an anchor or tag before it is part of it."""
+    """One YAML value with its span in the file; an anchor or tag before it is part of it."""
 
     kind: YamlNodeKind
     start: int
@@ -231,7 +231,7 @@ class YamlNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyEntry:
-    """Hold one property: its key and its value."""
+    """One property: its key and its value."""
 
     name: str
     key: YamlNode
@@ -355,7 +355,7 @@ def interpret_item(snapshot: Snapshot, key: str, text: str) -> JSONValue:
 
 
 def current_value(snapshot: Snapshot, key: str) -> JSONValue:
-    """Tell a property's value; None where the note doesn't have it. Case matters only where two keys differ in it."""
+    """Return a property's value; None where the note doesn't have it. Case matters only where two keys differ in it."""
     block = snapshot.outline.frontmatter
     values = block.values if block else {}
     if key in values:
@@ -384,8 +384,8 @@ def _reject_constant(name: str) -> JSONValue:
     raise ValueError(f"{name} is no JSON")
 
 
-def _read_as_type(there: JSONValue, key: str, text: str) -> JSONValue:
-    match there:
+def _read_as_type(present_value: JSONValue, key: str, text: str) -> JSONValue:
+    match present_value:
         case bool():
             return _BOOLEANS.get(text.strip().casefold(), text)
         case int() | float():
@@ -418,18 +418,18 @@ def as_list(key: str, value: JSONValue) -> list[JSONValue]:
 
 
 def same_item(key: str, one: JSONValue, other: JSONValue) -> bool:
-    """Tell whether a list already holds a value: tags are compared without ``#`` and case."""
+    """Return whether a list already holds a value: tags are compared without ``#`` and case."""
     if key.casefold() in {"tags", "tag"} and isinstance(one, str) and isinstance(other, str):
         return one.removeprefix("#").casefold() == other.removeprefix("#").casefold()
     return json.dumps(one) == json.dumps(other)
 
 
-def missing_items(key: str, there: Sequence[JSONValue], values: Sequence[JSONValue]) -> list[JSONValue]:
+def missing_items(key: str, present_items: Sequence[JSONValue], values: Sequence[JSONValue]) -> list[JSONValue]:
     """List what a property doesn't hold yet, each once; tags without their ``#``."""
     missing: list[JSONValue] = []
     for value in values:
         tag = key.casefold() in {"tags", "tag"} and isinstance(value, str)
         bare = value.removeprefix("#") if tag and isinstance(value, str) else value
-        if not any(same_item(key, bare, other) for other in (*there, *missing)):
+        if not any(same_item(key, bare, other) for other in (*present_items, *missing)):
             missing.append(bare)
     return missing

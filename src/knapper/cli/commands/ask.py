@@ -17,7 +17,7 @@ _NO_MODEL = "These are the best passages. For an answer by a model, set KNAP_MOD
 
 
 class AskOptions(PipelineOptions):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     number: int
     model: str
@@ -71,20 +71,20 @@ def command(said: GlobalOptions, question: tuple[str, ...], **own: Unpack[AskOpt
     return _show_passages(said, config, text, own["number"])
 
 
-def _answer_by_agents(said: GlobalOptions, found: Settings, question: str, own: AskOptions) -> ExitCode:
+def _answer_by_agents(options: GlobalOptions, config: Settings, question: str, own: AskOptions) -> ExitCode:
     from knapper.cli import pipeline  # noqa: PLC0415 - as above
     from knapper.cli.pipeline import PipelineQuestion  # noqa: PLC0415 - as above
 
     pipeline_question = PipelineQuestion(
-        question=question, note=own["note"], model=own["model"], switches=task_options.select_pipeline_options(own)
+        question=question, note=own["note"], model=own["model"], options=task_options.select_pipeline_options(own)
     )
-    return pipeline.run_pipeline(said, found, pipeline_question)
+    return pipeline.run_pipeline(options, config, pipeline_question)
 
 
-def _show_passages(said: GlobalOptions, found: Settings, text: str, number: int) -> ExitCode:
-    with app.open_vault(found) as context:
+def _show_passages(options: GlobalOptions, config: Settings, text: str, number: int) -> ExitCode:
+    with app.open_vault(config) as context:
         answer = search.search_vault(context, text, number)
-    code = output.print_answer(said, answer, notes.render_passages(text, notes.get_passages(answer)))
-    if code is ExitCode.OK and not found.model.name:
-        output.note(said, _NO_MODEL.format(file=found.config_file))
+    code = output.print_answer(options, answer, notes.render_passages(text, notes.get_passages(answer)))
+    if code is ExitCode.OK and not config.model.name:
+        output.note(options, _NO_MODEL.format(file=config.config_file))
     return code

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class BenchOptions(TypedDict):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     model: str
     scripted: str
@@ -94,7 +94,7 @@ def agent(said: GlobalOptions, **own: Unpack[BenchOptions]) -> ExitCode:
 
 
 @contextlib.contextmanager
-def _open_bench(found: Settings, own: BenchOptions) -> Generator["TrialSetup"]:
+def _open_bench(config: Settings, own: BenchOptions) -> Generator["TrialSetup"]:
     """Make what tasks are tried with; the suite's vault stands in the place of the person's."""
     from knapper.agents.evals import trials  # noqa: PLC0415 - as above
     from knapper.agents.evals.trials import TrialSetup  # noqa: PLC0415 - as above
@@ -104,11 +104,11 @@ def _open_bench(found: Settings, own: BenchOptions) -> Generator["TrialSetup"]:
         root = Path(temp_folder).resolve() / "vault"
         root.mkdir()
         named_model = dataclasses.replace(
-            found.model, name=own["model"] or found.model.name or "openai:none@http://localhost"
+            config.model, name=own["model"] or config.model.name or "openai:none@http://localhost"
         )
-        model = found.model if not own["scripted"] else named_model
+        model = config.model if not own["scripted"] else named_model
         bench_settings = dataclasses.replace(
-            found, choice=Vault(name="bench", path=root), vaults=(), state_dir=root.parent / "state", model=model
+            config, choice=Vault(name="bench", path=root), vaults=(), state_dir=root.parent / "state", model=model
         )
         with app.open_hub(bench_settings, only=True) as hub, pipelines.open_pipelines(hub) as client_pipelines:
             agents: Agents = client_pipelines.answering("" if own["scripted"] else own["model"]).agents
@@ -118,19 +118,22 @@ def _open_bench(found: Settings, own: BenchOptions) -> Generator["TrialSetup"]:
             elif own["scripted"] == "careless":
                 make_model = trials.make_careless_model
             yield TrialSetup(
-                agents=agents, make_model=make_model, open_vault=lambda r, s, c: _open_vault(found, r, s, c)
+                agents=agents, make_model=make_model, open_vault=lambda r, s, c: _open_vault(config, r, s, c)
             )
 
 
-def _open_vault(found: Settings, root: Path, state: Path, client: str) -> Context:
+def _open_vault(config: Settings, root: Path, state: Path, client: str) -> Context:
     vault_settings = dataclasses.replace(
-        found, choice=Vault(name="bench", path=root), vaults=(), clients=(), state_dir=state
+        config, choice=Vault(name="bench", path=root), vaults=(), clients=(), state_dir=state
     )
     return app.open_vault(vault_settings, client=client)
 
 
-def _note_attempt(said: GlobalOptions, one: "TrialResult") -> None:
-    output.note(said, output.plain(f"{'✓' if one.passed else '✗'} {one.task}  {'; '.join(one.problems)}".rstrip()))
+def _note_attempt(options: GlobalOptions, attempt: "TrialResult") -> None:
+    output.note(
+        options,
+        output.plain(f"{'✓' if attempt.passed else '✗'} {attempt.task}  {'; '.join(attempt.problems)}".rstrip()),
+    )
 
 
 def _render_result(result: Mapping[str, "JSONValue"]) -> str:

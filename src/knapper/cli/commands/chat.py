@@ -10,7 +10,7 @@ from knapper.cli.options import GlobalOptions
 
 
 class ChatOptions(TypedDict):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     model: str
     note: str

@@ -24,7 +24,7 @@ def render_settings(settings: Settings) -> str:
 
 
 def _settings_as_dict(settings: Settings) -> dict[str, object]:
-    """Give them to a program."""
+    """Return them to a program."""
     rows = {each.name: {"value": each.value, "source": each.source, "doc": each.doc} for each in settings.origins}
     return {
         "success": True,
@@ -70,7 +70,7 @@ def command(ctx: click.Context) -> ExitCode | None:
 @options.shared_options
 @click.pass_obj
 def path(said: GlobalOptions) -> ExitCode:
-    """Tell where the configuration file is, or would be.
+    """Return where the configuration file is, or would be.
 
     A file that is broken is named too. Its folder is made, so that an editor can save it there.
     """

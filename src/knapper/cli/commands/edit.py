@@ -17,7 +17,7 @@ _OLD_AND_NEW = 2
 
 
 class EditOptions(writing.ChangeOptions):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     at: str
     count: int
@@ -53,7 +53,7 @@ def command(said: GlobalOptions, path: str, text: tuple[str, ...], **own: Unpack
     if own["at"]:
         if len(text) > 1:
             raise BadInput("with --at there is one text", hint="quote it if it holds spaces", code="usage")
-        content = inputs.read_text(said, text[0], needed=True) if text else ""
+        content = inputs.read_text(said, text[0], required=True) if text else ""
     elif len(text) != _OLD_AND_NEW:
         hint = "quote each if it holds spaces; '' as the new text deletes the old one"
         raise BadInput("an old and a new text are needed", hint=hint, code="usage")

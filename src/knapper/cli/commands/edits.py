@@ -18,7 +18,7 @@ from knapper.tools.context import Context
 
 
 class ProposalPartOptions(TypedDict):
-    """Hold the options that name parts of a proposal, and that say whether anything is to be done."""
+    """The options that name parts of a proposal, and that say whether anything is to be done."""
 
     file: tuple[str, ...]
     hunk: tuple[str, ...]
@@ -26,7 +26,7 @@ class ProposalPartOptions(TypedDict):
 
 
 class AcceptOptions(ProposalPartOptions):
-    """Hold the options of ``accept``."""
+    """The options of ``accept``."""
 
     digest: str
     yes: bool
@@ -128,7 +128,7 @@ def accept(said: GlobalOptions, proposal: str, **own: Unpack[AcceptOptions]) -> 
     It has to be what you saw: it is shown now and you are asked, or you give the digest that it was shown with.
     """
     with _open_vault(said, dry_run=own["dry_run"]) as context:
-        digest = own["digest"] or _confirmed_digest(said, context, proposal, is_said=own["yes"] or own["dry_run"])
+        digest = own["digest"] or _confirmed_digest(said, context, proposal, is_confirmed=own["yes"] or own["dry_run"])
         if not digest:
             output.note(said, "nothing is changed; it still waits")
             return ExitCode.NOTHING
@@ -152,7 +152,7 @@ def accept(said: GlobalOptions, proposal: str, **own: Unpack[AcceptOptions]) -> 
 @options.shared_options
 @click.pass_obj
 def reject(said: GlobalOptions, proposal: str, reason: str, **own: Unpack[ProposalPartOptions]) -> ExitCode:
-    """Say no to a proposal, or to a part of it."""
+    """Return no to a proposal, or to a part of it."""
     with _open_vault(said, dry_run=own["dry_run"]) as context:
         answer = proposals.reject_proposal(context, proposal, reason, own["file"], own["hunk"])
     return output.print_result(said, answer, changes.render_rejection(answer))
@@ -234,16 +234,16 @@ def blocks(
     return output.print_listing(said, answer, changes.render_blocks(answer), nothing="no edit waits in this note")
 
 
-def _open_vault(said: GlobalOptions, *, dry_run: bool) -> Context:
-    return replace(setup.open_vault(said), asked=SubmitOptions(dry_run=dry_run))
+def _open_vault(options: GlobalOptions, *, dry_run: bool) -> Context:
+    return replace(setup.open_vault(options), submit_options=SubmitOptions(dry_run=dry_run))
 
 
-def _list_proposals(said: GlobalOptions, path: str, number: int, *, every: bool) -> ExitCode:
-    with setup.open_vault(said) as context:
+def _list_proposals(options: GlobalOptions, path: str, number: int, *, every: bool) -> ExitCode:
+    with setup.open_vault(options) as context:
         answer = (
             proposals.list_proposals(context, "", path, number) if every else _waiting_proposals(context, path, number)
         )
-    return output.print_listing(said, answer, changes.render_proposals(answer), nothing="nothing waits")
+    return output.print_listing(options, answer, changes.render_proposals(answer), nothing="nothing waits")
 
 
 def _waiting_proposals(context: Context, path: str, number: int) -> dict[str, JSONValue]:
@@ -261,14 +261,14 @@ def _newest_reviewable(context: Context) -> str:
     return next(fitting, found[0] if found else "")
 
 
-def _confirmed_digest(said: GlobalOptions, context: Context, proposal: str, *, is_said: bool) -> str:
-    """Give the digest that the person says yes to; empty where they don't."""
+def _confirmed_digest(options: GlobalOptions, context: Context, proposal: str, *, is_confirmed: bool) -> str:
+    """Return the digest that the person says yes to; empty where they don't."""
     shown = proposals.show_proposal(context, proposal)
     digest = str(shown["digest"])
-    if is_said:
+    if is_confirmed:
         return digest
-    if said.as_json or not output.can_ask():
+    if options.as_json or not output.can_ask():
         hint = f"give the --digest that `knap edits show {proposal}` tells, or --yes"
         raise BadInput("accepting needs your word for what is accepted", hint=hint, code="digest_needed")
-    output.write(said, changes.render_proposal(shown))
+    output.write(options, changes.render_proposal(shown))
     return digest if output.confirm("Apply it?") else ""

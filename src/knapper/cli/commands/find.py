@@ -13,7 +13,7 @@ from knapper.tools import notes as tools_notes
 
 
 class FindOptions(filtering.FilterOptions):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     number: int
     offset: int

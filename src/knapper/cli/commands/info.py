@@ -21,7 +21,7 @@ from knapper.tools import notes as tools_notes
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, path: str) -> ExitCode:
-    """Tell about a note all but its text.
+    """Return about a note all but its text.
 
     Outline, properties, tags, tasks, links and dates.
     """

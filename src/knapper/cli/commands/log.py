@@ -12,7 +12,7 @@ from knapper.tools import answers, journal
 
 
 class LogOptions(TypedDict):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     number: int
     client: str

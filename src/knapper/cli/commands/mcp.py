@@ -20,7 +20,7 @@ _DATA_HOME: Final = "XDG_DATA_HOME"
 
 
 class McpOptions(TypedDict):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     profile: ToolSelection
     client: str
@@ -28,7 +28,7 @@ class McpOptions(TypedDict):
 
 
 class McpInstallOptions(TypedDict):
-    """Hold the options of ``install``."""
+    """The options of ``install``."""
 
     profile: ToolSelection
     name: str
@@ -128,9 +128,9 @@ def install(said: GlobalOptions, client: str, **own: Unpack[McpInstallOptions]) 
     return ExitCode.OK
 
 
-def _check_client(name: str, chosen: Settings) -> None:
+def _check_client(name: str, config: Settings) -> None:
     """Refuse a person's name: what a model asks for isn't a person's word."""
-    if chosen.client(name).grants.is_person:
+    if config.client(name).grants.is_person:
         raise BadInput(
             f"the client '{name}' stands for a person, and MCP for a model",
             hint="leave --client out, or name a client of another kind",
@@ -138,42 +138,42 @@ def _check_client(name: str, chosen: Settings) -> None:
         )
 
 
-def _server_command(said: GlobalOptions, chosen: Settings, profile: ToolSelection) -> list[str]:
-    """Give the command line that starts the server for these options, from any folder."""
+def _server_command(options: GlobalOptions, config: Settings, profile: ToolSelection) -> list[str]:
+    """Return the command line that starts the server for these options, from any folder."""
     words = [sys.executable, "-P", "-m", "knapper.cli", "mcp"]  # -P: never import what lies where the client works
-    if said.vault:
-        words += ["--vault", _vault_argument(said.vault, chosen.vault.path)]
-    elif not chosen.vaults:  # VAULT_PATH or the folder one stands in says it, and a client has neither
-        words += ["--vault", str(chosen.vault.path)]
-    if said.config or (environment.read_variables([CONFIG_ENV, _CONFIG_HOME]) and chosen.config_file.is_file()):
-        words += ["--config", str(chosen.config_file)]
-    if said.env_file:
-        words += ["--env-file", str(Path(said.env_file).absolute())]
+    if options.vault:
+        words += ["--vault", _vault_argument(options.vault, config.vault.path)]
+    elif not config.vaults:  # VAULT_PATH or the folder one stands in says it, and a client has neither
+        words += ["--vault", str(config.vault.path)]
+    if options.config or (environment.read_variables([CONFIG_ENV, _CONFIG_HOME]) and config.config_file.is_file()):
+        words += ["--config", str(config.config_file)]
+    if options.env_file:
+        words += ["--env-file", str(Path(options.env_file).absolute())]
     return words if profile == "full" else [*words, "--profile", profile]
 
 
-def _server_environment(chosen: Settings) -> dict[str, str]:
-    """Give the variables without which the server would find another state than this command."""
+def _server_environment(config: Settings) -> dict[str, str]:
+    """Return the variables without which the server would find another state than this command."""
     variables: dict[str, str] = {}
     if (
-        environment.read_variables([CONFIG_ENV]) and not chosen.config_file.is_file()
+        environment.read_variables([CONFIG_ENV]) and not config.config_file.is_file()
     ):  # to be made, so that no option can name it
-        variables[CONFIG_ENV] = str(chosen.config_file)
+        variables[CONFIG_ENV] = str(config.config_file)
     if environment.read_variables([STATE_ENV, _DATA_HOME]):
-        variables[STATE_ENV] = str(chosen.state_dir)
+        variables[STATE_ENV] = str(config.state_dir)
     return variables
 
 
-def _vault_argument(said: str, folder: Path) -> str:
-    return str(folder) if Path(said).expanduser().exists() else said
+def _vault_argument(vault: str, folder: Path) -> str:
+    return str(folder) if Path(vault).expanduser().exists() else vault
 
 
-def _render_install(done: Mapping[str, object], *, dry_run: bool) -> str:
-    if "problem" in done:
-        return f"{done['problem']}; enter this by hand:\n{done['content']}"
-    if not done["changed"]:
-        return f"{done['path']} says so already"
+def _render_install(report: Mapping[str, object], *, dry_run: bool) -> str:
+    if "problem" in report:
+        return f"{report['problem']}; enter this by hand:\n{report['content']}"
+    if not report["changed"]:
+        return f"{report['path']} says so already"
     if dry_run:
-        return f"into {done['path']} would be entered:\n{done['content']}"
-    backup_note = f"; what was there is in {done['backup']}" if "backup" in done else ""
-    return f"wrote {done['path']}{backup_note}\nrestart the client to see it"
+        return f"into {report['path']} would be entered:\n{report['content']}"
+    backup_note = f"; what was there is in {report['backup']}" if "backup" in report else ""
+    return f"wrote {report['path']}{backup_note}\nrestart the client to see it"

@@ -92,20 +92,20 @@ def _ask_key(provider: str) -> str:
     return inputs.strip_bom(sys.stdin.readline()).strip()
 
 
-def _configured_models(found: Settings) -> list[ModelName]:
-    return models.resolve_models(found) if found.model.name else []
+def _configured_models(config: Settings) -> list[ModelName]:
+    return models.resolve_models(config) if config.model.name else []
 
 
-def _model_row(found: Settings, one: ModelName) -> dict[str, object]:
-    secret = models.configured_keys(found).find(one)
-    reply = servers.check_server(one, secret)
-    return {"model": str(one), "key": "set" if secret else "none", **reply.as_dict()}
+def _model_row(config: Settings, model: ModelName) -> dict[str, object]:
+    secret = models.configured_keys(config).find(model)
+    reply = servers.check_server(model, secret)
+    return {"model": str(model), "key": "set" if secret else "none", **reply.as_dict()}
 
 
-def _ollama_row(found: Settings) -> Mapping[str, object]:
+def _ollama_row(config: Settings) -> Mapping[str, object]:
     """Look for an Ollama server, whether one is set or not."""
-    ollama = ModelName(provider="ollama", name="*", base_url=found.model.ollama_url)
-    return {"address": found.model.ollama_url, **servers.check_server(ollama, "", timeout_s=2.0).as_dict()}
+    ollama = ModelName(provider="ollama", name="*", base_url=config.model.ollama_url)
+    return {"address": config.model.ollama_url, **servers.check_server(ollama, "", timeout_s=2.0).as_dict()}
 
 
 def _render_rows(rows: list[dict[str, object]], local: Mapping[str, object]) -> list[str]:

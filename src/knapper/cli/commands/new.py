@@ -13,7 +13,7 @@ from knapper.tools import files, properties
 
 
 class NewOptions(writing.ChangeOptions):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     text: str
     prop: tuple[str, ...]
@@ -46,9 +46,9 @@ def command(said: GlobalOptions, path: str, **own: Unpack[NewOptions]) -> ExitCo
     return writing.report_changes(said, answer)
 
 
-def _parse_properties(given: tuple[str, ...]) -> dict[str, JSONValue]:
+def _parse_properties(assignments: tuple[str, ...]) -> dict[str, JSONValue]:
     values: dict[str, JSONValue] = {}
-    for assignment in given:
+    for assignment in assignments:
         name, sign, value = assignment.partition("=")
         if not sign or not name.strip():
             raise BadInput(f"'{assignment}' is no property", hint="write it like status=open", code="usage")

@@ -22,7 +22,7 @@ from knapper.jsontypes import JSONValue
 
 
 def _render_presets(presets: Sequence[Preset]) -> str:
-    """Give each preset a line: its name, the agents, the notes, the edits."""
+    """Return each preset a line: its name, the agents, the notes, the edits."""
     rows = [(plain(one.name), _agent_names(one), ", ".join(_note_scope(one)), _edit_rules(one)) for one in presets]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines: list[str] = []
@@ -33,7 +33,7 @@ def _render_presets(presets: Sequence[Preset]) -> str:
 
 
 def _render_preset(preset: Preset) -> str:
-    """Give a preset, or what holds without one, line by line."""
+    """Return a preset, or what holds without one, line by line."""
     rows = {"agents": _agent_names(preset), "notes": ", ".join(_note_scope(preset)), "edits": _edit_rules(preset)}
     lines = [f"{name:<8}{text}" for name, text in rows.items()]
     return "\n".join([click.style(plain(preset.name), fg="yellow"), *lines] if preset.name else lines)
@@ -60,7 +60,7 @@ def _edit_rules(preset: Preset) -> str:
 
 
 class PresetOptions(AgentOptions):
-    """Hold the options of ``save``."""
+    """The options of ``save``."""
 
     exclude: tuple[str, ...]
 
@@ -112,7 +112,7 @@ def listed(said: GlobalOptions) -> ExitCode:
 def show(said: GlobalOptions, name: str) -> ExitCode:
     """Show a preset, or what a task is done with without one."""
     with _open_presets(said) as client_presets:
-        preset = client_presets.usual(name)
+        preset = client_presets.default(name)
     return _print_preset(said, preset, _render_preset(preset))
 
 
@@ -144,9 +144,9 @@ def save(said: GlobalOptions, name: str, **own: Unpack[PresetOptions]) -> ExitCo
     """
     with _open_presets(said) as client_presets:
         is_known = _is_known(client_presets, name)
-        preset = _build_choice(own).applied(client_presets.usual(own["preset"]))
-        client_presets.kept.save(replace(preset, name=name))
-        saved = client_presets.kept.find(name)
+        preset = _build_choice(own).apply_to(client_presets.default(own["preset"]))
+        client_presets.presets.save(replace(preset, name=name))
+        saved = client_presets.presets.find(name)
     return _print_preset(said, saved, _render_presets([saved]), replaced=is_known)
 
 
@@ -161,8 +161,8 @@ def save(said: GlobalOptions, name: str, **own: Unpack[PresetOptions]) -> ExitCo
 def delete(said: GlobalOptions, name: str) -> ExitCode:
     """Delete a preset."""
     with _open_presets(said) as client_presets:
-        preset = client_presets.kept.find(name)
-        client_presets.kept.delete(name)
+        preset = client_presets.presets.find(name)
+        client_presets.presets.delete(name)
     if said.as_json:
         output.write_json({"success": True, "name": preset.name, "deleted": True})
     else:
@@ -171,17 +171,20 @@ def delete(said: GlobalOptions, name: str) -> ExitCode:
 
 
 @contextmanager
-def _open_presets(said: GlobalOptions) -> Generator[VaultPresets]:
-    with app.open_hub(setup.read_settings(said), only=True) as hub, presets.open_vault_presets(hub) as client_presets:
+def _open_presets(options: GlobalOptions) -> Generator[VaultPresets]:
+    with (
+        app.open_hub(setup.read_settings(options), only=True) as hub,
+        presets.open_vault_presets(hub) as client_presets,
+    ):
         yield client_presets
 
 
-def _list_presets(said: GlobalOptions) -> ExitCode:
-    with _open_presets(said) as client_presets:
-        saved = client_presets.kept.list()
+def _list_presets(options: GlobalOptions) -> ExitCode:
+    with _open_presets(options) as client_presets:
+        saved = client_presets.presets.list()
     rows: list[JSONValue] = [one.as_dict() for one in saved]
     answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
-    return output.print_listing(said, answer, _render_presets(saved), nothing="no preset is saved")
+    return output.print_listing(options, answer, _render_presets(saved), nothing="no preset is saved")
 
 
 def _build_choice(own: PresetOptions) -> PresetOverrides:
@@ -199,18 +202,18 @@ def _build_choice(own: PresetOptions) -> PresetOverrides:
     )
 
 
-def _is_known(opened: VaultPresets, name: str) -> bool:
+def _is_known(client_presets: VaultPresets, name: str) -> bool:
     try:
-        _ = opened.kept.find(name)
+        _ = client_presets.presets.find(name)
     except NotFound:
         return False
     return True
 
 
-def _print_preset(said: GlobalOptions, found: Preset, text: str, **more: bool) -> ExitCode:
-    if said.as_json:
-        fields: Mapping[str, object] = {"success": True, **found.as_dict(), **more}
+def _print_preset(options: GlobalOptions, preset: Preset, text: str, **more: bool) -> ExitCode:
+    if options.as_json:
+        fields: Mapping[str, object] = {"success": True, **preset.as_dict(), **more}
         output.write_json(fields)
     else:
-        output.write(said, text)
+        output.write(options, text)
     return ExitCode.OK

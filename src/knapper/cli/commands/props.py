@@ -27,7 +27,7 @@ _SHOW: Final = "show"
 
 
 class PropsOptions(writing.ChangeOptions):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     folder: tuple[str, ...]
     tag: tuple[str, ...]
@@ -36,10 +36,10 @@ class PropsOptions(writing.ChangeOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PropsArguments:
-    """Hold what the arguments say."""
+    """What the arguments say."""
 
     paths: tuple[str, ...]
-    word: PropertyOperation | None
+    operation: PropertyOperation | None
     """None to show."""
     name: str = ""
     value: str | None = None
@@ -76,16 +76,16 @@ def command(said: GlobalOptions, words: tuple[str, ...], **own: Unpack[PropsOpti
     if not (arguments.paths or selection):
         raise BadInput("no note is named", hint="name paths, or give --folder or --tag", code="usage")
     with writing.open_vault(said, own) as context:
-        if arguments.word is None:
+        if arguments.operation is None:
             _refuse_mistyped(context, arguments.paths if selection else arguments.paths[1:])
         if selection:
             matches = properties.select_notes(context, folders=own["folder"], tags=own["tag"])
             arguments = replace(arguments, paths=(*arguments.paths, *matches))
         if not arguments.paths:
             return output.print_answer(said, {"success": True, "results": []}, "")
-        if arguments.word is None:
+        if arguments.operation is None:
             return _show_properties(said, context, arguments.paths)
-        return writing.report_changes(said, _change_properties(context, arguments, own, chosen=selection))
+        return writing.report_changes(said, _change_properties(context, arguments, own, selection=selection))
 
 
 def _refuse_mistyped(context: Context, words: tuple[str, ...]) -> None:
@@ -103,7 +103,7 @@ def _refuse_mistyped(context: Context, words: tuple[str, ...]) -> None:
 
 
 def _parse_arguments(words: tuple[str, ...]) -> _PropsArguments:
-    """Tell paths from the word that says what to do, and its arguments."""
+    """Return paths from the word that says what to do, and its arguments."""
     at = next((n for n, word in enumerate(words) if word in {_SHOW, *_OPERATION_ARGUMENTS}), len(words))
     paths, rest = words[:at], words[at + 1 :]
     word: PropertyOperation | None = next(
@@ -115,38 +115,40 @@ def _parse_arguments(words: tuple[str, ...]) -> _PropsArguments:
         usage = " ".join((word or _SHOW, *needed))
         raise BadInput(f"it is '{usage}', and there are {len(rest)} arguments after it", hint=hint, code="usage")
     if word is None:
-        return _PropsArguments(paths=paths, word=None)
-    return _PropsArguments(paths=paths, word=word, name=rest[0], value=rest[1] if len(rest) > 1 else None)
+        return _PropsArguments(paths=paths, operation=None)
+    return _PropsArguments(paths=paths, operation=word, name=rest[0], value=rest[1] if len(rest) > 1 else None)
 
 
-def _show_properties(said: GlobalOptions, context: Context, paths: tuple[str, ...]) -> ExitCode:
+def _show_properties(options: GlobalOptions, context: Context, paths: tuple[str, ...]) -> ExitCode:
     answers = [properties.read_properties(context, path) for path in paths]
-    if said.as_json:
+    if options.as_json:
         results: list[JSONValue] = [*answers]
         output.write_json(answers[0] if len(answers) == 1 else {"success": True, "results": results})
     else:
-        output.write(said, notes.render_properties(answers))
+        output.write(options, notes.render_properties(answers))
     return ExitCode.OK
 
 
 def _change_properties(
-    context: Context, wanted: _PropsArguments, own: PropsOptions, *, chosen: str
+    context: Context, arguments: _PropsArguments, own: PropsOptions, *, selection: str
 ) -> dict[str, JSONValue]:
-    change: properties.PropertyChange = {"operation": wanted.word or "set"}
-    if wanted.value is not None:
-        change["value"] = wanted.value
-    if len(wanted.paths) == 1 and not chosen:
+    change: properties.PropertyChange = {"operation": arguments.operation or "set"}
+    if arguments.value is not None:
+        change["value"] = arguments.value
+    if len(arguments.paths) == 1 and not selection:
         return properties.update_frontmatter(
-            context, wanted.paths[0], wanted.name, **change, expected_hash=own["expected"]
+            context, arguments.paths[0], arguments.name, **change, expected_hash=own["expected"]
         )
     if own["expected"]:
         raise BadInput("--hash is of one note", hint="leave it out, or name one path", code="usage")
-    if chosen:
-        context = replace(context, asked=replace(context.asked or SubmitOptions(), chosen=chosen))
-    return properties.batch_update_frontmatter(context, wanted.paths, wanted.name, **change)
+    if selection:
+        context = replace(
+            context, submit_options=replace(context.submit_options or SubmitOptions(), chosen_by=selection)
+        )
+    return properties.batch_update_frontmatter(context, arguments.paths, arguments.name, **change)
 
 
 def _describe_selection(own: PropsOptions) -> str:
-    """Say how notes were chosen; empty where they are named."""
+    """Return how notes were chosen; empty where they are named."""
     parts = (("folder", " or ".join(own["folder"])), ("tag", " and ".join(own["tag"])))
     return ", and by ".join(f"{kind} {names}" for kind, names in parts if names)

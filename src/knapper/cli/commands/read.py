@@ -19,7 +19,7 @@ _LAST_LINE = 1_000_000_000
 
 
 class ReadOptions(TypedDict):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     section: str
     lines: str

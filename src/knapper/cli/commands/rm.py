@@ -12,7 +12,7 @@ from knapper.tools import files
 
 
 class RmOptions(writing.ChangeOptions):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     expected: str
     restore: bool

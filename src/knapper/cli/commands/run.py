@@ -95,7 +95,7 @@ def resume(said: GlobalOptions, run_id: str, **own: Unpack[RunResumeOptions]) ->
 @options.shared_options
 @click.pass_obj
 def status(said: GlobalOptions, run_id: str) -> ExitCode:
-    """Tell how a run stands, and its answer if there is one."""
+    """Return how a run stands, and its answer if there is one."""
     return _import_runs().show_status(said, run_id)
 
 
@@ -186,7 +186,7 @@ def _import_runs():
 
 
 def _first_argument(args: list[str]) -> str:
-    """Give the first argument that is no option of all commands, nor a value of one."""
+    """Return the first argument that is no option of all commands, nor a value of one."""
     rest = iter(args)
     for arg in rest:
         if arg in _OPTIONS_WITH_VALUE:

@@ -41,12 +41,12 @@ def _print_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) ->
 
 
 def _exit_code(outcome: ScriptResult) -> ExitCode:
-    """Give the exit code that tells it."""
+    """Return the exit code that tells it."""
     return _EXIT_CODES.get(outcome.kind, ExitCode.NOTHING)
 
 
 class ScriptOptions(TypedDict):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     profile: ScriptProfile
     fs_read: tuple[str, ...]
@@ -96,7 +96,7 @@ def command(said: GlobalOptions, file: str, **own: Unpack[ScriptOptions]) -> Exi
     with open_hub(config, only=False) as hub:
         script_service = ScriptRuntime(config, lambda: hub.table)
         try:
-            context = script_service.allowed(
+            context = script_service.with_scripting(
                 hub.context(client=own["client"]),
                 lambda name: hub.context(client=own["client"], vault=name),
                 roots=own["fs_read"],
@@ -110,11 +110,11 @@ def command(said: GlobalOptions, file: str, **own: Unpack[ScriptOptions]) -> Exi
     return _report_outcome(said, outcome, context.vault)
 
 
-def _report_outcome(said: GlobalOptions, outcome: ScriptResult, vault: str) -> ExitCode:
-    if said.as_json:
+def _report_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) -> ExitCode:
+    if options.as_json:
         from knapper.codemode import tool  # noqa: PLC0415 - imported already
 
         output.write_json(tool.result_answer(outcome))
     else:
-        _print_outcome(said, outcome, vault)
+        _print_outcome(options, outcome, vault)
     return _exit_code(outcome)

@@ -13,7 +13,7 @@ from knapper.tools import search
 
 
 class SearchOptions(filtering.FilterOptions):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     number: int
     mode: SearchMode

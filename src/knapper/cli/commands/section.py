@@ -23,7 +23,7 @@ _RENAME_HELP: Final = "Give the heading, or the block ^ID in its place, the name
 
 
 class SectionOptions(writing.ChangeOptions):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     append: bool
     prepend: bool
@@ -62,7 +62,7 @@ def command(said: GlobalOptions, path: str, heading: str, text: str, **own: Unpa
     HEADING may be written with its # signs, which then have to be right, or without. TEXT is - for the standard input.
     """
     how = _edit_mode(own)
-    content = inputs.read_text(said, text, needed=True)
+    content = inputs.read_text(said, text, required=True)
     with writing.open_vault(said, own) as context:
         if how == "rename":
             writing.complete_index(said, context)
@@ -74,7 +74,7 @@ def command(said: GlobalOptions, path: str, heading: str, text: str, **own: Unpa
 
 
 def _edit_mode(own: SectionOptions) -> SectionOperation | Literal["rename"]:
-    """Tell which of the ways was asked for.
+    """Return which of the ways was asked for.
 
     Raises:
         BadInput: Several were.

@@ -12,7 +12,7 @@ from knapper.config import environment
 
 
 class ServeOptions(TypedDict):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     host: str
     port: int | None

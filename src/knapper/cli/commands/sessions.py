@@ -80,7 +80,7 @@ def save(said: GlobalOptions, session: str, path: str) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def rename(said: GlobalOptions, session: str, name: str) -> ExitCode:
-    """Give a conversation another name."""
+    """Return a conversation another name."""
     with _open_store(said) as store:
         return _print_session(said, store.rename(session, name).as_dict())
 
@@ -124,20 +124,20 @@ def delete(said: GlobalOptions, session: str) -> ExitCode:
 
 
 @contextmanager
-def _open_store_and_folder(said: GlobalOptions) -> Generator[tuple[SessionStore, Path]]:
+def _open_store_and_folder(options: GlobalOptions) -> Generator[tuple[SessionStore, Path]]:
     """Open the conversations, with the folder in which those that go on are held."""
-    with app.open_hub(setup.read_settings(said), only=True) as hub, sessions.open_sessions(hub) as store:
+    with app.open_hub(setup.read_settings(options), only=True) as hub, sessions.open_sessions(hub) as store:
         yield store, hub.open().folder
 
 
 @contextmanager
-def _open_store(said: GlobalOptions) -> Generator[SessionStore]:
-    with _open_store_and_folder(said) as (store, _):
+def _open_store(options: GlobalOptions) -> Generator[SessionStore]:
+    with _open_store_and_folder(options) as (store, _):
         yield store
 
 
-def _print_session(said: GlobalOptions, row: Mapping[str, JSONValue]) -> ExitCode:
-    return output.print_result(said, row, _session_line(row))
+def _print_session(options: GlobalOptions, row: Mapping[str, JSONValue]) -> ExitCode:
+    return output.print_result(options, row, _session_line(row))
 
 
 def _session_line(row: Mapping[str, JSONValue]) -> str:

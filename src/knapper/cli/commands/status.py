@@ -20,7 +20,7 @@ from knapper.tools import notes
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions) -> ExitCode:
-    """Tell how the vault's index stands."""
+    """Return how the vault's index stands."""
     with setup.open_vault(said) as context:
         answer = notes.vault_status(context)
         busy = context.index.is_being_filled

@@ -78,7 +78,7 @@ def rename(
     return writing.report_changes(said, answer)
 
 
-def _list_tags(said: GlobalOptions, prefix: str, number: int) -> ExitCode:
-    with setup.open_vault(said) as context:
+def _list_tags(options: GlobalOptions, prefix: str, number: int) -> ExitCode:
+    with setup.open_vault(options) as context:
         answer = notes.list_tags(context, prefix, number)
-    return output.print_listing(said, answer, changes.render_tags(answer), nothing="no tags")
+    return output.print_listing(options, answer, changes.render_tags(answer), nothing="no tags")

@@ -22,7 +22,7 @@ from knapper.server import credentials
 @options.shared_options
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
-    """Tell where the server's token lies, and make new ones."""
+    """Return where the server's token lies, and make new ones."""
     if ctx.invoked_subcommand:
         return None
     global_options = ctx.ensure_object(GlobalOptions)
@@ -97,5 +97,5 @@ def new(said: GlobalOptions) -> ExitCode:
     return _print_field(said, {"token": token, "token_hash": credentials.hash_token(token)}, "token")
 
 
-def _print_field(said: GlobalOptions, answer: dict[str, object], shown: str) -> ExitCode:
-    return output.print_result(said, answer, str(answer[shown]))
+def _print_field(options: GlobalOptions, answer: dict[str, object], shown: str) -> ExitCode:
+    return output.print_result(options, answer, str(answer[shown]))

@@ -12,7 +12,7 @@ from knapper.errors import BadInput
 
 
 class ToolOptions(TypedDict):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     client: str
 

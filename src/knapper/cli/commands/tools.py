@@ -13,7 +13,7 @@ from knapper.tools.context import TOOL_SELECTIONS, ToolSelection
 
 
 class ToolsOptions(TypedDict):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     profile: ToolSelection
 
@@ -40,7 +40,7 @@ def command(said: GlobalOptions, name: str, **own: Unpack[ToolsOptions]) -> Exit
     from knapper.tools import registry  # noqa: PLC0415 - the same
 
     table = tables.build_table()
-    rows = [table.find(name)] if name else list(table.chosen(own["profile"]))
+    rows = [table.find(name)] if name else list(table.listed_tools(own["profile"]))
     descriptions = [
         {
             "name": row.name,

@@ -47,9 +47,9 @@ def command(said: GlobalOptions, client: str) -> ExitCode:
     return output.print_listing(said, answer, text, nothing="nobody has read other people's text")
 
 
-def _render_taints(found: Sequence[Taint]) -> str:
+def _render_taints(taints: Sequence[Taint]) -> str:
     return "\n".join(
         f"{one.client}{f' in {one.run}' if one.run else ''}  since {one.at.astimezone():%Y-%m-%d %H:%M}, "
         f"of {plain(one.source)}"
-        for one in found
+        for one in taints
     )

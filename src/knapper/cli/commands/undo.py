@@ -12,7 +12,7 @@ from knapper.tools import journal
 
 
 class UndoOptions(writing.ChangeOptions):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     run: str
     proposal: str

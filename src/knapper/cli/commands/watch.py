@@ -76,7 +76,7 @@ def retry_while_blocked(
 
 @contextmanager
 def _stop_on_signals() -> Generator[threading.Event]:
-    """Give an event that Ctrl-C sets; a second Ctrl-C interrupts what is going on."""
+    """Return an event that Ctrl-C sets; a second Ctrl-C interrupts what is going on."""
     stop = threading.Event()
 
     def end(_signal: int, _frame: FrameType | None) -> None:
@@ -92,18 +92,18 @@ def _stop_on_signals() -> Generator[threading.Event]:
             signal.signal(name, handler)
 
 
-def _report_if_changed(said: GlobalOptions, outcome: RefreshOutcome) -> None:
+def _report_if_changed(options: GlobalOptions, outcome: RefreshOutcome) -> None:
     if outcome.indexed or outcome.removed:
-        _report_outcome(said, outcome)
+        _report_outcome(options, outcome)
 
 
-def _report_outcome(said: GlobalOptions, outcome: RefreshOutcome) -> None:
+def _report_outcome(options: GlobalOptions, outcome: RefreshOutcome) -> None:
     now = dt.datetime.now().astimezone()
-    if said.as_json:
+    if options.as_json:
         counts = {"indexed": outcome.indexed, "removed": outcome.removed, "unchanged": outcome.unchanged}
-        output.write(said, json.dumps({"time": now.isoformat(timespec="seconds"), **counts}))
+        output.write(options, json.dumps({"time": now.isoformat(timespec="seconds"), **counts}))
         return
     summary = f"took in {outcome.indexed}, removed {outcome.removed}"
-    output.write(said, f"{now:%H:%M:%S}  {summary}")
+    output.write(options, f"{now:%H:%M:%S}  {summary}")
     for problem in outcome.problems:
-        output.note(said, f"          {output.plain(problem)}")
+        output.note(options, f"          {output.plain(problem)}")

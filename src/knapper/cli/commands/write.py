@@ -15,7 +15,7 @@ from knapper.vault.parser import Note
 
 
 class WriteOptions(writing.ChangeOptions):
-    """Hold the command's own options."""
+    """The command's own options."""
 
     expected: str
 
@@ -62,9 +62,9 @@ def _read_if_exists(context: Context, path: str) -> Note | None:
         return None
 
 
-def _confirm_replacement(said: GlobalOptions, note: Note, content: str) -> bool:
+def _confirm_replacement(options: GlobalOptions, note: Note, content: str) -> bool:
     """Show what would change, and ask; the note's hash binds the answer to what was shown."""
-    if said.as_json or not output.can_ask():
+    if options.as_json or not output.can_ask():
         raise BadInput(
             f"replacing '{note.path}' needs the hash of what is replaced",
             hint="give --hash, as `knap read --json` tells it, or run this at a terminal",

@@ -34,7 +34,7 @@ class ProgressBar:
 
     def __init__(self, *, colour: bool) -> None:
         """Prepare the terminal."""
-        self._bars = Progress(
+        self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
@@ -48,16 +48,16 @@ class ProgressBar:
     def __call__(self, phase: RefreshPhase, done: int, total: int) -> None:
         """Move a phase's bar."""
         if phase not in self._tasks:
-            self._tasks[phase] = self._bars.add_task(PHASE_NAMES[phase], unit=PHASE_UNITS[phase])
-        self._bars.update(self._tasks[phase], completed=done, total=total or None)
+            self._tasks[phase] = self._progress.add_task(PHASE_NAMES[phase], unit=PHASE_UNITS[phase])
+        self._progress.update(self._tasks[phase], completed=done, total=total or None)
 
     def __enter__(self) -> Self:
         """Show the bars."""
-        self._bars.start()
+        self._progress.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Take them away."""
-        self._bars.stop()
+        self._progress.stop()

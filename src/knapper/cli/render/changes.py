@@ -19,7 +19,7 @@ AnswerRow = Mapping[str, object]
 
 
 def render_outcome(answer: AnswerRow, *, takes_yes: bool = False) -> str:
-    """Say it to a person.
+    """Return it to a person.
 
     Args:
         answer: From a tool that writes.
@@ -36,7 +36,7 @@ def render_outcome(answer: AnswerRow, *, takes_yes: bool = False) -> str:
 
 
 def render_undo(answer: AnswerRow, *, fails: bool) -> str:
-    """Say what an undo took back, or would.
+    """Return what an undo took back, or would.
 
     Args:
         answer: From the tool that undoes.
@@ -54,7 +54,7 @@ def render_undo(answer: AnswerRow, *, fails: bool) -> str:
 
 
 def _skipped_lines(answer: AnswerRow) -> Iterator[str]:
-    """Tell each file that stays, once, however many changes would have touched it."""
+    """Return each file that stays, once, however many changes would have touched it."""
     lines = (
         f"left     {one_line(str(row['path']))}: {one_line(str(row['problem']))}" for row in get_rows(answer, "left")
     )
@@ -62,14 +62,14 @@ def _skipped_lines(answer: AnswerRow) -> Iterator[str]:
 
 
 def render_failure(row: AnswerRow) -> str:
-    """Say what couldn't be done, for the error stream."""
+    """Return what couldn't be done, for the error stream."""
     where = f"{row['path']}: " if row.get("path") and str(row["path"]) not in str(row["error"]) else ""
     hint = f"\nhint: {codes.command_hint(str(row['hint']))}" if row.get("hint") else ""
     return plain(f"error: {where}{row['error']}{hint}")
 
 
 def render_file(row: AnswerRow) -> str:
-    """Give a file a line: ``moved  A.md -> B/A.md``."""
+    """Return a file a line: ``moved  A.md -> B/A.md``."""
     target = f" -> {row['target']}" if row.get("target") else ""
     return f"{row['action']:<8} {one_line(str(row['path']))}{one_line(target)}"
 
@@ -124,12 +124,12 @@ def _link_lines(answer: AnswerRow) -> Iterator[str]:
 
 
 def get_rows(answer: AnswerRow, name: str) -> Sequence[AnswerRow]:
-    """Give a list of an answer; empty where it has none."""
+    """Return a list of an answer; empty where it has none."""
     return cast("Sequence[AnswerRow]", answer.get(name, ()))
 
 
 def get_names(row: AnswerRow, name: str) -> Sequence[str]:
-    """Give a list of texts; empty where there is none."""
+    """Return a list of texts; empty where there is none."""
     values = row.get(name)
     return [str(one) for one in cast("Sequence[object]", values)] if isinstance(values, list) else []
 
@@ -139,7 +139,7 @@ _MAX_CHANGE_FILES: Final = 5
 
 
 def render_tags(answer: AnswerRow) -> str:
-    """Give each tag a line: how many notes have it, and its name."""
+    """Return each tag a line: how many notes have it, and its name."""
     tag_rows = get_rows(answer, "results")
     width = max((len(str(row["notes"])) for row in tag_rows), default=0)
     return join_with_remainder(
@@ -149,32 +149,32 @@ def render_tags(answer: AnswerRow) -> str:
 
 
 def render_backlinks(answer: AnswerRow) -> str:
-    """Give each link that leads to a note a line: ``Plan.md:7  [[Garden]]``."""
+    """Return each link that leads to a note a line: ``Plan.md:7  [[Garden]]``."""
     return join_with_remainder(
         [f"{_link_location(row)}  {_link_text(row)}" for row in get_rows(answer, "links")], answer
     )
 
 
 def render_outlinks(answer: AnswerRow) -> str:
-    """Give each link of a note a line: where it stands, what it says, where it leads."""
+    """Return each link of a note a line: where it stands, what it says, where it leads."""
     lines = [f"{row['line']}  {_link_text(row)} -> {_link_target(row)}" for row in get_rows(answer, "links")]
     return join_with_remainder(lines, answer)
 
 
 def render_broken_links(answer: AnswerRow) -> str:
-    """Give each broken link a line."""
+    """Return each broken link a line."""
     return join_with_remainder(
         [f"{_link_location(row)}  {_link_text(row)}" for row in get_rows(answer, "results")], answer
     )
 
 
 def render_paths(answer: AnswerRow) -> str:
-    """Give each path a line."""
+    """Return each path a line."""
     return join_with_remainder([one_line(path) for path in get_names(answer, "results")], answer)
 
 
 def render_changes(answer: AnswerRow) -> str:
-    """Give each change its id, time and client, its files below, and why."""
+    """Return each change its id, time and client, its files below, and why."""
     return join_with_remainder([_render_change(row) for row in get_rows(answer, "results")], answer)
 
 
@@ -239,7 +239,7 @@ def _render_change(row: Mapping[str, object]) -> str:
 
 
 def render_proposals(answer: AnswerRow) -> str:
-    """Give each proposal its id, time and client, what it is about, and why it waits."""
+    """Return each proposal its id, time and client, what it is about, and why it waits."""
     return join_with_remainder(["\n".join(_proposal_lines(row)) for row in get_rows(answer, "results")], answer)
 
 
@@ -270,18 +270,20 @@ def _reason_lines(row: AnswerRow) -> Iterator[str]:
         yield f"    {part} undone" + "".join(f" by {one}" for one in cast("Sequence[str]", row.get("undone_by", ())))
 
 
-def render_proposal(shown: AnswerRow) -> str:
+def render_proposal(details: AnswerRow) -> str:
     """Lay out a proposal: who and why, then each file with its hunks."""
-    head = f"{click.style(str(shown['id']), fg='yellow')}  {format_time(str(shown['created']))}  {shown['client']}"
-    lines = [f"{head}  {str(shown['status']).replace('_', ' ')}, until {format_time(str(shown['expires']))}"]
-    lines += _reason_lines(shown)
-    for row in get_rows(shown, "files"):
+    head = (
+        f"{click.style(str(details['id']), fg='yellow')}  {format_time(str(details['created']))}  {details['client']}"
+    )
+    lines = [f"{head}  {str(details['status']).replace('_', ' ')}, until {format_time(str(details['expires']))}"]
+    lines += _reason_lines(details)
+    for row in get_rows(details, "files"):
         lines += ["", render_file_head(row), *render_file_body(row)]
     return "\n".join(lines)
 
 
 def render_rejection(answer: AnswerRow) -> str:
-    """Say what became of a proposal that was rejected, or what would be rejected of it."""
+    """Return what became of a proposal that was rejected, or what would be rejected of it."""
     if answer["status"] != "planned":
         return f"proposal {answer['id']}: {str(answer['status']).replace('_', ' ')}"
     files, hunks = (cast("Sequence[str]", answer[name]) for name in ("files", "hunks"))

@@ -102,26 +102,26 @@ class MarkdownBlocks:
 
     def __init__(self, show: ShowBlock) -> None:
         """Take what shows a block."""
-        self._show = show
-        self._open = ""
+        self._show_block = show
+        self._buffer = ""
 
     def feed(self, text: str) -> None:
         """Take a piece; shows each block that it ends."""
-        self._open += text
-        while (end := _find_block_end(self._open)) > 0:
-            block, self._open = self._open[:end], self._open[end:]
+        self._buffer += text
+        while (end := _find_block_end(self._buffer)) > 0:
+            block, self._buffer = self._buffer[:end], self._buffer[end:]
             if block.strip():
-                self._show(block)
+                self._show_block(block)
 
     def flush(self) -> None:
         """Show what is left."""
-        if self._open.strip():
-            self._show(self._open)
-        self._open = ""
+        if self._buffer.strip():
+            self._show_block(self._buffer)
+        self._buffer = ""
 
 
 def markdown_printer(width: int, *, colour: bool) -> ShowBlock:
-    """Give what shows a block of Markdown on a terminal."""
+    """Return what shows a block of Markdown on a terminal."""
     from rich.console import Console  # noqa: PLC0415 - 60 ms that only a terminal should cost
     from rich.markdown import Markdown  # noqa: PLC0415 - the same
 

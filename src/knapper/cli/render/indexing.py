@@ -19,7 +19,7 @@ _MAX_PROBLEMS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexReport:
-    """Hold what `knap index` did."""
+    """What `knap index` did."""
 
     outcome: RefreshOutcome
     embedded: int
@@ -27,7 +27,7 @@ class IndexReport:
     seconds: float
 
     def text(self) -> str:
-        """Say it to a person."""
+        """Return it to a person."""
         outcome = self.outcome
         lines = [
             f"{pluralize(self.status.notes, 'note')}, {pluralize(self.status.chunks, 'chunk')}"
@@ -41,7 +41,7 @@ class IndexReport:
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, object]:
-        """Give it to a program."""
+        """Return it to a program."""
         return {
             "success": True,
             "indexed": self.outcome.indexed,
@@ -57,7 +57,7 @@ class IndexReport:
 
 
 def render_status(answer: Mapping[str, object], places: Mapping[str, str], *, busy: bool) -> str:
-    """Say how a vault's index stands.
+    """Return how a vault's index stands.
 
     Args:
         answer: From the tool ``vault_status``.

@@ -18,7 +18,7 @@ _MAX_LINKS: Final = 10
 
 
 def render_found_notes(answer: AnswerRow) -> str:
-    """Give each note a line: its path, and the fields that were asked for."""
+    """Return each note a line: its path, and the fields that were asked for."""
     rows = changes.get_rows(answer, "results")
     return changes.join_with_remainder([_note_line(row) for row in rows], answer) if rows else ""
 
@@ -57,8 +57,8 @@ def _fact_lines(answer: AnswerRow) -> Iterator[str]:
         yield _format_fact("problem", f"{_flatten(problem['message'])} (line {problem['line']})")
 
 
-def _link_facts(name: str, told: object) -> Iterator[str]:
-    links = cast("Mapping[str, object]", told)
+def _link_facts(name: str, value: object) -> Iterator[str]:
+    links = cast("Mapping[str, object]", value)
     if not links["total"]:
         return
     ends = [_link_target(each) for each in cast("list[object]", links["results"])]
@@ -110,23 +110,23 @@ _MIN_STEM = 4
 
 
 def query_words(query: str) -> tuple[str, ...]:
-    """Give the words that a query asks for; what it excludes with ``-`` isn't among them."""
+    """Return the words that a query asks for; what it excludes with ``-`` isn't among them."""
     matches = (match.group(1) for match in _QUERY_WORD.finditer(query))
     return tuple(dict.fromkeys(word.casefold() for word in matches if word))
 
 
-def cut_snippet(text: str, wanted: Iterable[str], limit: int) -> str:
-    """Give at most about *limit* characters of a text on one line, where the first wanted word stands.
+def cut_snippet(text: str, terms: Iterable[str], limit: int) -> str:
+    """Return at most about *limit* characters of a text on one line, where the first wanted word stands.
 
     Args:
         text: A passage.
-        wanted: Words as from `words`.
+        terms: Words as from `words`.
         limit: In characters; what is left out shows as an ellipsis.
     """
     line = _BLANK.sub(" ", text).strip()
     if len(line) <= limit:
         return line
-    first = next(iter(find_words(line, wanted)), (0, 0))[0]
+    first = next(iter(find_words(line, terms)), (0, 0))[0]
     start = _word_start(line, max(0, min(first - limit // 4, len(line) - limit)))
     stop = min(len(line), start + limit)
     if stop < len(line):
@@ -134,19 +134,19 @@ def cut_snippet(text: str, wanted: Iterable[str], limit: int) -> str:
     return f"{'…' if start else ''}{line[start:stop].strip()}{'…' if stop < len(line) else ''}"
 
 
-def style_words(text: str, wanted: Iterable[str], style: Callable[[str], str]) -> str:
+def style_words(text: str, terms: Iterable[str], style: Callable[[str], str]) -> str:
     """Style the wanted words in a text."""
     pieces: list[str] = []
     at = 0
-    for start, stop in find_words(text, wanted):
+    for start, stop in find_words(text, terms):
         pieces += [text[at:start], style(text[start:stop])]
         at = stop
     return "".join([*pieces, text[at:]])
 
 
-def find_words(text: str, wanted: Iterable[str]) -> list[tuple[int, int]]:
+def find_words(text: str, words: Iterable[str]) -> list[tuple[int, int]]:
     """Find the words of a text that are forms of wanted ones, in order."""
-    terms = tuple(wanted)
+    terms = tuple(words)
     hits: list[tuple[int, int]] = []
     for match in _WORD.finditer(text):
         word = match.group().casefold()
@@ -157,17 +157,17 @@ def find_words(text: str, wanted: Iterable[str]) -> list[tuple[int, int]]:
     return hits
 
 
-def _find_in_run(run: str, offset: int, asked: tuple[str, ...]) -> list[tuple[int, int]]:
+def _find_in_run(run: str, offset: int, terms: tuple[str, ...]) -> list[tuple[int, int]]:
     """Find wanted words in a run of characters that knows no spaces."""
-    candidates = sorted((at, at + len(word)) for word in asked if (at := run.find(word)) >= 0)
+    candidates = sorted((at, at + len(word)) for word in terms if (at := run.find(word)) >= 0)
     separate = [span for n, span in enumerate(candidates) if not n or span[0] >= candidates[n - 1][1]]
     return [(offset + start, offset + stop) for start, stop in separate]
 
 
-def _is_word_form(word: str, asked: str) -> bool:
-    if word == asked:
+def _is_word_form(word: str, term: str) -> bool:
+    if word == term:
         return True
-    short, long = sorted((word, asked), key=len)
+    short, long = sorted((word, term), key=len)
     return len(short) >= _MIN_STEM and long.startswith(short)
 
 
@@ -185,7 +185,7 @@ PassageRow = Mapping[str, object]
 
 
 def get_passages(answer: Mapping[str, object]) -> Sequence[PassageRow]:
-    """Give the passages of a tool's answer."""
+    """Return the passages of a tool's answer."""
     return cast("Sequence[PassageRow]", answer["results"])
 
 
@@ -202,7 +202,7 @@ def render_passages(question: str, passages: Sequence[PassageRow]) -> str:
 
 
 def render_location(passage: PassageRow) -> str:
-    """Give note, lines and heading: ``Garden.md:3-9  ## Watering``."""
+    """Return note, lines and heading: ``Garden.md:3-9  ## Watering``."""
     lines = f"{passage['start_line']}-{passage['end_line']}"
     if passage["start_line"] == passage["end_line"]:
         lines = str(passage["start_line"])
@@ -215,17 +215,17 @@ def _flatten_path(text: str) -> str:
     return plain(text).replace("\n", "\ufffd").replace("\t", "\ufffd")
 
 
-def _render_result(passage: PassageRow, wanted: Sequence[str]) -> str:
-    text = cut_snippet(plain(_passage_body(passage)), wanted, _SNIPPET_CHARS)
-    lines = [render_location(passage), *([f"  {_highlight(text, wanted)}"] if text else []), *_score_lines(passage)]
+def _render_result(passage: PassageRow, terms: Sequence[str]) -> str:
+    text = cut_snippet(plain(_passage_body(passage)), terms, _SNIPPET_CHARS)
+    lines = [render_location(passage), *([f"  {_highlight(text, terms)}"] if text else []), *_score_lines(passage)]
     return "\n".join(lines)
 
 
-def _render_passage(number: int, passage: PassageRow, wanted: Sequence[str]) -> str:
+def _render_passage(number: int, passage: PassageRow, terms: Sequence[str]) -> str:
     text = plain(_passage_body(passage)).strip("\n")
     if len(text) > _PASSAGE_CHARS:
         text = f"{text[:_PASSAGE_CHARS].rsplit(maxsplit=1)[0]} …"
-    lines = [f"   {line}".rstrip() for line in _highlight(text, wanted).splitlines()]
+    lines = [f"   {line}".rstrip() for line in _highlight(text, terms).splitlines()]
     return "\n".join([f"{number}. {render_location(passage)}", *lines])
 
 
@@ -249,21 +249,21 @@ def _passage_body(passage: PassageRow) -> str:
     return text[headings.end() :] if headings else text
 
 
-def _highlight(text: str, wanted: Sequence[str]) -> str:
-    return style_words(text, wanted, lambda word: click.style(word, fg="yellow", bold=True))
+def _highlight(text: str, terms: Sequence[str]) -> str:
+    return style_words(text, terms, lambda word: click.style(word, fg="yellow", bold=True))
 
 
-def render_properties(found: Sequence[Mapping[str, object]]) -> str:
-    """Give each a line; where there are several notes, below the note's path.
+def render_properties(answers: Sequence[Mapping[str, object]]) -> str:
+    """Return each a line; where there are several notes, below the note's path.
 
     Args:
-        found: Answers with ``path`` and ``properties``.
+        answers: Answers with ``path`` and ``properties``.
     """
-    if len(found) == 1:
-        return "\n".join(_property_lines(found[0])) or "no properties"
+    if len(answers) == 1:
+        return "\n".join(_property_lines(answers[0])) or "no properties"
     parts = [
         "\n".join([click.style(plain(str(one["path"])), fg="green"), *(f"  {row}" for row in _property_lines(one))])
-        for one in found
+        for one in answers
     ]
     return "\n".join(parts)
 

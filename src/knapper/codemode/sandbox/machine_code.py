@@ -40,7 +40,7 @@ class PlatformInfo:
 
 
 def python_command(entry: WorkerEntry, arguments: Sequence[str], facts: PlatformInfo | None = None) -> list[str]:
-    """Give the command that runs one of the worker's functions: no site, no variables, no folder of the caller's."""
+    """Return the command that runs one of the worker's functions: no site, no variables, no folder of the caller's."""
     info = facts or PlatformInfo()
     return [
         *(info.executable, "-I", "-S", "-X", "utf8", "-c", _WORKER_PROGRAM.format(entry=entry)),
@@ -50,7 +50,7 @@ def python_command(entry: WorkerEntry, arguments: Sequence[str], facts: Platform
 
 
 def worker_command(machine_code: Path, memory_mb: int, facts: PlatformInfo, *, walls: bool) -> list[str]:
-    """Give the command that runs a worker, within what the system offers for that."""
+    """Return the command that runs a worker, within what the system offers for that."""
     arguments = python_command("main", ["walls" if walls else "bare", str(machine_code), str(memory_mb)], facts)
     if walls and facts.system == "darwin":
         readable = (*facts.prefixes, *map(str, import_folders()), str(machine_code.parent))
@@ -59,7 +59,7 @@ def worker_command(machine_code: Path, memory_mb: int, facts: PlatformInfo, *, w
 
 
 def worker_environment(facts: PlatformInfo | None = None) -> Mapping[str, str]:
-    """Give the whole environment of a worker: nothing, where the system lets it start so."""
+    """Return the whole environment of a worker: nothing, where the system lets it start so."""
     info = facts or PlatformInfo()
     return {"SYSTEMROOT": info.system_root or r"C:\Windows"} if info.system == "win32" else {}
 
@@ -123,7 +123,7 @@ class MachineCode:
         return self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}.code"
 
     def is_ready(self) -> bool:
-        """Tell whether it is compiled.
+        """Return whether it is compiled.
 
         Raises:
             StorageError: Others could have written what is there.
@@ -134,8 +134,8 @@ class MachineCode:
         check_private(self.file, is_folder=False)
         return True
 
-    def provide(self) -> Path:
-        """Give the file, compiled now if it isn't yet; several processes at once compile once.
+    def ensure_compiled(self) -> Path:
+        """Return the file, compiled now if it isn't yet; several processes at once compile once.
 
         Raises:
             SetupError: It can't be compiled.
@@ -152,7 +152,7 @@ class MachineCode:
             raise SetupError("another process is still preparing the sandbox", hint="try again in a minute") from None
         return self.file
 
-    def in_background(self) -> threading.Thread | None:
+    def compile_in_background(self) -> threading.Thread | None:
         """Begin to compile where it isn't done; the process that does goes on when this one ends.
 
         Returns:
@@ -166,7 +166,7 @@ class MachineCode:
 
     def _quietly(self) -> None:
         with contextlib.suppress(KnapError):  # whoever runs a script is told
-            _ = self.provide()
+            _ = self.ensure_compiled()
 
     def _compile(self) -> None:
         part = self.folder / f"{self.file.name}.{os.getpid()}.part"

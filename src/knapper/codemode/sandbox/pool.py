@@ -44,7 +44,7 @@ def reset_peak_memory(process: int) -> None:
 
 
 def peak_memory_mb(process: int) -> float:
-    """Tell how much memory a process had at most; 0 where that isn't told."""
+    """Return how much memory a process had at most; 0 where that isn't told."""
     try:
         status = Path(f"/proc/{process}/status").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -66,41 +66,41 @@ class Watchdog:
         self._process = process
         self._changed = threading.Condition()
         self._until: float | None = None
-        self._has_bitten = False
-        self._turn = 0
+        self._has_killed = False
+        self._generation = 0
         self._is_over = False
         self._sleeps_until: float | None = None
         threading.Thread(target=self._watch, name=f"watchdog {process.pid}", daemon=True).start()
 
     @property
-    def has_bitten(self) -> bool:
-        """Tell whether the process was killed since it was last given time."""
-        return self._has_bitten
+    def has_killed(self) -> bool:
+        """Return whether the process was killed since it was last given time."""
+        return self._has_killed
 
     @contextmanager
     def limit(self, seconds: float) -> Generator[Callable[[], None]]:
-        """Give the process so much time; it is killed if the block takes longer.
+        """Return the process so much time; it is killed if the block takes longer.
 
         The block is given what kills it at once, and does nothing any more after the block.
         """
         with self._changed:
-            self._has_bitten = False
-            self._turn += 1
-            generation = self._turn
+            self._has_killed = False
+            self._generation += 1
+            generation = self._generation
             self._until = time.monotonic() + seconds
             if self._sleeps_until is None or self._sleeps_until > self._until:
                 self._changed.notify()
         try:
-            yield lambda: self._bite(generation)
+            yield lambda: self._kill(generation)
         finally:
             with self._changed:
                 self._until = None  # it wakes at the old time, and finds nothing to do
 
-    def _bite(self, turn: int) -> None:
+    def _kill(self, turn: int) -> None:
         with self._changed:
-            if self._turn == turn and self._until is not None:
+            if self._generation == turn and self._until is not None:
                 self._until = None
-                self._has_bitten = True
+                self._has_killed = True
                 self._process.kill()
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class Watchdog:
                 now = time.monotonic()
                 if self._until is not None and now >= self._until:
                     self._until = None
-                    self._has_bitten = True
+                    self._has_killed = True
                     self._process.kill()
                 self._sleeps_until = self._until
                 _ = self._changed.wait(None if self._until is None else self._until - now)
@@ -133,7 +133,7 @@ _RESULT_OVERHEAD: Final = 1_000
 class ScriptOutput:
     """Collect what comes of one script."""
 
-    ending: Literal["done", "calls", "timeout", "unwanted", "memory", "crash"] = "crash"
+    outcome: Literal["done", "calls", "timeout", "unwanted", "memory", "crash"] = "crash"
     content: bytes = b""
     """What the guest says became of it, where it is done."""
     output: list[bytes] = field(default_factory=list[bytes])
@@ -144,7 +144,7 @@ class ScriptOutput:
 
 
 class WorkerConnection:
-    """Hold one worker process."""
+    """One worker process."""
 
     def __init__(self, process: subprocess.Popen[bytes], walls: Mapping[str, str] | None = None) -> None:
         """Take over a process that was started; it gets ready by itself.
@@ -160,11 +160,11 @@ class WorkerConnection:
 
     @property
     def pid(self) -> int:
-        """Give the process's number."""
+        """Return the process's number."""
         return self._process.pid
 
     def is_alive(self) -> bool:
-        """Tell whether the process is still there."""
+        """Return whether the process is still there."""
         return self.is_usable and self._process.poll() is None
 
     def wait_until_ready(self) -> None:
@@ -174,7 +174,7 @@ class WorkerConnection:
             SetupError: It doesn't start.
         """
         with self._watchdog.limit(_START_TIMEOUT_S):
-            report = self._ready()
+            report = self._read_ready_report()
         if report is None:
             self.close()
             raise SetupError("the sandbox doesn't start", hint="`knap doctor` checks what it needs", code="no_sandbox")
@@ -185,7 +185,7 @@ class WorkerConnection:
         script: str,
         host: HostFunction,
         limits: ScriptLimits,
-        given: ScriptInputs,
+        inputs: ScriptInputs,
         on_cancel: OnCancel = never_cancelled,
     ) -> ScriptOutput:
         """Run one script; the process is killed where nobody waits for the outcome any more."""
@@ -201,23 +201,23 @@ class WorkerConnection:
 
             unsubscribe = on_cancel(end)
             try:
-                self._send("J", _encode_job(script, limits, given))
-                self._listen(output, host, limits, deadline)
+                self._send("J", _encode_job(script, limits, inputs))
+                self._receive_frames(output, host, limits, deadline)
             except BrokenPipeError:
-                output.ending = "crash"
+                output.outcome = "crash"
             finally:
                 unsubscribe()
-        if output.ending != "done" and output.is_unwanted:
-            output.ending = "unwanted"
-        elif output.ending != "done" and (self._watchdog.has_bitten or time.monotonic() > deadline):
-            output.ending = "timeout"
-        if output.ending == "crash" and self.peak_mb() > 0.85 * limits.memory_mb:
-            output.ending = "memory"
-        self.is_usable = output.ending == "done"
+        if output.outcome != "done" and output.is_unwanted:
+            output.outcome = "unwanted"
+        elif output.outcome != "done" and (self._watchdog.has_killed or time.monotonic() > deadline):
+            output.outcome = "timeout"
+        if output.outcome == "crash" and self.peak_mb() > 0.85 * limits.memory_mb:
+            output.outcome = "memory"
+        self.is_usable = output.outcome == "done"
         return output
 
     def peak_mb(self) -> float:
-        """Tell how much memory the process had at most since its script began; 0 where the system doesn't tell."""
+        """Return how much memory the process had at most since its script began; 0 where the system doesn't tell."""
         return peak_memory_mb(self._process.pid)
 
     def close(self) -> None:
@@ -230,26 +230,26 @@ class WorkerConnection:
                 _open_pipe(pipe).close()
         _ = self._process.wait()
 
-    def _listen(self, talk: ScriptOutput, host: HostFunction, limits: ScriptLimits, until: float) -> None:
+    def _receive_frames(self, output: ScriptOutput, host: HostFunction, limits: ScriptLimits, deadline: float) -> None:
         max_bytes = max(limits.request_bytes, limits.result_bytes + _RESULT_OVERHEAD, limits.stdout_bytes)
         while (frame := self._frame(max_bytes)) is not None:
             letter, content = frame
             if letter == "C":
-                talk.calls += 1
-                if talk.calls > limits.calls * 2:
-                    talk.ending = "calls"
-                if talk.ending == "calls" or time.monotonic() > until:
+                output.calls += 1
+                if output.calls > limits.calls * 2:
+                    output.outcome = "calls"
+                if output.outcome == "calls" or time.monotonic() > deadline:
                     return
-                self._send("A", answer_call(content, talk, host, limits))
+                self._send("A", answer_call(content, output, host, limits))
             elif letter == "O":
-                if talk.output_left < 0:
+                if output.output_left < 0:
                     return
-                talk.output.append(content[: talk.output_left])
-                talk.output_left -= len(content)
+                output.output.append(content[: output.output_left])
+                output.output_left -= len(content)
             else:
-                talk.content = content
+                output.content = content
                 trap = content.decode("ascii", "replace") if letter == "T" else "done"
-                talk.ending = "timeout" if trap == "timeout" else "done" if letter == "D" else "crash"
+                output.outcome = "timeout" if trap == "timeout" else "done" if letter == "D" else "crash"
                 return
 
     def _frame(self, most: int) -> tuple[Letter, bytes] | None:
@@ -263,7 +263,7 @@ class WorkerConnection:
         _ = pipe.write(frames.pack(letter, content))
         pipe.flush()
 
-    def _ready(self) -> Mapping[str, str] | None:
+    def _read_ready_report(self) -> Mapping[str, str] | None:
         frame = self._frame(_MAX_READY_BYTES)
         if frame is None or frame[0] != "R":
             return None
@@ -275,17 +275,17 @@ class WorkerConnection:
 
 
 def _open_pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    """Give a pipe, which is always there: the process was started so."""
+    """Return a pipe, which is always there: the process was started so."""
     if pipe is None:
         raise BrokenPipeError
     return pipe
 
 
-def answer_call(content: bytes, talk: ScriptOutput, host: HostFunction, limits: ScriptLimits) -> bytes:
+def answer_call(content: bytes, output: ScriptOutput, host: HostFunction, limits: ScriptLimits) -> bytes:
     """Carry out one call; what is wrong with it is an answer too."""
     if len(content) > limits.request_bytes:
         return _encode_error("too_large", "the arguments are too large for one call")
-    if talk.calls > limits.calls:
+    if output.calls > limits.calls:
         return _encode_error("too_many", f"a script may call {limits.calls:,} times", "read several notes in one call")
     try:
         reply = _encode_result(host(*strict.read_call(content)))
@@ -316,12 +316,12 @@ def _encode_error(code: str, message: str, hint: str = "") -> bytes:
     return json.dumps(message_fields, ensure_ascii=False).encode(errors="replace")
 
 
-def _encode_job(script: str, limits: ScriptLimits, given: ScriptInputs) -> bytes:
+def _encode_job(script: str, limits: ScriptLimits, inputs: ScriptInputs) -> bytes:
     job: dict[str, JSONValue] = {
         "script": script,
-        "now": given.now,
-        "offset": given.offset_s,
-        "methods": list(given.methods),
+        "now": inputs.now,
+        "offset": inputs.offset_s,
+        "methods": list(inputs.methods),
         "result_bytes": limits.result_bytes,
     }
     sizes = (limits.stdout_bytes, limits.request_bytes)
@@ -431,7 +431,7 @@ class WorkerPool:
 
     @property
     def idle(self) -> tuple[WorkerConnection, ...]:
-        """Give the workers that wait for scripts."""
+        """Return the workers that wait for scripts."""
         with self._lock:
             return tuple(self._idle)
 
@@ -454,7 +454,7 @@ class WorkerPool:
         return self._start()
 
     def _start(self) -> WorkerConnection:
-        file = self.code.provide()
+        file = self.code.ensure_compiled()
         empty = file.parent / "empty"
         machine_code.make_private_folder(empty)
         facts = machine_code.PlatformInfo()
@@ -472,23 +472,23 @@ class WorkerPool:
         worker.close()
 
 
-def result_from_output(talk: ScriptOutput, limits: ScriptLimits, wall_s: float, peak_mb: float) -> ScriptResult:
-    """Tell what became of a script, by what was heard from its worker."""
-    kind, result, error = _exit_of(talk, limits)
-    suffix = "\n[more was printed]" if talk.output_left < 0 else ""
+def result_from_output(output: ScriptOutput, limits: ScriptLimits, wall_s: float, peak_mb: float) -> ScriptResult:
+    """Return what became of a script, by what was heard from its worker."""
+    kind, result, error = _exit_of(output, limits)
+    suffix = "\n[more was printed]" if output.output_left < 0 else ""
     return ScriptResult(
         kind=kind,
         result=result,
-        stdout=b"".join(talk.output).decode(errors="replace") + suffix,
+        stdout=b"".join(output.output).decode(errors="replace") + suffix,
         error=error,
         wall_s=round(wall_s, 4),
         peak_mb=peak_mb,
-        calls=min(talk.calls, limits.calls),
+        calls=min(output.calls, limits.calls),
     )
 
 
-def _exit_of(talk: ScriptOutput, limits: ScriptLimits) -> tuple[ScriptExit, JSONValue, str]:
-    match talk.ending:
+def _exit_of(output: ScriptOutput, limits: ScriptLimits) -> tuple[ScriptExit, JSONValue, str]:
+    match output.outcome:
         case "timeout":
             return "timeout", None, f"the script took longer than {limits.timeout_s:g} s, with all that it asked for"
         case "unwanted":
@@ -500,7 +500,7 @@ def _exit_of(talk: ScriptOutput, limits: ScriptLimits) -> tuple[ScriptExit, JSON
         case "crash":
             return "crash", None, "the script broke its interpreter: too deep a recursion, or a call that isn't there"
         case "done":
-            return _parse_guest_result(talk.content, limits)
+            return _parse_guest_result(output.content, limits)
 
 
 def _parse_guest_result(content: bytes, limits: ScriptLimits) -> tuple[ScriptExit, JSONValue, str]:

@@ -79,6 +79,6 @@ def _check_depth(value: JSONValue) -> None:
 
 
 def _containers_in(value: JSONValue) -> list[JSONValue]:
-    """Give the lists and dictionaries in one."""
+    """Return the lists and dictionaries in one."""
     inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     return [one for one in inner if isinstance(one, list | dict)]

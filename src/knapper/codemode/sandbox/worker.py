@@ -27,7 +27,7 @@ _TOO_LARGE: Final = '{"error": {"code": "too_large", "message": "the arguments a
 
 
 class Worker:
-    """Hold what is loaded once, and run a fresh instance for each job."""
+    """What is loaded once, and run a fresh instance for each job."""
 
     def __init__(self, machine_code: Path) -> None:
         self.engine = engine.make()

@@ -137,8 +137,8 @@ def _check_token(token: str) -> None:
         )
 
 
-def _check_forms(name: str, given: tuple[str, ...], form: re.Pattern[str], hint: str) -> None:
-    for one in given:
+def _check_forms(name: str, values: tuple[str, ...], form: re.Pattern[str], hint: str) -> None:
+    for one in values:
         if not form.fullmatch(one):
             raise _invalid_setting_error(name, f"'{one}' can't stand there", hint)
 

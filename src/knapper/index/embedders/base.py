@@ -55,7 +55,7 @@ class Embedder(Protocol):
 
     @property
     def instant(self) -> bool:
-        """Tell whether some hundred passages take no longer than a search may."""
+        """Return whether some hundred passages take no longer than a search may."""
         ...
 
     def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
@@ -118,7 +118,7 @@ def normalize_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefixes:
-    """Hold what is put in front of texts."""
+    """What is put in front of texts."""
 
     query: str = ""
     passage: str = ""

@@ -241,13 +241,13 @@ class EndpointEmbedder:
             rows = parse_vectors(answer.body, len(texts))
         except ValueError as error:
             raise EmbedderError(
-                f"the answer of {self._client.place} can't be used: {error}",
+                f"the answer of {self._client.origin} can't be used: {error}",
                 hint="check that embeddings.base_url is an API of OpenAI's form, and that embeddings.model embeds text",
                 code="embedder_answer",
             ) from error
         if self._dimensions not in {0, rows.shape[1]}:
             raise EmbedderError(
-                f"{self._client.place} gave vectors of {rows.shape[1]} numbers where it gave {self._dimensions} before",
+                f"{self._client.origin} gave vectors of {rows.shape[1]} numbers, not {self._dimensions} as before",
                 hint="the model behind the name was changed; start again",
                 code="embedder_answer",
             )
@@ -285,7 +285,7 @@ class EndpointEmbedder:
             raise kind(error.message, hint=error.hint) from error
         if answer.status in _TRANSIENT_STATUSES:
             busy = _BusyError(
-                f"{self._client.place} can't embed now (HTTP {answer.status}{_error_suffix(answer)})",
+                f"{self._client.origin} can't embed now (HTTP {answer.status}{_error_suffix(answer)})",
                 hint="it is overloaded, or the account's limit is reached; search by words goes on",
             )
             busy.asked_s = parse_retry_after_s(answer.headers)
@@ -293,7 +293,7 @@ class EndpointEmbedder:
         return answer
 
     def _refuse(self, answer: HttpResponse) -> NoReturn:
-        model, place = self._settings.model, self._client.place
+        model, place = self._settings.model, self._client.origin
         status_text = f"HTTP {answer.status}{_error_suffix(answer)}"
         if answer.status in {401, 403}:
             raise EmbedderError(

@@ -95,20 +95,20 @@ class StaticEmbedder:
     def close(self) -> None:
         """Do nothing: no connection is held."""
 
-    def _pool(self, tokens: Sequence[NDArray[np.intp]], out: NDArray[np.float32]) -> None:
+    def _pool(self, tokens: Sequence[NDArray[np.intp]], rows: NDArray[np.float32]) -> None:
         """Add up the rows of each text's tokens; only rows that are used become float32."""
         used, inverse = _distinct_ids(np.concatenate(tokens), len(self._table))
         table = self._table[used].astype(np.float32)
         table[[not self._speaks(int(token)) for token in used]] = 0
         start = 0
-        for row, ids in zip(out, tokens, strict=True):
+        for row, ids in zip(rows, tokens, strict=True):
             stop = start + len(ids)
             for slab_start in range(start, stop, _SUMMED_TOKENS):
                 row += table[inverse[slab_start : min(slab_start + _SUMMED_TOKENS, stop)]].sum(axis=0)
             start = stop
 
     def _speaks(self, token: int) -> bool:
-        """Tell whether a token holds a letter or digit, or part of one."""
+        """Return whether a token holds a letter or digit, or part of one."""
         is_spoken = self._spoken.get(token)
         if is_spoken is None:
             is_spoken = self._spoken[token] = _holds_letter(self._tokenizer.id_to_token(token) or "")
@@ -130,7 +130,7 @@ class StaticEmbedder:
 
 
 def _holds_letter(token: str) -> bool:
-    """Tell whether a token's text says something; ``<0x2D>`` is the byte of a sign, ``<0xE4>`` part of a letter."""
+    """Return whether a token's text says something; ``<0x2D>`` is the byte of a sign, ``<0xE4>`` part of a letter."""
     byte = _BYTE_TOKEN.fullmatch(token)
     if byte is None:
         return any(character.isalnum() for character in token)
@@ -143,7 +143,7 @@ def _table_digest(numbers: NDArray[np.floating]) -> str:
 
 
 def _distinct_ids(ids: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Give the distinct ids, and for each id its place among them; ids that the table lacks become its last."""
+    """Return the distinct ids, and for each id its place among them; ids that the table lacks become its last."""
     np.minimum(ids, count - 1, out=ids)
     is_used = np.zeros(count, np.bool_)
     is_used[ids] = True

@@ -62,20 +62,20 @@ def _as_object(value: object) -> _JsonObject:
     return cast("_JsonObject", value) if isinstance(value, dict) else dict[str, object]()
 
 
-def _transcript_text(said: _JsonObject) -> str:
-    match said.get("text"):
+def _transcript_text(fields: _JsonObject) -> str:
+    match fields.get("text"):
         case str(text):
             return client.replace_surrogates(text)
         case _:
             raise ValueError("it has no text")
 
 
-def _pick_segments(said: _JsonObject) -> list[Segment]:
-    segments = [*_read_segments(said.get("segments"), "text")]
-    speaker_turns = [*_read_segments(said.get("speaker_segments"), "text")]
+def _pick_segments(fields: _JsonObject) -> list[Segment]:
+    segments = [*_read_segments(fields.get("segments"), "text")]
+    speaker_turns = [*_read_segments(fields.get("speaker_segments"), "text")]
     if speaker_turns and not any(one.speaker for one in segments):
         return speaker_turns
-    words = [*_read_segments(said.get("words"), "word")]
+    words = [*_read_segments(fields.get("words"), "word")]
     segments_have_speakers = bool(segments) and all(one.speaker for one in segments)
     if any(one.speaker for one in words) and not segments_have_speakers:
         return [_join_words(list(turn)) for _, turn in groupby(words, key=lambda word: word.speaker)]
@@ -174,11 +174,11 @@ class RemoteTranscriber(Transcriber):
     def model_id(self) -> str:
         """Name server, model and language."""
         access = self._access
-        return "|".join((access.form, self._client.place, access.model, access.language))
+        return "|".join((access.form, self._client.origin, access.model, access.language))
 
     @property
     def max_bytes(self) -> int:
-        """Tell how large a recording may be."""
+        """Return how large a recording may be."""
         return self._access.max_bytes
 
     def transcribe(self, audio: Audio) -> Transcript:
@@ -194,12 +194,12 @@ class RemoteTranscriber(Transcriber):
         if answer.status == 400 and self._access.form == "server":
             answer = self._send(audio, form_fields(self._access, short=True))
         if answer.status != 200:
-            self._refuse(answer)
+            self._raise_refusal(answer)
         try:
             transcript = parse_transcript(answer.body)
         except ValueError as error:
             raise TranscriberError(
-                f"the answer of {self._client.place} can't be used: {error}",
+                f"the answer of {self._client.origin} can't be used: {error}",
                 hint="check that audio.base_url is an API of OpenAI's form, and that audio.model transcribes",
                 code="transcriber_answer",
             ) from error
@@ -209,22 +209,22 @@ class RemoteTranscriber(Transcriber):
         """Close the connections."""
         self._client.close()
 
-    def _send(self, audio: Audio, said: FormFields) -> HttpResponse:
+    def _send(self, audio: Audio, form: FormFields) -> HttpResponse:
         """Send a recording, again where the failure may pass."""
         for wait_s in _RETRY_WAITS_S:
-            answer = self._post(audio, said)
+            answer = self._post(audio, form)
             if answer.status not in _BUSY_STATUSES:
                 return answer
             self._pause(wait_s)
-        return self._post(audio, said)
+        return self._post(audio, form)
 
-    def _post(self, audio: Audio, said: FormFields) -> HttpResponse:
+    def _post(self, audio: Audio, form: FormFields) -> HttpResponse:
         _ = audio.content.seek(0)
-        upload = Upload(name=audio.name, content=audio.content, fields=said)
+        upload = Upload(name=audio.name, content=audio.content, fields=form)
         return self._client.upload("audio/transcriptions", upload, timeout_s=self._access.timeout_s)
 
-    def _refuse(self, answer: HttpResponse) -> NoReturn:
-        origin, model = self._client.place, self._access.model
+    def _raise_refusal(self, answer: HttpResponse) -> NoReturn:
+        origin, model = self._client.origin, self._access.model
         error_code = read_error_code(answer.body)
         status_text = f"HTTP {answer.status}{f', {error_code}' if error_code else ''}"
         if answer.status in {401, 403}:
@@ -251,7 +251,7 @@ class RemoteTranscriber(Transcriber):
 
 
 def form_fields(access: ServerOptions, *, short: bool = False) -> FormFields:
-    """Give the form that goes with a recording; only Fireworks is asked to tell speakers apart in its own words."""
+    """Return the form that goes with a recording; only Fireworks is asked to tell speakers apart in its own words."""
     form: dict[str, str | list[str]] = {"model": access.model}
     if access.language:
         form["language"] = access.language

@@ -47,7 +47,7 @@ class WhisperModel(Protocol):
     def transcribe(
         self, audio: BinaryIO, *, language: str | None, vad_filter: bool
     ) -> tuple[Iterable[WhisperSegment], WhisperInfo]:
-        """Give the stretches of speech, as they are found."""
+        """Return the stretches of speech, as they are found."""
         ...
 
 
@@ -86,7 +86,7 @@ class WhisperTranscriber(Transcriber):
         self._language = language
         self._limit = max_bytes
         self._models = models
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     @property
     def model_id(self) -> str:
@@ -95,7 +95,7 @@ class WhisperTranscriber(Transcriber):
 
     @property
     def max_bytes(self) -> int:
-        """Tell how large a recording may be."""
+        """Return how large a recording may be."""
         return self._limit
 
     def transcribe(self, audio: Audio) -> Transcript:
@@ -106,7 +106,7 @@ class WhisperTranscriber(Transcriber):
         Raises:
             TranscriberError: The extra isn't installed, the model can't be loaded, or the recording can't be read.
         """
-        with self._turn:
+        with self._lock:
             model = self._model
             _ = audio.content.seek(0)
             try:
@@ -176,7 +176,7 @@ class TranscriptStore:
         self._most = most
 
     def find(self, digest: str, model_id: str) -> Transcript | None:
-        """Give what is kept; None where nothing is, or it is damaged."""
+        """Return what is kept; None where nothing is, or it is damaged."""
         file = self._file(digest, model_id)
         try:
             record: object = json.loads(file.read_text(encoding="utf-8"))
@@ -189,7 +189,7 @@ class TranscriptStore:
             os.utime(file)
         return replace(transcript, is_cached=True)
 
-    def keep(self, digest: str, transcript: Transcript) -> None:
+    def save(self, digest: str, transcript: Transcript) -> None:
         """Keep a transcript; where the disk doesn't let that happen, it is made again another time."""
         file = self._file(digest, transcript.model_id)
         with contextlib.suppress(OSError):
@@ -231,17 +231,17 @@ class CachedTranscriber(Transcriber):
 
     @property
     def max_bytes(self) -> int:
-        """Tell how large a recording may be."""
+        """Return how large a recording may be."""
         return self._transcriber.max_bytes
 
     def transcribe(self, audio: Audio) -> Transcript:
-        """Give what is kept, or transcribe; errors are the transcriber's, and aren't kept."""
+        """Return what is kept, or transcribe; errors are the transcriber's, and aren't kept."""
         cached = self._store.find(audio.digest, self.model_id)
         if cached is not None:
             return cached
         transcript = replace(self._transcriber.transcribe(audio), model_id=self.model_id)
-        if Audio.of(audio.name, audio.content).digest == audio.digest:  # not where it was recorded on meanwhile
-            self._store.keep(audio.digest, transcript)
+        if Audio.measure(audio.name, audio.content).digest == audio.digest:  # not where it was recorded on meanwhile
+            self._store.save(audio.digest, transcript)
         return transcript
 
     def close(self) -> None:
@@ -249,8 +249,8 @@ class CachedTranscriber(Transcriber):
         self._transcriber.close()
 
 
-def _read_transcript(said: Mapping[str, object]) -> Transcript | None:
-    if said["form"] != _FILE_VERSION or not isinstance(said["text"], str):
+def _read_transcript(record: Mapping[str, object]) -> Transcript | None:
+    if record["form"] != _FILE_VERSION or not isinstance(record["text"], str):
         return None
     segments = [
         Segment(
@@ -259,14 +259,14 @@ def _read_transcript(said: Mapping[str, object]) -> Transcript | None:
             stop_s=float(cast("float", one["stop_s"])),
             speaker=str(one["speaker"]),
         )
-        for one in cast("list[Mapping[str, object]]", said["segments"])
+        for one in cast("list[Mapping[str, object]]", record["segments"])
     ]
     return Transcript(
-        text=said["text"],
+        text=record["text"],
         segments=segments,
-        language=str(said["language"]),
-        duration_s=float(cast("float", said["duration_s"])),
-        model_id=str(said["model_id"]),
+        language=str(record["language"]),
+        duration_s=float(cast("float", record["duration_s"])),
+        model_id=str(record["model_id"]),
     )
 
 
@@ -286,7 +286,7 @@ _TRANSCRIPTIONS_PATH: Final = "/audio/transcriptions"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechSettings:
-    """Hold what the owner says about transcribing."""
+    """What the owner says about transcribing."""
 
     access: SpeechAccess = "auto"
     """``auto``: allowed where a provider, an address or a key is set. ``local``: nothing leaves the machine."""
@@ -321,7 +321,7 @@ def open_transcriber(settings: SpeechSettings, *, folder: Path | None = None) ->
 
 
 def is_loopback(base_url: str) -> bool:
-    """Tell whether an address is this machine's own, by what it says and without asking anybody."""
+    """Return whether an address is this machine's own, by what it says and without asking anybody."""
     try:
         host = urlsplit(base_url).hostname or ""
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -381,9 +381,9 @@ def _check_choice(settings: SpeechSettings, provider: _ChosenProvider, base_url:
         )
 
 
-def _disabled_error(why: str) -> TranscriberError:
+def _disabled_error(reason: str) -> TranscriberError:
     return TranscriberError(
-        f"audio isn't transcribed: {why}",
+        f"audio isn't transcribed: {reason}",
         hint="set FIREWORKS_API_KEY or audio.base_url; or audio.provider = whisper, which keeps all on this machine",
         code="audio_off",
     )

@@ -20,7 +20,7 @@ class TranscriberError(SetupError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audio:
-    """Hold one recording, open for reading."""
+    """One recording, open for reading."""
 
     name: str
     """With its ending, which tells servers what it is."""
@@ -31,7 +31,7 @@ class Audio:
     """SHA-256 of all of it, hexadecimal."""
 
     @classmethod
-    def of(cls, name: str, content: BinaryIO) -> Audio:
+    def measure(cls, name: str, content: BinaryIO) -> Audio:
         """Measure an open file, a stretch at a time."""
         hasher = hashlib.sha256()
         size = 0
@@ -45,7 +45,7 @@ class Audio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Hold what one speaker says in one go, or a sentence where speakers aren't told apart."""
+    """What one speaker says in one go, or a sentence where speakers aren't told apart."""
 
     text: str
     start_s: float
@@ -56,7 +56,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """Hold what was said."""
+    """What was said."""
 
     text: str
     segments: Sequence[Segment] = ()
@@ -71,7 +71,7 @@ class Transcript:
 
     @property
     def shown(self) -> str:
-        """Give the text, a paragraph for each change of speaker where speakers are known.
+        """Return the text, a paragraph for each change of speaker where speakers are known.
 
         ``Speaker 1: Good morning.`` and ``Speaker 2: Hello.`` are two paragraphs.
         """
@@ -95,11 +95,11 @@ class Transcriber(Protocol):
 
     @property
     def max_bytes(self) -> int:
-        """Tell how large a recording may be."""
+        """Return how large a recording may be."""
         ...
 
     def transcribe(self, audio: Audio) -> Transcript:
-        """Give what is said in a recording.
+        """Return what is said in a recording.
 
         Raises:
             TranscriberError: It can't be done, and the code tells who can mend that.

@@ -157,7 +157,7 @@ Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """Hold something else that answers under the same address, behind the same checks."""
+    """Something else that answers under the same address, behind the same checks."""
 
     routes: Sequence[BaseRoute] = ()
     lifespan: Lifespan | None = None
@@ -170,7 +170,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRuntime:
-    """Hold where calls run, and what ends them."""
+    """Where calls run, and what ends them."""
 
     threads: WorkerThreads
     stop: StopSignal = field(default_factory=StopSignal)
@@ -236,36 +236,36 @@ class _ApiApp(FastAPI):
         self._faces: list[ToolRoute] = []
         self._document: dict[str, Any] | None = None
 
-    def show(self, face: ToolRoute, endpoint: Endpoint) -> None:
+    def add_tool_route(self, route: ToolRoute, endpoint: Endpoint) -> None:
         """Add a route that shows a tool; it is described only when somebody asks for the document."""
-        self._faces.append(face)
-        self.add_api_route(face.path, endpoint, methods=[face.method], response_model=None, include_in_schema=False)
+        self._faces.append(route)
+        self.add_api_route(route.path, endpoint, methods=[route.method], response_model=None, include_in_schema=False)
         added = self.router.routes[-1]
         if isinstance(added, Route):  # a note's name may hold a line's end, which the router's dot doesn't fit
             added.path_regex = re.compile(added.path_regex.pattern, re.DOTALL)
 
     def openapi(self) -> dict[str, Any]:
-        """Give the document, with what the tools say of themselves."""
+        """Return the document, with what the tools say of themselves."""
         if self._document is None:
             self._document = openapi.complete_document(super().openapi(), self._faces, self._table)
         return self._document
 
 
-def _add_routes(app: _ApiApp, serving: ToolInvoker) -> None:
+def _add_routes(app: _ApiApp, invoker: ToolInvoker) -> None:
     app.add_api_route(HEALTH_PATH, health_endpoint, response_model=None, openapi_extra=HEALTH_OPERATION)
     app.add_api_route(
         routes.TOOLS_PATH,
-        routes.make_list_endpoint(serving),
+        routes.make_list_endpoint(invoker),
         response_model=None,
         tags=["tools"],
         openapi_extra=routes.LIST_TOOLS_OPERATION,
     )
-    for route in (*routes.make_tool_routes(serving.hub.table), *_available_noun_routes(serving.hub.table)):
+    for route in (*routes.make_tool_routes(invoker.hub.table), *_available_noun_routes(invoker.hub.table)):
         make_endpoint = routes.make_note_endpoint if route in routes.NOTE_ROUTES else binding.make_tool_endpoint
-        app.show(route, make_endpoint(serving, route))
+        app.add_tool_route(route, make_endpoint(invoker, route))
     app.add_api_route(
         f"{routes.TOOLS_PATH}/{{name}}",
-        routes.make_unknown_tool_endpoint(serving),
+        routes.make_unknown_tool_endpoint(invoker),
         methods=["POST"],
         response_model=None,
         include_in_schema=False,
@@ -273,7 +273,7 @@ def _add_routes(app: _ApiApp, serving: ToolInvoker) -> None:
 
 
 def _available_noun_routes(table: ToolTable) -> Sequence[ToolRoute]:
-    tool_names = {row.name for row in table.rows}
+    tool_names = {row.name for row in table.specs}
     return [route for route in _NOUN_ROUTES if route.tool in tool_names]
 
 

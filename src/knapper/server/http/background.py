@@ -35,17 +35,17 @@ _CANCEL_S: Final = 2.0
 
 
 class JobSet:
-    """Hold all that goes on in one server, of whatever kind; used from its event loop."""
+    """All that goes on in one server, of whatever kind; used from its event loop."""
 
     def __init__(self) -> None:
         """Begin without any."""
-        self.stops = False
+        self.is_stopping = False
         """Whether the server stops."""
         self._lives: list[BackgroundJob[Any]] = []
         self._watching: set[asyncio.Task[None]] = set()
 
     def begin(
-        self, lives: BackgroundJobs[FinalT], about: str, work: JobFunction, question: str = ""
+        self, jobs: BackgroundJobs[FinalT], about: str, work: JobFunction, question: str = ""
     ) -> BackgroundJob[FinalT]:
         """Begin work; arguments are those of `knapper.agents.background.BackgroundJobs.start`.
 
@@ -53,9 +53,9 @@ class JobSet:
             StorageError: The server stops (code ``stopping``).
             ConflictError: Too much goes on.
         """
-        if self.stops:
+        if self.is_stopping:
             raise StorageError("the server stops", hint="try again in a moment", code="stopping")
-        job = lives.start(about, work, question)
+        job = jobs.start(about, work, question)
         self._lives = [*(running_job for running_job in self._lives if not running_job.has_ended), job]
         watch_task = asyncio.create_task(_log_failure(job))
         self._watching.add(watch_task)
@@ -63,14 +63,14 @@ class JobSet:
         return job
 
     def within(self, session_id: str) -> BackgroundJob[Any] | None:
-        """Give what goes on in a session, where it is work on something else than that."""
-        return next((job for job in self._lives if job.within == session_id and not job.has_ended), None)
+        """Return what goes on in a session, where it is work on something else than that."""
+        return next((job for job in self._lives if job.session_id == session_id and not job.has_ended), None)
 
-    def end(self) -> None:
+    def cancel_all(self) -> None:
         """Begin no more, and cancel what goes on, saying why."""
         from knapper.agents.events import Error  # noqa: PLC0415 - a server without chats needn't pay for models
 
-        self.stops = True
+        self.is_stopping = True
         for job in self._lives:
             if not job.has_ended:
                 job.tell(Error(error="the server stops", code="stopping", hint="what there is so far, is kept"))
@@ -79,7 +79,7 @@ class JobSet:
 
     async def shut(self) -> None:
         """End all, and wait until what there is, is kept."""
-        self.end()
+        self.cancel_all()
         try:
             async with asyncio.timeout(_END_S):
                 while self._watching:
@@ -88,22 +88,22 @@ class JobSet:
             LOG.warning("%d that go on didn't end in time", len(self._watching))
 
 
-async def cancel_job(live: BackgroundJob[FinalT]) -> tuple[bool, FinalT | None]:
+async def cancel_job(job: BackgroundJob[FinalT]) -> tuple[bool, FinalT | None]:
     """Stop work, and wait a moment for its end: a write that goes on finishes first.
 
     Returns:
         Whether it was still going on, and the event that ended it, if it has ended by now.
     """
-    cancelled = live.cancel()
+    cancelled = job.cancel()
     try:
         async with asyncio.timeout(_CANCEL_S):
-            return cancelled, await live.wait()
+            return cancelled, await job.wait()
     except TimeoutError:
         return cancelled, None
 
 
 def job_lifespan(stop: StopSignal, end: Callable[[], None], shut: Callable[[], Awaitable[None]]) -> Lifespan:
-    """Give what stands around a server's work: told to end when the server stops, and waited for when it has.
+    """Return what stands around a server's work: told to end when the server stops, and waited for when it has.
 
     Args:
         stop: Told when the server stops, by any thread.
@@ -118,7 +118,7 @@ def job_lifespan(stop: StopSignal, end: Callable[[], None], shut: Callable[[], A
         def told() -> None:
             _ = loop.call_soon_threadsafe(end)
 
-        forget = stop.on(told)
+        forget = stop.subscribe(told)
         try:
             yield
         finally:
@@ -128,11 +128,11 @@ def job_lifespan(stop: StopSignal, end: Callable[[], None], shut: Callable[[], A
     return around
 
 
-async def _log_failure(live: BackgroundJob[Any]) -> None:
+async def _log_failure(job: BackgroundJob[Any]) -> None:
     """Log what nobody foresaw."""
-    _ = await live.wait()
-    if live.failure is not None:
-        LOG.error("%s failed", live.id, exc_info=live.failure)
+    _ = await job.wait()
+    if job.failure is not None:
+        LOG.error("%s failed", job.id, exc_info=job.failure)
 
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ _HEARTBEAT: Final = b": still here\n\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSentEvent:
-    """Hold one event."""
+    """One event."""
 
     id: int
     """Counts from 1 in its stream."""
@@ -165,45 +165,45 @@ class ServerSentEvent:
 
 
 def stream_events(
-    live: BackgroundJob[FinalT], start: Mapping[str, JSONValue], request: Request, *, heartbeat_s: float = HEARTBEAT_S
+    job: BackgroundJob[FinalT], start: Mapping[str, JSONValue], request: Request, *, heartbeat_s: float = HEARTBEAT_S
 ) -> StreamingResponse:
     """Answer a request with the events of what goes on, from where the client's ``Last-Event-ID`` says it was.
 
     When the server stops, the work is cancelled, and the stream ends with what that says.
 
     Args:
-        live: What goes on, or has ended.
+        job: What goes on, or has ended.
         start: The first event, of kind ``start``.
         request: From whom.
         heartbeat_s: See `HEARTBEAT_S`.
     """
     workers.let_stream_end_itself(request.scope)
     headers = {**replies.REPLY_HEADERS, "x-accel-buffering": "no"}
-    frames = encode_frames(live, start, last_event_id(request), heartbeat_s, partial(logs.redact_event, request.scope))
+    frames = encode_frames(job, start, last_event_id(request), heartbeat_s, partial(logs.redact_event, request.scope))
     return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 
 
 async def encode_frames(
-    live: BackgroundJob[FinalT],
+    job: BackgroundJob[FinalT],
     start: Mapping[str, JSONValue],
-    heard: int,
+    last_id: int,
     heartbeat_s: float = HEARTBEAT_S,
-    told: RedactEvent | None = None,
+    redact: RedactEvent | None = None,
 ) -> AsyncGenerator[bytes]:
     """Write events; their ids are those of the work, and one more, as the first one is ours.
 
     Args:
-        live: What goes on.
+        job: What goes on.
         start: The first event.
-        heard: The last one that was heard; 0 for none.
+        last_id: The last one that was heard; 0 for none.
         heartbeat_s: See `HEARTBEAT_S`.
-        told: Gives an error as the client is told it; None for as it is.
+        redact: Gives an error as the client is told it; None for as it is.
     """
-    if heard > len(live.events) + 1:  # an id of other work, such as from before a restart: all is new
-        heard = 0
-    if not heard:
+    if last_id > len(job.events) + 1:  # an id of other work, such as from before a restart: all is new
+        last_id = 0
+    if not last_id:
         yield ServerSentEvent(id=1, name=START_EVENT, data={"type": START_EVENT, **start}).encode()
-    event_iterator = live.follow(max(heard - 1, 0))
+    event_iterator = job.follow(max(last_id - 1, 0))
     next_event = asyncio.ensure_future(anext(event_iterator, None))
     try:
         while True:
@@ -216,7 +216,7 @@ async def encode_frames(
                 return
             number, event = numbered_event
             data = event.as_dict()
-            visible_data = told(data) if told and event.kind == ERROR_EVENT else data
+            visible_data = redact(data) if redact and event.kind == ERROR_EVENT else data
             yield ServerSentEvent(id=number + 1, name=event.kind, data=visible_data).encode()
             next_event = asyncio.ensure_future(anext(event_iterator, None))
     finally:
@@ -226,7 +226,7 @@ async def encode_frames(
 
 
 def last_event_id(request: Request) -> int:
-    """Give the last event that a client says it heard; 0 where it says none, or nonsense."""
+    """Return the last event that a client says it heard; 0 where it says none, or nonsense."""
     header = request.headers.get("last-event-id", "")
     return int(header) if header.isascii() and header.isdigit() and len(header) <= _MAX_ID_DIGITS else 0
 

@@ -32,26 +32,26 @@ class ToolRoute:
     path: str
     """As in routes: ``/proposals/{proposal_id}``; the names in braces are the tool's parameters."""
     tool: str
-    fixed: Mapping[str, JSONValue] = field(default_factory=dict[str, JSONValue])
+    fixed_arguments: Mapping[str, JSONValue] = field(default_factory=dict[str, JSONValue])
     """Arguments that the route itself says."""
     tag: str = ""
     """The noun under which the document shows it."""
-    is_tagged: bool = False
+    has_etag: bool = False
     """The reply has an ETag, and isn't sent again to who has it."""
 
     @property
-    def bound(self) -> frozenset[str]:
+    def bound_names(self) -> frozenset[str]:
         """Name the arguments that the path gives, or the route says."""
-        return frozenset(re.findall(r"{(\w+)(?::\w+)?}", self.path)) | frozenset(self.fixed)
+        return frozenset(re.findall(r"{(\w+)(?::\w+)?}", self.path)) | frozenset(self.fixed_arguments)
 
 
 async def read_tool_arguments(
-    face: ToolRoute, request: Request, properties: Mapping[str, JSONValue]
+    route: ToolRoute, request: Request, properties: Mapping[str, JSONValue]
 ) -> dict[str, object]:
     """Read a tool's arguments from a request.
 
     Args:
-        face: The route.
+        route: The route.
         request: What was asked.
         properties: The tool's parameters by name, each with its JSON Schema.
 
@@ -59,11 +59,11 @@ async def read_tool_arguments(
         BadInput: They can't be read.
         CallerError: The body isn't JSON.
     """
-    sent = _read_query(request, properties) if face.method == "GET" else await _read_body(request)
-    for name in face.bound & sent.keys():
+    sent = _read_query(request, properties) if route.method == "GET" else await _read_body(request)
+    for name in route.bound_names & sent.keys():
         raise BadInput(f"'{name}' is said by the path already", hint="leave it out", code="bad_arguments")
     path_values = cast("Mapping[str, object]", request.path_params)
-    return {**sent, **path_values, **face.fixed}
+    return {**sent, **path_values, **route.fixed_arguments}
 
 
 async def _read_body(request: Request) -> dict[str, object]:
@@ -119,14 +119,14 @@ def _read_query(request: Request, properties: Mapping[str, JSONValue]) -> dict[s
     return values
 
 
-def _parse_query_value(name: str, said: Sequence[str], schema: Mapping[str, JSONValue]) -> object:
+def _parse_query_value(name: str, texts: Sequence[str], schema: Mapping[str, JSONValue]) -> object:
     """Read a value of the query by its parameter's schema; what fits no kind stays text, and the tool refuses it."""
     kinds = _schema_types(schema)
     if "array" in kinds:
-        return list(said)
-    if len(said) > 1:
-        raise BadInput(f"'{name}' is given {len(said)} times", hint="give it once", code="bad_arguments")
-    (text,) = said
+        return list(texts)
+    if len(texts) > 1:
+        raise BadInput(f"'{name}' is given {len(texts)} times", hint="give it once", code="bad_arguments")
+    (text,) = texts
     if "string" in kinds or not kinds:
         return text
     if "integer" in kinds and _INTEGER.fullmatch(text):
@@ -174,11 +174,11 @@ class Parameter:
     name: str
     doc: str
     kind: ParameterKind = "text"
-    needed: bool = False
+    required: bool = False
     """Whether it may be left out, or be null."""
-    least: float = 0
+    minimum: float = 0
     """The lowest number."""
-    most: float = _MAX_TEXT_CHARS
+    maximum: float = _MAX_TEXT_CHARS
     """Characters of a text, or of each in a list; or the highest number."""
     choices: tuple[str, ...] = ()
     """What a text, or each of a list, may be; empty for anything."""
@@ -190,11 +190,11 @@ class Parameter:
         """Describe it as JSON Schema."""
         type_name = _SCHEMA_TYPES[self.kind]
         described: dict[str, JSONValue] = {
-            "type": type_name if self.needed else [type_name, "null"],
+            "type": type_name if self.required else [type_name, "null"],
             "description": self.doc,
         }
         if self.kind in _NUMBER_TYPES:
-            return {**described, "minimum": self.least, "maximum": self.most}
+            return {**described, "minimum": self.minimum, "maximum": self.maximum}
         if self.kind == "texts":
             return {**described, "maxItems": _MAX_LIST_ITEMS, "items": {"type": "string", **self._text()}}
         if self.kind == "object":
@@ -203,7 +203,7 @@ class Parameter:
                 "properties": {inner_parameter.name: inner_parameter.schema for inner_parameter in self.fields},
                 "additionalProperties": False,
             }
-        return {**described, **self._text(or_none=not self.needed)} if self.kind == "text" else described
+        return {**described, **self._text(or_none=not self.required)} if self.kind == "text" else described
 
     @property
     def type(self) -> str:
@@ -212,7 +212,7 @@ class Parameter:
 
     def _text(self, *, or_none: bool = False) -> dict[str, JSONValue]:
         if not self.choices:
-            return {"maxLength": self.most}
+            return {"maxLength": self.maximum}
         return {"enum": [*self.choices, *([None] if or_none else [])]}
 
 
@@ -221,45 +221,45 @@ VAULT_PARAMETER: Final = Parameter(name="vault", doc="Which vault; the first one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestArguments:
-    """Hold what was said, checked."""
+    """What was said, checked."""
 
     values: Mapping[str, object]
 
     def text(self, name: str) -> str:
-        """Give a text; empty where it was left out."""
+        """Return a text; empty where it was left out."""
         return cast("str | None", self.values.get(name)) or ""
 
-    def count(self, name: str, usual: int) -> int:
-        """Give a number, or the usual one."""
-        value = self.whole(name)
-        return usual if value is None else value
+    def integer_or_default(self, name: str, default: int) -> int:
+        """Return a number, or the usual one."""
+        value = self.integer(name)
+        return default if value is None else value
 
-    def whole(self, name: str) -> int | None:
-        """Give a whole number; None where it was left out."""
+    def integer(self, name: str) -> int | None:
+        """Return a whole number; None where it was left out."""
         return cast("int | None", self.values.get(name))
 
     def number(self, name: str) -> float | None:
-        """Give a number; None where it was left out."""
+        """Return a number; None where it was left out."""
         return cast("float | None", self.values.get(name))
 
     def flag(self, name: str) -> bool | None:
-        """Give true or false; None where it was left out."""
+        """Return true or false; None where it was left out."""
         return cast("bool | None", self.values.get(name))
 
     def texts(self, name: str) -> list[str] | None:
-        """Give a list of texts; None where it was left out."""
+        """Return a list of texts; None where it was left out."""
         return cast("list[str] | None", self.values.get(name))
 
-    def plain(self) -> dict[str, JSONValue]:
-        """Give all that was said, without what is null."""
+    def non_null_values(self) -> dict[str, JSONValue]:
+        """Return all that was said, without what is null."""
         return {name: cast("JSONValue", value) for name, value in self.values.items() if value is not None}
 
     def object(self, name: str) -> "RequestArguments":
-        """Give an object; empty where it was left out."""
+        """Return an object; empty where it was left out."""
         return RequestArguments(values=cast("Mapping[str, object] | None", self.values.get(name)) or {})
 
 
-async def read_arguments(request: Request, takes: Sequence[Parameter]) -> RequestArguments:
+async def read_arguments(request: Request, parameters: Sequence[Parameter]) -> RequestArguments:
     """Read the body of a request, or its query where it has no body.
 
     Raises:
@@ -268,62 +268,67 @@ async def read_arguments(request: Request, takes: Sequence[Parameter]) -> Reques
     """
     in_query = request.method in {"GET", "HEAD", "DELETE"}
     route = ToolRoute(method="GET" if in_query else "POST", path="/", tool="")
-    schemas: dict[str, JSONValue] = {parameter.name: _query_schema(parameter) for parameter in takes}
+    schemas: dict[str, JSONValue] = {parameter.name: _query_schema(parameter) for parameter in parameters}
     raw_values = await read_tool_arguments(route, request, schemas)
     values = {name: value for name, value in raw_values.items() if name not in request.path_params}
-    _check_all(takes, values)
+    _check_all(parameters, values)
     return RequestArguments(values=values)
 
 
-def _check_all(takes: Sequence[Parameter], values: Mapping[str, object]) -> None:
-    allowed_names = [parameter.name for parameter in takes]
+def _check_all(parameters: Sequence[Parameter], values: Mapping[str, object]) -> None:
+    allowed_names = [parameter.name for parameter in parameters]
     for name in values.keys() - set(allowed_names):
         raise _argument_error(f"'{name[:60]}' isn't taken here", f"it takes {', '.join(allowed_names) or 'nothing'}")
-    for parameter in takes:
+    for parameter in parameters:
         _check_value(parameter, values.get(parameter.name))
 
 
-def _query_schema(take: Parameter) -> dict[str, JSONValue]:
-    return {"type": take.type}
+def _query_schema(parameter: Parameter) -> dict[str, JSONValue]:
+    return {"type": parameter.type}
 
 
-def _check_value(take: Parameter, value: object) -> None:
+def _check_value(parameter: Parameter, value: object) -> None:
     if value is None:
-        if take.needed:
-            raise _argument_error(f"'{take.name}' is needed", take.doc)
-    elif take.kind in _NUMBER_TYPES:
-        kinds = _NUMBER_TYPES[take.kind]
-        if isinstance(value, bool) or not isinstance(value, kinds) or not take.least <= value <= take.most:
+        if parameter.required:
+            raise _argument_error(f"'{parameter.name}' is needed", parameter.doc)
+    elif parameter.kind in _NUMBER_TYPES:
+        kinds = _NUMBER_TYPES[parameter.kind]
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, kinds)
+            or not parameter.minimum <= value <= parameter.maximum
+        ):
             raise _argument_error(
-                f"'{take.name}' isn't a number that can be used", f"give {take.least:,} to {take.most:,}"
+                f"'{parameter.name}' isn't a number that can be used",
+                f"give {parameter.minimum:,} to {parameter.maximum:,}",
             )
     else:
-        kind, expected = _PYTHON_TYPES[take.kind]
+        kind, expected = _PYTHON_TYPES[parameter.kind]
         if not isinstance(value, kind):
-            raise _argument_error(f"'{take.name}' isn't {expected}", take.doc)
-        _check_contents(take, cast("object", value))
+            raise _argument_error(f"'{parameter.name}' isn't {expected}", parameter.doc)
+        _check_contents(parameter, cast("object", value))
 
 
-def _check_contents(take: Parameter, value: object) -> None:
+def _check_contents(parameter: Parameter, value: object) -> None:
     if isinstance(value, str):
-        _check_text(take, value)
+        _check_text(parameter, value)
     elif isinstance(value, list):
         rows = cast("list[object]", value)
         if len(rows) > _MAX_LIST_ITEMS:
-            raise _argument_error(f"'{take.name}' has {len(rows):,} items", f"give at most {_MAX_LIST_ITEMS:,}")
+            raise _argument_error(f"'{parameter.name}' has {len(rows):,} items", f"give at most {_MAX_LIST_ITEMS:,}")
         for row in rows:
             if not isinstance(row, str):
-                raise _argument_error(f"'{take.name}' isn't a list of texts", take.doc)
-            _check_text(take, row)
+                raise _argument_error(f"'{parameter.name}' isn't a list of texts", parameter.doc)
+            _check_text(parameter, row)
     elif isinstance(value, dict):
-        _check_all(take.fields, cast("dict[str, object]", value))
+        _check_all(parameter.fields, cast("dict[str, object]", value))
 
 
-def _check_text(take: Parameter, text: str) -> None:
-    if take.choices and text not in take.choices:
-        raise _argument_error(f"'{take.name}' can't be '{text[:60]}'", f"give {', '.join(take.choices)}")
-    if len(text) > take.most:
-        raise _argument_error(f"'{take.name}' has {len(text):,} characters", f"give at most {take.most:,}")
+def _check_text(parameter: Parameter, text: str) -> None:
+    if parameter.choices and text not in parameter.choices:
+        raise _argument_error(f"'{parameter.name}' can't be '{text[:60]}'", f"give {', '.join(parameter.choices)}")
+    if len(text) > parameter.maximum:
+        raise _argument_error(f"'{parameter.name}' has {len(text):,} characters", f"give at most {parameter.maximum:,}")
 
 
 def _argument_error(problem: str, hint: str) -> BadInput:
@@ -335,12 +340,12 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolInvoker:
-    """Hold what routes need."""
+    """What routes need."""
 
     hub: Hub
     threads: WorkerThreads
 
-    async def call(self, client: str, tool: str, given: dict[str, object]) -> Answer:
+    async def call(self, client: str, tool: str, arguments: dict[str, object]) -> Answer:
         """Call a tool on a client's behalf, in a thread.
 
         Raises:
@@ -349,36 +354,36 @@ class ToolInvoker:
         hub, cancelling = self.hub, StopSignal()
 
         def opened(vault: str) -> Context:
-            return replace(hub.context(client=client, vault=vault), on_cancel=cancelling.on)
+            return replace(hub.context(client=client, vault=vault), on_cancel=cancelling.subscribe)
 
-        kind = workers.kind_of_call(hub.table, hub.table.find(tool), given)
+        kind = workers.kind_of_call(hub.table, hub.table.find(tool), arguments)
         try:
-            return await self.threads.run(kind, lambda: hub.table.call(tool, given, opened))
+            return await self.threads.run(kind, lambda: hub.table.call(tool, arguments, opened))
         except asyncio.CancelledError:
-            cancelling.tell()
+            cancelling.cancel()
             raise
 
-    async def answer(self, face: ToolRoute, request: Request) -> Answer:
+    async def answer(self, route: ToolRoute, request: Request) -> Answer:
         """Call the tool of a route with what the request says.
 
         Raises:
             KnapError: The request can't be read, or the tool fails.
         """
-        arguments = await read_tool_arguments(face, request, self.properties(face))
+        arguments = await read_tool_arguments(route, request, self.properties(route))
         return await workers.run_unless_disconnected(
-            request.receive, self.call(security.client_of(request.scope), face.tool, arguments)
+            request.receive, self.call(security.client_of(request.scope), route.tool, arguments)
         )
 
-    def properties(self, face: ToolRoute) -> dict[str, JSONValue]:
-        """Give the parameters of a route's tool by name."""
+    def properties(self, route: ToolRoute) -> dict[str, JSONValue]:
+        """Return the parameters of a route's tool by name."""
         table = self.hub.table
-        return cast("dict[str, JSONValue]", table.parameters(table.find(face.tool))["properties"])
+        return cast("dict[str, JSONValue]", table.parameters(table.find(route.tool))["properties"])
 
 
-def make_tool_endpoint(serving: ToolInvoker, face: ToolRoute) -> Endpoint:
+def make_tool_endpoint(invoker: ToolInvoker, route: ToolRoute) -> Endpoint:
     """Make what answers a route with its tool's answer."""
 
     async def endpoint(request: Request) -> Response:
-        return replies.JsonReply(await serving.answer(face, request))
+        return replies.JsonReply(await invoker.answer(route, request))
 
     return endpoint

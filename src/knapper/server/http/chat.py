@@ -98,7 +98,7 @@ T = TypeVar("T")
 
 
 class ChatService:
-    """Hold the chats of one server; used from its event loop."""
+    """The chats of one server; used from its event loop."""
 
     def __init__(self, open_chatting: Callable[[], ClientChatsRegistry]) -> None:
         """Begin without any.
@@ -110,25 +110,25 @@ class ChatService:
         self._chatting: ClientChatsRegistry | None = None
         self._lock = threading.Lock()
         self._threads = WorkerThreads(_THREADS)
-        self.ongoing = JobSet()
+        self.jobs = JobSet()
 
-    async def work(self, work: Callable[[], T]) -> T:
+    async def run_blocking(self, work: Callable[[], T]) -> T:
         """Do something that blocks in a thread."""
         return await self._threads.run("read", work)
 
-    async def room(self, client: str, vault: str) -> ClientChats:
-        """Give a client's room in a vault.
+    async def client_chats(self, client: str, vault: str) -> ClientChats:
+        """Return a client's room in a vault.
 
         Raises:
             KnapError: It can't be opened.
         """
-        return await self.work(lambda: self._all().room(client, vault))
+        return await self.run_blocking(lambda: self._all().open(client, vault))
 
-    async def begin(self, room: ClientChats, text: str, active_file: str, session_id: str = "") -> TurnJob:
+    async def begin(self, client_chats: ClientChats, text: str, active_file: str, session_id: str = "") -> TurnJob:
         """Begin to answer a message.
 
         Args:
-            room: Of who says it.
+            client_chats: Of who says it.
             text: The message.
             active_file: The note that the person looks at; empty for none.
             session_id: The session; empty for the open note's.
@@ -147,21 +147,21 @@ class ChatService:
             raise BadInput("the message is empty", hint="say something")
 
         def prepare() -> tuple[Session, ChatConfig]:
-            room.check(active_file)
+            client_chats.check(active_file)
             if session_id:
-                return room.store.get(session_id), room.chat()
-            chat = room.chat()  # first, so that where no model is set up, no session is begun
-            return room.session(active_file), chat
+                return client_chats.store.get(session_id), client_chats.chat()
+            chat = client_chats.chat()  # first, so that where no model is set up, no session is begun
+            return client_chats.session(active_file), chat
 
-        session, chat = await self.work(prepare)
-        if find_running_turn(room, session.id) is not None:
+        session, chat = await self.run_blocking(prepare)
+        if find_running_turn(client_chats, session.id) is not None:
             raise session_busy_error()
         message = SessionMessage(text=text, active_file=active_file.strip())
 
         def work(tell: JobEventSink) -> Coroutine[object, object, object]:
-            return room.conversations.reply(chat, session.id, message, tell)
+            return client_chats.conversations.reply(chat, session.id, message, tell)
 
-        return self.ongoing.begin(room.turns, session.id, work, text)
+        return self.jobs.begin(client_chats.turns, session.id, work, text)
 
     def find(self, client: str, turn_id: str) -> TurnJob:
         """Find a client's turn by its id, or the latest one of a session by that.
@@ -169,7 +169,7 @@ class ChatService:
         Raises:
             NotFound: There is none, it ended long ago, or it is another client's (code ``no_turn``).
         """
-        for client_chats in self._chatting.rooms(client) if self._chatting else ():
+        for client_chats in self._chatting.list_open(client) if self._chatting else ():
             try:
                 return client_chats.turns.find(turn_id)
             except NotFound:
@@ -179,11 +179,11 @@ class ChatService:
 
     def end(self) -> None:
         """Begin no more turns, and cancel those that go on, saying why."""
-        self.ongoing.end()
+        self.jobs.cancel_all()
 
     async def shut(self) -> None:
         """End all turns, wait until what there is, is kept, and close the sessions."""
-        await self.ongoing.shut()
+        await self.jobs.shut()
         if self._chatting is not None:
             await asyncio.to_thread(self._chatting.close)
         self._threads.close()
@@ -195,13 +195,13 @@ class ChatService:
             return self._chatting
 
 
-def find_running_turn(room: ClientChats, session_id: str) -> TurnJob | None:
-    """Give the turn that goes on in a session, if one does."""
-    return next((turn for turn in room.turns.going_on() if turn.about == session_id), None)
+def find_running_turn(client_chats: ClientChats, session_id: str) -> TurnJob | None:
+    """Return the turn that goes on in a session, if one does."""
+    return next((turn for turn in client_chats.turns.running() if turn.subject_id == session_id), None)
 
 
 def session_busy_error() -> ConflictError:
-    """Say that a session answers another message."""
+    """Return that a session answers another message."""
     return ConflictError(
         "the session is answering another message",
         hint="wait for it, cancel it, or take another session",
@@ -210,17 +210,17 @@ def session_busy_error() -> ConflictError:
 
 
 @asynccontextmanager
-async def hold_idle_session(talks: ChatService, room: ClientChats, session_id: str) -> AsyncGenerator[None]:
+async def hold_idle_session(service: ChatService, client_chats: ClientChats, session_id: str) -> AsyncGenerator[None]:
     """Let no turn go on in a session meanwhile.
 
     Raises:
         NotFound: There is no such session.
         ConflictError: One goes on (code ``session_busy``).
     """
-    _ = await talks.work(lambda: room.store.get(session_id))
-    if find_running_turn(room, session_id) is not None:
+    _ = await service.run_blocking(lambda: client_chats.store.get(session_id))
+    if find_running_turn(client_chats, session_id) is not None:
         raise session_busy_error()
-    async with locks.lock_session(room.conversations.folder, session_id, wait_s=0):
+    async with locks.lock_session(client_chats.conversations.folder, session_id, wait_s=0):
         yield
 
 
@@ -237,19 +237,19 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
 
 def stream_turn(turn: TurnJob, request: Request) -> StreamingResponse:
     """Answer a request with a turn's events, after saying which turn it is, of which session, and what was said."""
-    start: dict[str, JSONValue] = {"turn_id": turn.id, "session_id": turn.about, "message": turn.question}
+    start: dict[str, JSONValue] = {"turn_id": turn.id, "session_id": turn.subject_id, "message": turn.question}
     return background.stream_events(turn, start, request)
 
 
 def _describe_turn(
-    turn: TurnJob, done: Mapping[str, JSONValue], told: list[dict[str, JSONValue]]
+    turn: TurnJob, done: Mapping[str, JSONValue], event_data: list[dict[str, JSONValue]]
 ) -> dict[str, JSONValue]:
-    question = next((event for event in told if event["type"] == "question"), None)
-    proposals = [event["proposal"] for event in told if event["type"] == "proposal"]
+    question = next((event for event in event_data if event["type"] == "question"), None)
+    proposals = [event["proposal"] for event in event_data if event["type"] == "proposal"]
     copied_fields = ("citations", "removed", "tools", "changes", "usage", "model", "state", "notes")
     return {
         "response": done["answer"],
-        "session_id": turn.about,
+        "session_id": turn.subject_id,
         "turn_id": turn.id,
         "proposals": proposals,
         "question": question and {"question": question["question"], "options": question["options"]},
@@ -263,23 +263,23 @@ if TYPE_CHECKING:
 
 _SESSIONS_PATH: Final = "/sessions"
 _SESSION_PATH: Final = "/sessions/{session_id}"
-_LIMIT: Final = Parameter(name="limit", doc="How many at most; 50 where it is left out.", kind="count", most=500)
-_OFFSET: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", most=1_000_000_000)
+_LIMIT: Final = Parameter(name="limit", doc="How many at most; 50 where it is left out.", kind="count", maximum=500)
+_OFFSET: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=1_000_000_000)
 _NEW_SESSION_FILE: Final = Parameter(name="active_file", doc="The note that it is about.")
-_TITLE: Final = Parameter(name="title", doc="Its name, 1 to 200 characters.", most=200)
-_NEW_TITLE: Final = Parameter(name="title", doc="Its new name, 1 to 200 characters.", needed=True, most=200)
+_TITLE: Final = Parameter(name="title", doc="Its name, 1 to 200 characters.", maximum=200)
+_NEW_TITLE: Final = Parameter(name="title", doc="Its new name, 1 to 200 characters.", required=True, maximum=200)
 _FORK_UPTO: Final = Parameter(
-    name="upto", doc="The last turn that is taken over; all are, where it is left out.", kind="count", most=10**9
+    name="upto", doc="The last turn that is taken over; all are, where it is left out.", kind="count", maximum=10**9
 )
 _EXPORT_PATH: Final = Parameter(name="path", doc="Of the new note; one below Chats/ where it is left out.")
 _DEFAULT_LIMIT: Final = 50
 
 
-def session_routes(talks: ChatService) -> tuple[RouteSpec, ...]:
+def session_routes(service: ChatService) -> tuple[RouteSpec, ...]:
     """List the routes."""
 
     def of(work: SessionHandler, *takes: Parameter) -> Endpoint:
-        return _session_endpoint(talks, work, (*takes, VAULT_PARAMETER))
+        return _session_endpoint(service, work, (*takes, VAULT_PARAMETER))
 
     session_content = json_content({"session": SESSION_SCHEMA})
     tag, page_parameters = "sessions", (_LIMIT, _OFFSET, VAULT_PARAMETER)
@@ -372,23 +372,23 @@ def session_routes(talks: ChatService) -> tuple[RouteSpec, ...]:
     )
 
 
-def _session_endpoint(talks: ChatService, work: SessionHandler, takes: Sequence[Parameter]) -> Endpoint:
+def _session_endpoint(service: ChatService, work: SessionHandler, parameters: Sequence[Parameter]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, takes)
-        client_chats = await talks.room(security.client_of(request.scope), args.text("vault"))
+        args = await binding.read_arguments(request, parameters)
+        client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
         session_id = str(request.path_params.get("session_id", ""))
-        return replies.JsonReply({"success": True, **await work(talks, client_chats, session_id, args)})
+        return replies.JsonReply({"success": True, **await work(service, client_chats, session_id, args)})
 
     return endpoint
 
 
 async def _list_sessions(
-    talks: ChatService, room: ClientChats, _: str, given: RequestArguments
+    service: ChatService, client_chats: ClientChats, _: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
-    limit, offset = given.count("limit", _DEFAULT_LIMIT), given.count("offset", 0)
-    sessions, total = await talks.work(lambda: room.store.list(limit=limit, offset=offset))
+    limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
+    sessions, total = await service.run_blocking(lambda: client_chats.store.list(limit=limit, offset=offset))
     return {
-        "results": [*await _describe_sessions(talks, room, *sessions)],
+        "results": [*await _describe_sessions(service, client_chats, *sessions)],
         "total": total,
         "limit": limit,
         "offset": offset,
@@ -396,86 +396,92 @@ async def _list_sessions(
 
 
 async def _begin_session(
-    talks: ChatService, room: ClientChats, _: str, given: RequestArguments
+    service: ChatService, client_chats: ClientChats, _: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
-    active_file, title = given.text("active_file"), given.text("title")
+    active_file, title = args.text("active_file"), args.text("title")
 
     def begin() -> Session:
-        room.check(active_file)
-        return room.store.begin(file=active_file.strip(), name=title)
+        client_chats.check(active_file)
+        return client_chats.store.begin(file=active_file.strip(), name=title)
 
-    return await _session_answer(talks, room, await talks.work(begin))
+    return await _session_answer(service, client_chats, await service.run_blocking(begin))
 
 
 async def _read_session(
-    talks: ChatService, room: ClientChats, session_id: str, given: RequestArguments
+    service: ChatService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
-    session, exchanges = await talks.work(lambda: (room.store.get(session_id), room.store.turns(session_id)))
-    limit = given.count("limit", _DEFAULT_LIMIT)
-    offset = given.count("offset", max(len(exchanges) - limit, 0))
+    session, exchanges = await service.run_blocking(
+        lambda: (client_chats.store.get(session_id), client_chats.store.turns(session_id))
+    )
+    limit = args.integer_or_default("limit", _DEFAULT_LIMIT)
+    offset = args.integer_or_default("offset", max(len(exchanges) - limit, 0))
     messages = [message for turn in exchanges[offset : offset + limit] for message in _turn_messages(turn)]
     page: dict[str, JSONValue] = {"total": len(exchanges), "limit": limit, "offset": offset}
-    return {**await _session_answer(talks, room, session), "messages": [*messages], **page}
+    return {**await _session_answer(service, client_chats, session), "messages": [*messages], **page}
 
 
 async def _rename_session(
-    talks: ChatService, room: ClientChats, session_id: str, given: RequestArguments
+    service: ChatService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
     return await _session_answer(
-        talks, room, await talks.work(lambda: room.store.rename(session_id, given.text("title")))
+        service,
+        client_chats,
+        await service.run_blocking(lambda: client_chats.store.rename(session_id, args.text("title"))),
     )
 
 
 async def _fork_session(
-    talks: ChatService, room: ClientChats, session_id: str, given: RequestArguments
+    service: ChatService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
-    upto = given.count("upto", -1)
-    forked = await talks.work(lambda: room.store.fork(session_id, upto=None if upto < 0 else upto))
-    return await _session_answer(talks, room, forked)
+    upto = args.integer_or_default("upto", -1)
+    forked = await service.run_blocking(lambda: client_chats.store.fork(session_id, upto=None if upto < 0 else upto))
+    return await _session_answer(service, client_chats, forked)
 
 
 async def _clear_session(
-    talks: ChatService, room: ClientChats, session_id: str, _: RequestArguments
+    service: ChatService, client_chats: ClientChats, session_id: str, _: RequestArguments
 ) -> dict[str, JSONValue]:
-    async with hold_idle_session(talks, room, session_id):
-        cleared = await talks.work(lambda: room.store.clear(session_id))
-    return await _session_answer(talks, room, cleared)
+    async with hold_idle_session(service, client_chats, session_id):
+        cleared = await service.run_blocking(lambda: client_chats.store.clear(session_id))
+    return await _session_answer(service, client_chats, cleared)
 
 
 async def _export_session(
-    talks: ChatService, room: ClientChats, session_id: str, given: RequestArguments
+    service: ChatService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
-    return dict(await talks.work(lambda: room.export(session_id, given.text("path"))))
+    return dict(await service.run_blocking(lambda: client_chats.export(session_id, args.text("path"))))
 
 
 async def _delete_session(
-    talks: ChatService, room: ClientChats, session_id: str, _: RequestArguments
+    service: ChatService, client_chats: ClientChats, session_id: str, _: RequestArguments
 ) -> dict[str, JSONValue]:
-    async with hold_idle_session(talks, room, session_id):
-        await talks.work(lambda: room.conversations.delete(session_id))
+    async with hold_idle_session(service, client_chats, session_id):
+        await service.run_blocking(lambda: client_chats.conversations.delete(session_id))
     return {"deleted": session_id}
 
 
-async def _session_answer(talks: ChatService, room: ClientChats, session: Session) -> dict[str, JSONValue]:
-    (shape,) = await _describe_sessions(talks, room, session)
+async def _session_answer(service: ChatService, client_chats: ClientChats, session: Session) -> dict[str, JSONValue]:
+    (shape,) = await _describe_sessions(service, client_chats, session)
     return {"session": shape}
 
 
-async def _describe_sessions(talks: ChatService, room: ClientChats, *found: Session) -> list[dict[str, JSONValue]]:
-    folder = room.conversations.folder
-    rows = [_describe_session(talks, room, each) for each in found]
+async def _describe_sessions(
+    service: ChatService, client_chats: ClientChats, *found: Session
+) -> list[dict[str, JSONValue]]:
+    folder = client_chats.conversations.folder
+    rows = [_describe_session(service, client_chats, each) for each in found]
     idle_ids = [str(row["id"]) for row in rows if not row["busy"]]
-    held_ids = await talks.work(lambda: {each for each in idle_ids if locks.is_session_locked(folder, each)})
+    held_ids = await service.run_blocking(lambda: {each for each in idle_ids if locks.is_session_locked(folder, each)})
     return [{**row, "busy": row["busy"] or row["id"] in held_ids} for row in rows]
 
 
-def _describe_session(talks: ChatService, room: ClientChats, session: Session) -> dict[str, JSONValue]:
+def _describe_session(service: ChatService, client_chats: ClientChats, session: Session) -> dict[str, JSONValue]:
     """Shape a session with what goes on in it here, as far as that needs no look at the disk."""
-    turn, task = find_running_turn(room, session.id), talks.ongoing.within(session.id)
+    turn, task = find_running_turn(client_chats, session.id), service.jobs.within(session.id)
     session_data = session.as_dict()
     activity: dict[str, JSONValue] = {
         "running": turn and turn.id,
-        "task": task and task.about,
+        "task": task and task.subject_id,
         "busy": turn is not None or task is not None,
     }
     return {"id": session.id, "title": session_data.pop("name"), **session_data, **activity}
@@ -496,7 +502,7 @@ _ACTIVE_FILE: Final = Parameter(
     name="active_file",
     doc="The note that the person looks at: it tells which session goes on, and what 'this note' means.",
 )
-_MESSAGE: Final = Parameter(name="message", doc="What the person says.", needed=True, most=200_000)
+_MESSAGE: Final = Parameter(name="message", doc="What the person says.", required=True, maximum=200_000)
 _IGNORED_SESSION_ID: Final = Parameter(
     name="session_id", doc="Taken, and not used: the active file alone tells the session."
 )
@@ -504,7 +510,7 @@ _BY_FILE_PARAMETERS: Final = (_MESSAGE, _IGNORED_SESSION_ID, _ACTIVE_FILE, VAULT
 _BY_ID_PARAMETERS: Final = (_MESSAGE, _ACTIVE_FILE, VAULT_PARAMETER)
 
 
-def chat_routes(talks: ChatService) -> tuple[RouteSpec, ...]:
+def chat_routes(service: ChatService) -> tuple[RouteSpec, ...]:
     """List the routes."""
     by_file_description = "The session is the active file's: the same file goes on, another one has another session."
     by_id_description = "The session is the one in the path, whichever file is open."
@@ -512,8 +518,8 @@ def chat_routes(talks: ChatService) -> tuple[RouteSpec, ...]:
     session_path, summaries = "/sessions/{session_id}", ("Answer a message.", "Answer a message as it happens.")
     cancel_summary, stream_content = "Stop a turn; what there is, is kept.", STREAM_CONTENT
     start_endpoint, start_stream_endpoint = (
-        _make_turn_start(talks, _wait_for_turn),
-        _make_turn_start(talks, _stream_started_turn),
+        _make_turn_start(service, _wait_for_turn),
+        _make_turn_start(service, _stream_started_turn),
     )
     return (
         RouteSpec(
@@ -541,13 +547,13 @@ def chat_routes(talks: ChatService) -> tuple[RouteSpec, ...]:
             "/chat/{turn_id}/events",
             "chat",
             "Hear a turn again.",
-            _make_turn_events(talks),
+            _make_turn_events(service),
             events_description,
             (),
             stream_content,
         ),
         RouteSpec(
-            "POST", "/chat/{turn_id}/cancel", "chat", cancel_summary, _make_turn_cancel(talks), gives=CANCEL_CONTENT
+            "POST", "/chat/{turn_id}/cancel", "chat", cancel_summary, _make_turn_cancel(service), content=CANCEL_CONTENT
         ),
         RouteSpec(
             "POST",
@@ -572,13 +578,13 @@ def chat_routes(talks: ChatService) -> tuple[RouteSpec, ...]:
     )
 
 
-def _make_turn_start(talks: ChatService, answer: Callable[[TurnJob, Request], Awaitable[Response]]) -> Endpoint:
+def _make_turn_start(service: ChatService, answer: Callable[[TurnJob, Request], Awaitable[Response]]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         session_id = str(request.path_params.get("session_id", ""))
         args = await binding.read_arguments(request, _BY_ID_PARAMETERS if session_id else _BY_FILE_PARAMETERS)
         try:
-            client_chats = await talks.room(security.client_of(request.scope), args.text("vault"))
-            turn = await talks.begin(client_chats, args.text("message"), args.text("active_file"), session_id)
+            client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
+            turn = await service.begin(client_chats, args.text("message"), args.text("active_file"), session_id)
         except SetupError as error:
             return background.setup_needed_reply(error, request)
         return await answer(turn, request)
@@ -596,21 +602,21 @@ async def _stream_started_turn(turn: TurnJob, request: Request) -> Response:
     return stream_turn(turn, request)
 
 
-def _make_turn_events(talks: ChatService) -> Endpoint:
+def _make_turn_events(service: ChatService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         _ = await binding.read_arguments(request, ())
-        turn = talks.find(security.client_of(request.scope), request.path_params["turn_id"])
+        turn = service.find(security.client_of(request.scope), request.path_params["turn_id"])
         return stream_turn(turn, request)
 
     return endpoint
 
 
-def _make_turn_cancel(talks: ChatService) -> Endpoint:
+def _make_turn_cancel(service: ChatService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         _ = await binding.read_arguments(request, ())
-        turn = talks.find(security.client_of(request.scope), request.path_params["turn_id"])
+        turn = service.find(security.client_of(request.scope), request.path_params["turn_id"])
         cancelled, _ = await background.cancel_job(turn)
-        result = {"turn_id": turn.id, "session_id": turn.about, "cancelled": cancelled, "ended": turn.has_ended}
+        result = {"turn_id": turn.id, "session_id": turn.subject_id, "cancelled": cancelled, "ended": turn.has_ended}
         return replies.JsonReply({"success": True, **result})
 
     return endpoint

@@ -41,7 +41,7 @@ _JSON: Final = "application/json"
 
 
 def error_responses() -> dict[str, Any]:
-    """Give the error replies that every route with a token may have."""
+    """Return the error replies that every route with a token may have."""
     reply = {_JSON: {"schema": {"$ref": f"{_SCHEMA_REF}{ERROR_SCHEMA_NAME}"}}}
     return {
         str(status): {"description": text, "content": reply} for status, text in replies.DOCUMENTED_STATUSES.items()
@@ -60,51 +60,51 @@ def complete_document(described: Mapping[str, Any], faces: Sequence[ToolRoute], 
     return {**described, "paths": paths, "components": components}
 
 
-def describe_tool_route(face: ToolRoute, table: ToolTable) -> tuple[dict[str, Any], dict[str, JSONValue]]:
+def describe_tool_route(route: ToolRoute, table: ToolTable) -> tuple[dict[str, Any], dict[str, JSONValue]]:
     """Describe a route.
 
     Returns:
         The operation, and the schemas that it refers to, by name.
     """
-    row = table.find(face.tool)
+    row = table.find(route.tool)
     definitions: dict[str, JSONValue] = {}
     parameter_schema = _extract_definitions(table.parameters(row), f"{row.name}.", definitions)
     answer_schema = _extract_definitions(registry.answer_schema(row), f"{row.name}.", definitions)
     described: dict[str, Any] = {
-        "operationId": _tool_operation_id(face),
-        "tags": [face.tag],
+        "operationId": _tool_operation_id(route),
+        "tags": [route.tag],
         "summary": registry.summarize(row),
         "description": registry.describe(row),
         "security": [{TOKEN_SCHEME: []}],
-        "parameters": _tool_parameters(face, parameter_schema),
+        "parameters": _tool_parameters(route, parameter_schema),
         "responses": {
             "200": {"description": "What the tool answers.", "content": {_JSON: {"schema": answer_schema}}},
             **error_responses(),
         },
     }
-    if face.is_tagged:
+    if route.has_etag:
         described["parameters"].append(dict(_IF_NONE_MATCH))
         described["responses"]["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}
         described["responses"]["304"] = {"description": "It is as the asker knows it."}
-    if face.method != "GET":
+    if route.method != "GET":
         described["requestBody"] = {
-            "required": _is_body_required(face, parameter_schema),
-            "content": {_JSON: {"schema": _tool_body_schema(face, parameter_schema)}},
+            "required": _is_body_required(route, parameter_schema),
+            "content": {_JSON: {"schema": _tool_body_schema(route, parameter_schema)}},
         }
     return described, definitions
 
 
-def _tool_operation_id(face: ToolRoute) -> str:
-    words = face.path.replace("{", "by_").replace("}", "").replace(":path", "").strip("/")
-    return f"{face.method.lower()}_{words.replace('/', '_')}"
+def _tool_operation_id(route: ToolRoute) -> str:
+    words = route.path.replace("{", "by_").replace("}", "").replace(":path", "").strip("/")
+    return f"{route.method.lower()}_{words.replace('/', '_')}"
 
 
-def _tool_parameters(face: ToolRoute, takes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    properties, required = takes["properties"], takes.get("required", ())
+def _tool_parameters(route: ToolRoute, parameter_schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+    properties, required = parameter_schema["properties"], parameter_schema.get("required", ())
     described: list[dict[str, Any]] = []
     for name, schema_part in properties.items():
-        location = "path" if name in face.bound else "query"
-        if name in face.fixed or (location == "query" and face.method != "GET"):
+        location = "path" if name in route.bound_names else "query"
+        if name in route.fixed_arguments or (location == "query" and route.method != "GET"):
             continue
         content = {"content": {_JSON: {"schema": schema_part}}} if "$ref" in schema_part else {"schema": schema_part}
         parameter = {"name": name, "in": location, "required": location == "path" or name in required, **content}
@@ -114,24 +114,30 @@ def _tool_parameters(face: ToolRoute, takes: Mapping[str, Any]) -> list[dict[str
     return described
 
 
-def _tool_body_schema(face: ToolRoute, takes: Mapping[str, Any]) -> dict[str, Any]:
+def _tool_body_schema(route: ToolRoute, parameter_schema: Mapping[str, Any]) -> dict[str, Any]:
     properties = {
-        name: property_schema for name, property_schema in takes["properties"].items() if name not in face.bound
+        name: property_schema
+        for name, property_schema in parameter_schema["properties"].items()
+        if name not in route.bound_names
     }
-    required = [name for name in takes.get("required", ()) if name not in face.bound]
-    return {**takes, "properties": properties, **({"required": required} if "required" in takes else {})}
+    required = [name for name in parameter_schema.get("required", ()) if name not in route.bound_names]
+    return {
+        **parameter_schema,
+        "properties": properties,
+        **({"required": required} if "required" in parameter_schema else {}),
+    }
 
 
-def _is_body_required(face: ToolRoute, takes: Mapping[str, Any]) -> bool:
-    return bool(set(takes.get("required", ())) - face.bound)
+def _is_body_required(route: ToolRoute, parameter_schema: Mapping[str, Any]) -> bool:
+    return bool(set(parameter_schema.get("required", ())) - route.bound_names)
 
 
-def _extract_definitions(given: Mapping[str, JSONValue], prefix: str, shared: dict[str, JSONValue]) -> dict[str, Any]:
+def _extract_definitions(schema: Mapping[str, JSONValue], prefix: str, shared: dict[str, JSONValue]) -> dict[str, Any]:
     """Move a schema's own definitions to where the whole document's stand."""
-    definitions = given.get("$defs", {})
+    definitions = schema.get("$defs", {})
     for name, definition in definitions.items() if isinstance(definitions, dict) else ():
         shared[f"{prefix}{name}"] = _rewrite_refs(definition, prefix)
-    remaining: JSONValue = {name: definition for name, definition in given.items() if name != "$defs"}
+    remaining: JSONValue = {name: definition for name, definition in schema.items() if name != "$defs"}
     return cast("dict[str, Any]", _rewrite_refs(remaining, prefix))
 
 
@@ -160,7 +166,7 @@ _BAD_GATEWAY_RESPONSE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RouteSpec:
-    """Hold a route with what is said of it."""
+    """A route with what is said of it."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
@@ -168,27 +174,27 @@ class RouteSpec:
     summary: str
     endpoint: Endpoint
     description: str = ""
-    takes: Sequence[Parameter] = ()
-    gives: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    parameters: Sequence[Parameter] = ()
+    content: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The content of the good reply, by its type."""
     status: int = 200
     """Of the good reply."""
 
 
-def make_route(shown: RouteSpec) -> APIRoute:
+def make_route(spec: RouteSpec) -> APIRoute:
     """Make a route that describes itself."""
     return APIRoute(
-        shown.path,
-        shown.endpoint,
-        methods=[shown.method],
-        status_code=shown.status,
+        spec.path,
+        spec.endpoint,
+        methods=[spec.method],
+        status_code=spec.status,
         response_model=None,
         response_description="It went well.",
-        tags=[shown.tag],
-        operation_id=_operation_id(shown),
-        summary=shown.summary,
-        description=shown.description or None,
-        openapi_extra=_describe_operation(shown),
+        tags=[spec.tag],
+        operation_id=_operation_id(spec),
+        summary=spec.summary,
+        description=spec.description or None,
+        openapi_extra=_describe_operation(spec),
     )
 
 
@@ -203,14 +209,14 @@ def json_content(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {_JSON_CONTENT: {"schema": object_schema({"success": {"const": True}, **properties})}}
 
 
-def stream_content(told: str) -> dict[str, Any]:
+def stream_content(event_order: str) -> dict[str, Any]:
     """Describe a stream of events.
 
     Args:
-        told: Which there are, in which order.
+        event_order: Which there are, in which order.
     """
     fields = {"id": _STRING, "event": _STRING, "data": {**_STRING, "contentMediaType": _JSON_CONTENT}}
-    text = f"One of the events; its data is JSON, whose `type` is the event's name. {told}"
+    text = f"One of the events; its data is JSON, whose `type` is the event's name. {event_order}"
     return {_EVENT_STREAM: {"schema": {**object_schema(fields), "description": text}}}
 
 
@@ -219,28 +225,28 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": dict(properties), "required": list(properties)}
 
 
-def _operation_id(shown: RouteSpec) -> str:
-    words = shown.path.replace("{", "by_").replace(":path", "").replace("}", "").strip("/").replace("/", "_")
-    return f"{shown.method.lower()}_{words}"
+def _operation_id(spec: RouteSpec) -> str:
+    words = spec.path.replace("{", "by_").replace(":path", "").replace("}", "").strip("/").replace("/", "_")
+    return f"{spec.method.lower()}_{words}"
 
 
-def _describe_operation(shown: RouteSpec) -> dict[str, Any]:
-    in_body = shown.method in {"POST", "PUT", "PATCH"}
+def _describe_operation(spec: RouteSpec) -> dict[str, Any]:
+    in_body = spec.method in {"POST", "PUT", "PATCH"}
     described: dict[str, Any] = {
         "security": [{TOKEN_SCHEME: []}],
-        "parameters": [_path_parameter(name) for name in _PATH_NAME.findall(shown.path)],
-        "responses": {str(shown.status): {"content": dict(shown.gives)}, **error_responses()},
+        "parameters": [_path_parameter(name) for name in _PATH_NAME.findall(spec.path)],
+        "responses": {str(spec.status): {"content": dict(spec.content)}, **error_responses()},
     }
-    if shown.path.endswith(_MODEL_PATHS):
+    if spec.path.endswith(_MODEL_PATHS):
         described["responses"]["502"] = _BAD_GATEWAY_RESPONSE
     if not in_body:
-        described["parameters"] += [_query_parameter(parameter) for parameter in shown.takes]
-    elif shown.takes:
+        described["parameters"] += [_query_parameter(parameter) for parameter in spec.parameters]
+    elif spec.parameters:
         described["requestBody"] = {
-            "required": any(parameter.needed for parameter in shown.takes),
-            "content": {_JSON_CONTENT: {"schema": _body_schema(shown.takes)}},
+            "required": any(parameter.required for parameter in spec.parameters),
+            "content": {_JSON_CONTENT: {"schema": _body_schema(spec.parameters)}},
         }
-    if _EVENT_STREAM in shown.gives and shown.method == "GET":
+    if _EVENT_STREAM in spec.content and spec.method == "GET":
         described["parameters"].append(
             {"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "integer", "minimum": 0}}
         )
@@ -251,16 +257,16 @@ def _path_parameter(name: str) -> dict[str, JSONValue]:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
 
 
-def _query_parameter(take: Parameter) -> dict[str, JSONValue]:
-    schema: dict[str, JSONValue] = {**take.schema, "type": take.type}
-    return {"name": take.name, "in": "query", "required": take.needed, "schema": schema}
+def _query_parameter(parameter: Parameter) -> dict[str, JSONValue]:
+    schema: dict[str, JSONValue] = {**parameter.schema, "type": parameter.type}
+    return {"name": parameter.name, "in": "query", "required": parameter.required, "schema": schema}
 
 
-def _body_schema(takes: Sequence[Parameter]) -> dict[str, Any]:
-    required = [parameter.name for parameter in takes if parameter.needed]
+def _body_schema(parameters: Sequence[Parameter]) -> dict[str, Any]:
+    required = [parameter.name for parameter in parameters if parameter.required]
     body_schema: dict[str, Any] = {
         "type": "object",
-        "properties": {parameter.name: parameter.schema for parameter in takes},
+        "properties": {parameter.name: parameter.schema for parameter in parameters},
         "additionalProperties": False,
     }
     return {**body_schema, "required": required} if required else body_schema

@@ -54,7 +54,7 @@ PAGE_HEADERS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFile:
-    """Hold one file."""
+    """One file."""
 
     content: bytes = field(repr=False)
     kind: str
@@ -99,7 +99,7 @@ _OWN_FETCH_SITES: Final = frozenset({"same-origin", "none"})
 
 
 def session_of_request(request: Request) -> BrowserSession | None:
-    """Give the cookie and the key that a request shows; None where either is missing."""
+    """Return the cookie and the key that a request shows; None where either is missing."""
     cookie, key = request.cookies.get(cookie_name(request), ""), request.headers.get(KEY_HEADER, "")
     return BrowserSession(cookie=cookie, key=key) if cookie and key else None
 
@@ -110,7 +110,7 @@ def cookie_name(request: Request) -> str:
 
 
 def is_same_origin(request: Request) -> bool:
-    """Tell whether the server's own page asks: no other origin, not even one that may call with a token."""
+    """Return whether the server's own page asks: no other origin, not even one that may call with a token."""
     origin = request.headers.get("origin", "").lower()
     host = request.headers.get("host", "").lower()
     if request.headers.get("sec-fetch-site", "same-origin") not in _OWN_FETCH_SITES:
@@ -141,7 +141,7 @@ class PageAuth:
             return False
         request = Request(scope)
         session = session_of_request(request)
-        return session is not None and is_same_origin(request) and self._seats.knows(session)
+        return session is not None and is_same_origin(request) and self._seats.is_signed_in(session)
 
 
 PAGE_PATH: Final = "/"
@@ -152,11 +152,11 @@ _INDEX_FILE: Final = "index.html"
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def mount_page(seats: BrowserSessions, vaults: Sequence[str] = ()) -> Mount:
+def mount_page(sessions: BrowserSessions, vaults: Sequence[str] = ()) -> Mount:
     """Make what answers at ``/`` and below ``/page/``.
 
     Args:
-        seats: Who was let in.
+        sessions: Who was let in.
         vaults: Names of the vaults that can be chosen; the first is the usual one.
     """
     page_files = load_files()
@@ -169,22 +169,22 @@ def mount_page(seats: BrowserSessions, vaults: Sequence[str] = ()) -> Mount:
 
     routes = [
         Route(PAGE_PATH, index, methods=["GET"], include_in_schema=False),
-        Route(SESSION_PATH, _make_sign_in(seats, vaults), methods=["POST"], include_in_schema=False),
-        Route(SESSION_PATH, _make_session_status(seats, vaults), methods=["GET"], include_in_schema=False),
-        Route(SESSION_PATH, _make_sign_out(seats), methods=["DELETE"], include_in_schema=False),
+        Route(SESSION_PATH, _make_sign_in(sessions, vaults), methods=["POST"], include_in_schema=False),
+        Route(SESSION_PATH, _make_session_status(sessions, vaults), methods=["GET"], include_in_schema=False),
+        Route(SESSION_PATH, _make_sign_out(sessions), methods=["DELETE"], include_in_schema=False),
         Route(f"{FILES_PATH}{{name:path}}", file, methods=["GET"], include_in_schema=False),
     ]
     return Mount(
-        routes=routes, open_paths=frozenset({PAGE_PATH, FILES_PATH}), middleware=(Middleware(PageAuth, seats=seats),)
+        routes=routes, open_paths=frozenset({PAGE_PATH, FILES_PATH}), middleware=(Middleware(PageAuth, seats=sessions),)
     )
 
 
-def _make_sign_in(seats: BrowserSessions, vaults: Sequence[str]) -> Endpoint:
+def _make_sign_in(sessions: BrowserSessions, vaults: Sequence[str]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         code = _read_code(await request.body())
         if not is_same_origin(request):
             raise RefusedError("only the server's own page signs in", hint="open it at its own address")
-        session = seats.redeem(code)
+        session = sessions.redeem(code)
         if session is None:
             raise RefusedError(
                 "this address was used before, or is too old",
@@ -206,10 +206,10 @@ def _make_sign_in(seats: BrowserSessions, vaults: Sequence[str]) -> Endpoint:
     return endpoint
 
 
-def _make_session_status(seats: BrowserSessions, vaults: Sequence[str]) -> Endpoint:
+def _make_session_status(sessions: BrowserSessions, vaults: Sequence[str]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         session = session_of_request(request)
-        if session is None or not is_same_origin(request) or not seats.knows(session):
+        if session is None or not is_same_origin(request) or not sessions.is_signed_in(session):
             raise RefusedError(
                 "this browser isn't signed in", hint="`knap token page` prints an address", code="unauthorized"
             )
@@ -218,11 +218,11 @@ def _make_session_status(seats: BrowserSessions, vaults: Sequence[str]) -> Endpo
     return endpoint
 
 
-def _make_sign_out(seats: BrowserSessions) -> Endpoint:
+def _make_sign_out(sessions: BrowserSessions) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         session = session_of_request(request)
         if session is not None and is_same_origin(request):
-            seats.end(session)
+            sessions.end(session)
         answer = replies.JsonReply({"success": True})
         answer.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
         return answer

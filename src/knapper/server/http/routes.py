@@ -55,33 +55,33 @@ LIST_TOOLS_OPERATION: Final[dict[str, Any]] = {
 
 
 def make_tool_routes(table: ToolTable) -> tuple[ToolRoute, ...]:
-    """Give a route for each tool."""
+    """Return a route for each tool."""
     return tuple(
-        ToolRoute(method="POST", path=f"{TOOLS_PATH}/{row.name}", tool=row.name, tag="tools") for row in table.rows
+        ToolRoute(method="POST", path=f"{TOOLS_PATH}/{row.name}", tool=row.name, tag="tools") for row in table.specs
     )
 
 
-def make_list_endpoint(serving: ToolInvoker) -> Callable[[Request], Awaitable[Response]]:
+def make_list_endpoint(invoker: ToolInvoker) -> Callable[[Request], Awaitable[Response]]:
     """Make what lists the tools."""
 
     async def endpoint(request: Request) -> Response:
         del request
-        table = serving.hub.table
-        rows: list[JSONValue] = [_describe_tool(table, row) for row in table.rows]
+        table = invoker.hub.table
+        rows: list[JSONValue] = [_describe_tool(table, row) for row in table.specs]
         return replies.JsonReply({"success": True, "results": rows, "total": len(rows)})
 
     return endpoint
 
 
-def make_unknown_tool_endpoint(serving: ToolInvoker) -> Callable[[Request], Awaitable[Response]]:
+def make_unknown_tool_endpoint(invoker: ToolInvoker) -> Callable[[Request], Awaitable[Response]]:
     """Make what answers a call of a tool that isn't there: the error tells the nearest."""
 
     async def endpoint(request: Request) -> Response:
         name: str = request.path_params["name"]
         route = ToolRoute(method="POST", path=request.scope["path"], tool=name)
-        _ = serving.hub.table.find(name)
+        _ = invoker.hub.table.find(name)
         arguments = await binding.read_tool_arguments(route, request, {})
-        pending_call = serving.call(security.client_of(request.scope), name, arguments)
+        pending_call = invoker.call(security.client_of(request.scope), name, arguments)
         return replies.JsonReply(await workers.run_unless_disconnected(request.receive, pending_call))
 
     return endpoint
@@ -102,17 +102,15 @@ def _describe_tool(table: ToolTable, row: ToolSpec) -> JSONValue:
 
 SEARCH_ROUTES: Final = (ToolRoute(method="GET", path="/search", tool="search_vault", tag="search"),)
 
-NOTE_ROUTES: Final = (
-    ToolRoute(method="GET", path="/notes/{path:path}", tool="read_file", tag="notes", is_tagged=True),
-)
+NOTE_ROUTES: Final = (ToolRoute(method="GET", path="/notes/{path:path}", tool="read_file", tag="notes", has_etag=True),)
 _CACHE_HEADERS: Final = {"cache-control": "private, no-cache"}
 
 
-def make_note_endpoint(serving: ToolInvoker, face: ToolRoute) -> Endpoint:
+def make_note_endpoint(invoker: ToolInvoker, route: ToolRoute) -> Endpoint:
     """Make what answers with a note, or tells that the asker's copy is still good."""
 
     async def endpoint(request: Request) -> Response:
-        answer = await serving.answer(face, request)
+        answer = await invoker.answer(route, request)
         if "embeds" in answer:  # what it shows of other notes isn't in its hash
             return replies.JsonReply(answer)
         etag = f'"{answer["hash"]}"'

@@ -39,8 +39,8 @@ _BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
 _OBJECTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "object"}}
 _STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": _STRING}
 
-TASK_PARAMETER: Final = Parameter(name="task", doc="What is to be done.", needed=True, most=50_000)
-STRATEGY_PARAMETER: Final = Parameter(name="strategy", doc="How it is split and done; see /runs/options.", most=40)
+TASK_PARAMETER: Final = Parameter(name="task", doc="What is to be done.", required=True, maximum=50_000)
+STRATEGY_PARAMETER: Final = Parameter(name="strategy", doc="How it is split and done; see /runs/options.", maximum=40)
 CODE_MODE_PARAMETER: Final = Parameter(
     name="code_mode", doc="Whether scripts retrieve; otherwise search does.", kind="flag"
 )
@@ -51,28 +51,30 @@ PROFILE_PARAMETER: Final = Parameter(
 )
 FRESH_PARAMETER: Final = Parameter(name="fresh", doc="Take nothing from the cache.", kind="flag")
 MODEL_PARAMETER: Final = Parameter(
-    name="model", doc="Another model than the configured one; only a person may name any.", most=200
+    name="model", doc="Another model than the configured one; only a person may name any.", maximum=200
 )
-ALSO_PARAMETER: Final = Parameter(name="also", doc="Other vaults to look through, by name.", kind="texts", most=200)
+ALSO_PARAMETER: Final = Parameter(name="also", doc="Other vaults to look through, by name.", kind="texts", maximum=200)
 LIMIT_PARAMETERS: Final = (
-    Parameter(name="depth", doc="Levels of subtasks at most.", kind="count", most=8),
-    Parameter(name="nodes", doc="Nodes at most.", kind="count", least=1, most=500),
-    Parameter(name="minutes", doc="How long it may take, from now.", kind="number", least=0.01, most=1_440),
-    Parameter(name="tokens", doc="Tokens at most; 0 for no limit.", kind="count", most=10**9),
-    Parameter(name="cents", doc="What it may cost; 0 for no limit.", kind="count", most=10**6),
+    Parameter(name="depth", doc="Levels of subtasks at most.", kind="count", maximum=8),
+    Parameter(name="nodes", doc="Nodes at most.", kind="count", minimum=1, maximum=500),
+    Parameter(name="minutes", doc="How long it may take, from now.", kind="number", minimum=0.01, maximum=1_440),
+    Parameter(name="tokens", doc="Tokens at most; 0 for no limit.", kind="count", maximum=10**9),
+    Parameter(name="cents", doc="What it may cost; 0 for no limit.", kind="count", maximum=10**6),
 )
 """Whoever isn't a person may only lower what the owner configured."""
 REPLAY_PARAMETER: Final = Parameter(
-    name="replay", doc="`stale` does again what read notes that have changed, a node's id that and all below.", most=200
+    name="replay",
+    doc="`stale` does again what read notes that have changed, a node's id that and all below.",
+    maximum=200,
 )
 ANSWER_PARAMETER: Final = Parameter(
-    name="answer", doc="`go on`, `skip`, notes by their paths, or where to look.", needed=True, most=20_000
+    name="answer", doc="`go on`, `skip`, notes by their paths, or where to look.", required=True, maximum=20_000
 )
-EXPORT_TO_PARAMETER: Final = Parameter(name="to", doc="A note, by its ending .md; otherwise a folder.", needed=True)
+EXPORT_TO_PARAMETER: Final = Parameter(name="to", doc="A note, by its ending .md; otherwise a folder.", required=True)
 PAGE_LIMIT_PARAMETER: Final = Parameter(
-    name="limit", doc="How many at most; 50 where it is left out.", kind="count", most=500
+    name="limit", doc="How many at most; 50 where it is left out.", kind="count", maximum=500
 )
-PAGE_OFFSET_PARAMETER: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", most=10**9)
+PAGE_OFFSET_PARAMETER: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=10**9)
 NEW_RUN_PARAMETERS: Final = (
     TASK_PARAMETER,
     STRATEGY_PARAMETER,
@@ -177,7 +179,7 @@ POLL_INTERVAL_S: Final = 1.0
 
 
 class RunService:
-    """Hold the runs that one server carries out, or watches; used from its event loop."""
+    """The runs that one server carries out, or watches; used from its event loop."""
 
     def __init__(
         self, open_rooms: Callable[[Callable[[], bool]], ClientRunsRegistry], *, look_s: float = POLL_INTERVAL_S
@@ -200,17 +202,17 @@ class RunService:
         self._is_leaving = False
         self._preparing = 0
 
-    async def work(self, work: Callable[[], T]) -> T:
+    async def run_blocking(self, work: Callable[[], T]) -> T:
         """Do something that blocks in a thread."""
         return await self._threads.run("read", work)
 
-    async def room(self, client: str, vault: str) -> ClientRuns:
-        """Give a client's room in a vault.
+    async def client_runs(self, client: str, vault: str) -> ClientRuns:
+        """Return a client's room in a vault.
 
         Raises:
             KnapError: It can't be opened.
         """
-        return await self.work(lambda: self._all().room(client, vault))
+        return await self.run_blocking(lambda: self._all().open(client, vault))
 
     async def begin(self, ready: Callable[[], PreparedRun]) -> RunRecord:
         """Let a run go on by itself.
@@ -223,17 +225,17 @@ class RunService:
             StorageError: The server stops (code ``stopping``).
             KnapError: It can't be begun.
         """
-        running_count = len(self._carried.going_on()) if self._carried else 0
+        running_count = len(self._carried.running()) if self._carried else 0
         if running_count + self._preparing >= MOST_RUNS:
             hint = "wait until one has ended, or cancel one"
             raise ConflictError(f"{MOST_RUNS} runs go on here already", hint=hint, code="too_many_runs")
         self._preparing += 1
         try:
-            prepared = await self.work(ready)
+            prepared = await self.run_blocking(ready)
         finally:
             self._preparing -= 1
         run = prepared.run
-        if self.live(run.id) is not None:
+        if self.running_job(run.id) is not None:
             raise run_busy_error(run.id)
         if self._carried is None:
             from knapper.agents.runs import store  # noqa: PLC0415 - a server without runs needn't pay for models
@@ -246,11 +248,11 @@ class RunService:
         _ = self._ongoing.begin(self._carried, run.id, carried, run.order.task)
         return run
 
-    def live(self, run_id: str) -> BackgroundJob[RunDone] | None:
-        """Give a run that this server carries out right now."""
+    def running_job(self, run_id: str) -> BackgroundJob[RunDone] | None:
+        """Return a run that this server carries out right now."""
         return _find_running_job(self._carried, run_id)
 
-    def watch(self, room: ClientRuns, run_id: str) -> BackgroundJob[RunDone]:
+    def watch(self, client_runs: ClientRuns, run_id: str) -> BackgroundJob[RunDone]:
         """Follow a run that another process carries out; all who follow it share one look.
 
         Raises:
@@ -266,14 +268,14 @@ class RunService:
             self._watched = store.make_watched_jobs(_MAX_WATCHED)
 
         def watched(tell: JobEventSink) -> Coroutine[object, object, object]:
-            return self._look(room, run_id, tell)
+            return self._poll(client_runs, run_id, tell)
 
         return self._ongoing.begin(self._watched, run_id, watched)
 
     def end(self) -> None:
         """Begin no more runs, and leave those that go on where they are, so that they can be resumed."""
         self._is_leaving = True
-        self._ongoing.end()
+        self._ongoing.cancel_all()
 
     async def shut(self) -> None:
         """End all, wait until what there is, is kept, and close the runs."""
@@ -283,13 +285,15 @@ class RunService:
             await asyncio.to_thread(self._rooms.close)
         self._threads.close()
 
-    async def _look(self, room: ClientRuns, run_id: str, tell: JobEventSink) -> None:
+    async def _poll(self, client_runs: ClientRuns, run_id: str, tell: JobEventSink) -> None:
         from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
 
         watch = RunWatcher()
         while True:
-            run_view, open_questions = await self.work(lambda: (room.show(run_id), room.waiting(run_id)))
-            for event in watch.look(run_view.run, run_view.nodes, open_questions):
+            run_view, open_questions = await self.run_blocking(
+                lambda: (client_runs.show(run_id), client_runs.unanswered_checkpoints(run_id))
+            )
+            for event in watch.new_events(run_view.run, run_view.nodes, open_questions):
                 tell(event)
                 if event.kind == "run_done":
                     return
@@ -303,7 +307,7 @@ class RunService:
 
 
 def run_busy_error(run_id: str) -> ConflictError:
-    """Say that a run goes on."""
+    """Return that a run goes on."""
     return ConflictError(f"the run {run_id} goes on already", hint="wait for it, or cancel it", code="run_busy")
 
 
@@ -333,11 +337,11 @@ async def _carry_out_run(going: PreparedRun, tell: JobEventSink) -> None:
             tell(event)
 
 
-def _find_running_job(lives: BackgroundJobs[RunDone] | None, run_id: str) -> BackgroundJob[RunDone] | None:
-    if lives is None:
+def _find_running_job(jobs: BackgroundJobs[RunDone] | None, run_id: str) -> BackgroundJob[RunDone] | None:
+    if jobs is None:
         return None
     try:
-        job = lives.find(run_id)
+        job = jobs.find(run_id)
     except NotFound:
         return None
     return None if job.has_ended else job
@@ -380,9 +384,9 @@ def _open_client_runs(hub: Hub, is_leaving: Callable[[], bool]) -> ClientRunsReg
     return ClientRunsRegistry(hub, is_leaving=is_leaving)
 
 
-def _run_routes(runs: RunService) -> tuple[RouteSpec, ...]:
-    def of(work: RunHandler, takes: Sequence[Parameter] = (VAULT_PARAMETER,)) -> Endpoint:
-        return _run_endpoint(runs, work, takes)
+def _run_routes(service: RunService) -> tuple[RouteSpec, ...]:
+    def of(work: RunHandler, parameters: Sequence[Parameter] = (VAULT_PARAMETER,)) -> Endpoint:
+        return _run_endpoint(service, work, parameters)
 
     begin_description = (
         "It answers at once; /runs/{run_id}/events tells what happens. Others than persons may only lower limits."
@@ -515,12 +519,12 @@ def _run_routes(runs: RunService) -> tuple[RouteSpec, ...]:
     )
 
 
-def _run_endpoint(runs: RunService, work: RunHandler, takes: Sequence[Parameter]) -> Endpoint:
+def _run_endpoint(service: RunService, work: RunHandler, parameters: Sequence[Parameter]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, takes)
+        args = await binding.read_arguments(request, parameters)
         try:
-            client_runs = await runs.room(security.client_of(request.scope), args.text("vault"))
-            result = await work(runs, client_runs, str(request.path_params.get("run_id", "")), args, request)
+            client_runs = await service.client_runs(security.client_of(request.scope), args.text("vault"))
+            result = await work(service, client_runs, str(request.path_params.get("run_id", "")), args, request)
         except SetupError as error:
             return background.setup_needed_reply(error, request)
         return result if isinstance(result, Response) else replies.JsonReply({"success": True, **result})
@@ -529,80 +533,84 @@ def _run_endpoint(runs: RunService, work: RunHandler, takes: Sequence[Parameter]
 
 
 async def _show_options(
-    runs: RunService, room: ClientRuns, _: str, given: RequestArguments, request: Request
+    service: RunService, client_runs: ClientRuns, _: str, args: RequestArguments, request: Request
 ) -> dict[str, JSONValue]:
-    del given, request
-    return await runs.work(room.options)
+    del args, request
+    return await service.run_blocking(client_runs.options)
 
 
 async def _list_runs(
-    runs: RunService, room: ClientRuns, _: str, given: RequestArguments, request: Request
+    service: RunService, client_runs: ClientRuns, _: str, args: RequestArguments, request: Request
 ) -> dict[str, JSONValue]:
     del request
-    limit, offset = given.count("limit", _DEFAULT_LIMIT), given.count("offset", 0)
-    page_runs, total, question_counts = await runs.work(lambda: _read_page(room, limit, offset))
-    rows: list[JSONValue] = [{**_describe_run(runs, run), "asks": question_counts.get(run.id, 0)} for run in page_runs]
+    limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
+    page_runs, total, question_counts = await service.run_blocking(lambda: _read_page(client_runs, limit, offset))
+    rows: list[JSONValue] = [
+        {**_describe_run(service, run), "asks": question_counts.get(run.id, 0)} for run in page_runs
+    ]
     return {"results": rows, "total": total, "limit": limit, "offset": offset}
 
 
-def _read_page(room: ClientRuns, limit: int, offset: int) -> tuple[Sequence[RunRecord], int, Mapping[str, int]]:
-    page_runs, total = room.runs(limit, offset)
-    return page_runs, total, room.asking(page_runs)
+def _read_page(client_runs: ClientRuns, limit: int, offset: int) -> tuple[Sequence[RunRecord], int, Mapping[str, int]]:
+    page_runs, total = client_runs.runs(limit, offset)
+    return page_runs, total, client_runs.count_questions(page_runs)
 
 
-async def _begin_run(runs: RunService, room: ClientRuns, _: str, given: RequestArguments, request: Request) -> Response:
+async def _begin_run(
+    service: RunService, client_runs: ClientRuns, _: str, args: RequestArguments, request: Request
+) -> Response:
     from knapper.app.client_runs import RunRequest  # noqa: PLC0415 - a server without runs needn't pay for models
 
     del request
     run_request = RunRequest(
-        task=given.text("task"),
-        strategy=given.text("strategy"),
-        code_mode=given.flag("code_mode"),
-        profile=cast("ScriptProfile", given.text("profile") or "strict"),
-        fresh=bool(given.flag("fresh")),
-        model=given.text("model"),
-        also=tuple(given.texts("also") or ()),
-        limits=_read_limits(given),
+        task=args.text("task"),
+        strategy=args.text("strategy"),
+        code_mode=args.flag("code_mode"),
+        profile=cast("ScriptProfile", args.text("profile") or "strict"),
+        fresh=bool(args.flag("fresh")),
+        model=args.text("model"),
+        also=tuple(args.texts("also") or ()),
+        limits=_read_limits(args),
     )
-    return _accepted_reply(runs, await runs.begin(lambda: room.begin(run_request)))
+    return _accepted_reply(service, await service.begin(lambda: client_runs.prepare_new(run_request)))
 
 
 async def _show_run(
-    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+    service: RunService, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
 ) -> dict[str, JSONValue]:
-    del given, request
-    run_view, questions = await runs.work(lambda: (room.show(run_id), room.questions(run_id)))
+    del args, request
+    run_view, questions = await service.run_blocking(lambda: (client_runs.show(run_id), client_runs.questions(run_id)))
     rows: list[JSONValue] = [question.as_dict() for question in questions]
-    return {**run_view.as_dict(), "is_live": _is_running(runs, run_view.run), "checkpoints": rows}
+    return {**run_view.as_dict(), "is_live": _is_running(service, run_view.run), "checkpoints": rows}
 
 
 async def _show_node(
-    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+    service: RunService, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
 ) -> dict[str, JSONValue]:
-    del given
+    del args
     node_id = str(request.path_params["node_id"])
-    return (await runs.work(lambda: room.node(run_id, node_id))).as_dict()
+    return (await service.run_blocking(lambda: client_runs.node(run_id, node_id))).as_dict()
 
 
 async def _stream_run(
-    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+    service: RunService, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
 ) -> Response:
-    del given
-    run_view = await runs.work(lambda: room.show(run_id))
+    del args
+    run_view = await service.run_blocking(lambda: client_runs.show(run_id))
     start: dict[str, JSONValue] = {"run_id": run_id, "task": run_view.run.order.task}
-    job = runs.live(run_id)
+    job = service.running_job(run_id)
     if job is not None:
         return background.stream_events(job, start, request)
     if run_view.run.state in {"pending", "running"}:
-        return background.stream_events(runs.watch(room, run_id), start, request)
+        return background.stream_events(service.watch(client_runs, run_id), start, request)
     return _stream_ended_run(run_view, start, request)
 
 
-def _stream_ended_run(found: RunDetails, start: dict[str, JSONValue], request: Request) -> Response:
-    """Tell what there is of a run that has ended, with ids above what was heard while it went on."""
+def _stream_ended_run(run_view: RunDetails, start: dict[str, JSONValue], request: Request) -> Response:
+    """Return what there is of a run that has ended, with ids above what was heard while it went on."""
     from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
 
-    event_rows = [(event.kind, event.as_dict()) for event in RunWatcher().look(found.run, found.nodes)]
+    event_rows = [(event.kind, event.as_dict()) for event in RunWatcher().new_events(run_view.run, run_view.nodes)]
     first_id = background.last_event_id(request) + 1
     rows = [(background.START_EVENT, {"type": background.START_EVENT, **start}), *event_rows]
     body = b"".join(
@@ -612,76 +620,76 @@ def _stream_ended_run(found: RunDetails, start: dict[str, JSONValue], request: R
 
 
 async def _show_stale_nodes(
-    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+    service: RunService, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
 ) -> dict[str, JSONValue]:
-    del given, request
-    notes_by_node = await runs.work(lambda: room.stale(run_id))
+    del args, request
+    notes_by_node = await service.run_blocking(lambda: client_runs.stale(run_id))
     return {"id": run_id, "stale": {node: [*notes] for node, notes in notes_by_node.items()}}
 
 
 async def _resume_run(
-    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+    service: RunService, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
 ) -> Response:
     del request
-    replay, limits = given.text("replay").strip(), _read_limits(given)
-    if runs.live(run_id) is not None:
-        _ = await runs.work(lambda: room.show(run_id))
+    replay, limits = args.text("replay").strip(), _read_limits(args)
+    if service.running_job(run_id) is not None:
+        _ = await service.run_blocking(lambda: client_runs.show(run_id))
         raise run_busy_error(run_id)
-    return _accepted_reply(runs, await runs.begin(lambda: room.go_on(run_id, replay, limits)))
+    return _accepted_reply(service, await service.begin(lambda: client_runs.prepare_resume(run_id, replay, limits)))
 
 
 async def _cancel_run(
-    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+    service: RunService, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
 ) -> dict[str, JSONValue]:
-    del given, request
-    _ = await runs.work(lambda: room.show(run_id))
-    job = runs.live(run_id)
+    del args, request
+    _ = await service.run_blocking(lambda: client_runs.show(run_id))
+    job = service.running_job(run_id)
     if job is None:
-        cancelled = await runs.work(lambda: room.cancel(run_id))
+        cancelled = await service.run_blocking(lambda: client_runs.cancel(run_id))
     else:
         cancelled, _ = await background.cancel_job(job)
-    run = (await runs.work(lambda: room.show(run_id))).run
-    return {"id": run_id, "cancelled": cancelled, "ended": not _is_running(runs, run), "state": run.state}
+    run = (await service.run_blocking(lambda: client_runs.show(run_id))).run
+    return {"id": run_id, "cancelled": cancelled, "ended": not _is_running(service, run), "state": run.state}
 
 
 async def _delete_run(
-    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+    service: RunService, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
 ) -> dict[str, JSONValue]:
-    del given, request
-    _ = await runs.work(lambda: room.show(run_id))
-    if runs.live(run_id) is not None:
+    del args, request
+    _ = await service.run_blocking(lambda: client_runs.show(run_id))
+    if service.running_job(run_id) is not None:
         raise run_busy_error(run_id)
-    await runs.work(lambda: room.delete(run_id))
+    await service.run_blocking(lambda: client_runs.delete(run_id))
     return {"deleted": run_id}
 
 
 async def _export_run(
-    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+    service: RunService, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
 ) -> dict[str, JSONValue]:
     del request
-    to = given.text("to")
-    return dict(await runs.work(lambda: room.export(run_id, to)))
+    to = args.text("to")
+    return dict(await service.run_blocking(lambda: client_runs.export(run_id, to)))
 
 
 async def _answer_checkpoint(
-    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+    service: RunService, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
 ) -> dict[str, JSONValue]:
-    checkpoint, word = str(request.path_params["checkpoint_id"]), given.text("answer")
-    return (await runs.work(lambda: room.answer(run_id, checkpoint, word))).as_dict()
+    checkpoint, word = str(request.path_params["checkpoint_id"]), args.text("answer")
+    return (await service.run_blocking(lambda: client_runs.answer(run_id, checkpoint, word))).as_dict()
 
 
-def _read_limits(given: RequestArguments) -> dict[str, float]:
-    numbers = {parameter.name: given.number(parameter.name) for parameter in LIMIT_PARAMETERS}
+def _read_limits(args: RequestArguments) -> dict[str, float]:
+    numbers = {parameter.name: args.number(parameter.name) for parameter in LIMIT_PARAMETERS}
     return {name: number for name, number in numbers.items() if number is not None}
 
 
-def _accepted_reply(runs: RunService, run: RunRecord) -> Response:
-    return replies.JsonReply({"success": True, **_describe_run(runs, run)}, _ACCEPTED_STATUS)
+def _accepted_reply(service: RunService, run: RunRecord) -> Response:
+    return replies.JsonReply({"success": True, **_describe_run(service, run)}, _ACCEPTED_STATUS)
 
 
-def _describe_run(runs: RunService, run: RunRecord) -> dict[str, JSONValue]:
-    return {**run.brief(), "is_live": _is_running(runs, run)}
+def _describe_run(service: RunService, run: RunRecord) -> dict[str, JSONValue]:
+    return {**run.brief(), "is_live": _is_running(service, run)}
 
 
-def _is_running(runs: RunService, run: RunRecord) -> bool:
-    return run.state in {"pending", "running"} or runs.live(run.id) is not None
+def _is_running(service: RunService, run: RunRecord) -> bool:
+    return run.state in {"pending", "running"} or service.running_job(run.id) is not None

@@ -99,7 +99,7 @@ CONTEXT_CONTENT: Final = openapi.json_content(
     }
 )
 _SCOPE_PARAMETERS: Final = (
-    Parameter(name="link_depth", doc="How many links are followed.", kind="count", most=scopes.MAX_LINK_DEPTH),
+    Parameter(name="link_depth", doc="How many links are followed.", kind="count", maximum=scopes.MAX_LINK_DEPTH),
     Parameter(name="include_same_folder", doc="Whether the notes of its folder go with it.", kind="flag"),
     Parameter(name="excluded_folders", doc="Folders whose notes are left out.", kind="texts"),
 )
@@ -164,7 +164,7 @@ NUMBER_RANGES: Final[Mapping[str, tuple[int, int]]] = {
 
 def _number_parameter(name: str, doc: str) -> Parameter:
     least, most = NUMBER_RANGES[name]
-    return Parameter(name=name, doc=doc, kind="count", least=least, most=most)
+    return Parameter(name=name, doc=doc, kind="count", minimum=least, maximum=most)
 
 
 SWITCH_PARAMETERS: Final = (
@@ -183,7 +183,7 @@ OVERRIDE_PARAMETERS: Final = (
         name="note", doc="The note that it is about; without one, and with none added, the scout looks for notes."
     ),
     VAULT_PARAMETER,
-    Parameter(name="preset", doc="A saved choice, by its name; what is said here counts more.", most=200),
+    Parameter(name="preset", doc="A saved choice, by its name; what is said here counts more.", maximum=200),
     Parameter(name="add", doc="Paths of notes that go with it, beside those of the preset.", kind="texts"),
     *SWITCH_PARAMETERS,
     _number_parameter("link_depth", "How many links from the note are followed, out and back."),
@@ -199,13 +199,13 @@ OVERRIDE_PARAMETERS: Final = (
     Parameter(name="orchestrate", doc="Let a model choose which agents work, and in which order.", kind="flag"),
 )
 TASK_PARAMETERS: Final = (
-    Parameter(name="task", doc="What is to be done; needed but where a run goes on.", most=200_000),
+    Parameter(name="task", doc="What is to be done; needed but where a run goes on.", maximum=200_000),
     Parameter(
         name="session_id", doc="The session that is gone on with, and keeps the turn; none where it is left out."
     ),
-    Parameter(name="model", doc="The model that works; one of the configuration, unless a person asks.", most=500),
-    Parameter(name="run_id", doc="A run that asked the person something; it goes on as it was begun.", most=200),
-    Parameter(name="answer", doc="What the person says to that; only with run_id.", most=_MAX_ANSWER_CHARS),
+    Parameter(name="model", doc="The model that works; one of the configuration, unless a person asks.", maximum=500),
+    Parameter(name="run_id", doc="A run that asked the person something; it goes on as it was begun.", maximum=200),
+    Parameter(name="answer", doc="What the person says to that; only with run_id.", maximum=_MAX_ANSWER_CHARS),
     *OVERRIDE_PARAMETERS,
 )
 CONTEXT_PARAMETERS: Final = (
@@ -225,14 +225,14 @@ def read_task_order(given: RequestArguments) -> TaskOrder:
             scout=given.flag("scout"),
             web=given.flag("web"),
             task=given.flag("task_agent"),
-            link_depth=given.whole("link_depth"),
+            link_depth=given.integer("link_depth"),
             same_folder=given.flag("same_folder"),
             excluded_folders=given.texts("excluded_folders"),
             editable=given.text("editable") or None,
             can=given.texts("can"),
             added=given.texts("add") or (),
         ),
-        token_limit=given.whole("token_limit"),
+        token_limit=given.integer("token_limit"),
         orchestrate=given.flag("orchestrate"),
     )
 

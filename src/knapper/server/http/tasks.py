@@ -59,15 +59,15 @@ T = TypeVar("T")
 
 
 class TaskService:
-    """Hold the tasks of one server; used from its event loop."""
+    """The tasks of one server; used from its event loop."""
 
-    def __init__(self, talks: ChatService) -> None:
+    def __init__(self, chats: ChatService) -> None:
         """Begin without any.
 
         Args:
-            talks: Holds the clients' rooms, in whose sessions tasks are kept.
+            chats: Holds the clients' rooms, in whose sessions tasks are kept.
         """
-        self._talks = talks
+        self._talks = chats
         self._tasking: ClientPipelinesRegistry | None = None
         self._lock = threading.Lock()
         self._threads = WorkerThreads(_THREADS)
@@ -76,24 +76,26 @@ class TaskService:
         """Read many notes in a thread, where that holds up nothing but others who want the same."""
         return await self._threads.run("read", work)
 
-    async def work(self, work: Callable[[], T]) -> T:
+    async def run_blocking(self, work: Callable[[], T]) -> T:
         """Do something that blocks in a thread."""
-        return await self._talks.work(work)
+        return await self._talks.run_blocking(work)
 
-    async def desk(self, client: str, vault: str) -> ClientPipelines:
-        """Give a client's desk in a vault.
+    async def client_pipelines(self, client: str, vault: str) -> ClientPipelines:
+        """Return a client's desk in a vault.
 
         Raises:
             KnapError: It can't be opened.
         """
-        client_chats = await self._talks.room(client, vault)
-        return await self.work(lambda: self._all().desk(client_chats))
+        client_chats = await self._talks.client_chats(client, vault)
+        return await self.run_blocking(lambda: self._all().open(client_chats))
 
-    async def begin(self, desk: ClientPipelines, order: TaskOrder, model: str = "") -> BackgroundJob[PipelineOutcome]:
+    async def begin(
+        self, client_pipelines: ClientPipelines, order: TaskOrder, model: str = ""
+    ) -> BackgroundJob[PipelineOutcome]:
         """Begin a task.
 
         Args:
-            desk: Of who wants it done.
+            client_pipelines: Of who wants it done.
             order: The task.
             model: Its model's name; empty for the configured one.
 
@@ -107,11 +109,11 @@ class TaskService:
         """
 
         def prepare() -> tuple[PipelineService, TaskRequest, Context]:
-            answering = desk.answering(model)
-            request = desk.request(order)
-            return answering, request, desk.acting(request.run_id)
+            answering = client_pipelines.answering(model)
+            request = client_pipelines.request(order)
+            return answering, request, client_pipelines.agent_context(request.run_id)
 
-        answering, request, context = await self.work(prepare)
+        answering, request, context = await self.run_blocking(prepare)
         if request.session_id:
             async with locks.lock_session(answering.folder, request.session_id, wait_s=0):
                 pass  # who comes later than this is told in the stream
@@ -119,17 +121,17 @@ class TaskService:
         async def work(tell: JobEventSink) -> None:
             _ = await answering.ask(request, context, tell)
 
-        job = self._talks.ongoing.begin(desk.lives, request.run_id, work, request.task)
-        job.within = request.session_id
+        job = self._talks.jobs.begin(client_pipelines.jobs, request.run_id, work, request.task)
+        job.session_id = request.session_id
         return job
 
     async def go_on(
-        self, desk: ClientPipelines, run_id: str, answer: str, model: str = ""
+        self, client_pipelines: ClientPipelines, run_id: str, answer: str, model: str = ""
     ) -> BackgroundJob[PipelineOutcome]:
         """Go on with a run that asked something.
 
         Args:
-            desk: Of who answers.
+            client_pipelines: Of who answers.
             run_id: The run's.
             answer: What the person says.
             model: The model's name; empty for the configured one.
@@ -143,14 +145,16 @@ class TaskService:
         def prepare() -> tuple[PausedRun, PipelineService, Context]:
             from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
 
-            run = pipelines.find_paused_run(desk.opened, run_id, desk.client)
-            resumption = pipelines.open_paused_run(desk.opened, run, desk.client, desk.model(model))
+            run = pipelines.find_paused_run(client_pipelines.pipelines, run_id, client_pipelines.client)
+            resumption = pipelines.open_paused_run(
+                client_pipelines.pipelines, run, client_pipelines.client, client_pipelines.model(model)
+            )
             answering, context = stack.enter_context(resumption)
-            return run, replace(answering, wait_s=0, stops=lambda: self._talks.ongoing.stops), context
+            return run, replace(answering, wait_s=0, is_stopping=lambda: self._talks.jobs.is_stopping), context
 
         try:
-            run, answering, context = await self.work(prepare)
-            by = desk.client.grants
+            run, answering, context = await self.run_blocking(prepare)
+            by = client_pipelines.client.grants
 
             async def work(tell: JobEventSink) -> None:
                 try:
@@ -158,11 +162,11 @@ class TaskService:
                 finally:
                     await asyncio.shield(asyncio.to_thread(stack.close))
 
-            job = self._talks.ongoing.begin(desk.lives, run_id, work, str(run.request.get("task", "")))
+            job = self._talks.jobs.begin(client_pipelines.jobs, run_id, work, str(run.request.get("task", "")))
         except BaseException:
             stack.close()
             raise
-        job.within = str(run.request.get("session_id", ""))
+        job.session_id = str(run.request.get("session_id", ""))
         return job
 
     def find(self, client: str, run_id: str) -> BackgroundJob[PipelineOutcome]:
@@ -171,16 +175,16 @@ class TaskService:
         Raises:
             NotFound: There is none, it ended long ago, or it is another client's (code ``no_run``).
         """
-        for client_pipelines in self._tasking.desks(client) if self._tasking else ():
+        for client_pipelines in self._tasking.list_open(client) if self._tasking else ():
             try:
-                return client_pipelines.lives.find(run_id)
+                return client_pipelines.jobs.find(run_id)
             except NotFound:
                 continue
         raise NotFound("there is no such run", hint="the session holds what came of runs that ended", code="no_run")
 
     async def shut(self) -> None:
         """End all tasks, and wait until what there is, is kept."""
-        await self._talks.ongoing.shut()
+        await self._talks.jobs.shut()
         if self._tasking is not None:
             await asyncio.to_thread(self._tasking.close)
         self._threads.close()
@@ -195,18 +199,20 @@ class TaskService:
             return self._tasking
 
 
-async def show_defaults(tasks: TaskService, desk: ClientPipelines, _: RequestArguments) -> dict[str, JSONValue]:
+async def show_defaults(
+    tasks: TaskService, client_pipelines: ClientPipelines, _: RequestArguments
+) -> dict[str, JSONValue]:
     """Show the configured choice, the switches as they were last, the ranges of numbers, and what is ready."""
-    return await tasks.work(lambda: _describe_defaults(desk))
+    return await tasks.run_blocking(lambda: _describe_defaults(client_pipelines))
 
 
-def _describe_defaults(desk: ClientPipelines) -> dict[str, JSONValue]:
-    settings = desk.opened.hub.settings
-    agent_settings, configured = settings.agents, desk.configured()
+def _describe_defaults(client_pipelines: ClientPipelines) -> dict[str, JSONValue]:
+    settings = client_pipelines.pipelines.hub.settings
+    agent_settings, configured = settings.agents, client_pipelines.configured()
     model_names: list[str] = []
     attempts: dict[str, Callable[[], object]] = {
-        "model": lambda: model_names.append(desk.room.chat().name),
-        "web": desk.acting("").open_web,
+        "model": lambda: model_names.append(client_pipelines.chats.chat().name),
+        "web": client_pipelines.agent_context("").open_web,
     }
     problems = {
         name: error for name, error in ((name, _problem_with(try_)) for name, try_ in attempts.items()) if error
@@ -214,7 +220,7 @@ def _describe_defaults(desk: ClientPipelines) -> dict[str, JSONValue]:
     ranges: dict[str, JSONValue] = {name: [*both] for name, both in NUMBER_RANGES.items()}
     return {
         "choice": configured.as_dict(),
-        "switches": desk.usual().toggles.as_dict(),
+        "switches": client_pipelines.default_preset().toggles.as_dict(),
         "token_limit": agent_settings.token_limit,
         "chat_history_length": agent_settings.chat_history_length,
         "orchestrate": agent_settings.orchestrate,
@@ -285,42 +291,44 @@ def preset_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
     )
 
 
-def _preset_endpoint(tasks: TaskService, takes: tuple[Parameter, ...], work: PresetHandler) -> Endpoint:
+def _preset_endpoint(tasks: TaskService, parameters: tuple[Parameter, ...], work: PresetHandler) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, takes)
-        client_pipelines = await tasks.desk(security.client_of(request.scope), args.text("vault"))
+        args = await binding.read_arguments(request, parameters)
+        client_pipelines = await tasks.client_pipelines(security.client_of(request.scope), args.text("vault"))
         name = str(request.path_params.get("name", ""))
-        return replies.JsonReply({"success": True, **await tasks.work(lambda: work(client_pipelines, name, args))})
+        return replies.JsonReply(
+            {"success": True, **await tasks.run_blocking(lambda: work(client_pipelines, name, args))}
+        )
 
     return endpoint
 
 
-def _list_presets(desk: ClientPipelines, _: str, __: RequestArguments) -> dict[str, JSONValue]:
-    rows: list[JSONValue] = [preset.as_dict() for preset in desk.presets()]
+def _list_presets(client_pipelines: ClientPipelines, _: str, __: RequestArguments) -> dict[str, JSONValue]:
+    rows: list[JSONValue] = [preset.as_dict() for preset in client_pipelines.presets()]
     return {"results": rows}
 
 
-def _save_preset(desk: ClientPipelines, name: str, given: RequestArguments) -> dict[str, JSONValue]:
-    _check_may_change(desk)
+def _save_preset(client_pipelines: ClientPipelines, name: str, args: RequestArguments) -> dict[str, JSONValue]:
+    _check_may_change(client_pipelines)
     preset_data: dict[str, JSONValue] = {"name": name}
     for part in ("scope", "rules", "toggles"):
-        preset_data[part] = given.object(part).plain()
-    preset_data["added"] = [*(given.texts("added") or ())]
-    return {"preset": desk.save(store.read_preset(preset_data)).as_dict()}
+        preset_data[part] = args.object(part).non_null_values()
+    preset_data["added"] = [*(args.texts("added") or ())]
+    return {"preset": client_pipelines.save(store.read_preset(preset_data)).as_dict()}
 
 
-def _delete_preset(desk: ClientPipelines, name: str, _: RequestArguments) -> dict[str, JSONValue]:
-    _check_may_change(desk)
-    desk.opened.presets.delete(name)
+def _delete_preset(client_pipelines: ClientPipelines, name: str, _: RequestArguments) -> dict[str, JSONValue]:
+    _check_may_change(client_pipelines)
+    client_pipelines.pipelines.presets.delete(name)
     return {"deleted": name}
 
 
-def _check_may_change(desk: ClientPipelines) -> None:
+def _check_may_change(client_pipelines: ClientPipelines) -> None:
     """See that a client may change what others use, too: nobody has to accept it."""
-    grants = desk.client.grants
+    grants = client_pipelines.client.grants
     if grants.is_read_only:
         raise RefusedError("this client only reads", hint="the owner's configuration says so", code="read_only")
-    if not grants.is_person and desk.room.context("").writer.mine().tainted:
+    if not grants.is_person and client_pipelines.chats.context("").writer.current_grants().tainted:
         hint = "a person can save it: `knap presets save`, or the page"
         raise RefusedError("this client has read text that others wrote", hint=hint, code="tainted")
 
@@ -392,7 +400,7 @@ def task_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             tag,
             "Stop a run; what there is, is kept.",
             _make_task_cancel(tasks),
-            gives=cancel_content,
+            content=cancel_content,
         ),
         RouteSpec("GET", "/ask/waiting", tag, "List runs that ask.", waiting_endpoint, "", by_vault, WAITING_CONTENT),
         RouteSpec(
@@ -428,7 +436,7 @@ def _make_task_start(
         args = await binding.read_arguments(request, TASK_PARAMETERS)
         check_task_or_answer(args)
         try:
-            client_pipelines = await tasks.desk(security.client_of(request.scope), args.text("vault"))
+            client_pipelines = await tasks.client_pipelines(security.client_of(request.scope), args.text("vault"))
             job = await _start_task(tasks, client_pipelines, args)
         except SetupError as error:
             return background.setup_needed_reply(error, request)
@@ -438,18 +446,18 @@ def _make_task_start(
 
 
 async def _start_task(
-    tasks: TaskService, desk: ClientPipelines, given: RequestArguments
+    tasks: TaskService, client_pipelines: ClientPipelines, args: RequestArguments
 ) -> BackgroundJob[PipelineOutcome]:
-    model = given.text("model")
-    if given.text("run_id"):
-        return await tasks.go_on(desk, given.text("run_id"), given.text("answer"), model)
-    return await tasks.begin(desk, read_task_order(given), model)
+    model = args.text("model")
+    if args.text("run_id"):
+        return await tasks.go_on(client_pipelines, args.text("run_id"), args.text("answer"), model)
+    return await tasks.begin(client_pipelines, read_task_order(args), model)
 
 
-async def _wait_for_outcome(live: BackgroundJob[PipelineOutcome], request: Request) -> Response:
+async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Request) -> Response:
     """Wait for the end; whoever asked may have gone, and the task goes on."""
-    outcome = (await live.wait()).as_dict()
-    error = next((job_event.as_dict() for job_event in live.events if job_event.kind == "error"), None)
+    outcome = (await job.wait()).as_dict()
+    error = next((job_event.as_dict() for job_event in job.events if job_event.kind == "error"), None)
     return (
         replies.JsonReply({"success": True, **outcome})
         if error is None
@@ -457,9 +465,9 @@ async def _wait_for_outcome(live: BackgroundJob[PipelineOutcome], request: Reque
     )
 
 
-async def _stream_task(live: BackgroundJob[PipelineOutcome], request: Request) -> Response:
-    start: dict[str, JSONValue] = {"run_id": live.about, "task": live.question}
-    return background.stream_events(live, start, request)
+async def _stream_task(job: BackgroundJob[PipelineOutcome], request: Request) -> Response:
+    start: dict[str, JSONValue] = {"run_id": job.subject_id, "task": job.question}
+    return background.stream_events(job, start, request)
 
 
 def _make_task_events(tasks: TaskService) -> Endpoint:
@@ -476,30 +484,34 @@ def _make_task_cancel(tasks: TaskService) -> Endpoint:
         job = tasks.find(security.client_of(request.scope), request.path_params["run_id"])
         cancelled, last_event = await background.cancel_job(job)
         outcome = last_event.as_dict() if last_event else None
-        result = {"run_id": job.about, "cancelled": cancelled, "ended": job.has_ended, "outcome": outcome}
+        result = {"run_id": job.subject_id, "cancelled": cancelled, "ended": job.has_ended, "outcome": outcome}
         return replies.JsonReply({"success": True, **result})
 
     return endpoint
 
 
-def _task_endpoint(tasks: TaskService, takes: tuple[Parameter, ...], work: TaskHandler) -> Endpoint:
+def _task_endpoint(tasks: TaskService, parameters: tuple[Parameter, ...], work: TaskHandler) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, takes)
-        client_pipelines = await tasks.desk(security.client_of(request.scope), args.text("vault"))
+        args = await binding.read_arguments(request, parameters)
+        client_pipelines = await tasks.client_pipelines(security.client_of(request.scope), args.text("vault"))
         return replies.JsonReply({"success": True, **await work(tasks, client_pipelines, args)})
 
     return endpoint
 
 
-async def _list_waiting_runs(tasks: TaskService, desk: ClientPipelines, _: RequestArguments) -> dict[str, JSONValue]:
+async def _list_waiting_runs(
+    tasks: TaskService, client_pipelines: ClientPipelines, _: RequestArguments
+) -> dict[str, JSONValue]:
     from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
 
-    paused_runs = await tasks.work(lambda: pipelines.list_paused_runs(desk.opened, desk.client))
-    rows: list[JSONValue] = [_paused_run_row(desk, run) for run in paused_runs]
+    paused_runs = await tasks.run_blocking(
+        lambda: pipelines.list_paused_runs(client_pipelines.pipelines, client_pipelines.client)
+    )
+    rows: list[JSONValue] = [_paused_run_row(client_pipelines, run) for run in paused_runs]
     return {"results": rows}
 
 
-def _paused_run_row(desk: ClientPipelines, run: PausedRun) -> dict[str, JSONValue]:
+def _paused_run_row(client_pipelines: ClientPipelines, run: PausedRun) -> dict[str, JSONValue]:
     request = run.request
     return {
         "run_id": run.id,
@@ -509,21 +521,27 @@ def _paused_run_row(desk: ClientPipelines, run: PausedRun) -> dict[str, JSONValu
         "options": run.question.get("options") or [],
         "at": run.at.isoformat(timespec="seconds"),
         "client": run.client,
-        "session_id": request.get("session_id", "") if run.client == desk.client.name else "",
+        "session_id": request.get("session_id", "") if run.client == client_pipelines.client.name else "",
     }
 
 
-async def _save_switches(tasks: TaskService, desk: ClientPipelines, given: RequestArguments) -> dict[str, JSONValue]:
-    toggles = await tasks.work(lambda: desk.switch(read_task_order(given).choice))
+async def _save_switches(
+    tasks: TaskService, client_pipelines: ClientPipelines, args: RequestArguments
+) -> dict[str, JSONValue]:
+    toggles = await tasks.run_blocking(lambda: client_pipelines.save_switches(read_task_order(args).choice))
     return {"switches": toggles.as_dict()}
 
 
-async def _preview_context(tasks: TaskService, desk: ClientPipelines, given: RequestArguments) -> dict[str, JSONValue]:
+async def _preview_context(
+    tasks: TaskService, client_pipelines: ClientPipelines, args: RequestArguments
+) -> dict[str, JSONValue]:
     from knapper.app import pipelines  # noqa: PLC0415 - the same
 
     def work() -> dict[str, JSONValue]:
-        preview_request = desk.planned(read_task_order(given))
-        reader = desk.room.context("")
-        return pipelines.preview_context(desk.acting(""), reader, preview_request, texts=given.flag("texts") is True)
+        preview_request = client_pipelines.preview_request(read_task_order(args))
+        reader = client_pipelines.chats.context("")
+        return pipelines.preview_context(
+            client_pipelines.agent_context(""), reader, preview_request, texts=args.flag("texts") is True
+        )
 
     return await tasks.show(work)

@@ -79,7 +79,7 @@ class _AuthenticatedApp:
 
 
 def _identify_caller() -> Caller:
-    """Tell who sent the request: the client whose token it shows, in its session where it has one.
+    """Return who sent the request: the client whose token it shows, in its session where it has one.
 
     Only the protocol's eras with a handshake have sessions, whose ids were made here; elsewhere anybody could write
     into the header what they like, and leave behind what they have read.

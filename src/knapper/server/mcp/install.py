@@ -44,7 +44,7 @@ class _ObjectSpan:
 
 
 def get_member(text: str, key: str, name: str) -> object:
-    """Give the member *name* of the object *key*; None where there is none.
+    """Return the member *name* of the object *key*; None where there is none.
 
     Raises:
         UnreadableError: The text isn't plain JSON, names a member twice, or holds something else there.
@@ -149,7 +149,7 @@ def _dump_json(value: object, indent: str | None = None) -> str:
 
 
 def _is_multiline(text: str, into: _ObjectSpan) -> bool:
-    """Tell whether members stand on lines of their own; in an empty object as elsewhere in the text."""
+    """Return whether members stand on lines of their own; in an empty object as elsewhere in the text."""
     return "\n" in (text[into.start : into.stop] if into.values else text.strip())
 
 
@@ -173,7 +173,7 @@ _OUR_KEYS: Final = frozenset({"type", "command", "args", "env", "url", "serverUr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachinePaths:
-    """Hold what tells where programs keep their settings."""
+    """What tells where programs keep their settings."""
 
     system: System
     home: Path
@@ -196,7 +196,7 @@ class McpClient:
     """Whether an entry says by which transport it speaks."""
 
     def file(self, machine: MachinePaths) -> Path:
-        """Tell where its settings are, or would be."""
+        """Return where its settings are, or would be."""
         return (machine.home if self.below == "home" else machine.config).joinpath(*self.place)
 
 
@@ -225,7 +225,7 @@ CLIENTS: Final = (
 
 
 def find_client(name: str) -> McpClient:
-    """Give a client by its name.
+    """Return a client by its name.
 
     Raises:
         BadInput: None has it.
@@ -263,27 +263,29 @@ def build_entry(
     return {**new_entry, **{name: value for name, value in existing.items() if name not in _OUR_KEYS}}
 
 
-def merge_entry(client: McpClient, text: str, made: ServerEntry, where: Path, *, name: str = ENTRY_NAME) -> str:
+def merge_entry(
+    client: McpClient, text: str, new_entry: ServerEntry, settings_file: Path, *, name: str = ENTRY_NAME
+) -> str:
     """Put an entry into a client's settings; all else stays as it is written.
 
     Args:
         client: Whose settings.
         text: The settings as they are; empty where there are none.
-        made: The entry.
-        where: The settings' file, for messages.
+        new_entry: The entry.
+        settings_file: The settings' file, for messages.
         name: The entry's.
 
     Raises:
         SetupError: The settings aren't plain JSON; they're left alone.
     """
     try:
-        return put_member(text, client.key, name, made)
+        return put_member(text, client.key, name, new_entry)
     except UnreadableError as error:
-        raise settings_error(where, str(error)) from None
+        raise settings_error(settings_file, str(error)) from None
 
 
-def read_entry(client: McpClient, text: str, where: Path, *, name: str = ENTRY_NAME) -> object:
-    """Give the entry of that name that stands in a client's settings; None where there is none.
+def read_entry(client: McpClient, text: str, settings_file: Path, *, name: str = ENTRY_NAME) -> object:
+    """Return the entry of that name that stands in a client's settings; None where there is none.
 
     Raises:
         SetupError: The settings aren't plain JSON.
@@ -291,13 +293,13 @@ def read_entry(client: McpClient, text: str, where: Path, *, name: str = ENTRY_N
     try:
         return get_member(text, client.key, name)
     except UnreadableError as error:
-        raise settings_error(where, str(error)) from None
+        raise settings_error(settings_file, str(error)) from None
 
 
-def settings_error(where: Path, why: str) -> SetupError:
+def settings_error(settings_file: Path, why: str) -> SetupError:
     """Make the error that says why settings are left alone."""
     hint = "enter by hand what the same command with --dry-run shows"
-    return SetupError(f"{where} can't be changed: {why}", hint=hint, code="client_settings")
+    return SetupError(f"{settings_file} can't be changed: {why}", hint=hint, code="client_settings")
 
 
 _WRITE_BITS = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
@@ -319,7 +321,7 @@ def detect_machine() -> MachinePaths:
 
 
 def config_folder(system: System, home: Path) -> Path:
-    """Tell where a system's programs keep a person's settings."""
+    """Return where a system's programs keep a person's settings."""
     if system == "macos":
         return home / "Library" / "Application Support"
     if system == "windows":
@@ -327,13 +329,15 @@ def config_folder(system: System, home: Path) -> Path:
     return platformdirs.user_config_path() if sys.platform.startswith("linux") else home / ".config"
 
 
-def install(client: McpClient, wanted: InstallRequest, where: Path, *, dry_run: bool = False) -> dict[str, JSONValue]:
+def install(
+    client: McpClient, request: InstallRequest, settings_file: Path, *, dry_run: bool = False
+) -> dict[str, JSONValue]:
     """Enter our server into a client's settings.
 
     Args:
         client: Whose.
-        wanted: What is entered.
-        where: The settings' file.
+        request: What is entered.
+        settings_file: The settings' file.
         dry_run: Only tell what would be entered.
 
     Returns:
@@ -346,14 +350,14 @@ def install(client: McpClient, wanted: InstallRequest, where: Path, *, dry_run: 
         SetupError: The settings can't be changed; they're left alone.
         StorageError: They can't be read or written.
     """
-    _check_name(wanted.name)
+    _check_name(request.name)
     try:
-        new_entry, raw, content, problem = _plan_change(client, wanted, where, dry_run=dry_run)
+        new_entry, raw, content, problem = _plan_change(client, request, settings_file, dry_run=dry_run)
         report: dict[str, JSONValue] = {
             "success": True,
             "client": client.name,
-            "path": str(where),
-            "content": merge_entry(client, "", new_entry, where, name=wanted.name),
+            "path": str(settings_file),
+            "content": merge_entry(client, "", new_entry, settings_file, name=request.name),
             "changed": bool(problem) or content != raw,
         }
         if problem:
@@ -361,10 +365,12 @@ def install(client: McpClient, wanted: InstallRequest, where: Path, *, dry_run: 
         if dry_run or content == raw:
             return report
         if raw:
-            report["backup"] = str(_write_backup(where, raw))
-        _replace_file(where, content)
+            report["backup"] = str(_write_backup(settings_file, raw))
+        _replace_file(settings_file, content)
     except OSError as error:
-        message = f"the settings of {client.title} can't be written: {error.filename or where}: {error.strerror}"
+        message = (
+            f"the settings of {client.title} can't be written: {error.filename or settings_file}: {error.strerror}"
+        )
         raise StorageError(message, hint="check the folder's permissions, or give --file") from error
     return report
 
@@ -375,16 +381,16 @@ def _check_name(name: str) -> None:
 
 
 def _plan_change(
-    client: McpClient, wanted: InstallRequest, where: Path, *, dry_run: bool
+    client: McpClient, request: InstallRequest, settings_file: Path, *, dry_run: bool
 ) -> tuple[ServerEntry, bytes, bytes, str]:
     """Give our entry, the settings before and after, and what keeps us from changing them if only telling is asked."""
-    new_entry, raw = build_entry(client, wanted.command, wanted.environment), b""
+    new_entry, raw = build_entry(client, request.command, request.environment), b""
     try:
-        raw = _read_settings(where)
-        text = _decode_settings(raw, where)
-        existing_entry = read_entry(client, text, where, name=wanted.name)
-        new_entry = build_entry(client, wanted.command, wanted.environment, existing_entry)
-        changed = merge_entry(client, text, new_entry, where, name=wanted.name)
+        raw = _read_settings(settings_file)
+        text = _decode_settings(raw, settings_file)
+        existing_entry = read_entry(client, text, settings_file, name=request.name)
+        new_entry = build_entry(client, request.command, request.environment, existing_entry)
+        changed = merge_entry(client, text, new_entry, settings_file, name=request.name)
     except SetupError as error:
         if not dry_run:
             raise
@@ -393,33 +399,33 @@ def _plan_change(
     return new_entry, raw, bom + changed.encode(), ""
 
 
-def _read_settings(where: Path) -> bytes:
+def _read_settings(settings_file: Path) -> bytes:
     """Read the settings; nothing where there are none."""
     try:
-        file_stat = where.stat()
+        file_stat = settings_file.stat()
     except FileNotFoundError:
         return b""
     if stat.S_ISDIR(file_stat.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(where))
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(settings_file))
     if not stat.S_ISREG(file_stat.st_mode):
-        raise settings_error(where, "it isn't a file")
+        raise settings_error(settings_file, "it isn't a file")
     if not file_stat.st_mode & _WRITE_BITS:
-        raise settings_error(where, "it is read-only")
-    return where.read_bytes()
+        raise settings_error(settings_file, "it is read-only")
+    return settings_file.read_bytes()
 
 
-def _decode_settings(raw: bytes, where: Path) -> str:
+def _decode_settings(raw: bytes, settings_file: Path) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise settings_error(where, f"it isn't plain JSON ({error})") from None
+        raise settings_error(settings_file, f"it isn't plain JSON ({error})") from None
 
 
-def _write_backup(where: Path, raw: bytes) -> Path:
+def _write_backup(settings_file: Path, raw: bytes) -> Path:
     """Keep the settings beside themselves under a free name, and as private as they are: they may hold keys."""
-    mode = stat.S_IMODE(where.stat().st_mode)
+    mode = stat.S_IMODE(settings_file.stat().st_mode)
     for number in range(1_000):
-        backup_file = where.with_name(f"{where.name}.bak{number or ''}")
+        backup_file = settings_file.with_name(f"{settings_file.name}.bak{number or ''}")
         if backup_file.exists() and backup_file.read_bytes() == raw:
             return backup_file
         with contextlib.suppress(FileExistsError):
@@ -430,12 +436,12 @@ def _write_backup(where: Path, raw: bytes) -> Path:
                 file.write(raw)
             backup_file.chmod(mode)
             return backup_file
-    raise OSError(0, "there are 1,000 backups", str(where))
+    raise OSError(0, "there are 1,000 backups", str(settings_file))
 
 
-def _replace_file(where: Path, content: bytes) -> None:
+def _replace_file(settings_file: Path, content: bytes) -> None:
     """Write the settings whole, where a link leads if it is one; its mode stays."""
-    target = where.resolve()
+    target = settings_file.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     temporary_file = Path(name)

@@ -41,14 +41,14 @@ class _StatusResource(Resource):
     _vault: str = PrivateAttr()
 
     @classmethod
-    def of(cls, vault: str, desk: McpSession) -> "_StatusResource":
+    def of(cls, vault: str, session: McpSession) -> "_StatusResource":
         resource = cls(
             uri=AnyUrl(f"vault://{quote(vault, safe='')}/status"),  # a folder's name may hold anything
             name=f"Status of {vault}",
             description="How many notes the index holds, and what it may miss.",
             mime_type="application/json",
         )
-        resource._vault, resource._desk = vault, desk
+        resource._vault, resource._desk = vault, session
         return resource
 
     async def read(self) -> ResourceResult:
@@ -63,11 +63,11 @@ class _StatusResource(Resource):
 class ResourceProvider(Provider):
     """List each vault's status, and the templates of what can be asked for by name."""
 
-    def __init__(self, vaults: Sequence[str], desk: McpSession) -> None:
+    def __init__(self, vaults: Sequence[str], session: McpSession) -> None:
         """Take the names of the vaults."""
         super().__init__()
-        self._desk = desk
-        self._static = [_StatusResource.of(vault, desk) for vault in vaults]
+        self._desk = session
+        self._static = [_StatusResource.of(vault, session) for vault in vaults]
         self._templates = [
             ResourceTemplate.from_function(
                 self._note,
@@ -119,10 +119,10 @@ class ResourceProvider(Provider):
 class ArgumentCompleter:
     """Complete the arguments of templates and prompts."""
 
-    def __init__(self, vaults: Sequence[str], desk: McpSession) -> None:
+    def __init__(self, vaults: Sequence[str], session: McpSession) -> None:
         """Take the names of the vaults."""
         self._vaults = vaults
-        self._desk = desk
+        self._desk = session
 
     async def __call__(
         self,
@@ -130,7 +130,7 @@ class ArgumentCompleter:
         argument: mcp_types.CompletionArgument,
         context: mcp_types.CompletionContext | None,
     ) -> CompletionValues:
-        """Give the values that begin with, or hold, what was typed."""
+        """Return the values that begin with, or hold, what was typed."""
         del reference
         resolved = (context.arguments if context else None) or {}
         vault = resolved.get("vault", "")
@@ -142,7 +142,7 @@ class ArgumentCompleter:
         if complete is None:
             return None
         try:
-            candidates = await self._desk.work(lambda open_vault: complete(open_vault(vault), argument.value))
+            candidates = await self._desk.run_blocking(lambda open_vault: complete(open_vault(vault), argument.value))
         except KnapError:
             return None
         return mcp_types.Completion(
@@ -152,7 +152,7 @@ class ArgumentCompleter:
 
 def _complete_paths(context: Context, typed: str) -> list[str]:
     folded = typed.casefold()
-    matches = [path for path in context.index.store.known() if folded in path.casefold() and context.sees(path)]
+    matches = [path for path in context.index.store.file_states() if folded in path.casefold() and context.sees(path)]
     return sorted(matches, key=lambda path: (not path.casefold().startswith(folded), path))
 
 
@@ -167,9 +167,9 @@ def _resource_result(text: str, kind: str) -> ResourceResult:
     return ResourceResult(contents=[ResourceContent(text, mime_type=kind, meta=_UNTRUSTED_META)], meta=_UNTRUSTED_META)
 
 
-async def _run_work(desk: McpSession, do: Callable[[VaultOpener], str]) -> str:
+async def _run_work(session: McpSession, do: Callable[[VaultOpener], str]) -> str:
     try:
-        return await desk.work(do)
+        return await session.run_blocking(do)
     except KnapError as error:
         code = mcp_types.INVALID_PARAMS if isinstance(error, CallerError) else mcp_types.INTERNAL_ERROR
         raise MCPError(code=code, message=error.message, data=error.as_dict()) from None

@@ -35,14 +35,14 @@ _UNTRUSTED_META: Final = {"knapper/untrusted": True}
 
 
 def success_result(answer: Answer) -> ToolResult:
-    """Give what a tool answered; any tool may show a note's text, if only as what a change replaces."""
+    """Return what a tool answered; any tool may show a note's text, if only as what a change replaces."""
     return ToolResult(
         content=[_json_content(answer), _warning_content()], structured_content=answer, meta=_UNTRUSTED_META
     )
 
 
 def error_result(error: KnapError) -> ToolResult:
-    """Tell why a tool failed, with what to do next; that may quote notes, too.
+    """Return why a tool failed, with what to do next; that may quote notes, too.
 
     It is text alone: an object would have to be one that the tool's output schema allows, and clients that check
     this of errors too show nothing of it but that it isn't.
@@ -50,8 +50,8 @@ def error_result(error: KnapError) -> ToolResult:
     return ToolResult(content=[_json_content(error.as_dict()), _warning_content()], is_error=True, meta=_UNTRUSTED_META)
 
 
-def _json_content(told: object) -> TextContent:
-    return TextContent(type="text", text=json.dumps(told, ensure_ascii=False, separators=(",", ":")))
+def _json_content(value: object) -> TextContent:
+    return TextContent(type="text", text=json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def _warning_content() -> TextContent:
@@ -79,14 +79,14 @@ class ProgressReporter:
         self._is_cancelled = False
         self._cancelling = StopSignal()
 
-    def listen(self, context: Context) -> Context:
-        """Give a context whose progress is told."""
-        return replace(context, progress=self._hear, on_cancel=self._cancelling.on)
+    def attach(self, context: Context) -> Context:
+        """Return a context whose progress is told."""
+        return replace(context, progress=self._hear, on_cancel=self._cancelling.subscribe)
 
     def cancel(self) -> None:
         """End the work at the next report, or at once where it can be."""
         self._is_cancelled = True
-        self._cancelling.tell()
+        self._cancelling.cancel()
 
     def _hear(self, done: float, total: float, what: str) -> None:
         if self._is_cancelled:
@@ -121,8 +121,8 @@ def shorten_parameters(parameters: Mapping[str, JSONValue], *, names_vaults: boo
     return {**remaining, "properties": properties}
 
 
-def _shorten_parameter(shown: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
-    short = dict(shown)
+def _shorten_parameter(definition: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
+    short = dict(definition)
     if short.get("default", ...) in _EMPTY_DEFAULTS:
         del short["default"]
     kinds = [kind for kind in cast("list[dict[str, JSONValue]]", short.get("anyOf", [])) if kind != {"type": "null"}]
@@ -143,19 +143,19 @@ class TableTool(Tool):
     _choice: ToolSelection = PrivateAttr()
 
     @classmethod
-    def of(cls, row: ToolSpec, desk: McpSession, choice: ToolSelection = "full") -> "TableTool":
+    def of(cls, row: ToolSpec, session: McpSession, choice: ToolSelection = "full") -> "TableTool":
         """Derive the tool from its row.
 
         Args:
             row: Which.
-            desk: Does the work.
+            session: Does the work.
             choice: Among which tools it is offered; of the essential ones each definition leaves out what a model can
                 do without, for it takes room in its context.
         """
         is_brief = choice == "essential" and row.profile == "essential"
-        parameters = dereference_refs(desk.hub.table.parameters(row, brief=is_brief))  # some clients know no "$ref"
+        parameters = dereference_refs(session.hub.table.parameters(row, brief=is_brief))  # some clients know no "$ref"
         if is_brief:
-            is_first = row is desk.hub.table.chosen(choice)[0]
+            is_first = row is session.hub.table.listed_tools(choice)[0]
             parameters = shorten_parameters(parameters, names_vaults=is_first)
         tool = cls(
             name=row.name,
@@ -165,11 +165,11 @@ class TableTool(Tool):
             output_schema=None if is_brief else dereference_refs(registry.answer_schema(row)),
             annotations=tool_annotations(row),
         )
-        tool._row, tool._desk, tool._choice = row, desk, choice
+        tool._row, tool._desk, tool._choice = row, session, choice
         return tool
 
     def get_meta(self) -> dict[str, Any]:
-        """Give no data about ourselves: it says nothing, and takes room."""
+        """Return no data about ourselves: it says nothing, and takes room."""
         return {}
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
@@ -178,11 +178,11 @@ class TableTool(Tool):
         name, table = self._row.name, self._desk.hub.table
 
         def call(open_vault: VaultOpener) -> ToolResult:
-            answer = table.call(name, arguments, lambda vault: self._seen(reporter.listen(open_vault(vault))))
+            answer = table.call(name, arguments, lambda vault: self._seen(reporter.attach(open_vault(vault))))
             return success_result(answer)
 
         try:
-            return await self._desk.work(call, workers.kind_of_call(table, self._row, arguments))
+            return await self._desk.run_blocking(call, workers.kind_of_call(table, self._row, arguments))
         except KnapError as error:
             return error_result(error)
         except asyncio.CancelledError:
@@ -190,7 +190,7 @@ class TableTool(Tool):
             raise
 
     def _seen(self, context: Context) -> Context:
-        return replace(context, offered=self._choice)
+        return replace(context, tool_selection=self._choice)
 
 
 class _MissingTool(Tool):
@@ -199,12 +199,12 @@ class _MissingTool(Tool):
     _error: KnapError = PrivateAttr()
 
     @classmethod
-    def of(cls, name: str, desk: McpSession, *, is_read_only: bool) -> "_MissingTool":
+    def of(cls, name: str, session: McpSession, *, is_read_only: bool) -> "_MissingTool":
         tool = cls(
             name=_MISSING_TOOL_NAME, parameters={"type": "object"}
         )  # the library warns of odd names, line by line
         try:
-            _ = desk.hub.table.find(name)
+            _ = session.hub.table.find(name)
             hint = "the person set it up with the profile read-only" if is_read_only else ""
             tool._error = RefusedError(f"'{name}' isn't offered here", hint=hint, code="no_tool")
         except KnapError as error:
@@ -222,19 +222,19 @@ class ToolProvider(Provider):
     They're derived when they're first asked for: the handshake waits for none.
     """
 
-    def __init__(self, desk: McpSession, choice: ToolSelection) -> None:
+    def __init__(self, session: McpSession, choice: ToolSelection) -> None:
         """Take what does the work, and say which tools are listed."""
         super().__init__()
-        self._desk = desk
+        self._desk = session
         self._choice: ToolSelection = choice
         self._made: dict[str, TableTool] = {}
 
     async def _list_tools(self) -> Sequence[Tool]:
-        return [self._tool(row) for row in self._desk.hub.table.chosen(self._choice)]
+        return [self._tool(row) for row in self._desk.hub.table.listed_tools(self._choice)]
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
         del version
-        allowed = self._desk.hub.table.callable(self._choice)
+        allowed = self._desk.hub.table.callable_tools(self._choice)
         row = next((row for row in allowed if row.name == name), None)
         return self._tool(row) if row else _MissingTool.of(name, self._desk, is_read_only=self._choice == "read-only")
 
@@ -250,7 +250,7 @@ class ToolProvider(Provider):
 
 
 def tool_annotations(row: ToolSpec) -> ToolAnnotations:
-    """Tell what a call may do, in the protocol's words."""
+    """Return what a call may do, in the protocol's words."""
     return ToolAnnotations(
         title=row.title,
         read_only_hint=row.effect == "read",
@@ -274,27 +274,27 @@ Search, read and edit a vault of Markdown notes.
 
 
 def build_server(
-    desk: McpSession, choice: ToolSelection = "full", *, kind: Callable[..., FastMCP] = FastMCP
+    session: McpSession, choice: ToolSelection = "full", *, kind: Callable[..., FastMCP] = FastMCP
 ) -> FastMCP:
     """Make the server; nothing is opened or indexed yet.
 
     Args:
-        desk: Does the work.
+        session: Does the work.
         choice: Which tools are listed.
         kind: What the server is besides.
     """
-    vaults = desk.hub.vaults
+    vaults = session.hub.vaults
     server = kind(
         SERVER_NAME,
         _write_instructions(vaults),
         version=__version__,
         website_url=None,
-        providers=[ToolProvider(desk, choice), ResourceProvider(vaults, desk), PromptProvider(vaults, choice)],
+        providers=[ToolProvider(session, choice), ResourceProvider(vaults, session), PromptProvider(vaults, choice)],
         mask_error_details=True,
         list_page_size=_LIST_PAGE_SIZE,
         dereference_schemas=False,  # done once for each tool; every call over HTTP without a session lists all of them
     )
-    server.add_completion_handler(ArgumentCompleter(vaults, desk))
+    server.add_completion_handler(ArgumentCompleter(vaults, session))
     return server
 
 

@@ -38,7 +38,7 @@ class McpSession:
     """Tells who sent the request that is being answered."""
     threads: WorkerThreads = field(default_factory=lambda: WorkerThreads(_DEFAULT_THREADS))
 
-    async def work(self, do: Callable[[VaultOpener], Result], kind: WorkKind = "read") -> Result:
+    async def run_blocking(self, do: Callable[[VaultOpener], Result], kind: WorkKind = "read") -> Result:
         """Do something with vaults as the client sees them; nothing else waits for it.
 
         A cancelled request is left at once; a write that has begun is brought to its end.
@@ -50,7 +50,7 @@ class McpSession:
         try:
             return await self._done(do, kind)
         except KnapError as error:
-            redacted = logs.redaction_for_settings(self.hub.settings).told(error)
+            redacted = logs.redaction_for_settings(self.hub.settings).redact_error(error)
             if (redacted.message, redacted.hint) == (error.message, error.hint):
                 raise
             logs.REDACTION_LOG.warning("%s: %r", error.code, error.message)
@@ -74,4 +74,4 @@ class McpSession:
             return context
         from knapper.changes.writer import SubmitOptions  # noqa: PLC0415 - the handshake needn't pay for it
 
-        return replace(context, asked=SubmitOptions(run=caller.run))
+        return replace(context, submit_options=SubmitOptions(run=caller.run))

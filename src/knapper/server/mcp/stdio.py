@@ -48,11 +48,11 @@ class MessageReader:
 
     @property
     def last_context(self) -> Any:  # noqa: ANN401 - as above
-        """Give the context that the last message was sent in, which the library asks for."""
+        """Return the context that the last message was sent in, which the library asks for."""
         return self._reading.last_context
 
     async def receive(self) -> SessionMessage | Exception:
-        """Give the next message, or what went wrong elsewhere than in the client's text."""
+        """Return the next message, or what went wrong elsewhere than in the client's text."""
         while True:
             item = await self._reading.receive()
             if not isinstance(item, ValidationError):
@@ -67,11 +67,11 @@ class MessageReader:
         await self._reading.aclose()
 
     def __aiter__(self) -> Self:
-        """Give each message."""
+        """Return each message."""
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        """Give the next message, until the client has closed its end."""
+        """Return the next message, until the client has closed its end."""
         try:
             return await self.receive()
         except anyio.EndOfStream:
@@ -195,10 +195,10 @@ def _exit_process() -> None:
 class _StdioServer(FastMCP):
     """Answer lines that are no messages, too, and tell when nobody listens any more."""
 
-    def __init__(self, left: asyncio.Event, *args: Any, **more: Any) -> None:  # noqa: ANN401 - as the library has them
+    def __init__(self, client_left: asyncio.Event, *args: Any, **more: Any) -> None:  # noqa: ANN401 - as the library has them
         """Take what is told when the client has closed the end that it listens at."""
         super().__init__(*args, **more)
-        self._left = left
+        self._left = client_left
 
     @override
     async def run_stdio_async(
@@ -233,8 +233,8 @@ def _open_stdin() -> anyio.AsyncFile[str]:
 class _FirstAnswerMiddleware(Middleware):
     """Tell when the first message of the client was answered."""
 
-    def __init__(self, met: asyncio.Event) -> None:
-        self._met = met
+    def __init__(self, first_answer: asyncio.Event) -> None:
+        self._met = first_answer
 
     async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:  # noqa: ANN401 - whatever it is
         answer = await call_next(context)
@@ -242,8 +242,8 @@ class _FirstAnswerMiddleware(Middleware):
         return answer
 
 
-async def _watch_vaults(hub: Hub, met: asyncio.Event) -> None:
+async def _watch_vaults(hub: Hub, first_answer: asyncio.Event) -> None:
     """Keep the indexes up to date, from the first answer on: reading a vault leaves little time for others."""
-    await met.wait()
+    await first_answer.wait()
     async with watchers.run_watchers(watchers.engine_openers(hub)):
         await asyncio.Event().wait()

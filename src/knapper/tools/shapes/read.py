@@ -38,7 +38,7 @@ class PathPage(ListPage):
 
 
 class PassageHit(TypedDict):
-    """Hold a stretch of a note that matched."""
+    """A stretch of a note that matched."""
 
     source: str
     """The note's path."""
@@ -62,7 +62,7 @@ class PassageHits(IndexAnswer):
 
 
 class NoteHit(TypedDict):
-    """Hold a note that matched, with its best passage."""
+    """A note that matched, with its best passage."""
 
     path: str
     title: str
@@ -117,7 +117,7 @@ class NoteProblem(TypedDict):
 
 
 class EmbedContent(TypedDict):
-    """Hold what an embed shows, or why it shows nothing."""
+    """What an embed shows, or why it shows nothing."""
 
     embed: str
     """As written."""
@@ -156,7 +156,7 @@ class NoteText(TypedDict):
 
 
 class LinkRow(TypedDict):
-    """Hold one link as it stands in a file."""
+    """One link as it stands in a file."""
 
     path: str
     """The file."""
@@ -301,7 +301,7 @@ class HeadingRow(TypedDict):
 
 
 class TaskRow(TypedDict):
-    """Hold a task."""
+    """A task."""
 
     state: str
     """Between the brackets; a space is open."""

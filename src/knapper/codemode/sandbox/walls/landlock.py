@@ -27,7 +27,7 @@ class Ruleset(ctypes.Structure):
 
 
 def ruleset_for(version: int) -> Ruleset:
-    """Say which rights are taken away, as far as the kernel's version of Landlock knows them."""
+    """Return which rights are taken away, as far as the kernel's version of Landlock knows them."""
     return Ruleset(
         files=_FILES[min(version, max(_FILES))],
         network=_ALL_TCP if version >= _NETWORK_SINCE else 0,

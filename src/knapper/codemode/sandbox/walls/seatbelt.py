@@ -21,7 +21,7 @@ _RULES: Final = (
 
 
 def prefix(readable: Iterable[str]) -> list[str]:
-    """Give what comes before a command to hold it.
+    """Return what comes before a command to hold it.
 
     Args:
         readable: Folders that hold what the command loads.

@@ -31,7 +31,7 @@ Instruction = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyscallTable:
-    """Hold an architecture's numbers."""
+    """An architecture's numbers."""
 
     architecture: int
     seccomp: int
