@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Generator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knapper.index import database, tokenizer
+from knapper.index import database, fulltext, tokenizer
 from knapper.index.engine import Engine
 from knapper.index.fulltext import KeywordRanker, Postings, QueryWord
 from knapper.index.search import SearchRequest
@@ -216,6 +217,60 @@ def test_the_first_question_and_later_ones_are_answered_alike(engine: Engine, li
     assert list(later) == list(first)
     assert later == pytest.approx(first, rel=1e-12)
     assert {i >> database.CHUNK_BITS for i in later}.isdisjoint({ids["hidden.md"]} if hides else set[int]())
+
+
+def test_this_sqlite_is_one_whose_tables_were_tested() -> None:
+    oldest, newest = fulltext.TESTED
+
+    assert oldest <= sqlite3.sqlite_version_info[:2] <= newest, (
+        f"words are scored slowly by SQLite {sqlite3.sqlite_version}: if all other tests here pass with it, "
+        "widen lengths.TESTED"
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE chunk_words_config SET v = 5 WHERE k = 'version'",
+        "ALTER TABLE chunk_words_docsize ADD COLUMN origin INTEGER",
+        "ALTER TABLE chunk_words_data RENAME TO elsewhere",
+        "DROP TABLE chunk_words_config",
+    ],
+)
+def test_tables_of_another_form_are_not_read(change: str) -> None:
+    connection = opened([("", "", "rain")])
+    known = Postings("chunk_words", WEIGHTS).lengths.is_known(connection)
+    connection.execute(change)
+    known_later = Postings("chunk_words", WEIGHTS).lengths.is_known(connection)
+    connection.close()
+
+    assert (known, known_later) == (True, False)
+
+
+def test_an_index_that_fts5_cannot_open_is_told_as_damage(engine: Engine) -> None:
+    with engine.store.database.transaction() as connection:
+        connection.execute("DELETE FROM chunk_words_config")
+
+    with closing(sqlite3.connect(engine.store.database.path)) as other, pytest.raises(sqlite3.DatabaseError):
+        fulltext.check_lengths(other)
+
+
+def test_by_a_sqlite_that_was_not_tested_all_is_found_as_before(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [SearchRequest(text=text, mode="keyword", limit=20) for text in ("rain", "rain wind", "raining winds")]
+    expected = [engine.search(question).hits for question in [*asked, *asked]][len(asked) :]
+    monkeypatch.setattr(fulltext, "TESTED", ((3, 0), (3, 0)))
+    monkeypatch.delattr(Postings, "scores")
+    with worlds.engine(engine.view.root, tmp_path / "s") as other:
+        found = [other.search(question).hits for question in [*asked, *asked]][len(asked) :]
+        with other.store.database.snapshot() as connection:
+            fulltext.check_lengths(connection)
+
+    assert [[hit.row for hit in hits] for hits in found] == [[hit.row for hit in hits] for hits in expected]
+    assert [hit.score for hits in found for hit in hits] == pytest.approx(
+        [hit.score for hits in expected for hit in hits], rel=1e-12
+    )
 
 
 def test_a_file_that_came_after_the_mask_was_made_is_not_found(engine: Engine) -> None:

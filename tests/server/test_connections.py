@@ -1,17 +1,33 @@
 """What comes over a connection and is no HTTP, or offers another protocol."""
 
 import contextlib
+import inspect
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from knapper.server.lifecycle import HttpConnection
 from tests.server import live
 
 POST = b"POST /tools/read_file HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n"
+
+OVERRIDDEN = {
+    "_unsupported_upgrade_warning": ["self"],
+    "connection_lost": ["self", "exc"],
+    "connection_made": ["self", "transport"],
+    "data_received": ["self", "data"],
+    "send_400_response": ["self", "msg"],
+}
+"""Methods that `Connection` overrides, with their parameters."""
+CHANGED = (
+    f"uvicorn {uvicorn.__version__} isn't as knapper.server's connections and running expect it: look through them"
+)
 
 
 def exchange(address: str, *sent: bytes) -> bytes:
@@ -92,3 +108,38 @@ def test_who_comes_when_there_are_too_many_connections_is_sent_away_in_the_one_s
     assert (found.status_code, found.json()["code"]) == (503, "busy")
     assert (found.headers["retry-after"], found.headers["x-request-id"]) == ("1", "abc")
     assert again.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "parameters"),
+    [
+        *((H11Protocol, name, parameters) for name, parameters in OVERRIDDEN.items()),
+        (uvicorn.Server, "capture_signals", ["self"]),
+        (uvicorn.Server, "startup", ["self", "sockets"]),
+        (uvicorn.Server, "shutdown", ["self", "sockets"]),
+    ],
+)
+def test_uvicorn_still_has_the_methods_that_are_overridden(owner: type, name: str, parameters: list[str]) -> None:
+    method: Callable[..., object] | None = vars(owner).get(name)
+
+    assert method is not None, f"{CHANGED}; {name} is gone"
+    assert [*inspect.signature(method).parameters] == parameters, f"{CHANGED}; {name} has other parameters"
+
+
+def test_all_methods_that_are_overridden_are_compared() -> None:
+    inherited = {name for name in vars(HttpConnection) if callable(getattr(H11Protocol, name, None))}
+
+    assert inherited == OVERRIDDEN.keys()
+
+
+@pytest.mark.parametrize(
+    ("owner", "names"),
+    [
+        (H11Protocol, {"app", "conn", "connections", "cycle", "loop", "transport"}),
+        (RequestResponseCycle, {"response_complete"}),
+    ],
+)
+def test_uvicorn_still_sets_the_attributes_that_are_used(owner: type, names: set[str]) -> None:
+    initial = inspect.unwrap(owner.__init__).__code__
+
+    assert names - {*initial.co_names} == set(), CHANGED

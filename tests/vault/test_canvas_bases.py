@@ -6,6 +6,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+from knapper import jsonscan
 from knapper.jsontypes import JSONValue
 from knapper.vault import canvas
 from tests.vault import dumps
@@ -75,7 +76,7 @@ def strings_of(value: JSONValue, path: tuple[str | int, ...] = ()) -> list[tuple
 def test_every_string_is_found_where_it_stands(value: JSONValue, ascii_only: bool, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
 
-    found = list(canvas.list_strings(text))
+    found = list(jsonscan.find_strings(text))
 
     assert [(string.path, string.value) for string in found] == strings_of(value)
     assert all(json.loads(f'"{text[string.start : string.stop]}"') == string.value for string in found)
@@ -84,7 +85,7 @@ def test_every_string_is_found_where_it_stands(value: JSONValue, ascii_only: boo
 @hypothesis.given(st.text(), st.booleans())
 def test_a_place_in_a_value_is_found_in_the_file(value: str, ascii_only: bool) -> None:
     written = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
-    places = canvas.OffsetMap(written, 7)
+    places = jsonscan.OffsetMap(written, 7)
 
     for index in range(len(value) + 1):
         head = json.dumps(value[:index], ensure_ascii=ascii_only)[1:-1]

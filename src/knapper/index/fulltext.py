@@ -7,7 +7,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Final, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,6 +162,12 @@ def _query_words(query: Query, stemmer: Stemmer) -> list[QueryWord]:
     return list(words_by_stems.values())
 
 
+TESTED: Final = ((3, 39), (3, 54))
+"""Oldest and newest SQLite whose ``bm25()`` gave the same scores; a test tells when the one in use is newer."""
+_FORMAT: Final = 4
+"""FTS5's number of its tables' layout."""
+_COLUMNS: Final = {"config": ["k", "v"], "data": ["id", "block"], "docsize": ["id", "sz"]}
+"""Of FTS5's own tables, by the end of their names."""
 _MAX_STALE_ROWS = 1_024
 """Rows that are remembered in vain before all are read anew, beyond as many as there are."""
 _VARINT_END = 128
@@ -196,6 +202,14 @@ class RowLengthCache:
         self._columns = columns
         self._lock = threading.Lock()
         self._known = RowLengths(uid="", ids=np.empty(0, np.int64), words=np.empty(0, np.int64))
+        self._checked = ("", False)
+
+    def is_known(self, connection: sqlite3.Connection) -> bool:
+        """Check once for each index whether lengths stand in it as they are read here."""
+        uid, _ = database.state_of(connection)
+        if self._checked[0] != uid:
+            self._checked = uid, _is_known(connection, self._table)
+        return self._checked[1]
 
     def find(self, connection: sqlite3.Connection, ids: NDArray[np.int64]) -> tuple[RowLengths, NDArray[np.intp]]:
         """Return the lengths, and where those of each of *ids* stand.
@@ -277,7 +291,20 @@ def check_lengths(connection: sqlite3.Connection) -> None:
         sqlite3.DatabaseError: The index is damaged.
     """
     for table in ("chunk_words", "title_words"):
-        RowLengthCache(table, columns=3).check(connection)
+        if _is_known(connection, table):
+            RowLengthCache(table, columns=3).check(connection)
+        else:  # of another form, or broken, which only FTS5 can tell: it reads its settings for any question
+            connection.execute(f"SELECT 1 FROM {table} WHERE {table} MATCH 'a' LIMIT 1").fetchone()
+
+
+def _is_known(connection: sqlite3.Connection, table: str) -> bool:
+    if not TESTED[0] <= sqlite3.sqlite_version_info[:2] <= TESTED[1]:
+        return False
+    for name, columns in _COLUMNS.items():
+        rows = connection.execute("SELECT name FROM pragma_table_info(?) ORDER BY cid", (f"{table}_{name}",))
+        if [column for (column,) in rows] != columns:
+            return False
+    return connection.execute(f"SELECT v FROM {table}_config WHERE k = 'version'").fetchone() == (_FORMAT,)
 
 
 def _decode_varints(raw: bytes) -> NDArray[np.int64]:
@@ -435,7 +462,8 @@ class KeywordRanker:
         match = choice.match(query)
         if not match:
             return {}
-        if self._is_asked and not (choice.every or query.phrases or query.excluded):
+        is_plain = not (choice.every or query.phrases or query.excluded)
+        if self._is_asked and is_plain and self._postings.lengths.is_known(connection):
             return self._best(connection, choice, limit=limit, allowed=allowed, include_log=include_log)
         self._is_asked = True  # from the second question on it is worth to know how long all chunks are
         restriction = _allowed_condition(connection, allowed, shift=database.CHUNK_BITS)

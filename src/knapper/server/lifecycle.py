@@ -112,6 +112,10 @@ _OVERLOAD_APP: Final = logs.RequestTracing(_refuse_connection)
 class HttpConnection(H11Protocol):
     """Close a connection whose request doesn't begin in time, or is none; all else is uvicorn's."""
 
+    # uvicorn has no setting for any of this, and calls no hook before a request's head is whole. So its methods are
+    # overridden, of which only asyncio's own three are promised to stay; tests/server/test_connections.py compares them
+    # with the uvicorn that is installed.
+
     head_timeout_s: float = HEAD_TIMEOUT_S
     most: int = MAX_CONNECTIONS
     app: ASGIApp
@@ -147,6 +151,7 @@ class HttpConnection(H11Protocol):
 
     def _unsupported_upgrade_warning(self) -> None:
         """Report nothing: whoever offers another protocol takes this one as well, and no package is missing."""
+        # Private, as uvicorn decides and warns in one place. To filter its records would hang on their wording.
 
     def _follow_head(self) -> None:
         if self._is_answering:

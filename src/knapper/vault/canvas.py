@@ -1,132 +1,16 @@
 """Parse Obsidian canvas and base files into links and searchable text."""
 
-import json
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from knapper import jsonscan
+from knapper.jsonscan import InvalidJSONError, JSONString, OffsetMap
 from knapper.vault import frontmatter, markdown, parser, source
 from knapper.vault.frontmatter import InvalidYAMLError
 from knapper.vault.outline import Link, LinkKind, Outline, Passage, Problem
 from knapper.vault.source import Lines
-
-_JSON_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
-_JSON_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})(?:\\u([dD][c-fC-F][0-9a-fA-F]{2}))?|.)", re.DOTALL)
-
-JsonPath = tuple[str | int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JsonString:
-    """One string value.
-
-    In ``{"a": ["x"]}`` the string ``x`` has the path ``("a", 0)``.
-    """
-
-    path: JsonPath
-    value: str
-    """Decoded; half a surrogate pair is a question mark."""
-    start: int
-    """Character after the opening quote."""
-    stop: int
-    """The closing quote."""
-
-
-class InvalidJSONError(Exception):
-    """Say that a text isn't JSON, and at which character."""
-
-    def __init__(self, reason: str, index: int) -> None:
-        super().__init__(reason)
-        self.reason: str = reason
-        self.index: int = index
-
-
-def list_strings(text: str) -> Iterator[JsonString]:
-    """List all string values in order; keys are none.
-
-    Raises:
-        InvalidJSONError: The text isn't JSON, or nested too deep.
-    """
-    try:
-        _ = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InvalidJSONError(error.msg, error.pos) from None
-    except (RecursionError, ValueError) as error:  # nested too deep, or a number of too many digits
-        raise InvalidJSONError(str(error), 0) from None
-    yield from _walk_strings(text)
-
-
-def _walk_strings(text: str) -> Iterator[JsonString]:
-    """Walk the tokens of a text that is known to be JSON."""
-    path: list[str | int] = []
-    expects_key = False
-    for match in _JSON_TOKEN.finditer(text):
-        mark = match.group()
-        if mark == "{":
-            path.append("")
-            expects_key = True
-        elif mark == "[":
-            path.append(0)
-            expects_key = False
-        elif mark in "}]":
-            _ = path.pop()
-        elif mark == ",":
-            last = path[-1]
-            expects_key = isinstance(last, str)
-            if isinstance(last, int):
-                path[-1] = last + 1
-        elif mark == ":":
-            expects_key = False
-        elif expects_key:
-            path[-1] = _decode_string(mark)
-        else:
-            yield JsonString(
-                path=tuple(path), value=_decode_string(mark), start=match.start() + 1, stop=match.end() - 1
-            )
-
-
-class OffsetMap:
-    r"""Map offsets into a string's value to offsets into the file.
-
-    In ``"a\\u00e9b"`` written with its escape, byte 3 of the value is byte 7 after the quote.
-    """
-
-    def __init__(self, written: str, start: int) -> None:
-        """Measure a string.
-
-        Args:
-            written: The string between its quotes.
-            start: Its byte offset in the file.
-        """
-        self._value: list[int] = [0]
-        self._file: list[int] = [start]
-        text_offset = value_offset = 0
-        file_offset = start
-        for match in _JSON_ESCAPE.finditer(written):
-            plain_bytes = len(written[text_offset : match.start()].encode())
-            value_offset += plain_bytes
-            file_offset += plain_bytes
-            self._add(value_offset, file_offset)
-            value_offset += len(_decode_string(f'"{match.group()}"').encode())
-            file_offset += len(match.group())
-            self._add(value_offset, file_offset)
-            text_offset = match.end()
-
-    def _add(self, value: int, place: int) -> None:
-        self._value.append(value)
-        self._file.append(place)
-
-    def file_offset(self, value: int) -> int:
-        """Return where the byte at *value* of the decoded string stands in the file."""
-        index = bisect_right(self._value, value) - 1
-        return self._file[index] + value - self._value[index]
-
-
-def _decode_string(quoted: str) -> str:
-    return str(json.loads(quoted)).encode(errors="replace").decode()
-
 
 _TEXT_FIELDS: Final = frozenset({"text", "label"})
 _FILE_FIELDS: Final = frozenset({"file", "background"})
@@ -176,9 +60,9 @@ class _CanvasReader:
         self._text: str = text
         self._lines: Lines = source.measure_lines(data)
         self._offsets: Sequence[int] = frontmatter.list_byte_offsets(text, base)
-        self._strings: list[JsonString] = []
+        self._strings: list[JSONString] = []
         self._ids: dict[tuple[str | int, ...], str] = {}
-        for string in list_strings(text) if text.strip() else ():
+        for string in jsonscan.find_strings(text) if text.strip() else ():
             if len(string.path) == _FIELD_PATH_LENGTH and string.path[0] in {"nodes", "edges"}:
                 self._strings.append(string)
                 if string.path[2] == "id":
@@ -212,10 +96,10 @@ class _CanvasReader:
             if string.path[2] in _TEXT_FIELDS and string.value.strip()
         ]
 
-    def _key(self, string: JsonString) -> str:
+    def _key(self, string: JSONString) -> str:
         return self._ids.get(string.path[:2], "")
 
-    def _file(self, string: JsonString, subpaths: Mapping[tuple[str | int, ...], JsonString]) -> Link:
+    def _file(self, string: JSONString, subpaths: Mapping[tuple[str | int, ...], JSONString]) -> Link:
         subpath = subpaths.get(string.path[:2])
         link = self._link("canvas", string, subpath or string)
         if subpath is None:
@@ -223,7 +107,7 @@ class _CanvasReader:
         headings, block = markdown.split_fragment(subpath.value)
         return replace(link, headings=headings, block=block)
 
-    def _link(self, kind: LinkKind, target: JsonString, span: JsonString) -> Link:
+    def _link(self, kind: LinkKind, target: JSONString, span: JSONString) -> Link:
         return Link(
             kind=kind,
             target=target.value,
@@ -238,7 +122,7 @@ class _CanvasReader:
             key=self._key(target),
         )
 
-    def _in_text(self, string: JsonString) -> Iterator[Link]:
+    def _in_text(self, string: JSONString) -> Iterator[Link]:
         """Read a card's text as Markdown, and move its links to where the JSON writes them."""
         if "[" not in string.value and "://" not in string.value:
             return

@@ -1,10 +1,11 @@
 """Match paths by untrusted gitignore globs and regular expressions in time linear in the path."""
 
+import importlib
+import json
 import re
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol, cast
 
 from knapper.vault.paths import base_name, name_key, parent_folders, quote_path
 
@@ -196,242 +197,118 @@ def _literal_character(glob: str, at: int) -> tuple[str, int]:
 
 
 MAX_REGEX_LENGTH: Final = 300
-MAX_POSITIONS: Final = 200
-MAX_GROUP_DEPTH: Final = 20
-MAX_CACHED_STEPS: Final = 50_000
-"""Remembered steps; all are forgotten when there are more."""
+"""Characters of an expression."""
+MAX_MEMORY: Final = 256 * 1024
+"""Bytes that RE2 may take for an expression and its remembered steps; a vault may have 200 expressions."""
 
-TEXT_START: Final = "start"
-TEXT_END: Final = "end"
-_ANCHORS: Final = {"^": TEXT_START, "$": TEXT_END}
-_ESCAPES: Final = frozenset("dDwWsStnrfv")
-_CHARACTER_SET: Final = re.compile(r"\[\^?(?:\\.|[^\]\\])+\]", re.DOTALL)
-_REPETITION: Final = re.compile(r"\{(\d{1,3})(,?)(\d{0,3})\}")
+_ATOM: Final = re.compile(
+    r"""
+    \\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}  # a surrogate pair
+    | \\u[0-9a-fA-F]{4}
+    | \\x[0-9a-fA-F]{2}
+    | \\.?
+    | \[\^?\]?              # a set's beginning, or an empty set
+    | \(\?(?!:|<(?![=!]))   # neither a group nor a named one
+    | .
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_ESCAPES: Final = frozenset("dDwWtnrfvbB")
+"""Letters that mean the same behind a backslash in JavaScript and in RE2."""
+_SPACES: Final = r"\t-\r\x{2028}\x{2029}\x{feff}\p{Zs}"
+_OTHERS: Final = (
+    r"\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}"
+    r"\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}\d"
+)
+_CLASSES: Final = {r"\s": _SPACES, r"\S": _OTHERS}
+r"""What JavaScript's ``\s`` and ``\S`` hold; RE2's ``\s`` lacks the no-break space, for one.
+
+Each ends in a class, so that no hyphen behind it makes a range.
+"""
+
+
+class _Compiled(Protocol):
+    def search(self, text: bytes) -> object:
+        """Return the first match, or None."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regex:
-    """An expression as an automaton."""
+    """A regular expression that RE2 has compiled."""
 
-    symbols: tuple[re.Pattern[str] | str, ...]
-    """What each position matches: one character by a pattern, or `START` or `END`."""
-    follow: tuple[int, ...]
-    """For each position the set of those that may come next, as bits."""
-    first: int
-    last: int
-    matches_empty: bool
-    """Whether the expression matches the empty text, and so any."""
-    steps: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int], repr=False, compare=False)
-    positions_by_character: dict[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
-    """For each character met the positions that match it."""
+    pattern: str
+    compiled: _Compiled = field(repr=False, compare=False)
 
     def search(self, text: str) -> bool:
-        """Return whether the expression matches anywhere in a text, whatever the letters' case."""
-        state = 0
-        steps = self.steps
-        for symbol in (TEXT_START, *text, TEXT_END):
-            step = steps.get((state, symbol))
-            state = self._step(state, symbol) if step is None else step
-            if state & self.last:
-                return True
-        return self.matches_empty
-
-    def _step(self, state: int, symbol: str) -> int:
-        if len(self.steps) >= MAX_CACHED_STEPS:
-            self.steps.clear()
-        if symbol not in self.positions_by_character:
-            self.positions_by_character[symbol] = sum(
-                1 << at for at, wanted in enumerate(self.symbols) if _symbol_matches(wanted, symbol)
-            )
-        ahead = self.first
-        for position in _bit_positions(state):
-            ahead |= self.follow[position]
-        self.steps[state, symbol] = ahead & self.positions_by_character[symbol]
-        return self.steps[state, symbol]
-
-
-def _symbol_matches(expected: re.Pattern[str] | str, symbol: str) -> bool:
-    if isinstance(expected, str) or symbol in {TEXT_START, TEXT_END}:
-        return expected == symbol
-    return expected.fullmatch(symbol) is not None
-
-
-def _bit_positions(positions: int) -> Iterator[int]:
-    while positions:
-        lowest = positions & -positions
-        yield lowest.bit_length() - 1
-        positions ^= lowest
+        """Check whether the expression matches anywhere in a text, whatever the letters' case."""
+        return self.compiled.search(text.encode(errors="replace")) is not None
 
 
 def parse_regex(pattern: str) -> Regex:
-    """Read a regular expression.
+    """Parse a regular expression as Obsidian has it; ``.`` matches line breaks, too.
 
     Raises:
-        ValueError: It isn't one, is too large, or holds what isn't covered; the text says which.
+        ValueError: It isn't one, is too large, or holds what isn't covered; or RE2 isn't there. The text says which.
     """
     if len(pattern) > MAX_REGEX_LENGTH:
         msg = f"longer than {MAX_REGEX_LENGTH} characters"
         raise ValueError(msg)
-    parser = _RegexParser(pattern=pattern)
-    whole = parser.alternatives()
-    if parser.at < len(pattern):
-        msg = "a closing bracket without an opening one"
-        raise ValueError(msg)
-    return Regex(
-        symbols=tuple(parser.symbols),
-        follow=tuple(parser.follow),
-        first=whole.first,
-        last=whole.last,
-        matches_empty=whole.empty,
-    )
+    written = _as_re2(pattern).encode(errors="replace")
+    try:
+        re2 = importlib.import_module("re2")  # here, as few vaults have such a filter and the others needn't wait
+    except ImportError as error:
+        msg = "the package google-re2, which reads expressions, isn't installed (not all systems have it)"
+        raise ValueError(msg) from error
+    options = re2.Options()
+    options.case_sensitive = False
+    options.dot_nl = True
+    options.never_capture = True
+    options.max_mem = MAX_MEMORY
+    options.log_errors = False  # would go to stderr
+    try:
+        return Regex(pattern=pattern, compiled=cast("_Compiled", re2.compile(written, options)))
+    except re2.error as error:
+        raise ValueError(error.args[0].decode(errors="replace")) from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fragment:
-    """Tell where a stretch of the expression may begin and end, as sets of positions."""
+def _as_re2(pattern: str) -> str:
+    """Return a JavaScript expression as RE2 spells it.
 
-    first: int = 0
-    last: int = 0
-    empty: bool = True
-
-    def optional(self) -> "_Fragment":
-        return _Fragment(first=self.first, last=self.last)
-
-
-@dataclass(slots=True, kw_only=True)
-class _RegexParser:
-    pattern: str
-    at: int = 0
-    depth: int = 0
-    symbols: list[re.Pattern[str] | str] = field(default_factory=list[re.Pattern[str] | str])
-    follow: list[int] = field(default_factory=list[int])
-
-    def alternatives(self) -> _Fragment:
-        whole = self.sequence()
-        while self.take("|"):
-            other = self.sequence()
-            whole = _Fragment(
-                first=whole.first | other.first, last=whole.last | other.last, empty=whole.empty or other.empty
-            )
-        return whole
-
-    def sequence(self) -> _Fragment:
-        whole = _Fragment()
-        while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
-            whole = self.join(whole, self.repeated())
-        return whole
-
-    def repeated(self) -> _Fragment:
-        start, mark = self.at, len(self.symbols)
-        part = self.atom()
-        if count := _REPETITION.match(self.pattern, self.at):
-            del self.symbols[mark:], self.follow[mark:]
-            part = self.counted(start, count)
-        elif self.take("*"):
-            part = self.loop(part).optional()
-        elif self.take("+"):
-            part = self.loop(part)
-        elif self.take("?"):
-            part = part.optional()
+    Raises:
+        ValueError: It holds what RE2 doesn't cover, or would read otherwise.
+    """
+    parts: list[str] = []
+    in_set = False
+    for atom in _ATOM.findall(pattern):
+        part = atom
+        if atom.startswith("\\"):
+            part = _escape(atom, in_set=in_set)
+        elif in_set:
+            part = atom.replace("[", r"\[")  # `[:` would begin a class such as `[:alpha:]`
+            in_set = not atom.endswith("]")
+        elif atom == "[]":
+            msg = "a set is empty"
+            raise ValueError(msg)
+        elif atom == "(?":
+            msg = "look-around and flags aren't covered"
+            raise ValueError(msg)
+        elif atom == "[^]":
+            part = r"[\x{0}-\x{10ffff}]"
         else:
-            return part
-        self.take("?")  # a lazy repetition matches the same texts
-        return part
+            in_set = atom.startswith("[")
+        parts.append(part)
+    return "".join(parts)
 
-    def counted(self, start: int, count: re.Match[str]) -> _Fragment:
-        """Write ``x{2,4}`` out as ``xxx?x?`` and ``x{2,}`` as ``xxx*``, reading *x* anew for each."""
-        least, most = int(count[1]), int(count[3] or count[1])
-        whole = _Fragment()
-        for _ in range(least):
-            whole = self.join(whole, self.again(start))
-        for _ in range(most - least):
-            whole = self.join(whole, self.again(start).optional())
-        if count[2] and not count[3]:
-            whole = self.join(whole, self.loop(self.again(start)).optional())
-        self.at = count.end()
-        return whole
 
-    def again(self, start: int) -> _Fragment:
-        self.at = start
-        return self.atom()
-
-    def loop(self, part: _Fragment) -> _Fragment:
-        self.link(part.last, part.first)
-        return part
-
-    def join(self, one: _Fragment, other: _Fragment) -> _Fragment:
-        self.link(one.last, other.first)
-        return _Fragment(
-            first=one.first | (other.first if one.empty else 0),
-            last=other.last | (one.last if other.empty else 0),
-            empty=one.empty and other.empty,
-        )
-
-    def link(self, last: int, first: int) -> None:
-        for position in _bit_positions(last):
-            self.follow[position] |= first
-
-    def atom(self) -> _Fragment:
-        char = self.pattern[self.at]
-        if char == "(":
-            return self.group()
-        if char in "*+?" or _REPETITION.match(self.pattern, self.at):
-            msg = f"nothing stands before {char!r} that it could repeat"
-            raise ValueError(msg)
-        if char in _ANCHORS:
-            self.at += 1
-            return self.position(_ANCHORS[char])
-        source = self.source(char)
-        self.at += len(source)
-        try:
-            with warnings.catch_warnings(action="ignore"):  # of sets that a later Python may read otherwise
-                return self.position(re.compile(source, re.IGNORECASE | re.DOTALL))
-        except re.error as error:
-            msg = f"{source!r}: {error}"
-            raise ValueError(msg) from error
-
-    def position(self, symbol: re.Pattern[str] | str) -> _Fragment:
-        if len(self.symbols) >= MAX_POSITIONS:
-            msg = f"stands for more than {MAX_POSITIONS} characters"
-            raise ValueError(msg)
-        here = 1 << len(self.symbols)
-        self.symbols.append(symbol)
-        self.follow.append(0)
-        return _Fragment(first=here, last=here, empty=False)
-
-    def group(self) -> _Fragment:
-        self.at += 1
-        if self.take("?") and not self.take(":"):
-            msg = "look-around and named groups aren't covered"
-            raise ValueError(msg)
-        self.depth += 1
-        if self.depth > MAX_GROUP_DEPTH:
-            msg = f"groups are nested deeper than {MAX_GROUP_DEPTH}"
-            raise ValueError(msg)
-        part = self.alternatives()
-        self.depth -= 1
-        if not self.take(")"):
-            msg = "a group isn't closed"
-            raise ValueError(msg)
-        return part
-
-    def take(self, char: str) -> bool:
-        matches = self.pattern.startswith(char, self.at)
-        self.at += matches
-        return matches
-
-    def source(self, char: str) -> str:
-        """Return the stretch of the expression that stands for one character."""
-        if char == "[":
-            set_match = _CHARACTER_SET.match(self.pattern, self.at)
-            if not set_match:
-                msg = "a set isn't closed"
-                raise ValueError(msg)
-            return set_match.group()
-        if char != "\\":
-            return char
-        escaped = self.pattern[self.at : self.at + 2]
-        if escaped == char or (escaped[1].isalnum() and escaped[1] not in _ESCAPES):
-            msg = f"{escaped!r} isn't covered"
-            raise ValueError(msg)
-        return escaped
+def _escape(atom: str, *, in_set: bool) -> str:
+    if atom in _CLASSES:
+        return _CLASSES[atom] if in_set else f"[{_CLASSES[atom]}]"
+    if len(atom) > len(r"\x00"):
+        code = ord(json.loads(f'"{atom}"'))
+        return f"\\x{{{code:x}}}"
+    char = atom[1:]
+    if len(char) == 1 and char.isascii() and char.isalnum() and char not in _ESCAPES:
+        msg = f"{atom!r} isn't covered"
+        raise ValueError(msg)
+    return atom if char.isascii() else char

@@ -16,31 +16,21 @@ from typing import Final, Literal, NoReturn, cast
 
 import platformdirs
 
+from knapper import jsonscan
 from knapper.config.settings import CONFIG_ENV, STATE_ENV
 from knapper.errors import BadInput, SetupError, StorageError
+from knapper.jsonscan import JSONPath, JSONSpan
 from knapper.jsontypes import JSONValue
 
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
 _INDENT: Final = re.compile(r"\n([ \t]+)\S")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _DEFAULT_INDENT: Final = "  "
-_DECODER: Final = json.JSONDecoder()
+_DEPTH: Final = 2
+"""Of a member of the object *key*; nothing deeper is changed."""
 
 
 class UnreadableError(ValueError):
     """Say why a text is left alone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ObjectSpan:
-    """Say where an object stands in its text."""
-
-    start: int
-    """Of its opening brace."""
-    stop: int
-    """Behind its closing brace."""
-    values: dict[str, tuple[int, int]]
-    """Of its members: where each value begins and stops."""
 
 
 def get_member(text: str, key: str, name: str) -> object:
@@ -62,16 +52,8 @@ def put_member(text: str, key: str, name: str, value: object) -> str:
     settings = _parse_settings(text, key)
     if not text.strip():
         return _dump_json({key: {name: value}}, _DEFAULT_INDENT) + "\n"
-    root_span = _scan_object(text, _skip_space(text, 0))
-    if key not in settings:
-        return _insert_member(text, root_span, 1, key, {name: value})
-    object_span = _scan_object(text, root_span.values[key][0])
-    if name not in object_span.values:
-        return _insert_member(text, object_span, 2, name, value)
-    start, stop = object_span.values[name]
-    if json.loads(text[start:stop]) == value:
-        return text
-    return text[:start] + _render_value(text, object_span, 2, value) + text[stop:]
+    values = {found.path: found for found in jsonscan.find_values(text) if len(found.path) <= _DEPTH}
+    return _put(text, values, (key, name), value) if key in settings else _put(text, values, (key,), {name: value})
 
 
 def _parse_settings(text: str, key: str) -> dict[str, object]:
@@ -105,52 +87,29 @@ def _refuse_constant(constant: str) -> NoReturn:
     raise UnreadableError(f"it isn't plain JSON ({constant})")
 
 
-def _scan_object(text: str, start: int) -> _ObjectSpan:
-    """Find the members of the object that begins at *start*; the text has been read before, so that it is one."""
-    values: dict[str, tuple[int, int]] = {}
-    at = _skip_space(text, start + 1)
-    while text[at] != "}":
-        at = _skip_space(text, at + 1) if text[at] == "," else at
-        name, at = _DECODER.raw_decode(text, at)
-        begin = _skip_space(text, _skip_space(text, at) + 1)  # behind the colon
-        _, at = _DECODER.raw_decode(text, begin)
-        values[name] = (begin, at)
-        at = _skip_space(text, at)
-    return _ObjectSpan(start=start, stop=at + 1, values=values)
-
-
-def _skip_space(text: str, at: int) -> int:
-    space = _SPACE.match(text, at)
-    return space.end() if space else at
-
-
-def _insert_member(text: str, into: _ObjectSpan, depth: int, name: str, value: object) -> str:
-    """Add a member behind the last one, on lines of its own where the others stand on such."""
-    member = f"{_dump_json(name)}: {_render_value(text, into, depth, value)}"
-    is_long = _is_multiline(text, into)
-    before = _line_break(text, depth) if is_long else ""
-    if not into.values:
-        after = _line_break(text, depth - 1) if is_long else ""
-        return f"{text[: into.start + 1]}{before}{member}{after}{text[into.stop - 1 :]}"
-    last = max(stop for _, stop in into.values.values())
-    return f"{text[:last]},{before or ' '}{member}{text[last:]}"
-
-
-def _render_value(text: str, into: _ObjectSpan, depth: int, value: object) -> str:
-    if not _is_multiline(text, into):
-        return _dump_json(value)
-    return _dump_json(value, _detect_indent(text)).replace("\n", _line_break(text, depth))
+def _put(text: str, values: Mapping[JSONPath, JSONSpan], path: JSONPath, value: object) -> str:
+    """Write a member in its place or behind the last one, on lines of its own where the others stand on such."""
+    into = values[path[:-1]]
+    members = [found for found in values.values() if found.path and found.path[:-1] == into.path]
+    # An empty object doesn't tell how its members would stand; the whole text does.
+    has_lines = "\n" in (text[into.start : into.stop] if members else text.strip())
+    line = _line_break(text, len(path)) if has_lines else ""
+    written = _dump_json(value, _detect_indent(text)).replace("\n", line) if has_lines else _dump_json(value)
+    if old := values.get(path):
+        is_same = json.loads(text[old.start : old.stop]) == value
+        return text if is_same else text[: old.start] + written + text[old.stop :]
+    member = f"{_dump_json(path[-1])}: {written}"
+    if members:
+        last = members[-1].stop
+        return f"{text[:last]},{line or ' '}{member}{text[last:]}"
+    after = _line_break(text, len(path) - 1) if has_lines else ""
+    return f"{text[: into.start + 1]}{line}{member}{after}{text[into.stop - 1 :]}"
 
 
 def _dump_json(value: object, indent: str | None = None) -> str:
     """Write JSON that can be encoded: half a surrogate pair stays an escape."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
-
-
-def _is_multiline(text: str, into: _ObjectSpan) -> bool:
-    """Return whether members stand on lines of their own; in an empty object as elsewhere in the text."""
-    return "\n" in (text[into.start : into.stop] if into.values else text.strip())
 
 
 def _line_break(text: str, depth: int) -> str:

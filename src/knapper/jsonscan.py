@@ -1,0 +1,146 @@
+"""Scan JSON for its values and where they stand, so that a text can be read or changed in place."""
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+JSONPath = tuple[str | int, ...]
+JSONKind = Literal["object", "array", "string", "other"]
+
+_TOKEN: Final = re.compile(r'[\s,:]*("[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s,:"{}\[\]]+)', re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})(?:\\u([dD][c-fC-F][0-9a-fA-F]{2}))?|.)", re.DOTALL)
+_DECODER: Final = json.JSONDecoder()
+_KINDS: Final[dict[str, JSONKind]] = {"{": "object", "[": "array", '"': "string"}
+
+
+class InvalidJSONError(Exception):
+    """A text isn't JSON; says at which character."""
+
+    def __init__(self, reason: str, index: int) -> None:
+        super().__init__(reason)
+        self.reason: str = reason
+        self.index: int = index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JSONSpan:
+    """A value and where it is written, quotes and brackets included.
+
+    In ``{"a": [7]}`` the number has the path ``("a", 0)``, starts at 7 and stops at 8.
+    """
+
+    path: JSONPath
+    kind: JSONKind
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JSONString:
+    """A string value and where it is written, without its quotes.
+
+    In ``{"a": ["x"]}`` the string ``x`` has the path ``("a", 0)``.
+    """
+
+    path: JSONPath
+    value: str
+    """Decoded; half a surrogate pair is a question mark."""
+    start: int
+    """Character after the opening quote."""
+    stop: int
+    """The closing quote."""
+
+
+def find_strings(text: str) -> Iterator[JSONString]:
+    """Read all string values in order; keys are none.
+
+    Raises:
+        InvalidJSONError: The text isn't JSON, or nested too deep.
+    """
+    try:
+        _ = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidJSONError(error.msg, error.pos) from None
+    except (RecursionError, ValueError) as error:  # nested too deep, or a number of too many digits
+        raise InvalidJSONError(str(error), 0) from None
+    for value in find_values(text):
+        if value.kind == "string":
+            decoded = _decoded(text, value.start)
+            yield JSONString(path=value.path, value=decoded, start=value.start + 1, stop=value.stop - 1)
+
+
+def find_values(text: str) -> Iterator[JSONSpan]:
+    """Scan all values, each when it ends: what stands in an object or array comes before it.
+
+    Args:
+        text: What ``json.loads`` has read before, as nothing is checked here.
+    """
+    path: list[str | int] = []
+    starts: list[int] = []
+    expects_key = False
+    for match in _TOKEN.finditer(text):
+        start, stop = match.span(1)
+        first = text[start]
+        if first in "{[":
+            path.append("" if first == "{" else 0)
+            starts.append(start)
+            expects_key = first == "{"
+            continue
+        if first in "}]":
+            _ = path.pop()
+            start = starts.pop()
+            first = text[start]
+        elif expects_key:
+            path[-1] = str(_DECODER.raw_decode(text, start)[0])
+            expects_key = False
+            continue
+        yield JSONSpan(path=tuple(path), kind=_KINDS.get(first, "other"), start=start, stop=stop)
+        last = path[-1] if path else None
+        expects_key = isinstance(last, str)
+        if isinstance(last, int):
+            path[-1] = last + 1
+
+
+class OffsetMap:
+    r"""Map offsets into a string's value to offsets into the file.
+
+    In ``"a\\u00e9b"`` written with its escape, byte 3 of the value is byte 7 after the quote.
+    """
+
+    def __init__(self, written: str, start: int) -> None:
+        """Measure a string.
+
+        Args:
+            written: The string between its quotes.
+            start: Its byte offset in the file.
+        """
+        self._value: list[int] = [0]
+        self._file: list[int] = [start]
+        done = value = 0
+        place = start
+        for match in _ESCAPE.finditer(written):
+            plain = len(written[done : match.start()].encode())
+            value += plain
+            place += plain
+            self._add(value, place)
+            value += len(_decoded(f'"{match.group()}"', 0).encode())
+            place += len(match.group())
+            self._add(value, place)
+            done = match.end()
+
+    def _add(self, value: int, place: int) -> None:
+        self._value.append(value)
+        self._file.append(place)
+
+    def file_offset(self, value: int) -> int:
+        """Return where the byte at *value* of the decoded string stands in the file."""
+        index = bisect_right(self._value, value) - 1
+        return self._file[index] + value - self._value[index]
+
+
+def _decoded(text: str, start: int) -> str:
+    """Return the string whose opening quote stands at *start*."""
+    return str(_DECODER.raw_decode(text, start)[0]).encode(errors="replace").decode()
