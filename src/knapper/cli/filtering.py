@@ -26,16 +26,18 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command the options of a filter, but for the folder, of which some take one and some several."""
     texts: dict[str, Any] = {"type": options.TEXT, "multiple": True}
     day: dict[str, Any] = {"type": options.DAY, "default": "", "metavar": "DAY"}
-    tests = "name, !name, name=value, name!=value, name~part or name!~part; may stand several times."
+    tests = "name, !name, name=value, name!=value, name~part or name!~part; repeatable."
     decorators = (
-        click.option("--exclude-folder", metavar="FOLDER", help="Nothing below this folder.", **texts),
-        click.option("--tag", metavar="TAG", help="Only notes with this tag, or one nested below it.", **texts),
-        click.option("--exclude-tag", metavar="TAG", help="No notes with this tag.", **texts),
+        click.option("--exclude-folder", metavar="FOLDER", help="Exclude this folder; repeatable.", **texts),
+        click.option(
+            "--tag", metavar="TAG", help="Only notes with this tag or one nested below it; repeatable.", **texts
+        ),
+        click.option("--exclude-tag", metavar="TAG", help="Exclude notes with this tag; repeatable.", **texts),
         click.option("--property", "property_test", metavar="TEST", help=tests, **texts),
-        click.option("--since", help="Only notes saved on this day or later.", **day),
-        click.option("--until", help="Only notes saved on this day or before.", **day),
-        click.option("--created-since", help="Only notes made on this day or later.", **day),
-        click.option("--created-until", help="Only notes made on this day or before.", **day),
+        click.option("--since", help="Only notes modified on this day or later.", **day),
+        click.option("--until", help="Only notes modified on this day or before.", **day),
+        click.option("--created-since", help="Only notes created on this day or later.", **day),
+        click.option("--created-until", help="Only notes created on this day or before.", **day),
     )
     for decorator in reversed(decorators):
         command = decorator(command)

@@ -131,52 +131,71 @@ class CommandEntry:
 
 
 COMMANDS: Final = (
-    CommandEntry("index", "knapper.cli.commands.index", "Find", "Read the vault into its index."),
-    CommandEntry("search", "knapper.cli.commands.search", "Find", "Find passages by words and by meaning."),
-    CommandEntry("find", "knapper.cli.commands.find", "Find", "Find notes by folder, tag, property, day and words."),
+    CommandEntry("index", "knapper.cli.commands.index", "Find", "Build or update the search index."),
+    CommandEntry("search", "knapper.cli.commands.search", "Find", "Search passages by words and by meaning."),
+    CommandEntry("find", "knapper.cli.commands.find", "Find", "List notes by folder, tag, property, date and words."),
     CommandEntry("ask", "knapper.cli.commands.ask", "Find", "Answer a question from the notes."),
-    CommandEntry("run", "knapper.cli.commands.run", "Find", "Carry out a larger task over the notes, part by part."),
-    CommandEntry("chat", "knapper.cli.commands.chat", "Find", "Talk with a model about the notes."),
-    CommandEntry("sessions", "knapper.cli.commands.sessions", "Find", "List the conversations with a model."),
+    CommandEntry("run", "knapper.cli.commands.run", "Find", "Run a larger task over the notes, split into parts."),
+    CommandEntry("chat", "knapper.cli.commands.chat", "Find", "Chat with a model about the notes."),
+    CommandEntry("sessions", "knapper.cli.commands.sessions", "Find", "List, show, export and manage chat sessions."),
     CommandEntry(
-        "presets", "knapper.cli.commands.presets", "Find", "List, show, save and delete choices for `knap ask`."
+        "presets", "knapper.cli.commands.presets", "Find", "List, show, save and delete presets for `knap ask`."
     ),
-    CommandEntry("watch", "knapper.cli.commands.watch", "Find", "Keep the index up to date while notes are saved."),
-    CommandEntry("read", "knapper.cli.commands.read", "Notes", "Show a note, or a part of it."),
-    CommandEntry("info", "knapper.cli.commands.info", "Notes", "Tell about a note all but its text."),
-    CommandEntry("new", "knapper.cli.commands.new", "Notes", "Make a note."),
-    CommandEntry("write", "knapper.cli.commands.write", "Notes", "Replace a whole note, or make it."),
+    CommandEntry("watch", "knapper.cli.commands.watch", "Find", "Keep the index up to date as notes change."),
+    CommandEntry("read", "knapper.cli.commands.read", "Notes", "Show a note or a part of it."),
+    CommandEntry("info", "knapper.cli.commands.info", "Notes", "Show a note's properties, links, tags and outline."),
+    CommandEntry("new", "knapper.cli.commands.new", "Notes", "Create a note."),
+    CommandEntry("write", "knapper.cli.commands.write", "Notes", "Replace a whole note, or create it."),
     CommandEntry("edit", "knapper.cli.commands.edit", "Notes", "Change text in a note."),
-    CommandEntry("section", "knapper.cli.commands.section", "Notes", "Change what a heading owns."),
-    CommandEntry("props", "knapper.cli.commands.props", "Notes", "Show and change properties."),
+    CommandEntry("section", "knapper.cli.commands.section", "Notes", "Change the section under a heading."),
+    CommandEntry("props", "knapper.cli.commands.props", "Notes", "Show and change the properties of notes."),
     CommandEntry("tags", "knapper.cli.commands.tags", "Notes", "List and rename tags."),
-    CommandEntry("links", "knapper.cli.commands.links", "Notes", "Show links: in, out, broken, and notes without any."),
-    CommandEntry("move", "knapper.cli.commands.move", "Notes", "Move notes, other files and folders; links follow."),
-    CommandEntry("rm", "knapper.cli.commands.rm", "Notes", "Put files into the trash."),
     CommandEntry(
-        "edits", "knapper.cli.commands.edits", "Changes", "List, show, accept and reject what waits for your word."
-    ),
-    CommandEntry("log", "knapper.cli.commands.log", "Changes", "List what was changed, by whom, and why."),
-    CommandEntry("undo", "knapper.cli.commands.undo", "Changes", "Take changes back, byte for byte."),
-    CommandEntry("trust", "knapper.cli.commands.trust", "Changes", "Show who only proposes, and trust them again."),
-    CommandEntry("serve", "knapper.cli.commands.serve", "Serve", "Serve vaults over HTTP and to MCP clients."),
-    CommandEntry(
-        "token", "knapper.cli.commands.token", "Serve", "Tell where the server's token lies, and make new ones."
-    ),
-    CommandEntry("mcp", "knapper.cli.commands.mcp", "Serve", "Serve the vault to MCP clients."),
-    CommandEntry("tools", "knapper.cli.commands.tools", "Serve", "List the tools that agents and clients can call."),
-    CommandEntry("tool", "knapper.cli.commands.tool", "Serve", "Call one of these tools."),
-    CommandEntry("script", "knapper.cli.commands.script", "Serve", "Run a Python script over the vault, in a sandbox."),
-    CommandEntry("status", "knapper.cli.commands.status", "Check", "Tell how the vault's index stands."),
-    CommandEntry(
-        "doctor", "knapper.cli.commands.doctor", "Check", "Check that everything works here, and what to do if not."
+        "links",
+        "knapper.cli.commands.links",
+        "Notes",
+        "Show incoming, outgoing and broken links, and notes without links.",
     ),
     CommandEntry(
-        "models", "knapper.cli.commands.models", "Check", "Show which language models are set up, and answer."
+        "move", "knapper.cli.commands.move", "Notes", "Move or rename notes, files and folders, and update links."
+    ),
+    CommandEntry("rm", "knapper.cli.commands.rm", "Notes", "Move files to the trash, or restore them."),
+    CommandEntry("edits", "knapper.cli.commands.edits", "Changes", "List, show, accept and reject proposed changes."),
+    CommandEntry("log", "knapper.cli.commands.log", "Changes", "List changes: what, by whom and why."),
+    CommandEntry("undo", "knapper.cli.commands.undo", "Changes", "Undo changes, byte for byte."),
+    CommandEntry(
+        "trust",
+        "knapper.cli.commands.trust",
+        "Changes",
+        "Show clients restricted to proposals, and lift the restriction.",
+    ),
+    CommandEntry(
+        "serve",
+        "knapper.cli.commands.serve",
+        "Serve",
+        "Serve vaults over HTTP to browsers, programs and MCP clients.",
+    ),
+    CommandEntry(
+        "token", "knapper.cli.commands.token", "Serve", "Show where the server's token is stored, and create tokens."
+    ),
+    CommandEntry(
+        "mcp", "knapper.cli.commands.mcp", "Serve", "Serve vaults to an MCP client over standard input and output."
+    ),
+    CommandEntry(
+        "tools", "knapper.cli.commands.tools", "Serve", "List or describe the tools that agents and clients can call."
+    ),
+    CommandEntry("tool", "knapper.cli.commands.tool", "Serve", "Call a tool with JSON arguments."),
+    CommandEntry("script", "knapper.cli.commands.script", "Serve", "Run a Python script over the vault in a sandbox."),
+    CommandEntry("status", "knapper.cli.commands.status", "Check", "Show the state of the index."),
+    CommandEntry(
+        "doctor", "knapper.cli.commands.doctor", "Check", "Check the installation and the vault, and suggest fixes."
+    ),
+    CommandEntry(
+        "models", "knapper.cli.commands.models", "Check", "Show which language models are configured and reachable."
     ),
     CommandEntry("config", "knapper.cli.commands.config", "Check", "Show every setting and where it comes from."),
     CommandEntry("eval", "knapper.cli.commands.eval", "Check", "Measure how well search finds judged notes."),
-    CommandEntry("bench", "knapper.cli.commands.bench", "Check", "Measure what a model does with tasks."),
+    CommandEntry("bench", "knapper.cli.commands.bench", "Check", "Measure how well a model carries out tasks."),
 )
 """Every command; groups stand in the overview in the order in which they first come here."""
 

@@ -58,12 +58,16 @@ class GlobalOptions:
 def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command the options that all take; what they say goes into `Options`."""
     decorators = (
-        click.option("-v", "--vault", metavar="NAME|FOLDER", help="The vault to work on.", **_stored_option()),
-        click.option("--config", metavar="FILE", help="The configuration file to read.", **_stored_option()),
-        click.option("--env-file", metavar="FILE", help="A file of NAME=value lines to read.", **_stored_option()),
+        click.option("-v", "--vault", metavar="NAME|FOLDER", help="Vault to work on.", **_stored_option()),
+        click.option("--config", metavar="FILE", help="Configuration file to read.", **_stored_option()),
+        click.option(
+            "--env-file", metavar="FILE", help="Environment file to read (NAME=value lines).", **_stored_option()
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON.", **_stored_option()),
         click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.", **_stored_option()),
-        click.option("--no-color", is_flag=True, help="Print no colours; so does NO_COLOR.", **_stored_option()),
+        click.option(
+            "--no-color", is_flag=True, help="Print without colours; NO_COLOR does the same.", **_stored_option()
+        ),
     )
     for decorator in reversed(decorators):
         command = decorator(command)
@@ -72,13 +76,23 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def accept_dry_run(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let a command that only reads take ``--dry-run`` as those do that write: it is one in any case."""
-    return click.option("--dry-run", is_flag=True, expose_value=False, help="Changes nothing; nor would it.")(command)
+    return click.option(
+        "--dry-run",
+        is_flag=True,
+        expose_value=False,
+        help="Accepted for consistency; this command never changes anything.",
+    )(command)
 
 
 def limit_option(default: int, most: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a command the option that says how many results it gives at most."""
     return click.option(
-        "-n", "number", type=click.IntRange(1, most), default=default, show_default=True, help="How many."
+        "-n",
+        "number",
+        type=click.IntRange(1, most),
+        default=default,
+        show_default=True,
+        help="Maximum number of results.",
     )
 
 

@@ -48,19 +48,28 @@ def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command the choice of agents, notes and edits."""
     return _decorate(
         command,
-        click.option("--scout/--no-scout", default=None, help="Look for the notes first, in the whole vault."),
+        click.option(
+            "--scout/--no-scout", default=None, help="Let an agent search the whole vault for relevant notes first."
+        ),
         click.option("--web/--no-web", default=None, help="Search the web where the notes don't answer."),
-        click.option("--task/--no-task", default=None, help="Do the task, or only show what was found."),
-        click.option("--depth", type=click.IntRange(0, 3), default=None, help="Links followed from the note."),
-        click.option("--same-folder/--no-same-folder", default=None, help="With the notes of its folder."),
         click.option(
-            "--add", multiple=True, metavar="NOTE", type=options.TEXT, help="With this note, too; repeatable."
+            "--task/--no-task", default=None, help="Carry out the task, or only show the notes that were found."
         ),
         click.option(
-            "--editable", type=click.Choice(["current", "linked", "context"]), default=None, help="What may be edited."
+            "--depth", type=click.IntRange(0, 3), default=None, help="Number of link steps to follow from the note."
         ),
-        click.option("--can", default="", metavar="WORDS", help="What edits may do: add,delete,create,navigate."),
-        click.option("--preset", default="", metavar="NAME", help="With what was saved under this name."),
+        click.option("--same-folder/--no-same-folder", default=None, help="Include the notes in the same folder."),
+        click.option(
+            "--add", multiple=True, metavar="NOTE", type=options.TEXT, help="Include this note too; repeatable."
+        ),
+        click.option(
+            "--editable",
+            type=click.Choice(["current", "linked", "context"]),
+            default=None,
+            help="Which notes may be edited.",
+        ),
+        click.option("--can", default="", metavar="WORDS", help="Allowed edits: add,delete,create,navigate."),
+        click.option("--preset", default="", metavar="NAME", help="Use the preset saved under this name."),
     )
 
 
@@ -68,12 +77,14 @@ def pipeline_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command all switches."""
     more = _decorate(
         command,
-        click.option("--save-preset", default="", metavar="NAME", help="Save these switches under a name."),
-        click.option("--token-limit", type=click.IntRange(3_000), default=None, help="Tokens of notes at most."),
-        click.option("--route/--no-route", default=None, help="Let a model choose which agents work."),
-        click.option("--history/--no-history", default=True, help="Tell what was said about the note before."),
-        click.option("--resume", default="", metavar="RUN", help="Answer what this run asked."),
-        click.option("--debug", is_flag=True, help="Show what models were given and said."),
+        click.option("--save-preset", default="", metavar="NAME", help="Save these options as a preset."),
+        click.option(
+            "--token-limit", type=click.IntRange(3_000), default=None, help="Maximum tokens of notes in the prompt."
+        ),
+        click.option("--route/--no-route", default=None, help="Let a model choose which agents to use."),
+        click.option("--history/--no-history", default=True, help="Include earlier conversation about the note."),
+        click.option("--resume", default="", metavar="RUN", help="Answer the question that this run asked."),
+        click.option("--debug", is_flag=True, help="Show the prompts and replies of the models."),
     )
     return agent_options(more)
 
@@ -129,14 +140,18 @@ class RunStartOptions(RunLimitOptions):
 
 
 _RUN_LIMIT_OPTIONS = (
-    click.option("--depth", type=int, metavar="N", help="Levels of subtasks at most."),
-    click.option("--nodes", type=int, metavar="N", help="Nodes at most."),
-    click.option("--minutes", type=float, metavar="N", help="How long it may take."),
-    click.option("--tokens", type=int, metavar="N", help="Tokens at most; 0 for no limit."),
-    click.option("--cents", type=int, metavar="N", help="What it may cost, where prices are known; 0 for no limit."),
-    click.option("--parallel", type=int, metavar="N", help="Nodes that are worked on at the same time."),
-    click.option("--fs-read", multiple=True, metavar="ROOT", help="A folder that scripts may read."),
-    click.option("--net-allow", multiple=True, metavar="HOST", help="A host that scripts may get pages from."),
+    click.option("--depth", type=int, metavar="N", help="Maximum levels of subtasks."),
+    click.option("--nodes", type=int, metavar="N", help="Maximum number of nodes (parts of the task)."),
+    click.option("--minutes", type=float, metavar="N", help="Maximum duration in minutes."),
+    click.option("--tokens", type=int, metavar="N", help="Maximum tokens; 0 for no limit."),
+    click.option(
+        "--cents", type=int, metavar="N", help="Maximum cost in cents, where prices are known; 0 for no limit."
+    ),
+    click.option("--parallel", type=int, metavar="N", help="Maximum number of nodes worked on at the same time."),
+    click.option("--fs-read", multiple=True, metavar="ROOT", help="Folder that scripts may read; repeatable."),
+    click.option(
+        "--net-allow", multiple=True, metavar="HOST", help="Host that scripts may fetch pages from; repeatable."
+    ),
 )
 
 

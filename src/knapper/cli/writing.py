@@ -27,10 +27,10 @@ class ChangeOptions(TypedDict):
 def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command the options that all take which write."""
     decorators = (
-        click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing."),
-        click.option("-y", "--yes", is_flag=True, help="Your word for what would wait as a proposal."),
-        click.option("--propose", is_flag=True, help="Let it wait as a proposal, whatever it is."),
-        click.option("-m", "--reason", default="", metavar="TEXT", help="Why; the journal keeps it."),
+        click.option("--dry-run", is_flag=True, help="Show what would change without changing anything."),
+        click.option("-y", "--yes", is_flag=True, help="Apply at once what would otherwise become a proposal."),
+        click.option("--propose", is_flag=True, help="Always save the change as a proposal."),
+        click.option("-m", "--reason", default="", metavar="TEXT", help="Reason to record in the journal."),
     )
     for decorator in reversed(decorators):
         command = decorator(command)
@@ -39,7 +39,9 @@ def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def hash_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command the option that binds it to a state of the note."""
-    option = click.option("--hash", "expected", default="", metavar="HASH", help="Only if the note was this when read.")
+    option = click.option(
+        "--hash", "expected", default="", metavar="HASH", help="Fail unless the note still has this hash."
+    )
     return option(command)
 
 

@@ -31,28 +31,29 @@ class AskOptions(PipelineOptions):
     epilog=options.examples(
         ('knap ask "What did we decide about the garden?"', "an answer, or the passages that answer"),
         ('knap ask "What did we decide?" --model ollama:qwen3', "by this model"),
-        ('knap ask "How do I undo a change?" --passages -n 3', "passages, even if a model is set"),
+        ('knap ask "How do I undo a change?" --passages -n 3', "passages, even if a model is configured"),
         ('knap ask "Who is coming?" --json', "for programs"),
-        ('knap ask "Sum this up" --note Plan.md --depth 1', "with the notes that it links with"),
+        ('knap ask "Sum this up" --note Plan.md --depth 1', "with the notes linked to it"),
         ('knap ask "Add the dates" --scout --can add', "look for the notes, then propose edits"),
     ),
 )
 @click.argument("question", nargs=-1, required=True, type=options.TEXT)
 @options.limit_option(5, search.MAX_RESULTS)
-@click.option("--model", default="", metavar="NAME", help="The model, such as ollama:qwen3.")
-@click.option("--note", default="", metavar="PATH", type=options.TEXT, help="The note that it is about.")
+@click.option("--model", default="", metavar="NAME", help="Model to use, such as ollama:qwen3.")
+@click.option("--note", default="", metavar="PATH", type=options.TEXT, help="Note that the question is about.")
 @task_options.pipeline_options
-@click.option("--passages", "passages_only", is_flag=True, help="Show passages, even if a model is set.")
+@click.option("--passages", "passages_only", is_flag=True, help="Show passages even if a model is configured.")
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, question: tuple[str, ...], **own: Unpack[AskOptions]) -> ExitCode:
     """Answer a question from the notes.
 
-    A model answers, where one is set, and cites the places; what it changes waits for your word. Without one, these are
-    the passages that answer best, each with its note, lines and heading.
+    If a model is configured, it answers and cites its sources; the changes it makes are saved as proposals. Without a
+    model, the command prints the passages that match best, each with its note, lines and heading.
 
-    With --note, --add or any of the switches, several agents do it: one looks for notes, one searches the web, one does
-    the task. Where there is no note to begin with, the notes are looked for. Which agents are on is remembered.
+    With --note, --add or an option that chooses agents, several agents share the work: one finds notes, one searches
+    the web, one carries out the task. Without a note to start from, the first one searches the vault. The choice of
+    agents is remembered.
     """
     config = setup.read_settings(said)
     text = " ".join(question)

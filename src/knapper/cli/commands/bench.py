@@ -1,4 +1,4 @@
-"""Measure what a model does with tasks."""
+"""Measure how well a model carries out tasks."""
 
 import asyncio
 import contextlib
@@ -37,11 +37,11 @@ class BenchOptions(TypedDict):
 @click.group(
     "bench",
     context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap bench agent --model ollama:qwen3", "try a model on tasks, and look at what it did")),
+    epilog=options.examples(("knap bench agent --model ollama:qwen3", "try a model on tasks, and check the result")),
 )
 @options.shared_options
 def command() -> None:
-    """Measure what a model does with tasks."""
+    """Measure how well a model carries out tasks."""
 
 
 @command.command(
@@ -54,18 +54,25 @@ def command() -> None:
         ("knap bench agent --scripted perfect", "the suite itself, without a model"),
     ),
 )
-@click.option("--model", default="", metavar="NAME", help="The model, such as ollama:qwen3.")
-@click.option("--scripted", type=click.Choice(["perfect", "careless"]), default=None, help="No model, but a script.")
-@click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="Tries of each task.")
-@click.option("--only", multiple=True, metavar="TASK", help="Only this task; repeatable.")
+@click.option("--model", default="", metavar="NAME", help="Model to use, such as ollama:qwen3.")
+@click.option(
+    "--scripted",
+    type=click.Choice(["perfect", "careless"]),
+    default=None,
+    help="Use a scripted reply instead of a model.",
+)
+@click.option(
+    "--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="Number of attempts per task."
+)
+@click.option("--only", multiple=True, metavar="TASK", help="Run only this task; repeatable.")
 @click.option("--list", "list_only", is_flag=True, help="List the tasks.")
 @options.shared_options
 @click.pass_obj
 def agent(said: GlobalOptions, **own: Unpack[BenchOptions]) -> ExitCode:
     """Try a model on tasks over a small made-up vault.
 
-    The vault is looked at afterwards. Your own notes are neither read nor changed. A task passes where the right lines
-    changed and nothing else, links and properties are whole, and what is out of scope was left alone.
+    Your own notes are neither read nor changed. A task passes if exactly the right lines of the made-up vault changed,
+    links and properties are intact, and notes outside the task's scope are untouched.
     """
     from knapper.agents.evals import trials  # noqa: PLC0415 - 2 s that `knap bench --help` needn't cost
 
@@ -95,7 +102,7 @@ def agent(said: GlobalOptions, **own: Unpack[BenchOptions]) -> ExitCode:
 
 @contextlib.contextmanager
 def _open_bench(config: Settings, own: BenchOptions) -> Generator["TrialSetup"]:
-    """Make what tasks are tried with; the suite's vault stands in the place of the person's."""
+    """Open what the tasks run with; the suite's vault replaces the person's."""
     from knapper.agents.evals import trials  # noqa: PLC0415 - as above
     from knapper.agents.evals.trials import TrialSetup  # noqa: PLC0415 - as above
     from knapper.app import pipelines  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""Talk with a model about the notes."""
+"""Chat with a model about the notes."""
 
 from typing import TypedDict, Unpack
 
@@ -22,21 +22,21 @@ class ChatOptions(TypedDict):
     "chat",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap chat", "go on where you were"),
+        ("knap chat", "continue where you left off"),
         ("knap chat --note Projects/Garden.md", "about one note"),
-        ("knap chat --model ollama:qwen3 --new", "another model, from the beginning"),
+        ("knap chat --model ollama:qwen3 --new", "another model, in a new session"),
     ),
 )
-@click.option("--model", default="", metavar="NAME", help="The model, such as ollama:qwen3.")
-@click.option("--note", default="", metavar="PATH", type=options.TEXT, help="The note that it is about.")
-@click.option("--session", default="", metavar="ID", help="Go on in this session.")
-@click.option("--new", is_flag=True, help="Begin a new session.")
+@click.option("--model", default="", metavar="NAME", help="Model to use, such as ollama:qwen3.")
+@click.option("--note", default="", metavar="PATH", type=options.TEXT, help="Note that the chat is about.")
+@click.option("--session", default="", metavar="ID", help="Continue this session.")
+@click.option("--new", is_flag=True, help="Start a new session.")
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, **own: Unpack[ChatOptions]) -> ExitCode:
-    """Talk with a model about the notes.
+    """Chat with a model about the notes.
 
-    What it changes waits for your word. Each note has a session of its own, and so has the vault as a whole.
+    Changes by the model are saved as proposals. Each note has its own session, and so has the vault as a whole.
     """
     from knapper.cli import chat  # noqa: PLC0415 - 2 s that `knap chat --help` needn't cost
 

@@ -39,7 +39,7 @@ def _settings_as_dict(settings: Settings) -> dict[str, object]:
     invoke_without_command=True,
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap config", "each setting, its value, and where that comes from"),
+        ("knap config", "each setting, its value and its source"),
         ("knap config path", "where the configuration file is, or would be"),
         ("knap config --json", "for programs"),
     ),
@@ -70,9 +70,9 @@ def command(ctx: click.Context) -> ExitCode | None:
 @options.shared_options
 @click.pass_obj
 def path(said: GlobalOptions) -> ExitCode:
-    """Return where the configuration file is, or would be.
+    """Print the path of the configuration file.
 
-    A file that is broken is named too. Its folder is made, so that an editor can save it there.
+    Also works if the file has errors. The folder is created if missing, so that an editor can save the file.
     """
     file = setup.config_path(said)
     with contextlib.suppress(OSError):  # then the editor says what is wrong there

@@ -18,9 +18,9 @@ from knapper.cli.options import GlobalOptions
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions) -> ExitCode:
-    """Check that everything works here, and what to do if not.
+    """Check the installation and the vault, and suggest fixes.
 
-    Exit code 1 tells that a check failed; warnings are no failures.
+    The exit code is 1 if a check failed; warnings don't count as failures.
     """
     results = doctor.run_checks(said)
     has_failure = any(each.state == "fail" for each in results)

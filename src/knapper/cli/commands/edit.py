@@ -30,16 +30,18 @@ class EditOptions(writing.ChangeOptions):
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edit Garden.md 'every evening' 'twice a day'", "old text, new text"),
-        ("knap edit Garden.md tomato potato --count 3", "where it stands exactly three times"),
+        ("knap edit Garden.md tomato potato --count 3", "if it occurs exactly three times"),
         ("knap edit Garden.md --at end 'Buy seeds.'", "or: start, 'after:## Heading', insert:7"),
-        ("knap edit Garden.md --at replace:3-5 -", "lines 3 to 5 by the standard input"),
+        ("knap edit Garden.md --at replace:3-5 -", "replace lines 3 to 5 with standard input"),
         ("knap edit Garden.md --at delete:9", "line 9, as `knap read --numbers` counts"),
     ),
 )
 @click.argument("path")
 @click.argument("text", nargs=-1, metavar="OLD NEW | TEXT")
-@click.option("--at", default="", metavar="POSITION", help="Put TEXT here, - for the standard input.")
-@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="How many times OLD stands there.")
+@click.option("--at", default="", metavar="POSITION", help="Put TEXT at this position; - reads standard input.")
+@click.option(
+    "--count", type=click.IntRange(1), default=1, show_default=True, help="Number of times that OLD must occur."
+)
 @writing.hash_option
 @writing.change_options
 @options.shared_options
@@ -47,7 +49,7 @@ class EditOptions(writing.ChangeOptions):
 def command(said: GlobalOptions, path: str, text: tuple[str, ...], **own: Unpack[EditOptions]) -> ExitCode:
     """Change text in a note.
 
-    OLD has to stand there exactly once, or --count times. Positions are start, end, after:HEADING, insert:N,
+    OLD must occur exactly once, or exactly --count times. Positions for --at are start, end, after:HEADING, insert:N,
     replace:N-M and delete:N-M.
     """
     if own["at"]:

@@ -32,13 +32,11 @@ class AcceptOptions(ProposalPartOptions):
     yes: bool
 
 
-_FILE_OPTION = click.option("--file", multiple=True, metavar="PATH", help="Only this file; may stand several times.")
-_HUNK_OPTION = click.option(
-    "--hunk", multiple=True, metavar="ID", help="Only this hunk, such as 2.1; may stand several times."
-)
+_FILE_OPTION = click.option("--file", multiple=True, metavar="PATH", help="Only this file; repeatable.")
+_HUNK_OPTION = click.option("--hunk", multiple=True, metavar="ID", help="Only this hunk, such as 2.1; repeatable.")
 _MAX_CANDIDATES = 100
 """Proposals among which a review looks for one that can be decided."""
-_DRY_RUN_OPTION = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+_DRY_RUN_OPTION = click.option("--dry-run", is_flag=True, help="Show what would be done without doing it.")
 
 
 @click.group(
@@ -46,8 +44,8 @@ _DRY_RUN_OPTION = click.option("--dry-run", is_flag=True, help="Show what would 
     invoke_without_command=True,
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap edits", "what waits"),
-        ("knap edits review", "go through the newest by single keys"),
+        ("knap edits", "pending proposals"),
+        ("knap edits review", "review the newest with single keys"),
         ("knap edits show 1m81003qv-wahm1gf6", "what one would change, word by word"),
         ("knap edits accept 1m81003qv-wahm1gf6 --hunk 1.2", "a part of it"),
         ("knap edits reject 1m81003qv-wahm1gf6 -m 'not yet'", "it stays listed, with the reason"),
@@ -56,7 +54,7 @@ _DRY_RUN_OPTION = click.option("--dry-run", is_flag=True, help="Show what would 
 @options.shared_options
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
-    """List, show, accept and reject what waits for your word."""
+    """List, show, accept and reject proposed changes."""
     if ctx.invoked_subcommand:
         return None
     return _list_proposals(ctx.ensure_object(GlobalOptions), "", answers.MAX_RESULTS, every=False)
@@ -66,19 +64,19 @@ def command(ctx: click.Context) -> ExitCode | None:
     "list",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap edits list", "what waits"),
-        ("knap edits list --all -n 50", "what was decided and what expired, too"),
+        ("knap edits list", "pending proposals"),
+        ("knap edits list --all -n 50", "decided and expired ones, too"),
         ("knap edits list --path Projects", "about a note or a folder"),
     ),
 )
-@click.option("--all", "every", is_flag=True, help="Those that were decided or expired, too.")
-@click.option("--path", default="", metavar="PATH", help="Only about this note or folder.")
+@click.option("--all", "every", is_flag=True, help="Include decided and expired proposals.")
+@click.option("--path", default="", metavar="PATH", help="Only proposals for this note or folder.")
 @options.limit_option(20, answers.MAX_RESULTS)
 @options.accept_dry_run
 @options.shared_options
 @click.pass_obj
 def listed(said: GlobalOptions, path: str, number: int, *, every: bool) -> ExitCode:
-    """List what waits, the newest first."""
+    """List pending proposals, newest first."""
     return _list_proposals(said, path, number, every=every)
 
 
@@ -92,7 +90,7 @@ def listed(said: GlobalOptions, path: str, number: int, *, every: bool) -> ExitC
 @options.shared_options
 @click.pass_obj
 def show(said: GlobalOptions, proposal: str) -> ExitCode:
-    """Show a proposal, fitted to the notes as they are now."""
+    """Show a proposal against the current notes."""
     with setup.open_vault(said) as context:
         shown = proposals.show_proposal(context, proposal)
     if said.as_json:
@@ -118,14 +116,20 @@ def show(said: GlobalOptions, proposal: str) -> ExitCode:
 @_FILE_OPTION
 @_HUNK_OPTION
 @_DRY_RUN_OPTION
-@click.option("--digest", default="", metavar="DIGEST", help="Only if it is what `knap edits show` showed with this.")
-@click.option("-y", "--yes", is_flag=True, help="Accept it as it is now, without asking.")
+@click.option(
+    "--digest",
+    default="",
+    metavar="DIGEST",
+    help="Fail unless the proposal still has the digest that `knap edits show` printed.",
+)
+@click.option("-y", "--yes", is_flag=True, help="Accept without asking.")
 @options.shared_options
 @click.pass_obj
 def accept(said: GlobalOptions, proposal: str, **own: Unpack[AcceptOptions]) -> ExitCode:
-    """Apply a proposal, or a part of it.
+    """Apply a proposal or a part of it.
 
-    It has to be what you saw: it is shown now and you are asked, or you give the digest that it was shown with.
+    Only what you have seen is applied: the command shows the changes and asks, or you give the digest that `knap edits
+    show` printed.
     """
     with _open_vault(said, dry_run=own["dry_run"]) as context:
         digest = own["digest"] or _confirmed_digest(said, context, proposal, is_confirmed=own["yes"] or own["dry_run"])
@@ -148,11 +152,11 @@ def accept(said: GlobalOptions, proposal: str, **own: Unpack[AcceptOptions]) -> 
 @_FILE_OPTION
 @_HUNK_OPTION
 @_DRY_RUN_OPTION
-@click.option("-m", "--reason", default="", metavar="TEXT", help="Why; it is kept with the proposal.")
+@click.option("-m", "--reason", default="", metavar="TEXT", help="Reason to record with the proposal.")
 @options.shared_options
 @click.pass_obj
 def reject(said: GlobalOptions, proposal: str, reason: str, **own: Unpack[ProposalPartOptions]) -> ExitCode:
-    """Return no to a proposal, or to a part of it."""
+    """Reject a proposal or a part of it."""
     with _open_vault(said, dry_run=own["dry_run"]) as context:
         answer = proposals.reject_proposal(context, proposal, reason, own["file"], own["hunk"])
     return output.print_result(said, answer, changes.render_rejection(answer))
@@ -162,7 +166,7 @@ def reject(said: GlobalOptions, proposal: str, reason: str, **own: Unpack[Propos
     "review",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap edits review", "the newest that waits"),
+        ("knap edits review", "the newest pending one"),
         ("knap edits review 1m81003qv-wahm1gf6", "this one"),
         ("knap edits review --dry-run", "what your answers would do"),
     ),
@@ -172,9 +176,9 @@ def reject(said: GlobalOptions, proposal: str, reason: str, **own: Unpack[Propos
 @options.shared_options
 @click.pass_obj
 def review(said: GlobalOptions, proposal: str, *, dry_run: bool) -> ExitCode:
-    """Go through a proposal, part by part, by single keys.
+    """Review a proposal change by change, with single keys.
 
-    Nothing is done before the end; Ctrl-C leaves everything as it was.
+    Decisions are applied at the end; Ctrl-C leaves everything as it was.
     """
     if said.as_json or not output.can_ask():
         hint = "use `knap edits show`, then `accept` or `reject` with --file or --hunk"
@@ -197,9 +201,9 @@ def review(said: GlobalOptions, proposal: str, *, dry_run: bool) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def draw(said: GlobalOptions, proposal: str, *, dry_run: bool) -> ExitCode:
-    """Show what waits of a proposal inside its notes.
+    """Write a proposal's pending edits into its notes as blocks.
 
-    Each place becomes a block with the tag #ai_edit.
+    Each edit becomes a block with the tag #ai_edit.
     """
     with _open_vault(said, dry_run=dry_run) as context:
         answer = proposals.show_proposal_in_notes(context, proposal)
@@ -210,21 +214,33 @@ def draw(said: GlobalOptions, proposal: str, *, dry_run: bool) -> ExitCode:
     "blocks",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap edits blocks Garden.md", "what waits in the note"),
+        ("knap edits blocks Garden.md", "pending edits in the note"),
         ("knap edits blocks Garden.md --accept 1f2e3d4c-5b6a79", "one of them"),
         ("knap edits blocks Garden.md --reject all", "the note as it was, byte for byte"),
     ),
 )
 @click.argument("path")
-@click.option("--accept", "accepted", multiple=True, metavar="ID|all", help="Put the new text in the block's place.")
-@click.option("--reject", "rejected", multiple=True, metavar="ID|all", help="Put the old text in the block's place.")
+@click.option(
+    "--accept",
+    "accepted",
+    multiple=True,
+    metavar="ID|all",
+    help="Replace the block with the new text; an ID or all, repeatable.",
+)
+@click.option(
+    "--reject",
+    "rejected",
+    multiple=True,
+    metavar="ID|all",
+    help="Replace the block with the old text; an ID or all, repeatable.",
+)
 @_DRY_RUN_OPTION
 @options.shared_options
 @click.pass_obj
 def blocks(
     said: GlobalOptions, path: str, accepted: tuple[str, ...], rejected: tuple[str, ...], *, dry_run: bool
 ) -> ExitCode:
-    """List the edits that wait inside a note, or resolve them."""
+    """List or resolve the pending edit blocks in a note."""
     with _open_vault(said, dry_run=dry_run) as context:
         if accepted or rejected:
             return writing.report_changes(

@@ -32,15 +32,15 @@ _DEPTH = 10
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
-    "--mode", type=click.Choice(search.SEARCH_MODES), default="hybrid", show_default=True, help="What to rank by."
+    "--mode", type=click.Choice(search.SEARCH_MODES), default="hybrid", show_default=True, help="Ranking method."
 )
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, folder: Path, mode: SearchMode) -> ExitCode:
     """Measure how well search finds judged notes.
 
-    DIR holds `vault/`, `queries.jsonl` with an object {"_id", "text"} a line, and `notes.tsv` with query id, note path
-    and grade between tabs. The index is kept, apart from those of your vaults, so that the next run is faster.
+    DIR contains `vault/`, `queries.jsonl` (one object {"_id", "text"} per line) and `notes.tsv` (query id, note path
+    and grade, separated by tabs). The index is kept apart from those of your vaults, so that the next run is faster.
     """
     collected = evaluation.read_collection(folder)
     config = setup.read_settings(said)

@@ -26,7 +26,7 @@ class FindOptions(filtering.FilterOptions):
     "find",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap find --tag work --property status=open", "all that is given must hold"),
+        ("knap find --tag work --property status=open", "all conditions must match"),
         ("knap find --property due --sort due --field due", "by a property, and show it"),
         ("knap find --folder Journal --created-since 2026-01-01", "by day, from the property Date where there is one"),
         ("knap find garden --sort=-modified -n 5", "by words too, the last saved first"),
@@ -35,27 +35,27 @@ class FindOptions(filtering.FilterOptions):
 )
 @click.argument("query", nargs=-1, type=options.TEXT)
 @options.limit_option(50, answers.MAX_RESULTS)
-@click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Leave out the first N.")
-@click.option("--folder", type=options.TEXT, default="", metavar="FOLDER", help="Only below this folder.")
+@click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Skip the first N results.")
+@click.option("--folder", type=options.TEXT, default="", metavar="FOLDER", help="Only notes below this folder.")
 @filtering.filter_options
 @click.option(
     "--sort",
     type=options.TEXT,
     default="",
     metavar="NAME",
-    help="path, title, created, modified, size or a property; with - before it the other way round.",
+    help="Sort by path, title, created, modified, size or a property; prefix - reverses the order.",
 )
 @click.option(
     "--field",
     type=options.TEXT,
     multiple=True,
     metavar="NAME",
-    help="Show this too: modified, created, size, tags, aliases, preview or a property; may stand several times.",
+    help="Also show modified, created, size, tags, aliases, preview or a property; repeatable.",
 )
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[FindOptions]) -> ExitCode:
-    """Find notes by folder, tag, property, day and words."""
+    """List notes by folder, tag, property, date and words."""
     with setup.open_vault(said) as context:
         answer = tools_notes.find_notes(
             context,

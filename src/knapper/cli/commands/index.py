@@ -1,4 +1,4 @@
-"""Read the vault into its index."""
+"""Build or update the search index."""
 
 import time
 
@@ -16,20 +16,20 @@ from knapper.index.filters import Filter
     "index",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap index", "take in what changed"),
-        ("knap index --full", "forget the index and read everything again"),
-        ("knap index --no-embed", "words only; meaning comes with the next run"),
+        ("knap index", "update with what changed"),
+        ("knap index --full", "delete the index and rebuild it"),
+        ("knap index --no-embed", "text only; the next run computes vectors"),
     ),
 )
-@click.option("--full", is_flag=True, help="Forget the index and read everything again.")
-@click.option("--no-embed", is_flag=True, help="Leave out the vectors that search by meaning needs.")
+@click.option("--full", is_flag=True, help="Delete the index and rebuild it.")
+@click.option("--no-embed", is_flag=True, help="Don't compute the vectors for search by meaning.")
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, *, full: bool, no_embed: bool) -> ExitCode:
-    """Read the vault into its index.
+    """Build or update the search index.
 
-    Words come first, and search answers from then on; then passages get the vectors that search by meaning needs. It
-    may be interrupted: what is done stays done. The notes aren't changed.
+    Text is indexed first, and search works from then on; then the vectors for search by meaning are computed. You can
+    interrupt the command: finished work is kept. The notes aren't changed.
     """
     start = time.monotonic()
     with setup.open_vault(said) as context:

@@ -21,9 +21,9 @@ from knapper.tools import notes as tools_notes
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, path: str) -> ExitCode:
-    """Return about a note all but its text.
+    """Show a note's properties, links, tags and outline.
 
-    Outline, properties, tags, tasks, links and dates.
+    Also shows tasks, aliases, dates and size, but not the text.
     """
     with setup.open_vault(said) as context:
         answer = tools_notes.note_info(context, path)

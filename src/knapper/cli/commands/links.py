@@ -17,13 +17,13 @@ _NUMBER = 100
     epilog=options.examples(
         ("knap links in Garden", "who links to it"),
         ("knap links out Garden.md", "where its links lead"),
-        ("knap links broken", "links that lead nowhere"),
+        ("knap links broken", "links with a missing target"),
         ("knap links orphans", "notes without any link"),
     ),
 )
 @options.shared_options
 def command() -> None:
-    """Show links: in, out, broken, and notes without any."""
+    """Show incoming, outgoing and broken links, and notes without links."""
 
 
 @command.command(
@@ -56,7 +56,7 @@ def incoming(said: GlobalOptions, note: str, number: int) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def outgoing(said: GlobalOptions, path: str, number: int) -> ExitCode:
-    """List the links of a note, and where they lead."""
+    """List the links of a note and their targets."""
     with setup.open_vault(said) as context:
         answer = links.find_outlinks(context, path, number)
     return output.print_listing(said, answer, changes.render_outlinks(answer), nothing="it links nowhere")
@@ -73,9 +73,9 @@ def outgoing(said: GlobalOptions, path: str, number: int) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def broken(said: GlobalOptions, path: str, number: int) -> ExitCode:
-    """List the links that lead nowhere.
+    """List the links whose target is missing.
 
-    PATH is a note or a folder.
+    PATH limits the list to a note or a folder.
     """
     with setup.open_vault(said) as context:
         answer = links.broken_links(context, path, number)
@@ -92,7 +92,7 @@ def broken(said: GlobalOptions, path: str, number: int) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def orphans(said: GlobalOptions, number: int) -> ExitCode:
-    """List the notes without any link."""
+    """List the notes without incoming or outgoing links."""
     with setup.open_vault(said) as context:
         answer = links.orphans(context, number)
     return output.print_listing(said, answer, changes.render_paths(answer), nothing="every note is linked")

@@ -32,17 +32,17 @@ class LogOptions(TypedDict):
 )
 @click.argument("path", default="")
 @options.limit_option(20, answers.MAX_RESULTS)
-@click.option("--client", default="", metavar="NAME", help="Only what this client changed.")
-@click.option("--run", default="", metavar="ID", help="Only what this run changed.")
-@click.option("--proposal", default="", metavar="ID", help="Only what accepting this proposal changed.")
-@click.option("--since", default="", metavar="TIME", help="Only from then on: 2026-01-31, or 2h.")
+@click.option("--client", default="", metavar="NAME", help="Only changes by this client.")
+@click.option("--run", default="", metavar="ID", help="Only changes by this run.")
+@click.option("--proposal", default="", metavar="ID", help="Only changes from accepting this proposal.")
+@click.option("--since", default="", metavar="TIME", help="Only changes since then, such as 2026-01-31 or 2h.")
 @options.accept_dry_run
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, path: str, **own: Unpack[LogOptions]) -> ExitCode:
-    """List what was changed, by whom, and why.
+    """List changes: what, by whom and why.
 
-    Changes made with this program are listed, whoever asked for them; what an editor saves isn't.
+    Lists the changes made through Knapper by anyone, but not what other editors save.
     """
     since = inputs.parse_time(own["since"]).isoformat() if own["since"] else ""
     with setup.open_vault(said) as context:

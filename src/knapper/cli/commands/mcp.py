@@ -43,7 +43,7 @@ def _profile_option(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Choice(TOOL_SELECTIONS),
         default="full",
         show_default=True,
-        help="Which tools are listed.",
+        help="Selection of tools to offer.",
     )
     return option(command)
 
@@ -53,22 +53,21 @@ def _profile_option(command: Callable[..., Any]) -> Callable[..., Any]:
     invoke_without_command=True,
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap mcp", "a client starts it so; it speaks on standard input and output"),
+        ("knap mcp", "as a client starts it"),
         ("knap mcp --vault Notes --profile read-only", "one vault, and no tool that changes it"),
         ("knap mcp install", "which clients there are"),
         ("knap mcp install claude-desktop --dry-run", "what would be written"),
     ),
 )
 @_profile_option
-@click.option("--client", default="mcp", show_default=True, metavar="NAME", help="Whose policy holds.")
-@click.option("--watch/--no-watch", default=True, help="Keep the index up to date meanwhile.  [default: watch]")
+@click.option("--client", default="mcp", show_default=True, metavar="NAME", help="Client whose policy applies.")
+@click.option("--watch/--no-watch", default=True, help="Keep the index up to date while serving.  [default: watch]")
 @options.shared_options
 @click.pass_context
 def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
-    """Serve the vault to MCP clients.
+    """Serve vaults to an MCP client over standard input and output.
 
-    A client starts it, and speaks with it over standard input and output. Without --vault all configured vaults are
-    served.
+    The client starts this command. Without --vault, all configured vaults are served.
     """
     if ctx.invoked_subcommand is not None:
         return None
@@ -100,15 +99,15 @@ def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
 )
 @click.argument("client", required=False, default="")
 @_profile_option
-@click.option("--name", default="knapper", show_default=True, help="The entry's name.")
-@click.option("--file", default="", metavar="FILE", help="The client's settings, where they aren't in the usual place.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be written.")
+@click.option("--name", default="knapper", show_default=True, help="Name of the entry.")
+@click.option("--file", default="", metavar="FILE", help="Settings file of the client, if it isn't in the usual place.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written without writing it.")
 @options.shared_options
 @click.pass_obj
 def install(said: GlobalOptions, client: str, **own: Unpack[McpInstallOptions]) -> ExitCode:
-    """Enter this server into a client's settings.
+    """Add this server to a client's settings.
 
-    What was there is kept beside them.
+    The previous settings are kept in a backup file beside them.
     """
     from knapper.server.mcp import install  # noqa: PLC0415 - serving needn't pay for it
 

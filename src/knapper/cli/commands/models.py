@@ -28,16 +28,16 @@ _NO_MODEL = "no model is set: give --model, or set KNAP_MODEL, or name below [mo
     invoke_without_command=True,
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap models", "what is set, and what answers"),
+        ("knap models", "what is configured, and what is reachable"),
         ("knap models key openai", "store a key in the system's keyring"),
     ),
 )
 @options.shared_options
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
-    """Show which language models are set up, and answer.
+    """Show which language models are configured and reachable.
 
-    Their servers are asked which models they have; no prompt is sent.
+    Asks each server for its list of models; no prompt is sent.
     """
     if ctx.invoked_subcommand:
         return None
@@ -59,18 +59,18 @@ def command(ctx: click.Context) -> ExitCode | None:
     "key",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap models key openai", "asks for the key, and shows nothing of it"),
-        ("knap models key openai --remove", "takes it out of the keyring"),
+        ("knap models key openai", "asks for the key without showing it"),
+        ("knap models key openai --remove", "removes it from the keyring"),
     ),
 )
 @click.argument("provider", metavar="PROVIDER|ADDRESS", type=options.TEXT)
-@click.option("--remove", is_flag=True, help="Take the key out of the keyring.")
+@click.option("--remove", is_flag=True, help="Remove the key from the keyring.")
 @options.shared_options
 @click.pass_obj
 def key(said: GlobalOptions, provider: str, *, remove: bool) -> ExitCode:
     """Store a key in the system's keyring.
 
-    It is that of a provider, or of a server at an address.
+    The key belongs to a provider, or to the server at an address.
     """
     if provider not in _KEY_PROVIDERS and not provider.startswith(("http://", "https://")):
         raise BadInput(

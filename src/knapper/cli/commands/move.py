@@ -15,7 +15,7 @@ from knapper.tools import files
     "move",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap move Shed.md Projects/", "into a folder; missing ones are made"),
+        ("knap move Shed.md Projects/", "into a folder, created if missing"),
         ("knap move Shed.md 'Garden house.md'", "another name"),
         ("knap move A.md B.md Archive/", "several into one folder"),
         ("knap move Projects Archive/Projects --dry-run", "a folder; only show which links would follow"),
@@ -29,10 +29,10 @@ from knapper.tools import files
 def command(
     said: GlobalOptions, sources: tuple[str, ...], destination: str, **own: Unpack[writing.ChangeOptions]
 ) -> ExitCode:
-    """Move notes, other files and folders; links follow.
+    """Move or rename notes, files and folders, and update links.
 
-    Every link that would lead elsewhere is rewritten, in notes, properties, canvases and bases, and is listed. Nothing
-    is ever overwritten. A folder waits as a proposal, and so do more than 5 files.
+    Links that would break are rewritten in notes, properties, canvases and bases, and listed. Existing files are never
+    overwritten. Moving a folder, or more than 5 files, becomes a proposal.
     """
     if not sources:
         hint = "name what moves, then where to: `knap move Note.md Folder/`"

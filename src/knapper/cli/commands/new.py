@@ -1,4 +1,4 @@
-"""Make a note."""
+"""Create a note."""
 
 from typing import Unpack
 
@@ -29,15 +29,15 @@ class NewOptions(writing.ChangeOptions):
     ),
 )
 @click.argument("path")
-@click.option("-t", "--text", default="", metavar="TEXT|-", help="The text; - for the standard input.")
-@click.option("-p", "--prop", multiple=True, metavar="NAME=VALUE", help="A property; may stand several times.")
+@click.option("-t", "--text", default="", metavar="TEXT|-", help="Text of the note; - reads standard input.")
+@click.option("-p", "--prop", multiple=True, metavar="NAME=VALUE", help="Property of the note; repeatable.")
 @writing.change_options
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, path: str, **own: Unpack[NewOptions]) -> ExitCode:
-    """Make a note.
+    """Create a note.
 
-    Nothing is ever overwritten, and missing folders are made. A name without ending gets `.md`.
+    Existing files are never overwritten, and missing folders are created. A name without an extension gets `.md`.
     """
     text = inputs.read_text(said, own["text"])
     content = text if not text or text.endswith("\n") or own["text"] == inputs.STDIN else f"{text}\n"

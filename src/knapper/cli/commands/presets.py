@@ -70,17 +70,17 @@ class PresetOptions(AgentOptions):
     invoke_without_command=True,
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap presets", "what is saved"),
-        ("knap presets show", "what a task is done with where nothing is said"),
-        ("knap presets save careful --depth 1 --editable current --can add", "keep a choice under a name"),
+        ("knap presets", "saved presets"),
+        ("knap presets show", "the defaults of a task"),
+        ("knap presets save careful --depth 1 --editable current --can add", "save choices under a name"),
         ('knap ask "Tidy up" --note Plan.md --preset careful', "use it"),
-        ("knap presets delete careful", "forget it"),
+        ("knap presets delete careful", "delete it"),
     ),
 )
 @options.shared_options
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
-    """List, show, save and delete choices for `knap ask`."""
+    """List, show, save and delete presets for `knap ask`."""
     if ctx.invoked_subcommand:
         return None
     return _list_presets(ctx.ensure_object(GlobalOptions))
@@ -94,7 +94,7 @@ def command(ctx: click.Context) -> ExitCode | None:
 @options.shared_options
 @click.pass_obj
 def listed(said: GlobalOptions) -> ExitCode:
-    """List what is saved, by name."""
+    """List the saved presets by name."""
     return _list_presets(said)
 
 
@@ -103,14 +103,14 @@ def listed(said: GlobalOptions) -> ExitCode:
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap presets show careful", "which agents, which notes, which edits"),
-        ("knap presets show", "what holds without a preset: the configuration, and the switches as they were last"),
+        ("knap presets show", "the defaults: the configuration, and the agents used last"),
     ),
 )
 @click.argument("name", default="", metavar="[NAME]", type=options.TEXT)
 @options.shared_options
 @click.pass_obj
 def show(said: GlobalOptions, name: str) -> ExitCode:
-    """Show a preset, or what a task is done with without one."""
+    """Show a preset, or the defaults that apply without one."""
     with _open_presets(said) as client_presets:
         preset = client_presets.default(name)
     return _print_preset(said, preset, _render_preset(preset))
@@ -120,10 +120,10 @@ def show(said: GlobalOptions, name: str) -> ExitCode:
     "save",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap presets save mine", "what holds now: the configuration, and the switches as they were last"),
+        ("knap presets save mine", "the defaults: the configuration, and the agents used last"),
         ("knap presets save careful --depth 1 --editable current --can add", "with these choices"),
-        ("knap presets save bold --preset careful --can add,delete,create", "like another one, but for this"),
-        ("knap presets save work --scout --exclude Archive --add Goals.md", "with walls, and with a note"),
+        ("knap presets save bold --preset careful --can add,delete,create", "like another preset, except for this"),
+        ("knap presets save work --scout --exclude Archive --add Goals.md", "without a folder, and with a note"),
     ),
 )
 @click.argument("name", type=options.TEXT)
@@ -133,14 +133,14 @@ def show(said: GlobalOptions, name: str) -> ExitCode:
     multiple=True,
     metavar="FOLDER",
     type=options.TEXT,
-    help="Without the notes below this folder, and what only they link to; repeatable.",
+    help="Exclude the notes below this folder, and notes that only they link to; repeatable.",
 )
 @options.shared_options
 @click.pass_obj
 def save(said: GlobalOptions, name: str, **own: Unpack[PresetOptions]) -> ExitCode:
-    """Keep the present choice under a name.
+    """Save the current choices as a preset.
 
-    A preset of that name is replaced.
+    An existing preset of that name is replaced.
     """
     with _open_presets(said) as client_presets:
         is_known = _is_known(client_presets, name)
@@ -153,7 +153,7 @@ def save(said: GlobalOptions, name: str, **own: Unpack[PresetOptions]) -> ExitCo
 @command.command(
     "delete",
     context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap presets delete careful", "forget it")),
+    epilog=options.examples(("knap presets delete careful", "delete it")),
 )
 @click.argument("name", type=options.TEXT)
 @options.shared_options

@@ -1,4 +1,4 @@
-"""Show and change properties."""
+"""Show and change the properties of notes."""
 
 from dataclasses import dataclass, replace
 from typing import Final, Unpack
@@ -51,25 +51,25 @@ class _PropsArguments:
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap props Garden.md", "show them"),
-        ("knap props Garden.md set status done", "the type that the property has is kept"),
-        ("knap props Garden.md append tags outdoors", "to a list, unless it has it"),
+        ("knap props Garden.md set status done", "keeps the property's type"),
+        ("knap props Garden.md append tags outdoors", "adds to a list, unless it is there already"),
         ('knap props Garden.md set tags \'["a", "b"]\'', "JSON for lists"),
         ("knap props A.md B.md remove draft", "in several notes"),
-        ("knap props --folder Projects set status open", "waits as a proposal"),
+        ("knap props --folder Projects set status open", "becomes a proposal"),
     ),
 )
 @click.argument("words", nargs=-1, metavar="[PATH]... [show | set NAME VALUE | remove NAME | append ... | rename ...]")
-@click.option("--folder", multiple=True, metavar="FOLDER", help="All notes below this folder.")
-@click.option("--tag", multiple=True, metavar="TAG", help="All notes with this tag, or one nested below it.")
+@click.option("--folder", multiple=True, metavar="FOLDER", help="All notes below this folder; repeatable.")
+@click.option("--tag", multiple=True, metavar="TAG", help="All notes with this tag or one nested below it; repeatable.")
 @writing.hash_option
 @writing.change_options
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, words: tuple[str, ...], **own: Unpack[PropsOptions]) -> ExitCode:
-    """Show and change properties.
+    """Show and change the properties of notes.
 
-    Only the lines of the property change. A value is JSON where it begins with [, { or ", else it keeps the property's
-    type, else it is text. Notes chosen by folder or tag, and more than 5, wait as a proposal.
+    Only the lines of the property change. A value that begins with [, { or " is read as JSON; any other value keeps the
+    property's type, or becomes text. Changing notes by folder or tag, or more than 5 notes, becomes a proposal.
     """
     arguments = _parse_arguments(words)
     selection = _describe_selection(own)

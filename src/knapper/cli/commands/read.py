@@ -37,16 +37,16 @@ class ReadOptions(TypedDict):
     ),
 )
 @click.argument("path")
-@click.option("-s", "--section", default="", metavar="HEADING", help="Only what this heading owns.")
-@click.option("-l", "--lines", default="", metavar="A-B", help="Only these lines; A- for all from A on.")
-@click.option("-n", "--numbers", is_flag=True, help="Begin each line with its number.")
+@click.option("-s", "--section", default="", metavar="HEADING", help="Only the section under this heading.")
+@click.option("-l", "--lines", default="", metavar="A-B", help="Only these lines; A- means from A to the end.")
+@click.option("-n", "--numbers", is_flag=True, help="Prefix each line with its number.")
 @options.accept_dry_run
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, path: str, **own: Unpack[ReadOptions]) -> ExitCode:
-    """Show a note, or a part of it.
+    """Show a note or a part of it.
 
-    A whole note goes to a pipe or a file byte for byte.
+    When written to a pipe or a file, a whole note is copied byte for byte.
     """
     with setup.open_vault(said) as context:
         if not (said.as_json or own["section"] or own["lines"] or own["numbers"]) and _write_bytes(context, path):

@@ -1,4 +1,4 @@
-"""Put files into the trash."""
+"""Move files to the trash, or restore them."""
 
 from typing import Unpack
 
@@ -24,20 +24,20 @@ class RmOptions(writing.ChangeOptions):
     epilog=options.examples(
         ("knap rm Inbox/Old.md", "into the trash that the vault's settings name"),
         ("knap rm A.md B.md -m 'merged into C'", "several, and why"),
-        ("knap undo", "have it again"),
-        ("knap rm --restore Inbox/Old.md", "whoever put it into the vault's own trash"),
+        ("knap undo", "restore it"),
+        ("knap rm --restore Inbox/Old.md", "restore it from the vault's own trash"),
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--restore", is_flag=True, help="Take them out of the vault's own trash again.")
+@click.option("--restore", is_flag=True, help="Restore files from the vault's own trash.")
 @writing.hash_option
 @writing.change_options
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, paths: tuple[str, ...], **own: Unpack[RmOptions]) -> ExitCode:
-    """Put files into the trash.
+    """Move files to the trash, or restore them.
 
-    Nothing is deleted for good: they go where the vault's settings say, and undo brings them back.
+    Nothing is deleted for good: the vault's settings choose the trash, and `knap undo` restores the files.
     """
     if own["expected"] and len(paths) > 1:
         raise BadInput("--hash is of one note", hint="leave it out, or name one path", code="usage")

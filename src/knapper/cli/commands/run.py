@@ -33,43 +33,45 @@ class DefaultCommandGroup(click.Group):
     cls=DefaultCommandGroup,
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ('knap run "Compare our three suppliers"', "an answer, made of parts, with citations"),
-        ('knap run "Plan the move" --strategy planning', "split and done in this way"),
+        ('knap run "Compare our three suppliers"', "an answer combined from parts, with citations"),
+        ('knap run "Plan the move" --strategy planning', "with this strategy"),
         ('knap run "Find all notes about React" --no-code-mode', "retrieved by search, without scripts"),
-        ("knap run list", "the last ones first"),
-        ("knap run trace tree ID", "how its answer came to be"),
-        ("knap run resume ID --replay stale", "again where notes have changed"),
+        ("knap run list", "newest first"),
+        ("knap run trace tree ID", "how it reached its answer"),
+        ("knap run resume ID --replay stale", "repeat where notes have changed"),
     ),
 )
 @options.shared_options
 def command() -> None:
-    """Carry out a larger task over the notes, part by part.
+    """Run a larger task over the notes, split into parts.
 
-    The task is split where that helps. Each part finds its own notes and answers with citations; one answer is made of
-    them. What is done isn't paid again: a run that was stopped goes on, and the same part over the same notes comes
-    from a cache.
+    The task is split where that helps. Each part finds its own notes and answers with citations; the parts are combined
+    into one answer. Finished work isn't paid for twice: a stopped run can be resumed, and a part whose notes haven't
+    changed is taken from a cache.
     """
 
 
 @command.command(START, context_settings=options.CONTEXT_SETTINGS)
 @click.argument("task", nargs=-1, required=True, type=options.TEXT)
-@click.option("--strategy", default="", metavar="NAME", help="How it is split and done; `knap run strategies` lists.")
-@click.option("--model", default="", metavar="NAME", help="The model, such as ollama:qwen3.")
-@click.option("--no-code-mode", is_flag=True, help="Retrieve by search, not by scripts.")
+@click.option(
+    "--strategy", default="", metavar="NAME", help="Strategy for splitting the task; see `knap run strategies`."
+)
+@click.option("--model", default="", metavar="NAME", help="Model to use, such as ollama:qwen3.")
+@click.option("--no-code-mode", is_flag=True, help="Retrieve by search instead of scripts.")
 @click.option(
     "--profile",
     type=click.Choice(["strict", "local", "extended"]),
     default="strict",
     show_default=True,
-    help="What else scripts may read: folders (local), and pages of hosts (extended).",
+    help="What else scripts may read: folders (local), also pages of hosts (extended).",
 )
-@click.option("--fresh", is_flag=True, help="Take nothing from the cache.")
-@click.option("--also", multiple=True, metavar="VAULT", help="Another vault to look through as well, by its name.")
+@click.option("--fresh", is_flag=True, help="Don't use the cache.")
+@click.option("--also", multiple=True, metavar="VAULT", help="Another vault to search, by name; repeatable.")
 @task_options.run_limit_options
 @options.shared_options
 @click.pass_obj
 def start(said: GlobalOptions, task: tuple[str, ...], **own: Unpack[RunStartOptions]) -> ExitCode:
-    """Carry out a task; `knap run TASK` is the same."""
+    """Start a run; `knap run TASK` does the same."""
     return _import_runs().start_run(said, " ".join(task), own)
 
 
@@ -79,14 +81,14 @@ def start(said: GlobalOptions, task: tuple[str, ...], **own: Unpack[RunStartOpti
     "--replay",
     default="",
     metavar="stale|NODE",
-    help="Do again what read notes that have changed, or one node and all below it.",
+    help="Repeat the nodes whose notes have changed (stale), or one node and all below it.",
 )
-@click.option("--model", default="", metavar="NAME", help="Another model; what is done stays.")
+@click.option("--model", default="", metavar="NAME", help="Another model for the remaining work.")
 @task_options.run_limit_options
 @options.shared_options
 @click.pass_obj
 def resume(said: GlobalOptions, run_id: str, **own: Unpack[RunResumeOptions]) -> ExitCode:
-    """Go on with a run; what is done already isn't paid again."""
+    """Resume a run; finished work isn't paid for again."""
     return _import_runs().resume_run(said, run_id, own)
 
 
@@ -95,7 +97,7 @@ def resume(said: GlobalOptions, run_id: str, **own: Unpack[RunResumeOptions]) ->
 @options.shared_options
 @click.pass_obj
 def status(said: GlobalOptions, run_id: str) -> ExitCode:
-    """Return how a run stands, and its answer if there is one."""
+    """Show the state of a run, and its answer if there is one."""
     return _import_runs().show_status(said, run_id)
 
 
@@ -104,7 +106,7 @@ def status(said: GlobalOptions, run_id: str) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def listed(said: GlobalOptions, number: int) -> ExitCode:
-    """List runs, the last begun first."""
+    """List runs, newest first."""
     return _import_runs().list_runs(said, number)
 
 
@@ -112,9 +114,9 @@ def listed(said: GlobalOptions, number: int) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def strategies(said: GlobalOptions) -> ExitCode:
-    """List the strategies.
+    """List the available strategies.
 
-    Your own are files in the folder `strategies` beside the configuration file.
+    Your own strategies are files in the folder `strategies` beside the configuration file.
     """
     return _import_runs().list_strategies(said)
 
@@ -122,7 +124,7 @@ def strategies(said: GlobalOptions) -> ExitCode:
 @command.group("trace", context_settings=options.CONTEXT_SETTINGS)
 @options.shared_options
 def trace() -> None:
-    """Show how a run's answer came to be."""
+    """Show how a run reached its answer."""
 
 
 @trace.command("tree", context_settings=options.CONTEXT_SETTINGS)
@@ -147,13 +149,13 @@ def trace_node(said: GlobalOptions, run_id: str, node_id: str) -> ExitCode:
 @command.command("export", context_settings=options.CONTEXT_SETTINGS)
 @click.argument("run_id", metavar="ID")
 @click.argument("path", type=options.TEXT)
-@click.option("-y", "--yes", is_flag=True, help="Your word: write it at once.")
+@click.option("-y", "--yes", is_flag=True, help="Write at once instead of proposing.")
 @options.shared_options
 @click.pass_obj
 def save(said: GlobalOptions, run_id: str, path: str, *, yes: bool) -> ExitCode:
     """Propose a run's answer as a note or a folder.
 
-    It is a note where PATH ends in .md, else a folder that holds its parts' answers, too.
+    PATH is a note if it ends in .md, else a folder that also contains the answers of the parts.
     """
     return _import_runs().save_answer(said, run_id, path, yes=yes)
 
@@ -163,9 +165,9 @@ def save(said: GlobalOptions, run_id: str, path: str, *, yes: bool) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def cancel(said: GlobalOptions, run_id: str) -> ExitCode:
-    """End a run that goes on, in whichever process.
+    """Cancel a running run, in any process.
 
-    What is done is kept.
+    Finished work is kept.
     """
     return _import_runs().cancel_run(said, run_id)
 
@@ -175,7 +177,7 @@ def cancel(said: GlobalOptions, run_id: str) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def delete(said: GlobalOptions, run_id: str) -> ExitCode:
-    """Forget a run; what was exported stays, and can be undone."""
+    """Delete a run; exported notes stay and can be undone."""
     return _import_runs().delete_run(said, run_id)
 
 

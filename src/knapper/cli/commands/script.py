@@ -59,10 +59,10 @@ class ScriptOptions(TypedDict):
     "script",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap script find.py", "what `__result__` holds in the end"),
+        ("knap script find.py", "prints the final value of `__result__`"),
         ("echo '__result__ = obsidian.list_notes()' | knap script -", "from the standard input"),
         ("knap script find.py --profile local --fs-read ./repo", "it may read the files below ./repo too"),
-        ("knap script find.py --json", "all that became of it, for programs"),
+        ("knap script find.py --json", "the full result, for programs"),
     ),
 )
 @click.argument("file", metavar="FILE|-")
@@ -71,21 +71,19 @@ class ScriptOptions(TypedDict):
     type=click.Choice(["strict", "local", "extended"]),
     default="strict",
     show_default=True,
-    help="What else it may read: folders (local), and pages of hosts (extended).",
+    help="What else it may read: folders (local), also pages of hosts (extended).",
 )
-@click.option("--fs-read", multiple=True, metavar="ROOT", help="A folder that it may read; may stand several times.")
-@click.option(
-    "--net-allow", multiple=True, metavar="HOST", help="A host that it may get pages from; may stand several times."
-)
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long it may take.")
-@click.option("--client", default="script", show_default=True, metavar="NAME", help="Whose policy holds.")
+@click.option("--fs-read", multiple=True, metavar="ROOT", help="Folder that it may read; repeatable.")
+@click.option("--net-allow", multiple=True, metavar="HOST", help="Host that it may fetch pages from; repeatable.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Maximum duration.")
+@click.option("--client", default="script", show_default=True, metavar="NAME", help="Client whose policy applies.")
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, file: str, **own: Unpack[ScriptOptions]) -> ExitCode:
-    """Run a Python script over the vault, in a sandbox.
+    """Run a Python script over the vault in a sandbox.
 
-    It has the object `obsidian`, reads what the client may read, and writes only proposals. What it sets `__result__`
-    to is printed as JSON.
+    The script uses the object `obsidian`. It reads what the client may read, and its changes become proposals. The
+    value of `__result__` is printed as JSON.
     """
     from knapper.app import open_hub  # noqa: PLC0415 - `knap script --help` needn't pay for it
     from knapper.app.hub import ScriptRuntime  # noqa: PLC0415 - the same

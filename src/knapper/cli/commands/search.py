@@ -37,23 +37,25 @@ class SearchOptions(filtering.FilterOptions):
 @click.argument("query", nargs=-1, required=True, type=options.TEXT)
 @options.limit_option(5, search.MAX_RESULTS)
 @click.option(
-    "--mode", type=click.Choice(search.SEARCH_MODES), default="hybrid", show_default=True, help="What to rank by."
+    "--mode", type=click.Choice(search.SEARCH_MODES), default="hybrid", show_default=True, help="Ranking method."
 )
 @click.option(
     "--folder",
     type=options.TEXT,
     multiple=True,
     metavar="FOLDER",
-    help="Only below this folder; may stand several times.",
+    help="Only notes below this folder; repeatable.",
 )
 @filtering.filter_options
-@click.option("--per-note", type=click.IntRange(1), default=2, show_default=True, help="How many of one note.")
-@click.option("--log", is_flag=True, help="Find what knap logged in daily notes, too.")
-@click.option("--explain", is_flag=True, help="Show where each score comes from.")
+@click.option(
+    "--per-note", type=click.IntRange(1), default=2, show_default=True, help="Maximum number of passages per note."
+)
+@click.option("--log", is_flag=True, help="Include what Knapper logged in daily notes.")
+@click.option("--explain", is_flag=True, help="Show how each score is made up.")
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[SearchOptions]) -> ExitCode:
-    """Find passages by words and by meaning."""
+    """Search passages by words and by meaning."""
     text = " ".join(query)
     with setup.open_vault(said) as context:
         answer = search.search_vault(

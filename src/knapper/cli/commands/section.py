@@ -1,4 +1,4 @@
-"""Change what a heading owns."""
+"""Change the section under a heading."""
 
 from typing import Final, Literal, Unpack
 
@@ -14,12 +14,12 @@ from knapper.tools import files
 from knapper.tools.files import SectionOperation
 
 _MODE_HELP: Final[dict[SectionOperation, str]] = {
-    "append": "Put TEXT at the section's end.",
-    "prepend": "Put TEXT right below the heading.",
-    "replace": "Replace the section, heading included.",
-    "replace_body": "Replace what stands below the heading.",
+    "append": "Add TEXT at the end of the section.",
+    "prepend": "Add TEXT right below the heading.",
+    "replace": "Replace the section, including its heading.",
+    "replace_body": "Replace the text below the heading.",
 }
-_RENAME_HELP: Final = "Give the heading, or the block ^ID in its place, the name TEXT; links to it follow."
+_RENAME_HELP: Final = "Rename the heading, or a block ^ID, to TEXT and update links to it."
 
 
 class SectionOptions(writing.ChangeOptions):
@@ -39,9 +39,9 @@ class SectionOptions(writing.ChangeOptions):
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap section Garden.md '## Tasks' '- [ ] weed'", "at the section's end"),
-        ("knap section Garden.md '# 2026 > ## May' --prepend -", "where a heading stands twice"),
+        ("knap section Garden.md '# 2026 > ## May' --prepend -", "if a heading occurs twice"),
         ("date | knap section Log.md Latest - --body", "new text below the heading"),
-        ("knap section Garden.md '## Tasks' 'To do' --rename", "links to the heading follow"),
+        ("knap section Garden.md '## Tasks' 'To do' --rename", "updates links to the heading"),
     ),
 )
 @click.argument("path")
@@ -57,9 +57,9 @@ class SectionOptions(writing.ChangeOptions):
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, path: str, heading: str, text: str, **own: Unpack[SectionOptions]) -> ExitCode:
-    """Change what a heading owns.
+    """Change the section under a heading.
 
-    HEADING may be written with its # signs, which then have to be right, or without. TEXT is - for the standard input.
+    HEADING may include its # signs, which must then match. TEXT - reads standard input.
     """
     how = _edit_mode(own)
     content = inputs.read_text(said, text, required=True)

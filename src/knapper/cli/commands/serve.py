@@ -24,21 +24,21 @@ class ServeOptions(TypedDict):
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap serve", "all configured vaults, for programs on this machine"),
-        ("knap --vault ~/Notes serve --port 9000", "one vault, at another port"),
-        ("knap serve --no-watch", "where `knap watch` runs already"),
+        ("knap --vault ~/Notes serve --port 9000", "one vault, on another port"),
+        ("knap serve --no-watch", "if `knap watch` is already running"),
     ),
 )
-@click.option("--host", default="", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 for any free one.  [default: 8000]")
-@click.option("--watch/--no-watch", default=True, help="Keep the indexes up to date meanwhile.  [default: watch]")
+@click.option("--host", default="", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65_535), help="Port to listen on; 0 for any free port.  [default: 8000]")
+@click.option("--watch/--no-watch", default=True, help="Keep the indexes up to date while serving.  [default: watch]")
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, **own: Unpack[ServeOptions]) -> ExitCode:
-    """Serve vaults over HTTP and to MCP clients.
+    """Serve vaults over HTTP to browsers, programs and MCP clients.
 
-    It is also a page for your browser, whose address signs one browser in, once, within an hour; MCP clients find
-    theirs at /mcp. Without --vault all configured vaults are served. Programs show a token; the command tells where it
-    lies. It ends with Ctrl-C.
+    Open the printed address to sign one browser in to the web page; it works once, within an hour. MCP clients connect
+    to /mcp. Without --vault, all configured vaults are served. Programs authenticate with a token; the command prints
+    where it is stored. Press Ctrl-C to stop.
     """
     environment.keep_numpy_to_one_thread()
     from knapper.app import open_hub  # noqa: PLC0415 - `--help` needn't pay for what serves

@@ -25,17 +25,17 @@ from knapper.tools import files
     invoke_without_command=True,
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap sessions", "the last ones first"),
-        ("knap sessions show ID", "what was said"),
+        ("knap sessions", "newest first"),
+        ("knap sessions show ID", "its messages"),
         ("knap sessions export ID Chats/Garden.md", "as a note"),
-        ("knap chat --session ID", "go on with one"),
+        ("knap chat --session ID", "continue one"),
     ),
 )
 @options.limit_option(20, 1_000)
 @options.shared_options
 @click.pass_context
 def command(ctx: click.Context, number: int) -> ExitCode | None:
-    """List the conversations with a model."""
+    """List, show, export and manage chat sessions."""
     if ctx.invoked_subcommand:
         return None
     global_options = ctx.ensure_object(GlobalOptions)
@@ -52,7 +52,7 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
 @options.shared_options
 @click.pass_obj
 def show(said: GlobalOptions, session: str) -> ExitCode:
-    """Show what was said in a conversation."""
+    """Show the messages of a session."""
     with _open_store(said) as store:
         record, turns = store.get(session), store.turns(session)
     fields = {**record.as_dict(), "turns": [turn.as_dict() for turn in turns]}
@@ -67,7 +67,7 @@ def show(said: GlobalOptions, session: str) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def save(said: GlobalOptions, session: str, path: str) -> ExitCode:
-    """Keep a conversation as a new note."""
+    """Export a session as a new note."""
     config = setup.read_settings(said)
     with app.open_hub(config, only=True) as hub, sessions.open_sessions(hub) as store:
         text = sessions_store.write_session_markdown(store.get(session), store.turns(session))
@@ -80,18 +80,18 @@ def save(said: GlobalOptions, session: str, path: str) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def rename(said: GlobalOptions, session: str, name: str) -> ExitCode:
-    """Return a conversation another name."""
+    """Rename a session."""
     with _open_store(said) as store:
         return _print_session(said, store.rename(session, name).as_dict())
 
 
 @command.command("fork", context_settings=options.CONTEXT_SETTINGS)
 @click.argument("session", metavar="ID")
-@click.option("--upto", type=click.IntRange(1), default=None, metavar="N", help="Take over the first N messages only.")
+@click.option("--upto", type=click.IntRange(1), default=None, metavar="N", help="Copy only the first N messages.")
 @options.shared_options
 @click.pass_obj
 def fork(said: GlobalOptions, session: str, upto: int | None) -> ExitCode:
-    """Begin a conversation that goes on from another one."""
+    """Start a new session from a copy of another one."""
     with _open_store(said) as store:
         return _print_session(said, store.fork(session, upto=upto).as_dict())
 
@@ -101,9 +101,9 @@ def fork(said: GlobalOptions, session: str, upto: int | None) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def clear(said: GlobalOptions, session: str) -> ExitCode:
-    """Let a conversation begin anew.
+    """Restart a session without its history.
 
-    Its past isn't sent to a model again.
+    Earlier messages are kept but no longer sent to a model.
     """
     with _open_store(said) as store:
         return _print_session(said, store.clear(session).as_dict())
@@ -114,9 +114,9 @@ def clear(said: GlobalOptions, session: str) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def delete(said: GlobalOptions, session: str) -> ExitCode:
-    """Delete a conversation.
+    """Delete a session.
 
-    What it changed in notes stays, and can be undone.
+    Changes made to notes stay and can be undone.
     """
     with _open_store(said) as store:
         store.delete(session)
@@ -125,7 +125,7 @@ def delete(said: GlobalOptions, session: str) -> ExitCode:
 
 @contextmanager
 def _open_store_and_folder(options: GlobalOptions) -> Generator[tuple[SessionStore, Path]]:
-    """Open the conversations, with the folder in which those that go on are held."""
+    """Open the sessions, with the folder of their locks."""
     with app.open_hub(setup.read_settings(options), only=True) as hub, sessions.open_sessions(hub) as store:
         yield store, hub.open().folder
 

@@ -13,14 +13,14 @@ from knapper.tools import notes
     "status",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap status", "what is indexed, what isn't, and why"),
+        ("knap status", "what is indexed, what isn't and why"),
         ("knap -v work status --json", "for programs"),
     ),
 )
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions) -> ExitCode:
-    """Return how the vault's index stands."""
+    """Show the state of the index."""
     with setup.open_vault(said) as context:
         answer = notes.vault_status(context)
         busy = context.index.is_being_filled

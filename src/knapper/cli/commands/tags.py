@@ -18,7 +18,7 @@ from knapper.tools import answers, notes
     epilog=options.examples(
         ("knap tags", "the most used first"),
         ("knap tags list project/", "those nested below it"),
-        ("knap tags rename todo task", "in text and properties; waits as a proposal"),
+        ("knap tags rename todo task", "in text and properties; becomes a proposal"),
     ),
 )
 @options.shared_options
@@ -43,9 +43,9 @@ def command(ctx: click.Context) -> ExitCode | None:
 @options.shared_options
 @click.pass_obj
 def listed(said: GlobalOptions, prefix: str, number: int) -> ExitCode:
-    """List tags with how many notes have each.
+    """List tags and the number of notes with each.
 
-    PREFIX leaves only those that begin so.
+    PREFIX limits the list to tags that begin with it.
     """
     return _list_tags(said, prefix, number)
 
@@ -55,22 +55,22 @@ def listed(said: GlobalOptions, prefix: str, number: int) -> ExitCode:
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap tags rename todo task", "#todo/home becomes #task/home, too"),
-        ("knap tags rename todo task --dry-run", "only show it"),
+        ("knap tags rename todo task --dry-run", "only show what would change"),
         ("knap tags rename todo task --yes", "at once"),
     ),
 )
 @click.argument("old")
 @click.argument("new")
-@click.option("--path", "paths", multiple=True, metavar="PATH", help="Only in this note; may stand several times.")
+@click.option("--path", "paths", multiple=True, metavar="PATH", help="Only in this note; repeatable.")
 @writing.change_options
 @options.shared_options
 @click.pass_obj
 def rename(
     said: GlobalOptions, old: str, new: str, paths: tuple[str, ...], **own: Unpack[writing.ChangeOptions]
 ) -> ExitCode:
-    """Rename a tag, and those nested below it.
+    """Rename a tag and the tags nested below it.
 
-    In all notes that have it this waits as a proposal, unless you give --yes.
+    Renaming a tag in all notes becomes a proposal unless --yes is given.
     """
     with writing.open_vault(said, own) as context:
         writing.complete_index(said, context)

@@ -13,8 +13,8 @@ from knapper.server import credentials
     invoke_without_command=True,
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap token", "where the token lies; it is made if there is none"),
-        ("knap token rotate", "put a new one in its place"),
+        ("knap token", "path of the token, created if missing"),
+        ("knap token rotate", "replace it"),
         ("knap token page", "an address that signs a browser in to the page"),
         ("knap token new", "one for a client with rights of its own, and the line for the configuration"),
     ),
@@ -22,7 +22,7 @@ from knapper.server import credentials
 @options.shared_options
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
-    """Return where the server's token lies, and make new ones."""
+    """Show where the server's token is stored, and create tokens."""
     if ctx.invoked_subcommand:
         return None
     global_options = ctx.ensure_object(GlobalOptions)
@@ -38,14 +38,14 @@ def command(ctx: click.Context) -> ExitCode | None:
 @command.command(
     "rotate",
     context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap token rotate", "then start the server anew, and give programs the new token")),
+    epilog=options.examples(("knap token rotate", "then restart the server, and give programs the new token")),
 )
 @options.shared_options
 @click.pass_obj
 def rotate(said: GlobalOptions) -> ExitCode:
-    """Make new tokens in the place of the old ones.
+    """Replace the tokens with new ones.
 
-    There is one for programs and one for the page. A server that runs takes them when it is started again.
+    Replaces the token for programs and the one for the web page. A running server uses them after a restart.
     """
     config = setup.read_settings(said)
     for name in ("api", "page"):
@@ -59,16 +59,18 @@ def rotate(said: GlobalOptions) -> ExitCode:
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap token page", "open what it prints in a browser; the server has to run"),
-        ("knap token page --port 9000", "where it listens at another port"),
+        ("knap token page --port 9000", "if it listens on another port"),
     ),
 )
-@click.option("--port", type=click.IntRange(1, 65_535), help="Where the server listens.  [default: as configured]")
+@click.option(
+    "--port", type=click.IntRange(1, 65_535), help="Address that the server listens on.  [default: as configured]"
+)
 @options.shared_options
 @click.pass_obj
 def page(said: GlobalOptions, port: int | None) -> ExitCode:
-    """Make an address that signs a browser in to the page.
+    """Print an address that signs a browser in to the web page.
 
-    It does so once, within an hour.
+    The address works once, within an hour.
     """
     from knapper.server import credentials  # noqa: PLC0415 - what serves is heavy, and the other commands need it not
 
@@ -87,9 +89,9 @@ def page(said: GlobalOptions, port: int | None) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def new(said: GlobalOptions) -> ExitCode:
-    """Make a token that is kept nowhere.
+    """Create a token without storing it.
 
-    With it comes the line that lets a client of the configuration use it.
+    Also prints the configuration line that lets a client use it.
     """
     token = credentials.make_token()
     line = f'token_hash = "{credentials.hash_token(token)}"'

@@ -23,19 +23,19 @@ class ToolOptions(TypedDict):
     epilog=options.examples(
         ('knap tool read_file \'{"path": "Garden.md"}\'', "what an agent would get"),
         ("knap tool create_file - < arguments.json", "arguments from the standard input"),
-        ("knap tool edit_file '{…}' --client mcp", "as that client, by its policy"),
-        ("knap tools edit_file", "what a tool takes"),
+        ("knap tool edit_file '{…}' --client mcp", "as that client, under its policy"),
+        ("knap tools edit_file", "the parameters of a tool"),
     ),
 )
 @click.argument("name")
 @click.argument("arguments", default="{}", metavar="[JSON|-]")
-@click.option("--client", default="cli", show_default=True, metavar="NAME", help="Whose policy holds.")
+@click.option("--client", default="cli", show_default=True, metavar="NAME", help="Client whose policy applies.")
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, name: str, arguments: str, **own: Unpack[ToolOptions]) -> ExitCode:
-    """Call one of these tools.
+    """Call a tool with JSON arguments.
 
-    Its arguments are a JSON object, and so is its answer.
+    The arguments are a JSON object, and so is the answer.
     """
     from knapper.app import open_hub  # noqa: PLC0415 - `knap tool --help` needn't pay for it
 

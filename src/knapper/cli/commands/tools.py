@@ -23,18 +23,24 @@ class ToolsOptions(TypedDict):
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap tools", "all of them, with what they do"),
-        ("knap tools move_file", "what one takes and gives"),
+        ("knap tools move_file", "parameters and result of one"),
         ("knap tools --profile essential --json", "definitions, for programs"),
     ),
 )
 @click.argument("name", required=False, default="")
-@click.option("--profile", type=click.Choice(TOOL_SELECTIONS), default="full", show_default=True, help="Which tools.")
+@click.option(
+    "--profile",
+    type=click.Choice(TOOL_SELECTIONS),
+    default="full",
+    show_default=True,
+    help="Selection of tools to list.",
+)
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, name: str, **own: Unpack[ToolsOptions]) -> ExitCode:
-    """List the tools that agents and clients can call.
+    """List or describe the tools that agents and clients can call.
 
-    With a name, tell what that one takes and gives.
+    With NAME, describes that tool's parameters and result.
     """
     from knapper.app import tables  # noqa: PLC0415 - `knap tools --help` needn't pay for it
     from knapper.tools import registry  # noqa: PLC0415 - the same

@@ -16,7 +16,7 @@ from knapper.errors import NotFound
     "trust",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap trust", "who only proposes, since when, and what they had read"),
+        ("knap trust", "restricted clients, since when, and what they had read"),
         ("knap trust mcp", "trust that client again, in all its sessions"),
     ),
 )
@@ -24,10 +24,10 @@ from knapper.errors import NotFound
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, client: str) -> ExitCode:
-    """Show who only proposes, and trust them again.
+    """Show clients restricted to proposals, and lift the restriction.
 
-    Whoever has read other people's text only proposes from then on. With a client's name it is trusted again: what it
-    wants is applied or proposed as your configuration says.
+    A client that has read other people's text can only propose changes from then on. With the name of a client, this
+    command lifts the restriction: your configuration decides again what is applied and what is proposed.
     """
     with setup.open_vault(said) as context:
         writer = context.writer

@@ -27,22 +27,22 @@ class UndoOptions(writing.ChangeOptions):
         ("knap undo", "the last change; again for the one before"),
         ("knap undo 1m80zgrw8-n0t5gkay", "one change, as `knap log` names it; an undo, too"),
         ("knap undo --proposal 1m80zgrxy-jesrk0k4", "all that accepting it changed"),
-        ("knap undo --since 2h --dry-run", "only show what would come back"),
+        ("knap undo --since 2h --dry-run", "only show what would be undone"),
     ),
 )
 @click.argument("change", default="", metavar="[ID]")
-@click.option("--run", default="", metavar="ID", help="All that a run wrote.")
-@click.option("--proposal", default="", metavar="ID", help="All that accepting a proposal changed.")
-@click.option("--since", default="", metavar="TIME", help="All from then on: 2026-01-31T18:30, or 2h.")
-@click.option("--partial", is_flag=True, help="Leave files that were changed since, and take back the rest.")
-@click.option("--dry-run", is_flag=True, help="Show what would come back, and change nothing.")
-@click.option("-m", "--reason", default="", metavar="TEXT", help="Why; the journal keeps it.")
+@click.option("--run", default="", metavar="ID", help="Undo everything that a run wrote.")
+@click.option("--proposal", default="", metavar="ID", help="Undo everything that accepting a proposal changed.")
+@click.option("--since", default="", metavar="TIME", help="Undo everything since then, such as 2026-01-31T18:30 or 2h.")
+@click.option("--partial", is_flag=True, help="Skip files that have changed since, and undo the rest.")
+@click.option("--dry-run", is_flag=True, help="Show what would be undone without changing anything.")
+@click.option("-m", "--reason", default="", metavar="TEXT", help="Reason to record in the journal.")
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, change: str, **own: Unpack[UndoOptions]) -> ExitCode:
-    """Take changes back, byte for byte.
+    """Undo changes, byte for byte.
 
-    Nothing is done if a file was changed since, unless --partial is given. The undo is a change itself, and can be
+    Nothing is undone if a file has changed since, unless --partial is given. The undo is itself a change that can be
     undone.
     """
     since = inputs.parse_time(own["since"]).isoformat() if own["since"] else ""

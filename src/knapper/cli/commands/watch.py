@@ -28,15 +28,15 @@ _RETRY_PAUSE_S: Final = 30.0
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap watch", "until Ctrl-C"),
-        ("knap watch --json", "a JSON object a line, for each change taken in"),
+        ("knap watch --json", "one JSON object per line, for each change"),
     ),
 )
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions) -> ExitCode:
-    """Keep the index up to date while notes are saved.
+    """Keep the index up to date as notes change.
 
-    What changed before is taken in first. It ends with Ctrl-C.
+    Earlier changes are indexed first. Press Ctrl-C to stop.
     """
     with setup.open_vault(said) as context:
         setup.note_if_busy(said, context)
@@ -76,7 +76,7 @@ def retry_while_blocked(
 
 @contextmanager
 def _stop_on_signals() -> Generator[threading.Event]:
-    """Return an event that Ctrl-C sets; a second Ctrl-C interrupts what is going on."""
+    """Return an event that Ctrl-C sets; a second Ctrl-C interrupts the work."""
     stop = threading.Event()
 
     def end(_signal: int, _frame: FrameType | None) -> None:

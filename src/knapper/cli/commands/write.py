@@ -1,4 +1,4 @@
-"""Replace a whole note, or make it."""
+"""Replace a whole note, or create it."""
 
 from typing import Unpack
 
@@ -25,8 +25,8 @@ class WriteOptions(writing.ChangeOptions):
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap write Garden.md draft.md", "shows the difference, and asks"),
-        ("knap write Garden.md draft.md --hash sha256:…", "if that is what the note holds"),
-        ("sort list.txt | knap write Lists/Sorted.md", "a new note from the standard input"),
+        ("knap write Garden.md draft.md --hash sha256:…", "if the note still has this hash"),
+        ("sort list.txt | knap write Lists/Sorted.md", "a new note from standard input"),
     ),
 )
 @click.argument("path")
@@ -36,10 +36,10 @@ class WriteOptions(writing.ChangeOptions):
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, path: str, file: str, **own: Unpack[WriteOptions]) -> ExitCode:
-    """Replace a whole note, or make it.
+    """Replace a whole note, or create it.
 
-    A note that is there is replaced only if its hash is given, as `knap read --json` tells it, or once you have seen
-    the difference and said yes at a terminal. Its line endings stay.
+    An existing note is replaced only if you give its hash, which `knap read --json` prints, or confirm the difference
+    at a terminal. Its line endings are kept.
     """
     content = inputs.read_file(said, file)
     with writing.open_vault(said, own) as context:

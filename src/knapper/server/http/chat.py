@@ -6,7 +6,8 @@ import asyncio
 import threading
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -261,8 +262,6 @@ if TYPE_CHECKING:
     SessionHandler = Callable[[ChatService, ClientChats, str, RequestArguments], Awaitable[dict[str, JSONValue]]]
     """Does what a route is for, in a room, with the session of the path."""
 
-_SESSIONS_PATH: Final = "/sessions"
-_SESSION_PATH: Final = "/sessions/{session_id}"
 _LIMIT: Final = Parameter(name="limit", doc="How many at most; 50 where it is left out.", kind="count", maximum=500)
 _OFFSET: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=1_000_000_000)
 _NEW_SESSION_FILE: Final = Parameter(name="active_file", doc="The note that it is about.")
@@ -276,100 +275,48 @@ _DEFAULT_LIMIT: Final = 50
 
 
 def session_routes(service: ChatService) -> tuple[RouteSpec, ...]:
-    """List the routes."""
-
-    def of(work: SessionHandler, *takes: Parameter) -> Endpoint:
-        return _session_endpoint(service, work, (*takes, VAULT_PARAMETER))
-
+    """List the routes of sessions."""
+    route = _SessionRoutes(service).route
     session_content = json_content({"session": SESSION_SCHEMA})
-    tag, page_parameters = "sessions", (_LIMIT, _OFFSET, VAULT_PARAMETER)
-    read_description = "Turns are counted from the oldest; without an offset the latest ones come."
-    session_with_messages = {**page_content("messages", MESSAGE_SCHEMA)}
-    session_with_messages["application/json"]["schema"]["properties"]["session"] = dict(SESSION_SCHEMA)
+    messages_content = {**page_content("messages", MESSAGE_SCHEMA)}
+    messages_content["application/json"]["schema"]["properties"]["session"] = dict(SESSION_SCHEMA)
+    sessions_content = page_content("results", SESSION_SCHEMA)
     export_content = json_content({"status": {"enum": ["applied", "proposed"]}})
     deleted_content = json_content({"deleted": {"type": "string"}})
+    read_description = "Turns are counted from the oldest; without an offset the latest ones come."
+    read = route("GET", "/{session_id}", "Read a session.", _read_session, (_LIMIT, _OFFSET), messages_content)
+    new_parameters = (_TITLE, _NEW_SESSION_FILE)
     return (
-        RouteSpec(
-            "GET",
-            _SESSIONS_PATH,
-            tag,
-            "List sessions.",
-            of(_list_sessions, *page_parameters[:2]),
-            "",
-            page_parameters,
-            page_content("results", SESSION_SCHEMA),
-        ),
-        RouteSpec(
-            "POST",
-            _SESSIONS_PATH,
-            tag,
-            "Begin a session.",
-            of(_begin_session, _TITLE, _NEW_SESSION_FILE),
-            "",
-            (_TITLE, _NEW_SESSION_FILE, VAULT_PARAMETER),
-            session_content,
-        ),
-        RouteSpec(
-            "GET",
-            _SESSION_PATH,
-            tag,
-            "Read a session.",
-            of(_read_session, *page_parameters[:2]),
-            read_description,
-            page_parameters,
-            session_with_messages,
-        ),
-        RouteSpec(
-            "PATCH",
-            _SESSION_PATH,
-            tag,
-            "Rename a session.",
-            of(_rename_session, _NEW_TITLE),
-            "",
-            (_NEW_TITLE, VAULT_PARAMETER),
-            session_content,
-        ),
-        RouteSpec(
-            "POST",
-            f"{_SESSION_PATH}/fork",
-            tag,
-            "Go on elsewhere.",
-            of(_fork_session, _FORK_UPTO),
-            "",
-            (_FORK_UPTO, VAULT_PARAMETER),
-            session_content,
-        ),
-        RouteSpec(
-            "POST",
-            f"{_SESSION_PATH}/clear",
-            tag,
-            "Begin anew.",
-            of(_clear_session),
-            "",
-            (VAULT_PARAMETER,),
-            session_content,
-        ),
-        RouteSpec(
-            "POST",
-            f"{_SESSION_PATH}/export",
-            tag,
-            "Write it as a note.",
-            of(_export_session, _EXPORT_PATH),
-            "",
-            (_EXPORT_PATH, VAULT_PARAMETER),
-            export_content,
-        ),
-        RouteSpec(
-            "DELETE",
-            _SESSION_PATH,
-            tag,
-            "Delete a session.",
-            of(_delete_session),
-            "",
-            (VAULT_PARAMETER,),
-            deleted_content,
-        ),
+        route("GET", "", "List sessions.", _list_sessions, (_LIMIT, _OFFSET), sessions_content),
+        route("POST", "", "Begin a session.", _begin_session, new_parameters, session_content),
+        replace(read, description=read_description),
+        route("PATCH", "/{session_id}", "Rename a session.", _rename_session, (_NEW_TITLE,), session_content),
+        route("POST", "/{session_id}/fork", "Go on elsewhere.", _fork_session, (_FORK_UPTO,), session_content),
+        route("POST", "/{session_id}/clear", "Begin anew.", _clear_session, (), session_content),
+        route("POST", "/{session_id}/export", "Write it as a note.", _export_session, (_EXPORT_PATH,), export_content),
+        route("DELETE", "/{session_id}", "Delete a session.", _delete_session, (), deleted_content),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _SessionRoutes:
+    """What the routes below ``/sessions`` have in common."""
+
+    service: ChatService
+
+    def route(
+        self,
+        method: Literal["GET", "POST", "PATCH", "DELETE"],
+        path: str,
+        summary: str,
+        handler: SessionHandler,
+        parameters: tuple[Parameter, ...],
+        content: Mapping[str, Any],
+    ) -> RouteSpec:
+        """Return one of them; its handler takes the parameters that its documentation names."""
+        every = (*parameters, VAULT_PARAMETER)
+        endpoint = _session_endpoint(self.service, handler, every)
+        return RouteSpec(method, f"/sessions{path}", "sessions", summary, endpoint, "", every, content)
 
 
 def _session_endpoint(service: ChatService, work: SessionHandler, parameters: Sequence[Parameter]) -> Endpoint:
@@ -511,70 +458,37 @@ _BY_ID_PARAMETERS: Final = (_MESSAGE, _ACTIVE_FILE, VAULT_PARAMETER)
 
 
 def chat_routes(service: ChatService) -> tuple[RouteSpec, ...]:
-    """List the routes."""
+    """List the routes that answer messages."""
     by_file_description = "The session is the active file's: the same file goes on, another one has another session."
     by_id_description = "The session is the one in the path, whichever file is open."
     events_description = "After `Last-Event-ID`, or from the beginning. A session's id stands for its latest turn."
-    session_path, summaries = "/sessions/{session_id}", ("Answer a message.", "Answer a message as it happens.")
-    cancel_summary, stream_content = "Stop a turn; what there is, is kept.", STREAM_CONTENT
-    start_endpoint, start_stream_endpoint = (
-        _make_turn_start(service, _wait_for_turn),
-        _make_turn_start(service, _stream_started_turn),
-    )
+    events_endpoint, cancel_endpoint = _make_turn_events(service), _make_turn_cancel(service)
+    cancel_summary = "Stop a turn; what there is, is kept."
     return (
-        RouteSpec(
-            "POST",
-            "/chat",
-            "chat",
-            summaries[0],
-            start_endpoint,
-            by_file_description,
-            _BY_FILE_PARAMETERS,
-            TURN_CONTENT,
-        ),
-        RouteSpec(
-            "POST",
-            "/chat/stream",
-            "chat",
-            summaries[1],
-            start_stream_endpoint,
-            by_file_description,
-            _BY_FILE_PARAMETERS,
-            stream_content,
-        ),
+        *_message_routes(service, "/chat", "chat", by_file_description, _BY_FILE_PARAMETERS),
         RouteSpec(
             "GET",
             "/chat/{turn_id}/events",
             "chat",
             "Hear a turn again.",
-            _make_turn_events(service),
+            events_endpoint,
             events_description,
-            (),
-            stream_content,
+            content=STREAM_CONTENT,
         ),
-        RouteSpec(
-            "POST", "/chat/{turn_id}/cancel", "chat", cancel_summary, _make_turn_cancel(service), content=CANCEL_CONTENT
-        ),
-        RouteSpec(
-            "POST",
-            f"{session_path}/chat",
-            "sessions",
-            summaries[0],
-            start_endpoint,
-            by_id_description,
-            _BY_ID_PARAMETERS,
-            TURN_CONTENT,
-        ),
-        RouteSpec(
-            "POST",
-            f"{session_path}/chat/stream",
-            "sessions",
-            summaries[1],
-            start_stream_endpoint,
-            by_id_description,
-            _BY_ID_PARAMETERS,
-            stream_content,
-        ),
+        RouteSpec("POST", "/chat/{turn_id}/cancel", "chat", cancel_summary, cancel_endpoint, content=CANCEL_CONTENT),
+        *_message_routes(service, "/sessions/{session_id}/chat", "sessions", by_id_description, _BY_ID_PARAMETERS),
+    )
+
+
+def _message_routes(
+    service: ChatService, path: str, tag: str, description: str, parameters: Sequence[Parameter]
+) -> tuple[RouteSpec, RouteSpec]:
+    """List the routes that answer a message: at the end of the turn, and as it happens."""
+    waiting, streaming = _make_turn_start(service, _wait_for_turn), _make_turn_start(service, _stream_started_turn)
+    summary, stream_summary = "Answer a message.", "Answer a message as it happens."
+    return (
+        RouteSpec("POST", path, tag, summary, waiting, description, parameters, TURN_CONTENT),
+        RouteSpec("POST", f"{path}/stream", tag, stream_summary, streaming, description, parameters, STREAM_CONTENT),
     )
 
 

@@ -356,6 +356,7 @@ if TYPE_CHECKING:
 
 _RUNS_PATH: Final = "/runs"
 _RUN_PATH: Final = "/runs/{run_id}"
+_TAG: Final = "runs"
 _DEFAULT_LIMIT: Final = 50
 _ACCEPTED_STATUS: Final = 202
 
@@ -385,133 +386,119 @@ def _open_client_runs(hub: Hub, is_leaving: Callable[[], bool]) -> ClientRunsReg
 
 
 def _run_routes(service: RunService) -> tuple[RouteSpec, ...]:
-    def of(work: RunHandler, parameters: Sequence[Parameter] = (VAULT_PARAMETER,)) -> Endpoint:
-        return _run_endpoint(service, work, parameters)
+    return (*_runs_routes(service), *_run_reading_routes(service), *_run_action_routes(service))
 
-    begin_description = (
-        "It answers at once; /runs/{run_id}/events tells what happens. Others than persons may only lower limits."
-    )
-    resume_description = "What is done isn't paid for again. It answers at once."
-    events_description = (
-        "Also of a run that another process carries out, and of one that has ended: its nodes, and `run_done`."
-    )
-    cancel_description = "Whichever process carries it out; what is done is kept."
-    new_parameters, resume_parameters, page_parameters, vault_parameters = (
-        NEW_RUN_PARAMETERS,
-        RESUME_PARAMETERS,
-        PAGE_PARAMETERS,
-        (VAULT_PARAMETER,),
-    )
-    export_parameters, answer_parameters, tag = (
-        (EXPORT_TO_PARAMETER, VAULT_PARAMETER),
-        (ANSWER_PARAMETER, VAULT_PARAMETER),
-        "runs",
-    )
-    checkpoint_path = f"{_RUN_PATH}/checkpoints/{{checkpoint_id}}"
-    run_content, accepted = RUN_CONTENT, _ACCEPTED_STATUS
+
+def _runs_routes(service: RunService) -> tuple[RouteSpec, ...]:
+    """List the routes of all runs: what a run may be, which there are, and a new one."""
+    vault_parameters = (VAULT_PARAMETER,)
+    options_endpoint = _run_endpoint(service, _show_options, vault_parameters)
+    list_endpoint = _run_endpoint(service, _list_runs, PAGE_PARAMETERS)
+    summary = "Tell what a run may be."
     return (
         RouteSpec(
-            "GET",
-            f"{_RUNS_PATH}/options",
-            tag,
-            "Tell what a run may be.",
-            of(_show_options),
-            "",
-            vault_parameters,
-            OPTIONS_CONTENT,
+            "GET", f"{_RUNS_PATH}/options", _TAG, summary, options_endpoint, "", vault_parameters, OPTIONS_CONTENT
         ),
-        RouteSpec(
-            "GET", _RUNS_PATH, tag, "List runs.", of(_list_runs, page_parameters), "", page_parameters, RUNS_CONTENT
-        ),
+        RouteSpec("GET", _RUNS_PATH, _TAG, "List runs.", list_endpoint, "", PAGE_PARAMETERS, RUNS_CONTENT),
         RouteSpec(
             "POST",
             _RUNS_PATH,
-            tag,
+            _TAG,
             "Begin a run.",
-            of(_begin_run, new_parameters),
-            begin_description,
-            new_parameters,
-            run_content,
-            accepted,
+            _run_endpoint(service, _begin_run, NEW_RUN_PARAMETERS),
+            "It answers at once; /runs/{run_id}/events tells what happens. Others than persons may only lower limits.",
+            NEW_RUN_PARAMETERS,
+            RUN_CONTENT,
+            _ACCEPTED_STATUS,
         ),
-        RouteSpec("GET", _RUN_PATH, tag, "Show a run.", of(_show_run), "", vault_parameters, RUN_DETAIL_CONTENT),
+    )
+
+
+def _run_reading_routes(service: RunService) -> tuple[RouteSpec, ...]:
+    """List the routes that show a run or a part of it, or forget it: they take the vault alone."""
+    by_vault = (VAULT_PARAMETER,)
+
+    def of(work: RunHandler) -> Endpoint:
+        return _run_endpoint(service, work, by_vault)
+
+    node_path, show, show_node, stale = (
+        f"{_RUN_PATH}/nodes/{{node_id}}",
+        of(_show_run),
+        of(_show_node),
+        of(_show_stale_nodes),
+    )
+    events_description = (
+        "Also of a run that another process carries out, and of one that has ended: its nodes, and `run_done`."
+    )
+    return (
+        RouteSpec("GET", _RUN_PATH, _TAG, "Show a run.", show, "", by_vault, RUN_DETAIL_CONTENT),
         RouteSpec(
             "DELETE",
             _RUN_PATH,
-            tag,
+            _TAG,
             "Forget a run.",
             of(_delete_run),
             "What it wrote stays.",
-            vault_parameters,
+            by_vault,
             DELETE_CONTENT,
         ),
-        RouteSpec(
-            "GET",
-            f"{_RUN_PATH}/nodes/{{node_id}}",
-            tag,
-            "Show a node.",
-            of(_show_node),
-            "",
-            vault_parameters,
-            NODE_CONTENT,
-        ),
+        RouteSpec("GET", node_path, _TAG, "Show a node.", show_node, "", by_vault, NODE_CONTENT),
         RouteSpec(
             "GET",
             f"{_RUN_PATH}/events",
-            tag,
+            _TAG,
             "Hear a run.",
             of(_stream_run),
             events_description,
-            vault_parameters,
+            by_vault,
             STREAM_CONTENT,
         ),
-        RouteSpec(
-            "GET",
-            f"{_RUN_PATH}/stale",
-            tag,
-            "Tell what has changed.",
-            of(_show_stale_nodes),
-            "",
-            vault_parameters,
-            STALE_CONTENT,
-        ),
+        RouteSpec("GET", f"{_RUN_PATH}/stale", _TAG, "Tell what has changed.", stale, "", by_vault, STALE_CONTENT),
+    )
+
+
+def _run_action_routes(service: RunService) -> tuple[RouteSpec, ...]:
+    """List the routes that resume, end and export a run, and answer what it asks."""
+    export_parameters = (EXPORT_TO_PARAMETER, VAULT_PARAMETER)
+    answer_parameters = (ANSWER_PARAMETER, VAULT_PARAMETER)
+    return (
         RouteSpec(
             "POST",
             f"{_RUN_PATH}/resume",
-            tag,
+            _TAG,
             "Go on with a run.",
-            of(_resume_run, resume_parameters),
-            resume_description,
-            resume_parameters,
-            run_content,
-            accepted,
+            _run_endpoint(service, _resume_run, RESUME_PARAMETERS),
+            "What is done isn't paid for again. It answers at once.",
+            RESUME_PARAMETERS,
+            RUN_CONTENT,
+            _ACCEPTED_STATUS,
         ),
         RouteSpec(
             "POST",
             f"{_RUN_PATH}/cancel",
-            tag,
+            _TAG,
             "End a run.",
-            of(_cancel_run),
-            cancel_description,
-            vault_parameters,
+            _run_endpoint(service, _cancel_run, (VAULT_PARAMETER,)),
+            "Whichever process carries it out; what is done is kept.",
+            (VAULT_PARAMETER,),
             CANCEL_CONTENT,
         ),
         RouteSpec(
             "POST",
             f"{_RUN_PATH}/export",
-            tag,
+            _TAG,
             "Propose it as notes.",
-            of(_export_run, export_parameters),
+            _run_endpoint(service, _export_run, export_parameters),
             "",
             export_parameters,
             EXPORT_CONTENT,
         ),
         RouteSpec(
             "POST",
-            checkpoint_path,
-            tag,
+            f"{_RUN_PATH}/checkpoints/{{checkpoint_id}}",
+            _TAG,
             "Answer a question.",
-            of(_answer_checkpoint, answer_parameters),
+            _run_endpoint(service, _answer_checkpoint, answer_parameters),
             "A person does.",
             answer_parameters,
             ANSWER_CONTENT,

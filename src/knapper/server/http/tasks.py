@@ -339,37 +339,22 @@ if TYPE_CHECKING:
 
 
 def task_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
-    """List the routes."""
-    tag, run_path = "ask", "/ask/{run_id}"
+    """List the routes of tasks."""
+    return (*_task_run_routes(tasks), *_task_choice_routes(tasks))
+
+
+def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
+    """List the routes that begin, follow and stop a task."""
     start_description = (
         "Scout, web and task work as they are switched on; a run that asks something goes on with its answer."
     )
-    events_description = "After `Last-Event-ID`, or from the beginning."
-    context_description = "No model is asked. Where the scout is to look, its choice isn't known: the others are shown."
-    start_endpoint, start_stream_endpoint = (
-        _make_task_start(tasks, _wait_for_outcome),
-        _make_task_start(tasks, _stream_task),
-    )
-    context_content, stream_content = CONTEXT_CONTENT, STREAM_CONTENT
-    by_vault: tuple[Parameter, ...] = (VAULT_PARAMETER,)
-    waiting_endpoint, defaults_endpoint = (
-        _task_endpoint(tasks, by_vault, _list_waiting_runs),
-        _task_endpoint(tasks, by_vault, show_defaults),
-    )
-    context_endpoint = _task_endpoint(tasks, CONTEXT_PARAMETERS, _preview_context)
-    switches, switch_description = (
-        (*SWITCH_PARAMETERS, VAULT_PARAMETER),
-        "For the next task; those that aren't said stay as they are.",
-    )
-    switch_endpoint = _task_endpoint(tasks, switches, _save_switches)
-    cancel_content = CANCEL_CONTENT
     return (
         RouteSpec(
             "POST",
             "/ask",
-            tag,
+            "ask",
             "Have a task done.",
-            start_endpoint,
+            _make_task_start(tasks, _wait_for_outcome),
             start_description,
             TASK_PARAMETERS,
             OUTCOME_CONTENT,
@@ -377,54 +362,62 @@ def task_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
         RouteSpec(
             "POST",
             "/ask/stream",
-            tag,
+            "ask",
             "Have a task done as it happens.",
-            start_stream_endpoint,
+            _make_task_start(tasks, _stream_task),
             start_description,
             TASK_PARAMETERS,
-            stream_content,
+            STREAM_CONTENT,
         ),
         RouteSpec(
             "GET",
-            f"{run_path}/events",
-            tag,
+            "/ask/{run_id}/events",
+            "ask",
             "Hear a run again.",
             _make_task_events(tasks),
-            events_description,
-            (),
-            stream_content,
+            "After `Last-Event-ID`, or from the beginning.",
+            content=STREAM_CONTENT,
         ),
         RouteSpec(
             "POST",
-            f"{run_path}/cancel",
-            tag,
+            "/ask/{run_id}/cancel",
+            "ask",
             "Stop a run; what there is, is kept.",
             _make_task_cancel(tasks),
-            content=cancel_content,
+            content=CANCEL_CONTENT,
         ),
-        RouteSpec("GET", "/ask/waiting", tag, "List runs that ask.", waiting_endpoint, "", by_vault, WAITING_CONTENT),
+    )
+
+
+def _task_choice_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
+    """List the routes that show what waits for an answer, and show and keep what a task is done with."""
+    by_vault, switches = (VAULT_PARAMETER,), (*SWITCH_PARAMETERS, VAULT_PARAMETER)
+    waiting_endpoint = _task_endpoint(tasks, by_vault, _list_waiting_runs)
+    defaults_endpoint = _task_endpoint(tasks, by_vault, show_defaults)
+    return (
+        RouteSpec("GET", "/ask/waiting", "ask", "List runs that ask.", waiting_endpoint, "", by_vault, WAITING_CONTENT),
         RouteSpec(
             "POST",
             "/ask/context",
-            tag,
+            "ask",
             "Show what would go in.",
-            context_endpoint,
-            context_description,
+            _task_endpoint(tasks, CONTEXT_PARAMETERS, _preview_context),
+            "No model is asked. Where the scout is to look, its choice isn't known: the others are shown.",
             CONTEXT_PARAMETERS,
-            context_content,
+            CONTEXT_CONTENT,
         ),
         RouteSpec(
             "PUT",
             "/ask/switches",
-            tag,
+            "ask",
             "Keep the switches.",
-            switch_endpoint,
-            switch_description,
+            _task_endpoint(tasks, switches, _save_switches),
+            "For the next task; those that aren't said stay as they are.",
             switches,
             SWITCHES_CONTENT,
         ),
         RouteSpec(
-            "GET", "/ask/defaults", tag, "Show what is usual.", defaults_endpoint, "", by_vault, DEFAULTS_CONTENT
+            "GET", "/ask/defaults", "ask", "Show what is usual.", defaults_endpoint, "", by_vault, DEFAULTS_CONTENT
         ),
     )
 
