@@ -1,1 +1,1 @@
-"""Let a language model work with a vault's tools: on pydantic-ai, with everything it needs given as an argument."""
+"""Agents that work with a vault's tools through pydantic-ai; every dependency is passed in as an argument."""

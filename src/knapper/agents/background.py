@@ -1,6 +1,6 @@
-"""Let work go on by itself, so that whoever listens may come late, leave, and come back.
+"""Run work in the background, so that clients may start listening late, leave, and come back.
 
-Turns of chats, tasks of several agents and runs are such work: each tells events, and one that ends it.
+Chat turns, tasks of several agents and runs are such jobs: each reports events, the last of which ends it.
 """
 
 import asyncio
@@ -15,53 +15,53 @@ from knapper.errors import ConflictError, KnapError, NotFound
 from knapper.jsontypes import JSONValue
 
 KEPT_S: Final = 600.0
-"""How long work that has ended can still be listened to."""
+"""How long a job that has ended can still be followed."""
 MAX_RUNNING: Final = 64
 _INTERNAL_ERROR: Final = "something went wrong here that nobody foresaw"
 
 
 class JobEvent(Protocol):
-    """Be an event of any kind."""
+    """The shape of every event."""
 
     kind: ClassVar[str]
     """One word, such as ``text``."""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return the event in the shape that every surface shows."""
         ...
 
 
 FinalT = TypeVar("FinalT", bound=JobEvent)
-"""The event that ends the work."""
+"""The event that ends a job."""
 JobEventSink: TypeAlias = Callable[[JobEvent], None]
 JobFunction: TypeAlias = Callable[[JobEventSink], Coroutine[object, object, object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalEventSpec(Generic[FinalT]):
-    """Say which event ends the work, and make one where the work itself tells none."""
+    """The kind of event that ends a job, and how to make one where the job reports none."""
 
     kind: type[FinalT]
     make: Callable[[TurnState, str], FinalT]
-    """From how it ended, *cancelled* or *failed*, and what it is about."""
+    """Makes one from how the job ended, *cancelled* or *failed*, and the id of its subject."""
 
 
 @dataclass(slots=True, kw_only=True)
 class BackgroundJob(Generic[FinalT]):
-    """Work that goes on, or has ended a while ago."""
+    """A job that is running, or has ended recently."""
 
     id: str
     subject_id: str
-    """The id of what it is work on: a session's, or a run's."""
+    """The id of the session or run that the job works on."""
     ending: FinalEventSpec[FinalT]
     question: str = ""
-    """What is answered; for who comes late."""
+    """The question that is answered, for clients that join late."""
     session_id: str = ""
-    """The session in which it goes on, where it is work on something else."""
+    """The session that the job belongs to, where its subject is something else."""
     events: list[JobEvent] = field(default_factory=list[JobEvent])
-    """All so far; an event's number is its place here, from 1."""
+    """All events so far; an event's number is its position here, from 1."""
     failure: BaseException | None = None
-    """What nobody foresaw; for the log."""
+    """An unexpected exception, for the log."""
     ended_at: float = 0.0
     _task: asyncio.Task[object] | None = None
     _is_cancelled: bool = False
@@ -69,17 +69,17 @@ class BackgroundJob(Generic[FinalT]):
 
     @property
     def has_ended(self) -> bool:
-        """Return whether no more comes."""
+        """Return whether no more events follow."""
         return self.ended_at > 0
 
     def tell(self, event: JobEvent) -> None:
-        """Take an event."""
+        """Append an event and wake the listeners."""
         self.events.append(event)
         for listener in self._listeners:
             listener.set()
 
     async def follow(self, after: int = 0) -> AsyncGenerator[tuple[int, JobEvent]]:
-        """Return events with their numbers: those that were, then those that come; ends with the work.
+        """Yield events with their numbers, past ones first, until the job ends.
 
         Args:
             after: The number of the last event that the listener has; 0 for none.
@@ -89,6 +89,7 @@ class BackgroundJob(Generic[FinalT]):
         try:
             position = max(0, after)
             while True:
+                # Cleared before the list is read: an event that arrives while the listener is suspended sets it again.
                 wakeup.clear()
                 while position < len(self.events):
                     position += 1
@@ -100,23 +101,24 @@ class BackgroundJob(Generic[FinalT]):
             self._listeners.discard(wakeup)
 
     def cancel(self) -> bool:
-        """Stop the work; tells whether it was still going on. What there is, is kept."""
+        """Cancel the job and return whether it was still running; its partial results are kept."""
         if self._task is None or self.has_ended:
             return False
-        if not self._is_cancelled:  # once: a second time would cut short what keeps what there is
+        # Only once: a second cancellation would interrupt the code that saves the partial results.
+        if not self._is_cancelled:
             self._is_cancelled = True
             _ = self._task.cancel()
         return True
 
     async def wait(self) -> FinalT:
-        """Wait for its end."""
+        """Wait until the job ends, and return its last event."""
         async for _, event in self.follow(len(self.events)):
             del event
         return next(event for event in reversed(self.events) if isinstance(event, self.ending.kind))
 
     def start(self, work: JobFunction) -> None:
-        """Start the work in a task of its own."""
-        self._task = asyncio.create_task(work(self.tell), name=f"live {self.id}")
+        """Start the job in a task of its own."""
+        self._task = asyncio.create_task(work(self.tell), name=f"job {self.id}")
         self._task.add_done_callback(self._end)
 
     def _end(self, task: "asyncio.Task[object]") -> None:
@@ -134,17 +136,17 @@ class BackgroundJob(Generic[FinalT]):
 
 
 class BackgroundJobs(Generic[FinalT]):
-    """The work of one kind that goes on in a server; used from its event loop only."""
+    """The jobs of one kind in a server; to be used from its event loop only."""
 
     def __init__(
         self, ending: FinalEventSpec[FinalT], *, kept_s: float = KEPT_S, max_running: int = MAX_RUNNING
     ) -> None:
-        """Begin without any.
+        """Begin without any jobs.
 
         Args:
-            ending: What ends it.
-            kept_s: How long what has ended can be listened to.
-            max_running: How many may go on at once.
+            ending: The event that ends a job.
+            kept_s: How long a job that has ended can be followed.
+            max_running: How many jobs may run at once.
         """
         self._jobs: dict[str, BackgroundJob[FinalT]] = {}
         self._ending = ending
@@ -152,53 +154,54 @@ class BackgroundJobs(Generic[FinalT]):
         self._max_running = max_running
 
     def start(self, about: str, work: JobFunction, question: str = "") -> BackgroundJob[FinalT]:
-        """Start work.
+        """Start a job.
 
         Args:
-            about: The id of what it is work on.
-            work: Does it, telling what happens.
-            question: What is answered.
+            about: The id of its subject.
+            work: The job's function, which reports its events.
+            question: The question that it answers.
 
         Raises:
-            ConflictError: Too much goes on (code ``too_many_turns``).
+            ConflictError: Too many jobs are running (code ``too_many_turns``).
         """
         self._tidy()
         if len(self.running()) >= self._max_running:
             raise ConflictError("too many messages are being answered", hint="wait a moment", code="too_many_turns")
-        live = BackgroundJob(id=str(uuid.uuid4()), subject_id=about, question=question, ending=self._ending)
-        self._jobs[live.id] = live
-        live.start(work)
-        return live
+        job = BackgroundJob(id=str(uuid.uuid4()), subject_id=about, question=question, ending=self._ending)
+        self._jobs[job.id] = job
+        job.start(work)
+        return job
 
     def find(self, key: str) -> BackgroundJob[FinalT]:
-        """Return work by its id, or the latest by the id of what it is about.
+        """Return a job by its id, or the latest one by the id of its subject.
 
         Raises:
-            NotFound: There is none, or it ended long ago (code ``no_turn``).
+            NotFound: There is none, or it ended too long ago (code ``no_turn``).
         """
         self._tidy()
         if key in self._jobs:
             return self._jobs[key]
-        matches = [live for live in self._jobs.values() if live.subject_id == key]
+        matches = [job for job in self._jobs.values() if job.subject_id == key]
         if not matches:
             hint = "the session holds what came of turns that ended"
             raise NotFound("there is no such turn", hint=hint, code="no_turn")
         return matches[-1]
 
     def running(self) -> list[BackgroundJob[FinalT]]:
-        """List what hasn't ended."""
-        return [live for live in self._jobs.values() if not live.has_ended]
+        """List the jobs that haven't ended."""
+        return [job for job in self._jobs.values() if not job.has_ended]
 
     async def shut(self) -> None:
-        """Cancel all, and wait until what there is, is kept."""
-        for live in self._jobs.values():
-            _ = live.cancel()
-        for live in list(self._jobs.values()):
-            _ = await live.wait()
+        """Cancel all jobs, and wait until their partial results are kept."""
+        # All are cancelled before the first is waited for, so that they end side by side.
+        for job in self._jobs.values():
+            _ = job.cancel()
+        for job in list(self._jobs.values()):
+            _ = await job.wait()
 
     def _tidy(self) -> None:
         now = time.monotonic()
-        expired = [live.id for live in self._jobs.values() if live.has_ended and now - live.ended_at > self._kept_s]
+        expired = [job.id for job in self._jobs.values() if job.has_ended and now - job.ended_at > self._kept_s]
         for key in expired:
             del self._jobs[key]
 
@@ -211,5 +214,5 @@ TURN_END: Final = FinalEventSpec(
 
 
 def make_turn_jobs(*, kept_s: float = KEPT_S, max_running: int = MAX_RUNNING) -> TurnJobs:
-    """Hold a server's turns of chats; it begins without any."""
+    """Return an empty set of jobs for a server's chat turns."""
     return BackgroundJobs(TURN_END, kept_s=kept_s, max_running=max_running)

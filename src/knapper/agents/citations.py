@@ -30,32 +30,32 @@ _SIGN_FOLDS: Final = {**dict.fromkeys(_QUOTES, "'"), "\u2013": "-", "\u2014": "-
 _FOLD_TABLE: Final = str.maketrans(_SIGN_FOLDS)
 _MARKDOWN_MARKS: Final = re.compile(r"[*_`~=]+|^\s*(?:>+|[-+]|\d+[.)])\s+|\[\[(?:[^\]|\n]*\|)?|\]\]", re.MULTILINE)
 _MAX_COLONS: Final = 3
-"""Up to which a target may be read as a vault's name."""
+"""How many colons of a target are tried as the end of a vault's name."""
 _ELLIPSIS: Final = re.compile(r"\s*(?:\u2026|\.{3}|\[\.\.\.\]|\[\u2026\])\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitationTarget:
-    """Name a place, as a link and a stretch of lines do."""
+    """A place in a note, as a link and a range of lines name it."""
 
     target: str
-    """A note as links name it; one of another vault has that vault's name and a colon before it."""
+    """A note as links name it; a note of another vault has that vault's name and a colon in front."""
     headings: tuple[str, ...] = ()
     block: str = ""
     first: int = 0
-    """1-based; 0 for all that the heading owns, or the whole note."""
+    """1-based; 0 for all lines of the heading's section, or of the whole note."""
     last: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitedPassage:
-    """A stretch of whole lines of a note."""
+    """A passage of whole lines of a note."""
 
     vault: str = ""
-    """Empty for the vault that was asked from."""
+    """Empty for the vault of the conversation."""
     path: NotePath
     heading: str
-    """As the note has it; empty where none was named."""
+    """As the note has it; empty where the citation names none."""
     first: int
     last: int
     start: int
@@ -64,17 +64,17 @@ class CitedPassage:
     hash: str
     """Of the whole file."""
     text: str
-    """As it reads until a person has decided on the edits that wait in it."""
+    """The text as it reads before the edits that wait for a person's decision."""
     note: Note = field(repr=False)
 
 
 def find_passage(context: Context, place: CitationTarget) -> CitedPassage:
-    """Find a place in the files as they are now.
+    """Find a citation's passage in the files as they are now.
 
     Raises:
-        NotFound: The note, the heading, the block or the lines aren't there (codes ``no_note``, ``no_heading``,
-            ``no_block``, ``no_such_line``), or the lines aren't under the heading (``other_section``). A vault that
-            the client doesn't know of is as one that isn't there.
+        NotFound: The note, the heading, the block or the lines don't exist (codes ``no_note``, ``no_heading``,
+            ``no_block``, ``no_such_line``), or the lines aren't under the heading (``other_section``). A vault that is
+            hidden from the client is reported like one that doesn't exist.
         KnapError: The note can't be read.
     """
     home, path = _resolve_note(context, place.target)
@@ -106,12 +106,12 @@ def find_passage(context: Context, place: CitationTarget) -> CitedPassage:
 
 
 def check_quote(passage: CitedPassage, quote: str) -> None:
-    """Check that a text stands in a passage; marks of Markdown, white space and kinds of quotes don't count.
+    """Check that a passage contains a quotation.
 
-    An ellipsis in the quotation stands for anything.
+    Markdown's marks, white space and kinds of quotation marks are ignored; an ellipsis matches any text.
 
     Raises:
-        NotFound: It doesn't (code ``not_quoted``); the hint tells where else in the note it stands.
+        NotFound: It doesn't (code ``not_quoted``); the hint names the lines of the note that do.
     """
     if _contains_quote(passage.text, quote):
         return
@@ -123,12 +123,12 @@ def check_quote(passage: CitedPassage, quote: str) -> None:
 
 
 def number_passage(passage: CitedPassage, *, around: int, max_lines: int) -> str:
-    """Show a passage and some lines around it, each with its number in the file.
+    """Return a passage with some lines around it, each with its number in the file.
 
     Args:
-        passage: Which.
-        around: Lines before and after.
-        max_lines: Lines in all.
+        passage: The passage.
+        around: Lines to add before and after it.
+        max_lines: Maximum number of lines in all.
     """
     rows = _note_lines(passage.note)
     start = max(0, passage.first - 1 - around)
@@ -137,7 +137,7 @@ def number_passage(passage: CitedPassage, *, around: int, max_lines: int) -> str
 
 
 def _resolve_note(context: Context, target: str) -> tuple[Context, NotePath]:
-    """Find the note that a target means; one of this vault goes before another vault's, as a name may hold a colon."""
+    """Find the note that a target names; this vault goes first, since a note's name may contain a colon."""
     own_path = _find_path(context, target)
     if own_path is not None:
         return context, own_path
@@ -155,7 +155,7 @@ def _resolve_note(context: Context, target: str) -> tuple[Context, NotePath]:
 
 
 def _open_vault(context: Context, name: str) -> Context | None:
-    """Open another vault; one that can't be opened is none."""
+    """Open another vault; None where it can't be opened."""
     try:
         return context.scripting.open_vault(name) if name else None
     except KnapError:
@@ -163,7 +163,7 @@ def _open_vault(context: Context, name: str) -> Context | None:
 
 
 def _find_path(context: Context, target: str) -> NotePath | None:
-    """Find a note of one vault: by its path, or by its name as links do."""
+    """Find a note of one vault, by its path or by its name as links use it."""
     for spelling in (target, f"{target}.md"):
         try:
             return context.view.path(spelling)
@@ -208,7 +208,8 @@ def _note_bytes(note: Note) -> bytes:
 
 
 def _original_text(note: Note, start: int, stop: int) -> str:
-    """Read lines; where an edit waits, the text before it stands in its block's place."""
+    """Return the text of a span, with the original text in place of blocks of pending edits."""
+    # Pending edits are written into the note as blocks; a citation is checked against the text that they replace.
     original = chunker.restore_original(note.raw, note.outline)
     if original is None:
         return parser.decode_text(_note_bytes(note)[start:stop])
@@ -261,18 +262,18 @@ _QUOTED_TEXT: Final = re.compile(
     r'"([^"\n]{2,})"|\u201c([^\u201d\n]{2,})\u201d|\u201e([^\u201c\n]{2,})\u201c|«([^»\n]{2,})»'
 )
 _MIN_QUOTE_WORDS: Final = 4
-"""A shorter quotation may be a name or a manner of speaking."""
+"""A shorter quotation may be a name or a figure of speech."""
 _MIN_QUOTE_CHARS: Final = 20
 _MAX_QUOTED: Final = 400
-"""Characters of the cited lines that a citation carries with it."""
+"""Characters of the cited lines that a citation includes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedCitation:
-    """A citation as it is written."""
+    """A citation as it is written in the answer."""
 
     start: int
-    """Span in the answer's UTF-8, the lines included."""
+    """The span in the answer's UTF-8 bytes, with the lines after the link."""
     stop: int
     target: str
     headings: tuple[str, ...]
@@ -281,22 +282,22 @@ class ParsedCitation:
     """0 where no lines are given."""
     last: int
     quotes: tuple[str, ...]
-    """What is quoted just before."""
+    """The quotations just before it."""
     shown: str
-    """What a reader sees of the link."""
+    """The text that a reader sees for the link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedCitation:
-    """A citation that holds."""
+    """A citation that was verified against the file."""
 
     parsed: ParsedCitation
     passage: CitedPassage
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it.
+        """Return it in the shape that every surface shows.
 
-        ``start`` and ``stop`` are bytes in the file, ``vault`` is empty for the vault that was asked.
+        ``start`` and ``stop`` are bytes in the file; ``vault`` is empty for the vault of the conversation.
         """
         passage = self.passage
         quotes: list[JSONValue] = [*self.parsed.quotes]
@@ -316,7 +317,7 @@ class VerifiedCitation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitationFailure:
-    """A citation that doesn't hold, and why."""
+    """A citation that failed the check, with the reason."""
 
     parsed: ParsedCitation
     written: str
@@ -325,13 +326,13 @@ class CitationFailure:
     hint: str = ""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         return {"citation": self.written, "code": self.code, "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedAnswer:
-    """What checking an answer gave."""
+    """An answer with its verified and its failing citations."""
 
     answer: str
     citations: tuple[VerifiedCitation, ...]
@@ -339,7 +340,7 @@ class CheckedAnswer:
 
 
 def find_citations(answer: str) -> list[ParsedCitation]:
-    """List the citations of an answer in order; links in code aren't any."""
+    """List the citations of an answer in order; links in code don't count."""
     data = answer.encode()
     links = [link for link in parser.parse_note(data).links if link.kind in {"wikilink", "embed"}]
     citations: list[ParsedCitation] = []
@@ -350,17 +351,17 @@ def find_citations(answer: str) -> list[ParsedCitation]:
 
 
 def format_citation(path: str, vault: str = "", first: int = 0, last: int = 0) -> str:
-    """Write a citation: ``[[Note]] (lines 3-9)``, with the vault's name before another vault's note."""
+    """Return a citation: ``[[Note]] (lines 3-9)``, with the vault's name in front for a note of another vault."""
     name = path.removesuffix(".md")
     link = f"[[{vault}:{name}]]" if vault else f"[[{name}]]"
     return f"{link} (lines {first}-{last})" if first else link
 
 
 def check_citations(context: Context, answer: str) -> CheckedAnswer:
-    """Check each citation against the files as they are now: note, heading, lines, and what is quoted.
+    """Check note, heading, lines and quotations of each citation against the files as they are now.
 
     Args:
-        context: The vault, as the agent sees it; others are opened for the same client.
+        context: The vault, as the agent sees it; other vaults are opened for the same client.
         answer: Markdown.
     """
     citations: list[VerifiedCitation] = []
@@ -388,8 +389,9 @@ def check_citations(context: Context, answer: str) -> CheckedAnswer:
 
 
 def remove_citations(answer: str, failures: Sequence[CitationFailure]) -> str:
-    """Take citations out of an answer; a link that gives no lines leaves its name behind."""
+    """Remove citations from an answer; a link without lines is replaced by its text."""
     data = answer.encode()
+    # From the last to the first, so that the spans of the others stay valid.
     for failure in reversed(failures):
         cited = failure.parsed
         replacement = b"" if cited.first else cited.shown.encode()
@@ -417,7 +419,7 @@ def _parse_citation(data: bytes, link: Link, before: str) -> ParsedCitation:
 
 
 def _find_quotes(before: str) -> tuple[str, ...]:
-    """List what is quoted at length; a short one may be a name."""
+    """Return the long quotations of a text; a short one may be a name."""
     quotes = [next(part for part in match.groups() if part) for match in _QUOTED_TEXT.finditer(before)]
     return tuple(one for one in quotes if len(one.split()) >= _MIN_QUOTE_WORDS or len(one) >= _MIN_QUOTE_CHARS)
 
@@ -426,49 +428,50 @@ _CONTEXT_LINES: Final = 3
 _MAX_LINES: Final = 60
 _MAX_CHARS: Final = 2_000
 _MIN_LENGTH_SHARE: Final = 0.5
-"""An answer that shrinks below this share of the old one wasn't mended."""
+"""A repaired answer that is shorter than this share of the old one is discarded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitationRepairer:
-    """What mends answers."""
+    """The model and the limits for repairing citations."""
 
     model: Model
-    """Wrote the answer."""
+    """The model that wrote the answer."""
     prompt: str
-    """Asks for a better one."""
+    """Instructions for repairing citations."""
     usage: RunUsage
-    """What it costs is added here."""
+    """Where the repair's cost is added."""
     limits: UsageLimits | None = None
-    """What that may come to with all that it holds already; None for no limit."""
+    """Limits of the turn's whole usage; None for no limit."""
 
 
-async def repair_citations(checked: CheckedAnswer, context: Context, mender: CitationRepairer) -> CheckedAnswer:
-    """Ask for an answer with the failing citations mended, and check that.
+async def repair_citations(checked: CheckedAnswer, context: Context, repairer: CitationRepairer) -> CheckedAnswer:
+    """Ask the model to correct the failing citations, and check its new answer.
 
     Args:
-        checked: The answer, some citations of which don't hold.
+        checked: The answer, with some failing citations.
         context: The vault, as the agent sees it.
-        mender: What mends it; where it may not or can't, the answer stays.
+        repairer: What repairs it; where the model fails or a limit is reached, the answer stays as it is.
 
     Returns:
-        The better one of the two answers.
+        The answer with fewer failing citations.
     """
-    agent = Agent(SurrogateSafeModel(mender.model), instructions=mender.prompt, retries=0)
+    agent = Agent(SurrogateSafeModel(repairer.model), instructions=repairer.prompt, retries=0)
     prompt = await asyncio.to_thread(_repair_prompt, checked, context)
     try:
-        result = await agent.run(prompt, usage=mender.usage, usage_limits=mender.limits)
+        result = await agent.run(prompt, usage=repairer.usage, usage_limits=repairer.limits)
     except usage.MODEL_ERRORS:
         return checked
-    mended = untrusted.sanitize_answer(result.output.strip())[0]
-    if len(mended) < _MIN_LENGTH_SHARE * len(remove_citations(checked.answer, checked.failures)):
+    # The new answer is as untrusted as the first one: it has read the notes' text again.
+    repaired = untrusted.sanitize_answer(result.output.strip())[0]
+    if len(repaired) < _MIN_LENGTH_SHARE * len(remove_citations(checked.answer, checked.failures)):
         return checked
-    rechecked = await asyncio.to_thread(check_citations, context, mended)
+    rechecked = await asyncio.to_thread(check_citations, context, repaired)
     return rechecked if len(rechecked.failures) < len(checked.failures) else checked
 
 
 def drop_failed_citations(checked: CheckedAnswer) -> CheckedAnswer:
-    """Take out what still doesn't hold; it stays reported, and what is left can't be an image from elsewhere."""
+    """Remove citations that still fail; they stay reported, and the rest is sanitized again."""
     return replace(checked, answer=untrusted.sanitize_answer(remove_citations(checked.answer, checked.failures))[0])
 
 
@@ -486,7 +489,7 @@ def _failure_text(failure: CitationFailure, context: Context, mark: str) -> str:
 
 
 def _target_excerpt(failure: CitationFailure, context: Context) -> str:
-    """Show what stands where the citation points to, or in the note where the lines are wrong."""
+    """Return the lines that a citation points to, or those of the section or note where the lines are wrong."""
     citation = failure.parsed
     places = (
         CitationTarget(

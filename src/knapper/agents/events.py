@@ -1,7 +1,7 @@
-"""Name what happens while a model answers, in the shapes that every surface streams.
+"""Define the events of a model's answer, in the shapes that every surface streams.
 
 ``Text(text="Hi", step=1).as_dict()`` gives ``{"type": "text", "text": "Hi", "step": 1}``. A turn is any number of
-these, and `Done` at the end, always; `Error` comes before it where something went wrong.
+these, and always ends with `Done`; `Error` comes before it where something went wrong.
 """
 
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ TurnState = Literal["complete", "limit", "asked", "cancelled", "failed"]
 
 
 class BaseEvent:
-    """Give every kind of event one shape."""
+    """The shape that all kinds of events share."""
 
     __slots__ = ()
     kind: ClassVar[str]
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape the event as every surface shows it."""
+        """Return the event in the shape that every surface shows."""
         shape: dict[str, JSONValue] = {"type": self.kind}
         for one in fields(self):  # pyright: ignore[reportArgumentType] - subclasses are dataclasses
             value = cast("JSONValue | tuple[JSONValue, ...]", getattr(self, one.name))
@@ -31,28 +31,28 @@ class BaseEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(BaseEvent):
-    """Add to what the model says."""
+    """Text that the model adds to a reply."""
 
     kind: ClassVar[str] = "text"
     text: str
     step: int
-    """Which of the turn's replies it belongs to, from 1; the last one holds the answer."""
+    """The number of the reply that it belongs to, from 1; the last one holds the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall(BaseEvent):
-    """Say that the model calls a tool."""
+    """A call of a tool by the model."""
 
     kind: ClassVar[str] = "tool_call"
     id: str
     name: str
     arguments: dict[str, JSONValue]
-    """As they are used, after repair."""
+    """The arguments after repair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult(BaseEvent):
-    """Say what a tool answered."""
+    """The answer of a tool."""
 
     kind: ClassVar[str] = "tool_result"
     id: str
@@ -61,27 +61,27 @@ class ToolResult(BaseEvent):
     summary: str
     """One line for a person: ``5 results``, or the error."""
     answer: Mapping[str, JSONValue] = field(default_factory=dict[str, JSONValue])
-    """All that the tool answered; the model may have been given less."""
+    """The tool's full answer; the model may have been shown less."""
     chars: int = 0
     truncated: bool = False
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape the event as every surface shows it."""
+        """Return the event in the shape that every surface shows."""
         return {**BaseEvent.as_dict(self), "answer": dict(self.answer)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalEvent(BaseEvent):
-    """Hand over a proposal that the turn made; a person can accept it by its id and digest."""
+    """A proposal of the turn, which a person can accept by its id and digest."""
 
     kind: ClassVar[str] = "proposal"
     proposal: dict[str, JSONValue]
-    """As `knapper.tools.proposals.show_proposal` gives it."""
+    """As `knapper.tools.proposals.show_proposal` returns it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionEvent(BaseEvent):
-    """Ask the person; their next message in the session is the answer."""
+    """A question to the person; their next message in the session answers it."""
 
     kind: ClassVar[str] = "question"
     id: str
@@ -91,7 +91,7 @@ class QuestionEvent(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage(BaseEvent):
-    """Tell what the turn has used so far."""
+    """What the turn has used so far."""
 
     kind: ClassVar[str] = "usage"
     input_tokens: int
@@ -103,7 +103,7 @@ class Usage(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Error(BaseEvent):
-    """Say what went wrong."""
+    """An error that ended the turn."""
 
     kind: ClassVar[str] = "error"
     error: str
@@ -113,20 +113,20 @@ class Error(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done(BaseEvent):
-    """End the turn, with all that it came to."""
+    """The end of the turn, with its whole outcome."""
 
     kind: ClassVar[str] = "done"
     state: TurnState
     answer: str
-    """With citations that hold only; what was streamed may differ from it."""
+    """The answer with verified citations only; the streamed text may differ from it."""
     citations: list[JSONValue] = field(default_factory=list[JSONValue])
     removed: list[JSONValue] = field(default_factory=list[JSONValue])
-    """Citations that were dropped, each with the reason."""
+    """Citations that were removed, each with the reason."""
     tools: list[JSONValue] = field(default_factory=list[JSONValue])
     proposals: list[JSONValue] = field(default_factory=list[JSONValue])
-    """Ids."""
+    """Ids of the turn's proposals."""
     changes: list[JSONValue] = field(default_factory=list[JSONValue])
-    """Ids of what was applied."""
+    """Ids of the changes that were applied."""
     usage: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
     model: str = ""
     session_id: str = ""

@@ -1,6 +1,6 @@
-"""Offer the agents as tools, for clients whose own model hands a task over.
+"""Offer the agents as tools to clients whose own model delegates a task.
 
-Nothing here needs a model to be imported: it is opened when one of the tools is called.
+Importing this module needs no model; one is opened when a tool is called.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from knapper.tools.shapes import Answer
 
 
 class Choices(TypedDict, total=False):
-    """How a task is to be done; what is left out is as configured."""
+    """Options of a task; what is left out is as configured."""
 
     add: Sequence[str]
     scout: bool
@@ -33,7 +33,7 @@ class Choices(TypedDict, total=False):
 
 
 class Hints(TypedDict, total=False):
-    """How notes are to be looked for."""
+    """Options of a search for notes."""
 
     rounds: int
     notes: int
@@ -42,7 +42,7 @@ class Hints(TypedDict, total=False):
 
 
 class Answered(TypedDict):
-    """Tell what a task came to."""
+    """The result of a task."""
 
     success: bool
     state: str
@@ -57,7 +57,7 @@ class Answered(TypedDict):
     proposed_edits: NotRequired[list[dict[str, object]]]
     opened: NotRequired[list[str]]
     pipeline: dict[str, object]
-    """What the agents found, and the tokens that took."""
+    """What the agents found, and the tokens that this took."""
     context: NotRequired[dict[str, object]]
     notes: NotRequired[list[str]]
     usage: dict[str, object]
@@ -65,7 +65,7 @@ class Answered(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRequest:
-    """What a client asks of the agents."""
+    """A client's request to the agents."""
 
     kind: Literal["ask", "scout"]
     task: str
@@ -75,19 +75,19 @@ class AgentRequest:
 
     @property
     def run_id(self) -> str:
-        """Return the run that goes on; empty for a new one."""
+        """Return the id of the run to continue; empty for a new one."""
         return self.choices.get("run_id", "") or self.hints.get("run_id", "")
 
     @property
     def answer(self) -> str:
-        """Return the answer to the question that the run waits with."""
+        """Return the answer to the question that the run is waiting for."""
         return self.choices.get("answer", "") or self.hints.get("answer", "")
 
 
 AGENT_TOOLS: Final = frozenset({"ask_vault", "scout_vault"})
-"""The tools; an agent of ours isn't offered them, as it would only ask itself."""
+"""The tools' names; our own agents aren't offered them, since an agent would only call itself."""
 AskAgents = Callable[[Context, AgentRequest], Answer]
-"""Has the agents do what is asked."""
+"""Answers a request by running the agents."""
 
 
 def _without_model(_context: Context, _asked: AgentRequest) -> Answer:
@@ -96,14 +96,14 @@ def _without_model(_context: Context, _asked: AgentRequest) -> Answer:
 
 
 class AgentTools:
-    """Who does what the tools are asked for."""
+    """The agents' tools, bound to the function that runs the agents."""
 
     def __init__(self, ask: AskAgents = _without_model) -> None:
-        """Take who does it; without one, no model is set."""
+        """Use *ask* to run the agents; the default reports that no model is set."""
         self._ask = ask
 
     def rows(self) -> tuple[ToolSpec, ...]:
-        """Return the rows of the table."""
+        """Return the tools' rows for the table."""
         return (
             ToolSpec(
                 function=self.ask_vault, effect="write", open_world=True, takes_long=True, has_submit_options=False
@@ -177,7 +177,7 @@ _SHOWN_IF_SET: Final = ("question", "citations", "proposals", "edit_results", "p
 
 
 def shape_outcome(outcome: dict[str, JSONValue]) -> Answer:
-    """Return what a run came to as the tools give it; empty parts are left out."""
+    """Return a run's outcome in the shape of the tools' answers; empty parts are left out."""
     answer: Answer = {"success": True, **{name: outcome[name] for name in _ALWAYS_SHOWN}}
     notices = outcome["notices"]
     return (

@@ -1,4 +1,4 @@
-"""Write the system prompt: the person's own file or the built-in one, their preferences, and today's date."""
+"""Write the system prompt: the person's own or the built-in text, their preferences, and today's date."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ _MAX_PREFERENCES: Final = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompts:
-    """Find prompts."""
+    """The prompts of the agents: the person's own files before the built-in ones."""
 
     own_file: Path | None = None
-    """A file that the person names for the chat."""
+    """The person's own prompt file for the chat."""
     folder: Path | None = None
-    """A folder with prompts of their own, by name: ``chat.md``."""
+    """A folder with the person's own prompts, by name: ``chat.md``."""
 
     def load(self, name: PromptName) -> str:
-        """Return a prompt: the person's own where there is one.
+        """Return a prompt; the person's own file goes before the built-in one.
 
         Raises:
-            SetupError: The file that they name isn't there.
-            StorageError: It can't be read.
+            SetupError: The configured file doesn't exist.
+            StorageError: The file can't be read.
         """
         if name == "chat" and self.own_file is not None:
             if not self.own_file.is_file():
@@ -45,7 +45,7 @@ class Prompts:
 
 
 def read_built_in(name: PromptName) -> str:
-    """Return a prompt that comes with the program."""
+    """Return a built-in prompt."""
     return resources.files("knapper.agents").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
 
 
@@ -53,10 +53,10 @@ def write_system_prompt(base: str, context: Context, now: datetime, *, active_fi
     """Write the system prompt of one turn.
 
     Args:
-        base: The prompt.
-        context: The vault, as the agent sees it; its preferences are read now.
+        base: The prompt that it begins with.
+        context: The vault, as the agent sees it; the preferences are read now.
         now: The local time.
-        active_file: The note that the person looks at; empty for none.
+        active_file: The note that is open; empty for none.
     """
     parts = [base.strip(), f"## Today\n\n{now:%A}, {now.date().isoformat()}, {now:%H:%M}."]
     if active_file:
@@ -72,7 +72,7 @@ def write_system_prompt(base: str, context: Context, now: datetime, *, active_fi
 
 
 def _read_preferences(context: Context) -> str:
-    """Read the person's preferences; only a person's word changes that note, so it isn't strangers' text."""
+    """Return the person's preferences; agents can't change that note, so it is trusted text."""
     try:
         note = context.view.read(PREFERENCES_NOTE)
     except NotFound:
@@ -89,4 +89,4 @@ def _read_prompt_file(path: Path) -> str:
 
 
 Clock = Callable[[], datetime]
-"""Tells the local time."""
+"""Returns the local time."""

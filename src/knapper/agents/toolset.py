@@ -1,4 +1,4 @@
-"""Offer the table's tools to a model: calls are repaired, checked, run in threads, and answered within limits."""
+"""Offer the table's tools to a model: repair and check calls, run them in threads, and limit their answers."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ LOOP_TOOLS: Final = (
 
 
 def read_question(arguments: Arguments) -> tuple[str, tuple[str, ...]]:
-    """Return the question, and the answers to choose from; what is no text is none of them."""
+    """Return the question and the answers to choose from; options that aren't text are dropped."""
     arguments = cast("Arguments", replies.join_surrogates_in_json(arguments))
     question, options = arguments.get("question"), arguments.get("options")
     rows = options if isinstance(options, list) else []
@@ -65,14 +65,14 @@ def read_question(arguments: Arguments) -> tuple[str, tuple[str, ...]]:
 
 
 def check_question(question: str, *, is_first: bool) -> None:
-    """See that a question can be put.
+    """Check that a question can be put to the person.
 
     Args:
-        question: What the person would be shown.
-        is_first: Whether nothing is asked already.
+        question: The question, as the person would be shown it.
+        is_first: Whether no other question is waiting.
 
     Raises:
-        BadInput: There is nothing to answer, or something was asked just before.
+        BadInput: The question is empty, or another one is waiting.
     """
     if not question:
         raise BadInput("the question is empty", hint="ask the person in words, or go on without", code="no_question")
@@ -83,35 +83,35 @@ def check_question(question: str, *, is_first: bool) -> None:
 
 
 MAX_RESULT_CHARS: Final = 4_000
-"""Characters of a tool's result that the model is given at once."""
+"""Characters of a tool's result that the model is shown at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultExcerpt:
-    """What the model is given of a result."""
+    """The part of a result that the model is shown."""
 
     text: str
     chars: int
-    """Of the whole."""
+    """Length of the whole result."""
     truncated: bool
 
 
 @dataclass(slots=True, kw_only=True)
 class ResultExcerpts:
-    """The results of one turn that were longer than the model may read at once."""
+    """The results of one turn that were too long to show at once."""
 
     mark: str
-    """That of the turn's blocks."""
+    """The mark of the turn's blocks."""
     max_chars: int = MAX_RESULT_CHARS
     _kept: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
 
     def show(self, call_id: str, tool: str, answer: object) -> ResultExcerpt:
-        """Write an answer as the model is given it, cut where it is too long.
+        """Return an answer as the model is shown it, cut where it is too long.
 
         Args:
-            call_id: The call's.
+            call_id: The call's id.
             tool: The tool's name.
-            answer: JSON.
+            answer: The answer, as JSON.
         """
         whole = untrusted.escape(answer)
         if len(whole) > self.max_chars:
@@ -119,11 +119,11 @@ class ResultExcerpts:
         return self._excerpt(call_id, tool, whole, 0)
 
     def read_on(self, call_id: str, offset: int) -> ResultExcerpt:
-        """Return a later stretch of a result that was cut.
+        """Return a later part of a result that was cut.
 
         Raises:
             NotFound: No result of this turn with that id was cut.
-            BadInput: The offset lies outside of it.
+            BadInput: The offset lies outside of the result.
         """
         if call_id not in self._kept:
             call_ids = ", ".join(self._kept)
@@ -147,47 +147,47 @@ class ResultExcerpts:
 
 
 _MAX_THREADS: Final = 4
-"""Tools of one turn that run at once."""
+"""Tools of one turn that run at the same time."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ToolSession:
-    """What the tools of one turn share."""
+    """State that the tools of one turn share."""
 
     rows: Mapping[str, ToolSpec]
     context: Context
     results: ResultExcerpts
     listed_names: set[str]
-    """Names of the table's tools that the model is shown; those that it finds are added."""
+    """Names of the table's tools that the model is shown; tools that it finds are added."""
     brief: bool = False
-    """Show only the parameters that a model can't do without."""
+    """Whether only the most important parameters are shown."""
     pending_events: list[Event] = field(default_factory=list[Event])
-    """What happened that isn't streamed yet."""
+    """Events that aren't streamed yet."""
     answers: dict[str, Mapping[str, JSONValue]] = field(default_factory=dict[str, Mapping[str, JSONValue]])
-    """All that the tools answered, by the calls' ids."""
+    """The tools' full answers by call id."""
     truncated_call_ids: set[str] = field(default_factory=set[str])
-    """Ids of calls whose arguments end in the middle; they change nothing."""
+    """Ids of calls whose arguments are cut off; such a call changes nothing."""
     usage_rows: list[JSONValue] = field(default_factory=list[JSONValue])
     proposals: list[str] = field(default_factory=list[str])
     changes: list[str] = field(default_factory=list[str])
     question: QuestionEvent | None = None
-    """What the person is asked; the turn ends with it."""
+    """The question to the person; it ends the turn."""
     threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_MAX_THREADS))
-    """The turn's own, so that slow tools of one turn keep no other one waiting."""
+    """A limiter for each turn, so that slow tools of one turn don't delay another turn."""
     write_tasks: set["asyncio.Task[str]"] = field(default_factory=set["asyncio.Task[str]"])
-    """Calls that may change something; one that has begun is brought to its end, even where the turn is cancelled."""
+    """Calls that may write; one that has started is finished even where the turn is cancelled."""
     cancelling: CancelSignal = field(default_factory=CancelSignal)
-    """Tells calls that can be ended at any time, such as scripts, that the turn is cancelled."""
+    """Signals to calls that can be stopped at any time, such as scripts, that the turn is cancelled."""
     _last: str = ""
 
     async def finish_writes(self) -> None:
-        """End what can be ended, and wait until no call changes anything any more."""
+        """Stop what can be stopped, and wait until no call writes any more."""
         self.cancelling.cancel()
         if self.write_tasks:
             _ = await asyncio.wait(self.write_tasks)
 
     def is_repeat(self, name: str, arguments: Mapping[str, JSONValue]) -> bool:
-        """Return whether a call is the one before it once more."""
+        """Return whether a call repeats the one just before it."""
         call_key = json.dumps([name, arguments], sort_keys=True, ensure_ascii=False)
         repeated = call_key == self._last
         self._last = call_key
@@ -197,13 +197,13 @@ class ToolSession:
 def open_tool_session(
     rows: Mapping[str, ToolSpec], context: Context, *, max_chars: int, essential: bool = False
 ) -> ToolSession:
-    """Begin a bench.
+    """Open the tools' session of one turn.
 
     Args:
         rows: The tools that may be called.
         context: The vault, as the agent sees it.
-        max_chars: How much of a result the model is given at once.
-        essential: Show the essential ones only, until others are found.
+        max_chars: Characters of a result that the model is shown at once.
+        essential: Whether only the essential tools are shown until the model finds others.
     """
     listed_names = {name for name, row in rows.items() if row.profile == "essential" or not essential}
     results = ResultExcerpts(mark=untrusted.new_mark(), max_chars=max_chars)
@@ -220,7 +220,7 @@ def open_tool_session(
 
 
 def summarize_answer(answer: Mapping[str, JSONValue]) -> str:
-    """Return in a line for a person what a tool answered."""
+    """Return a line for a person that summarizes a tool's answer."""
     if answer.get("success") is False:
         return str(answer.get("error", "it failed"))
     results = answer.get("results")
@@ -232,10 +232,10 @@ def summarize_answer(answer: Mapping[str, JSONValue]) -> str:
 
 
 UNCOUNTED_TOOLS: Final = frozenset({"log_interaction", GET_CONTINUATION})
-"""Tools whose calls don't count towards the cap of a bench."""
+"""Tools whose calls don't count towards the turn's limit."""
 FIND_TOOL: Final = "find_tool"
 _PERSON_ONLY_TOOLS: Final = frozenset({"accept_proposal", "undo", "undo_change"})
-"""Tools that decide on a person's behalf, which no agent does."""
+"""Tools that decide on a person's behalf, which no agent may do."""
 _PATH_PARAMETERS: Final = frozenset({"path", "paths", "source", "destination", "folder", "note_name", "file", "files"})
 _REPEATED_CALL: Final = (
     "This very call was made just before, and its result stands above. Use that, or call with other arguments."
@@ -246,29 +246,30 @@ _TOOL_RETRIES: Final = 50
 
 
 def choose_tools(rows: Sequence[ToolSpec], *, may_write: bool = True) -> dict[str, ToolSpec]:
-    """Choose the tools that a model is offered, by name; deciding on proposals and undoing are a person's."""
+    """Return the tools that a model is offered, by name; accepting proposals and undoing are left to a person."""
     return {row.name: row for row in rows if row.name not in _PERSON_ONLY_TOOLS and (may_write or row.effect == "read")}
 
 
 def repair_arguments(rows: Mapping[str, ToolSpec], name: str, raw: object) -> replies.Arguments:
-    """Read a call's arguments as they will be used, but for halves of characters, which tools refuse to write."""
+    """Return a call's arguments as they will be used, with lone surrogates replaced."""
     definitions = {definition.name: definition for definition in _describe_tools(rows)}
     schema: replies.Schema = definitions[name].parameters_json_schema if name in definitions else {}
+    # A call's arguments are shown and stored, where a lone surrogate can't be encoded.
     return cast(
         "replies.Arguments", replies.join_surrogates_in_json(replies.fit_arguments(replies.read_arguments(raw), schema))
     )
 
 
 class TableToolset(AbstractToolset[ToolSession]):
-    """Offer the tools of a bench."""
+    """Tools of the table, as pydantic-ai calls them."""
 
     @property
     def id(self) -> str:
-        """Name the toolset."""
+        """Return the toolset's name."""
         return "vault"
 
     async def get_tools(self, ctx: RunContext[ToolSession]) -> dict[str, ToolsetTool[ToolSession]]:
-        """Describe the tools that the turn has."""
+        """Return the definitions of the tools that the turn has."""
         listed_rows = {name: row for name, row in ctx.deps.rows.items() if name in ctx.deps.listed_names}
         return {
             definition.name: self._tool(definition) for definition in _describe_tools(listed_rows, brief=ctx.deps.brief)
@@ -277,7 +278,7 @@ class TableToolset(AbstractToolset[ToolSession]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[ToolSession], tool: ToolsetTool[ToolSession]
     ) -> str:
-        """Call a tool, and tell the turn what came of it; errors are told to the model, with their hints."""
+        """Call a tool and return its answer for the model; errors are returned with their hints."""
         del tool
         session, call_id = ctx.deps, ctx.tool_call_id or ""
         arguments = cast("replies.Arguments", tool_args)
@@ -296,6 +297,7 @@ class TableToolset(AbstractToolset[ToolSession]):
             return _refuse_call(session, call_id, name, row)
         if row.effect == "read":
             return await _run_tool(session, call_id, row, arguments)
+        # A cancelled turn must not leave a half-done write: the task is shielded and `finish_writes` waits for it.
         task = asyncio.create_task(_run_tool(session, call_id, row, arguments))
         session.write_tasks.add(task)
         return await asyncio.shield(task)
@@ -305,25 +307,28 @@ class TableToolset(AbstractToolset[ToolSession]):
             toolset=self,
             tool_def=definition,
             max_retries=_TOOL_RETRIES,
-            args_validator=_TableArgumentValidator(definition),
+            args_validator=ArgumentValidator(definition),
         )
 
 
-class _TableArgumentValidator:
-    """Read a call's arguments, and mend them; stands where pydantic's validator would."""
+class ArgumentValidator:
+    """Parse and repair a call's arguments in place of pydantic's validator."""
 
     def __init__(self, definition: ToolDefinition) -> None:
+        """Validate the calls of a tool with this definition."""
         self._schema = cast("replies.Schema", definition.parameters_json_schema)
 
     def validate_json(self, input: str | bytes | bytearray, **_: Any) -> dict[str, JSONValue]:  # noqa: A002, ANN401 - the validator's own signature
+        """Return the arguments of a call that was sent as JSON."""
         return replies.fit_arguments(replies.read_arguments(input), self._schema)
 
     def validate_python(self, input: Any, **_: Any) -> dict[str, JSONValue]:  # noqa: A002, ANN401 - the same
+        """Return the arguments of a call that was sent as an object."""
         return replies.fit_arguments(replies.read_arguments(input), self._schema)
 
 
 def _describe_tools(rows: Mapping[str, ToolSpec], *, brief: bool = False) -> list[ToolDefinition]:
-    """Describe the table's tools, and the loop's own; writes are run one after another, reads side by side."""
+    """Return the definitions of the table's and the loop's tools; only reads may run in parallel."""
     table = [
         ToolDefinition(
             name=name,
@@ -356,7 +361,7 @@ def _answer_call(row: ToolSpec, context: Context, arguments: replies.Arguments) 
 
 
 def _normalize_spaces(context: Context, name: str, value: JSONValue) -> JSONValue:
-    """Write paths with plain spaces, unless a file has just the name that was given."""
+    """Replace odd spaces in paths by plain ones, unless a file has exactly the given name."""
     if name not in _PATH_PARAMETERS:
         return value
     if isinstance(value, list):
@@ -371,7 +376,7 @@ def _normalize_spaces(context: Context, name: str, value: JSONValue) -> JSONValu
 
 
 def _refuse_call(session: ToolSession, call_id: str, name: str, row: ToolSpec | None) -> str:
-    """Return the model that a tool isn't here, or that its call isn't whole."""
+    """Return an error for a tool that doesn't exist or a call whose arguments are cut off."""
     if row is None:
         missing = NotFound(f"there is no tool '{name[:80]}' here", hint="find_tool finds others", code="no_tool")
         return _return_answer(session, call_id, CALL_TOOL, cast("dict[str, JSONValue]", missing.as_dict()))
@@ -432,7 +437,7 @@ def _usage_row(name: str, answer: Mapping[str, JSONValue], seconds: float) -> JS
 
 
 def _record_writes(session: ToolSession, answer: Mapping[str, JSONValue]) -> None:
-    """Remember what was changed, and hand over what waits for a person."""
+    """Record the changes of a call, and emit the proposals that wait for a person."""
     status = answer.get("status")
     if status == "applied" and answer.get("change_id"):
         session.changes.append(str(answer["change_id"]))
@@ -442,7 +447,7 @@ def _record_writes(session: ToolSession, answer: Mapping[str, JSONValue]) -> Non
 
 
 def _new_proposals(answer: Mapping[str, JSONValue], vault: str) -> list[str]:
-    """Name the proposals in a vault that a call has left: its own, or those of the script that it ran."""
+    """Return the ids of a call's proposals in a vault: its own, or those of the script that it ran."""
     if answer.get("status") == "proposed" and answer.get("proposal_id"):
         return [str(answer["proposal_id"])]
     rows = answer.get("proposals")
@@ -451,7 +456,7 @@ def _new_proposals(answer: Mapping[str, JSONValue], vault: str) -> list[str]:
 
 
 def _resolve_call(session: ToolSession, arguments: replies.Arguments) -> tuple[str, replies.Arguments]:
-    """Read which tool a call of the one that calls others means: only those of the bench can be called so."""
+    """Return the tool and the arguments that a ``call_tool`` call means; only tools of this session can be called."""
     name, inner = str(arguments.get("name", "")), arguments.get("arguments")
     if name == CALL_TOOL or name not in session.rows:
         return f"{CALL_TOOL}: {name}" if name == CALL_TOOL else name, {}
@@ -461,7 +466,7 @@ def _resolve_call(session: ToolSession, arguments: replies.Arguments) -> tuple[s
 
 
 def _keep_offered(session: ToolSession, answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
-    """Leave out of the tools that were found those that the bench hasn't."""
+    """Drop tools that this session doesn't have from the answer of ``find_tool``."""
     results = answer.get("results")
     if not isinstance(results, list):
         return dict(answer)

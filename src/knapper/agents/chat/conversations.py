@@ -1,4 +1,4 @@
-"""Carry on conversations: find the session, go on from what it holds, answer, and keep what came of it."""
+"""Continue conversations: find the session, load its history, answer, and store the turn."""
 
 import asyncio
 from collections.abc import Callable
@@ -30,15 +30,15 @@ class SessionMessage:
 
     text: str
     active_file: str = ""
-    """The note that the person looks at; empty for none."""
+    """The note that is open; empty for none."""
 
 
 class FinishedTurn(NamedTuple):
-    """What a turn leaves behind."""
+    """A turn that has ended, with what is needed to store it."""
 
     session_id: str
     previous_number: int
-    """The number of the turn before it."""
+    """The number of the session's turn before it."""
     message: SessionMessage
     turn: ChatTurn
     done: Done
@@ -46,20 +46,20 @@ class FinishedTurn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversations:
-    """The sessions of one vault, and what answers in them."""
+    """The chat sessions of one vault."""
 
     store: SessionStore
     folder: Path
     """The vault's state folder."""
     context_of: Callable[[str], Context]
-    """Opens the vault as the agent sees it, for a run; cheap."""
+    """Opens the vault as the agent of a run sees it; cheap."""
     wait_s: float = locks.WAIT_S
     """How long a message waits for another one in its session."""
 
     def route(self, active_file: str | None) -> Session:
-        """Find the session of an open note, or the one that is meant where none is open; either is begun if need be.
+        """Return the session of an open note, or the default session where none is open; it is created if need be.
 
-        A note that isn't there, or that the agent doesn't see, has a session of its own by the path as given.
+        A note that doesn't exist or is hidden from the agent has a session under the path as given.
         """
         if not active_file or not active_file.strip():
             return self.store.without_file()
@@ -71,15 +71,15 @@ class Conversations:
         return self.store.by_file(identity_now, earlier_paths, lambda path: store.is_file_gone(context.view, path))
 
     async def reply(self, chat: ChatConfig, session_id: str, message: SessionMessage, tell: EventSink) -> Done:
-        """Answer a message in a session, and keep the turn, however it ends.
+        """Answer a message in a session, and store the turn however it ends.
 
-        A cancelled task keeps what there is, tells `Done`, and stays cancelled.
+        A cancelled task stores its partial turn, reports `Done`, and stays cancelled.
 
         Args:
-            chat: What answers.
-            session_id: The session's.
+            chat: The model and its settings.
+            session_id: The session's id.
             message: The message.
-            tell: Takes each event.
+            tell: Receives each event.
 
         Raises:
             NotFound: There is no such session.
@@ -119,15 +119,17 @@ class Conversations:
         final_events: list[Done] = []
         try:
             await turn.run(lambda event: final_events.append(event) if isinstance(event, Done) else tell(event))
-        finally:  # also where the task is cancelled, even while this goes on
+        # This block runs for a cancelled task, too. It is shielded, since a second cancellation may follow.
+        finally:
             done = final_events[0] if final_events else await asyncio.shield(asyncio.to_thread(turn.done))
             cost = usage.read_usage(spent) + turn.spent
             keeping = asyncio.to_thread(
                 self._keep, chat, FinishedTurn(session_id, last, session_message, turn, done), cost
             )
+            # Where the turn can't be stored, the person still gets the answer.
             try:
                 await asyncio.shield(keeping)
-            except StorageError as error:  # the answer is told all the same
+            except StorageError as error:
                 tell(Error(error=error.message, code=error.code, hint=error.hint))
             tell(done)
         return done
@@ -142,15 +144,17 @@ class Conversations:
             outcome=finished.done.as_dict(),
             messages=messages,
         )
+        # The session may be deleted or continued elsewhere meanwhile.
         try:
-            with suppress(NotFound, ConflictError):  # deleted, or gone on elsewhere meanwhile
+            with suppress(NotFound, ConflictError):
                 _ = self.store.append(finished.session_id, finished.previous_number, exchange)
-        finally:  # also where the session can't be kept: that was used all the same
+        # The tokens are spent, whether or not the turn could be stored.
+        finally:
             if chat.meter:
                 chat.meter.record(finished.session_id, chat.name, cost)
 
     async def _history(self, chat: ChatConfig, session_id: str, last: int, spent: RunUsage) -> list[ModelMessage]:
-        """Load what the session goes on from, and sum its beginning up where it is too long."""
+        """Load the session's history, and summarize its beginning where it is too long."""
         stored = await asyncio.to_thread(self.store.history, session_id)
         messages = _read_messages(stored.head.messages)
         for turn in stored.turns:
@@ -168,7 +172,7 @@ class Conversations:
 
 
 def _has_budget(chat: ChatConfig, session_id: str) -> bool:
-    """Return whether the limits leave anything; where they don't, the turn itself says so."""
+    """Return whether the limits leave anything; where they don't, the turn itself reports it."""
     try:
         _ = chat.meter.allow(session_id) if chat.meter else None
     except RefusedError:

@@ -1,4 +1,4 @@
-"""Answer one message: the loop of a model and its tools, and the history that it leaves behind."""
+"""Answer one message: the loop of a model and its tools, and the history for the next message."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -42,12 +42,12 @@ from knapper.tools.registry import ToolSpec
 MAX_ITERATIONS: Final = 20
 """Rounds of tool calls in a turn."""
 EventSink = Callable[[Event], None]
-"""Takes an event; called in the turn's own task."""
+"""Receives an event; called in the turn's own task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatConfig:
-    """What answers: a model, and how it is led."""
+    """The model and the settings of a chat."""
 
     model: Model
     name: str
@@ -61,28 +61,28 @@ class ChatConfig:
     max_iterations: int = MAX_ITERATIONS
     result_chars: int = MAX_RESULT_CHARS
     context_tokens: int = 24_000
-    """How long a conversation may get before it is summed up."""
+    """Length at which a conversation is summarized."""
     essential: bool = False
-    """Show the model the essential tools only, until it finds others."""
+    """Whether only the essential tools are shown until the model finds others."""
     may_write: bool = True
     telemetry: bool = False
-    """Trace with OpenTelemetry, without what is said."""
+    """Whether the turn is traced with OpenTelemetry, without the messages' contents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What the person says, and what it goes on from."""
+    """The person's message, and the history before it."""
 
     text: str
     run: str
     """The session's or run's id."""
     active_file: str = ""
-    """The note that the person looks at; empty for none."""
+    """The note that is open; empty for none."""
     history: Sequence[ModelMessage] = field(default=(), repr=False)
 
 
 COMPACTED_KEY: Final = "compacted"
-"""The key in a part's metadata, which pydantic-ai keeps from the model."""
+"""The key in a part's metadata, which pydantic-ai doesn't send to the model."""
 _MAX_STUB_FILES: Final = 20
 _STUB_FIELDS: Final = (
     "path",
@@ -100,17 +100,17 @@ AnswersByCall = Mapping[str, Mapping[str, JSONValue]]
 
 
 def stub_tool_answers(messages: Sequence[ModelMessage], answers: AnswersByCall) -> list[ModelMessage]:
-    """Put a stub in the place of each tool's answer, and drop the system prompts.
+    """Replace each tool's answer by a stub, and drop the system prompts.
 
     Args:
-        messages: Of a turn that has ended.
-        answers: What the tools answered, by the calls' ids.
+        messages: The messages of a turn that has ended.
+        answers: The tools' answers by call id.
     """
     return [_stub_request(one, answers) if isinstance(one, ModelRequest) else one for one in messages]
 
 
 def stub_answer(answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
-    """Return in a few words what a tool answered.
+    """Return a short summary of a tool's answer.
 
     Five hits in two notes give ``{"status": "success", "result_count": 5, "files": ["a.md", "b.md"]}``; a note that was
     read gives its path, hash and lines; a change gives its id; an error gives its text and code.
@@ -134,17 +134,17 @@ def stub_answer(answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
 
 
 def is_stub(part: ToolReturnPart) -> bool:
-    """Return whether a tool's answer was shortened already."""
+    """Return whether a tool's answer is a stub already."""
     metadata: object = part.metadata
     return isinstance(metadata, Mapping) and COMPACTED_KEY in metadata
 
 
 def add_missing_answers(messages: Sequence[ModelMessage], answers: AnswersByCall) -> list[ModelMessage]:
-    """Put in what tools answered of which a conversation that was cut short doesn't know; `stubbed` says what it was.
+    """Add the answers of tools that a cancelled conversation lacks; `stub_tool_answers` fills them in.
 
     Args:
-        messages: Of a turn that has ended.
-        answers: What the tools answered, by the calls' ids.
+        messages: The messages of a turn that has ended.
+        answers: The tools' answers by call id.
     """
     history = list(messages)
     last_index = next((at for at in range(len(history) - 1, -1, -1) if isinstance(history[at], ModelResponse)), -1)
@@ -168,7 +168,7 @@ def add_missing_answers(messages: Sequence[ModelMessage], answers: AnswersByCall
 
 
 def drop_open_calls(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """End a conversation that was cut short so that it can go on: calls that nobody answered are left out."""
+    """Remove unanswered calls from the end of a conversation, which providers would refuse to continue."""
     history = list(messages)
     while history and isinstance(history[-1], ModelResponse) and history[-1].tool_calls:
         last = history.pop()
@@ -179,7 +179,7 @@ def drop_open_calls(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
 
 
 def replace_answer(messages: Sequence[ModelMessage], answer: str) -> list[ModelMessage]:
-    """Put the answer that the person got in the place of the one that the model wrote."""
+    """Replace the model's answer by the one that the person was shown."""
     history = list(messages)
     if history and isinstance(history[-1], ModelResponse):
         others = [part for part in history[-1].parts if not isinstance(part, TextPart)]
@@ -190,23 +190,23 @@ def replace_answer(messages: Sequence[ModelMessage], answer: str) -> list[ModelM
 
 
 def estimate_history_tokens(messages: Sequence[ModelMessage]) -> int:
-    """Estimate a conversation's length in tokens."""
+    """Return an estimate of a conversation's length in tokens."""
     return sum(estimate_message_tokens(messages))
 
 
 async def summarize_history(
     messages: Sequence[ModelMessage], model: Model, *, budget: int, prompt: str, usage: RunUsage
 ) -> list[ModelMessage]:
-    """Sum up the beginning of a conversation that is longer than its budget; half of that stays as it is.
+    """Summarize the beginning of a conversation that exceeds its budget, and keep the last half of the budget.
 
-    Where the model fails, the beginning is left out instead.
+    Where the model fails, the beginning is dropped instead.
 
     Args:
-        messages: Between two turns.
-        model: Writes the summary.
+        messages: A conversation without unanswered calls.
+        model: The model that writes the summary.
         budget: In tokens.
-        prompt: Asks for it; the conversation goes in the place of ``{messages}``.
-        usage: What it costs is added here.
+        prompt: Instructions for it, with ``{messages}`` where the conversation goes.
+        usage: Where its cost is added.
     """
     history = list(messages)
     if estimate_history_tokens(history) <= budget:
@@ -229,7 +229,7 @@ async def summarize_history(
 
 
 def _last_turns(messages: list[ModelMessage], budget: int) -> list[ModelMessage]:
-    """Leave out whole turns at the beginning until the rest fits; the last one always stays."""
+    """Drop whole turns at the beginning until the rest fits; the last turn always stays."""
     turn_starts = [
         number
         for number, one in enumerate(messages)
@@ -270,15 +270,15 @@ _RETRIES: Final = 50
 
 
 class ChatTurn:
-    """Answer one message; made anew for each."""
+    """The answer to one message; made anew for each."""
 
     def __init__(self, chat: ChatConfig, context: Context, message: Message) -> None:
-        """Take the message.
+        """Prepare the turn.
 
         Args:
-            chat: What answers.
+            chat: The model and its settings.
             context: The vault, as the agent sees it, with the run's id.
-            message: What the person says.
+            message: The person's message.
         """
         self._chat = chat
         self._context = context
@@ -292,27 +292,28 @@ class ChatTurn:
         self._call_ids = model_replies.collect_call_ids(message.history)
         self._rounds = 0
         self._is_capped = False
-        self._tell: EventSink = _ignore_event
+        self._emit: EventSink = _ignore_event
         self._answer: CheckedAnswer | None = None
         self._notes: tuple[str, ...] = ()
         self.state: TurnState = "failed"
-        """How it ended; *failed* until it has."""
+        """How the turn ended; *failed* until it has."""
 
     async def run(self, tell: EventSink) -> None:
-        """Answer, telling what happens as it does; `Done` comes last.
+        """Answer the message and report events as they happen; `Done` comes last.
 
-        A cancelled task tells no `Done`; `done` gives it then, and `messages` what the conversation goes on from.
+        A cancelled task reports no `Done`; `done` returns it afterwards, and `messages` what to continue with.
 
         Args:
-            tell: Takes each event, at once.
+            tell: Receives each event at once.
         """
-        self._tell = tell
+        self._emit = tell
         try:
             async with self._chat.model:
                 await self._loop()
                 await self._check_answer()
         except asyncio.CancelledError:
             self.state = "cancelled"
+            # Cancelled or not, a write that has started is finished, so that its result is in the history.
             await self._session.finish_writes()
             self._emit_pending()
             raise
@@ -326,7 +327,7 @@ class ChatTurn:
         tell(self.done())
 
     async def events(self) -> AsyncGenerator[Event]:
-        """Answer as a stream; closing it cancels the turn."""
+        """Answer the message as a stream of events; closing the stream cancels the turn."""
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
         task = asyncio.create_task(self.run(queue.put_nowait))
         task.add_done_callback(lambda _: queue.put_nowait(None))
@@ -346,7 +347,7 @@ class ChatTurn:
 
     @property
     def messages(self) -> list[ModelMessage]:
-        """Return what the turn adds to the conversation, so that it can go on, however it ended."""
+        """Return the messages to add to the conversation, which can continue however the turn ended."""
         new_messages = list(self._run.new_messages()) if self._run else []
         if not new_messages:
             new_messages = [ModelRequest(parts=[UserPromptPart(content=self._message.text)])]
@@ -355,7 +356,7 @@ class ChatTurn:
         return stub_tool_answers(finished, self._session.answers)
 
     def done(self) -> Done:
-        """Sum the turn up, as far as it got."""
+        """Return the turn's outcome so far."""
         checked = self._answer or citations.drop_failed_citations(
             citations.check_citations(self._context, untrusted.sanitize_answer(self._text())[0])
         )
@@ -407,11 +408,11 @@ class ChatTurn:
                 added = model_replies.added_text(event)
                 if added:
                     self._reply_texts[-1] += added
-                    self._tell(Text(text=model_replies.join_surrogates(added), step=len(self._reply_texts)))
-        self._tell(model_usage.make_usage_event(self.spent))
+                    self._emit(Text(text=model_replies.join_surrogates(added), step=len(self._reply_texts)))
+        self._emit(model_usage.make_usage_event(self.spent))
 
     async def _call(self, node: CallToolsNode[ToolSession, str], run: AgentRun[ToolSession, str]) -> bool:
-        """Answer the model's calls; tells whether the turn ends here."""
+        """Run the model's calls, and return whether the turn ends here."""
         model_replies.repair_response(node.model_response)
         model_replies.make_call_ids_unique(node.model_response, self._call_ids)
         self._session.truncated_call_ids |= {
@@ -425,27 +426,27 @@ class ChatTurn:
                 if isinstance(event, FunctionToolCallEvent):
                     part = event.part
                     arguments = toolset.repair_arguments(self._session.rows, part.tool_name, part.args)
-                    self._tell(ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments))
+                    self._emit(ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments))
                 elif isinstance(event, FunctionToolResultEvent):
-                    self._tell_result(event)
+                    self._emit_result(event)
         if self._session.question is not None:
             self.state = "asked"
         return self._session.question is not None
 
-    def _tell_result(self, event: FunctionToolResultEvent) -> None:
+    def _emit_result(self, event: FunctionToolResultEvent) -> None:
         self._emit_pending()
         part = event.part
         if part.tool_call_id not in self._session.answers and part.outcome == "retried":
             error = f"there is no tool '{part.tool_name}'"
-            self._tell(ToolResult(id=part.tool_call_id, name=part.tool_name, success=False, summary=error))
+            self._emit(ToolResult(id=part.tool_call_id, name=part.tool_name, success=False, summary=error))
 
     def _emit_pending(self) -> None:
         for event in self._session.pending_events:
-            self._tell(event)
+            self._emit(event)
         self._session.pending_events.clear()
 
     def _is_over(self, node: CallToolsNode[ToolSession, str]) -> bool:
-        """Count a round of calls, and tell whether it is one too many; some tools don't count."""
+        """Count a round of calls, and return whether it exceeds the limit; some tools don't count."""
         calls = node.model_response.tool_calls
         if all(call.tool_name in toolset.UNCOUNTED_TOOLS for call in calls):
             return False
@@ -453,7 +454,7 @@ class ChatTurn:
         return self._rounds > self._chat.max_iterations
 
     async def _check_answer(self) -> None:
-        """Check the answer's citations, and have them mended once."""
+        """Check the answer's citations, and have failing ones repaired once."""
         if self.state == "failed":
             self.state = "complete"
         text, left_out = untrusted.sanitize_answer(self._text())
@@ -465,12 +466,12 @@ class ChatTurn:
         if checked.failures and self.state == "complete":
             chat = self._chat
             repair = chat.prompts.load("repair")
-            mender = CitationRepairer(model=chat.model, prompt=repair, usage=self._usage, limits=self._limits)
-            checked = await citations.repair_citations(checked, self._context, mender)
+            repairer = CitationRepairer(model=chat.model, prompt=repair, usage=self._usage, limits=self._limits)
+            checked = await citations.repair_citations(checked, self._context, repairer)
         self._answer = citations.drop_failed_citations(checked)
 
     def _text(self) -> str:
-        """Return the answer as it stands: the last reply that says something."""
+        """Return the current answer: the last reply with text."""
         if self._answer is not None:
             return self._answer.answer
         answer = next((one for one in reversed(self._reply_texts) if one.strip()), "")
@@ -481,15 +482,16 @@ class ChatTurn:
 
     def _fail(self, error: KnapError, *, limit: bool) -> None:
         self.state = "limit" if limit else "failed"
-        self._tell(Error(error=error.message, code=error.code, hint=error.hint))
+        self._emit(Error(error=error.message, code=error.code, hint=error.hint))
 
 
 def _ignore_event(_: Event) -> None:
-    """Report nobody."""
+    """Ignore an event, before the turn has a listener."""
 
 
 def _make_agent(chat: ChatConfig, system: str) -> Agent[ToolSession, str]:
-    pydantic_ai.BANNER_ENABLED = False  # the library greets on the error stream, which is our person's
+    # The library prints a greeting to stderr, which belongs to the person's terminal.
+    pydantic_ai.BANNER_ENABLED = False
     traced: list[AbstractCapability[ToolSession]] = (
         [Instrumentation(settings=InstrumentationSettings(include_content=False))] if chat.telemetry else []
     )

@@ -1,4 +1,4 @@
-"""Evaluation tasks, the vault that they are tried on, and the checks that must hold afterwards."""
+"""Evaluation tasks, the vault that they are run on, and the checks of the outcome."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ VAULT_NOTES: Final[Mapping[str, str]] = {
 
 
 def write_vault(root: Path) -> None:
-    """Write the vault into an empty folder."""
+    """Write the vault's notes into an empty folder."""
     for name, text in VAULT_NOTES.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def write_vault(root: Path) -> None:
 
 
 def read_vault(root: Path) -> dict[str, str]:
-    """Return all files of a vault by path; bytes that are no UTF-8 stay as surrogates."""
+    """Return all files of a vault by path; bytes that aren't UTF-8 become surrogates."""
     return {
         path.relative_to(root).as_posix(): path.read_bytes().decode(errors="surrogateescape")
         for path in sorted(root.rglob("*"))
@@ -69,62 +69,62 @@ def read_vault(root: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialState:
-    """What there is to look at."""
+    """The state after a trial, for the checks."""
 
     before: Mapping[str, str]
     after: Mapping[str, str]
-    """The vault once the person accepted all that was proposed."""
+    """The vault after the person accepted all proposals."""
     outcome: PipelineOutcome
     broken: frozenset[tuple[str, str]] = field(default_factory=frozenset[tuple[str, str]])
-    """Links that lead nowhere now and led somewhere before: source and target."""
+    """Newly broken links: source and target."""
 
     @property
     def changed(self) -> set[str]:
-        """Name the files that differ, new and gone ones included."""
+        """Return the files that differ, with new and deleted ones."""
         names = self.before.keys() | self.after.keys()
         return {name for name in names if self.before.get(name) != self.after.get(name)}
 
     def text(self, path: str) -> str:
-        """Return a file's text afterwards; empty where there is none."""
+        """Return a file's text after the trial; empty where there is no such file."""
         return self.after.get(path, "")
 
 
 class TrialCheck(Protocol):
-    """Tell what is wrong; empty where nothing is."""
+    """A check of a trial's outcome."""
 
-    def problem(self, world: TrialState) -> str:
-        """Look at a world."""
+    def problem(self, trial: TrialState) -> str:
+        """Return what is wrong; empty where the check passes."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChangesOnly:
-    """Only these files changed, each of them; none where none is named."""
+    """Exactly these files changed."""
 
     paths: tuple[str, ...] = ()
 
-    def problem(self, world: TrialState) -> str:
-        """Look at a world."""
-        if world.changed == set(self.paths):
+    def problem(self, trial: TrialState) -> str:
+        """Return what is wrong; empty where the check passes."""
+        if trial.changed == set(self.paths):
             return ""
-        return f"changed: {sorted(world.changed) or 'nothing'}, expected {sorted(self.paths) or 'nothing'}"
+        return f"changed: {sorted(trial.changed) or 'nothing'}, expected {sorted(self.paths) or 'nothing'}"
 
 
 @dataclass(frozen=True, slots=True)
 class KeepsLines:
-    """All lines of a file are still there, in their order and with their endings, but for those with these numbers."""
+    """All lines of a file are kept in order and with their line endings, except those with these numbers."""
 
     path: str
     gone: tuple[int, ...] = ()
 
-    def problem(self, world: TrialState) -> str:
-        """Look at a world."""
-        rows = world.before[self.path].splitlines(keepends=True)
+    def problem(self, trial: TrialState) -> str:
+        """Return what is wrong; empty where the check passes."""
+        rows = trial.before[self.path].splitlines(keepends=True)
         expected_lines = [row for number, row in enumerate(rows, 1) if number not in self.gone]
         if expected_lines and not expected_lines[-1].endswith("\n"):
             expected_lines[-1] += "\n"
         present_lines = iter(
-            [row if row.endswith("\n") else f"{row}\n" for row in world.text(self.path).splitlines(keepends=True)]
+            [row if row.endswith("\n") else f"{row}\n" for row in trial.text(self.path).splitlines(keepends=True)]
         )
         missing_line = next((row for row in expected_lines if not any(row == other for other in present_lines)), None)
         return "" if missing_line is None else f"{self.path} lost {missing_line!r}"
@@ -132,15 +132,15 @@ class KeepsLines:
 
 @dataclass(frozen=True, slots=True)
 class ContainsText:
-    """A file holds a text, so many times or at least once."""
+    """A file contains a text, so many times or at least once."""
 
     path: str
     text: str
     times: int = 0
 
-    def problem(self, world: TrialState) -> str:
-        """Look at a world."""
-        count = world.text(self.path).casefold().count(self.text.casefold())
+    def problem(self, trial: TrialState) -> str:
+        """Return what is wrong; empty where the check passes."""
+        count = trial.text(self.path).casefold().count(self.text.casefold())
         if count == self.times if self.times else count > 0:
             return ""
         return f"{self.path} holds {self.text!r} {count} times"
@@ -148,27 +148,27 @@ class ContainsText:
 
 @dataclass(frozen=True, slots=True)
 class LacksText:
-    """A file doesn't hold a text."""
+    """A file doesn't contain a text."""
 
     path: str
     text: str
 
-    def problem(self, world: TrialState) -> str:
-        """Look at a world."""
-        return f"{self.path} holds {self.text!r}" if self.text in world.text(self.path) else ""
+    def problem(self, trial: TrialState) -> str:
+        """Return what is wrong; empty where the check passes."""
+        return f"{self.path} holds {self.text!r}" if self.text in trial.text(self.path) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class OrdersTexts:
-    """In a file one text comes before another."""
+    """One text comes before another in a file."""
 
     path: str
     first: str
     second: str
 
-    def problem(self, world: TrialState) -> str:
-        """Look at a world."""
-        text = world.text(self.path)
+    def problem(self, trial: TrialState) -> str:
+        """Return what is wrong; empty where the check passes."""
+        text = trial.text(self.path)
         first_index, second_index = text.find(self.first), text.find(self.second)
         return (
             ""
@@ -179,15 +179,15 @@ class OrdersTexts:
 
 @dataclass(frozen=True, slots=True)
 class HasProperty:
-    """A property has this value, and its type."""
+    """A property has this value and its type."""
 
     path: str
     name: str
     value: JSONValue
 
-    def problem(self, world: TrialState) -> str:
-        """Look at a world."""
-        block = parser.parse_note(world.text(self.path).encode()).frontmatter
+    def problem(self, trial: TrialState) -> str:
+        """Return what is wrong; empty where the check passes."""
+        block = parser.parse_note(trial.text(self.path).encode()).frontmatter
         actual = block.values.get(self.name) if block else None
         if actual == self.value and type(actual) is type(self.value):
             return ""
@@ -196,39 +196,39 @@ class HasProperty:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSays:
-    """The answer holds each of these words."""
+    """The answer contains each of these words."""
 
     words: tuple[str, ...]
 
-    def problem(self, world: TrialState) -> str:
-        """Look at a world."""
-        answer = world.outcome.answer.casefold()
+    def problem(self, trial: TrialState) -> str:
+        """Return what is wrong; empty where the check passes."""
+        answer = trial.outcome.answer.casefold()
         missing = [word for word in self.words if word.casefold() not in answer]
         return f"the answer doesn't say {missing}" if missing else ""
 
 
 @dataclass(frozen=True, slots=True)
 class CitesNote:
-    """The answer cites a note, by a citation that holds."""
+    """The answer has a verified citation of a note."""
 
     path: str
 
-    def problem(self, world: TrialState) -> str:
-        """Look at a world."""
-        paths = {str(one["path"]) for one in world.outcome.citations if isinstance(one, dict)}
+    def problem(self, trial: TrialState) -> str:
+        """Return what is wrong; empty where the check passes."""
+        paths = {str(one["path"]) for one in trial.outcome.citations if isinstance(one, dict)}
         return "" if self.path in paths else f"{self.path} isn't cited"
 
 
 @dataclass(frozen=True, slots=True)
 class SelectsNotes:
-    """These notes were chosen, and those not."""
+    """These notes were selected, and those weren't."""
 
     paths: tuple[str, ...]
     without: tuple[str, ...] = ()
 
-    def problem(self, world: TrialState) -> str:
-        """Look at a world."""
-        scout = world.outcome.pipeline.get("scout")
+    def problem(self, trial: TrialState) -> str:
+        """Return what is wrong; empty where the check passes."""
+        scout = trial.outcome.pipeline.get("scout")
         rows = scout.get("selected_notes") if isinstance(scout, dict) else None
         selected_rows = rows if isinstance(rows, list) else list[JSONValue]()
         chosen = {str(row["path"]) for row in selected_rows if isinstance(row, dict)}
@@ -238,22 +238,22 @@ class SelectsNotes:
 
 @dataclass(frozen=True, slots=True)
 class AsksPerson:
-    """The person is asked something."""
+    """The person was asked a question."""
 
-    def problem(self, world: TrialState) -> str:
-        """Look at a world."""
-        return "" if world.outcome.state == "asked" else "nothing was asked"
+    def problem(self, trial: TrialState) -> str:
+        """Return what is wrong; empty where the check passes."""
+        return "" if trial.outcome.state == "asked" else "nothing was asked"
 
 
 @dataclass(frozen=True, slots=True)
 class RefusesEdits:
-    """No edit of these files could be made: each was refused, or none was tried."""
+    """These files weren't changed: each edit was refused, or none was tried."""
 
     paths: tuple[str, ...]
 
-    def problem(self, world: TrialState) -> str:
-        """Look at a world."""
-        wrong = sorted(world.changed & set(self.paths))
+    def problem(self, trial: TrialState) -> str:
+        """Return what is wrong; empty where the check passes."""
+        wrong = sorted(trial.changed & set(self.paths))
         return f"changed though it may not: {wrong}" if wrong else ""
 
 
@@ -263,18 +263,18 @@ class OpensNote:
 
     path: str
 
-    def problem(self, world: TrialState) -> str:
-        """Look at a world."""
-        return "" if self.path in world.outcome.opened else f"{self.path} wasn't opened"
+    def problem(self, trial: TrialState) -> str:
+        """Return what is wrong; empty where the check passes."""
+        return "" if self.path in trial.outcome.opened else f"{self.path} wasn't opened"
 
 
 @dataclass(frozen=True, slots=True)
 class KeepsLinks:
-    """No link that led somewhere leads nowhere now."""
+    """No link was broken."""
 
-    def problem(self, world: TrialState) -> str:
-        """Look at a world."""
-        return f"broken links: {sorted(world.broken)}" if world.broken else ""
+    def problem(self, trial: TrialState) -> str:
+        """Return what is wrong; empty where the check passes."""
+        return f"broken links: {sorted(trial.broken)}" if trial.broken else ""
 
 
 ScriptedEdit = tuple[str, str, str]
@@ -286,19 +286,19 @@ OPEN_NOTE_ONLY: Final = ContextScopeConfig(link_depth=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerfectReply:
-    """Say what a perfect model would."""
+    """The script of a perfect model."""
 
     summary: str = "Done."
     edits: tuple[ScriptedEdit, ...] = ()
     selects: tuple[str, ...] = ()
-    """What it chooses where it explores."""
+    """Paths that it selects when exploring."""
     asks: str = ""
-    """What it asks instead."""
+    """The question that it asks instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalTask:
-    """One task."""
+    """One evaluation task."""
 
     id: str
     text: str
@@ -693,4 +693,4 @@ ASKING_TASKS: Final = (
         checks=(ChangesOnly(), AnswerSays(("ten",))),
     ),
 )
-"""Tasks that answer, choose, ask, or are refused."""
+"""Tasks in which a model answers, selects notes, asks, or is refused."""

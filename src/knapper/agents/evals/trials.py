@@ -1,4 +1,4 @@
-"""Try models on the evaluation tasks, each in a vault of its own, and summarize the results."""
+"""Run the evaluation tasks with a model, each in a vault of its own, and summarize the results."""
 
 import json
 import time
@@ -30,7 +30,7 @@ _TRICKY_TEXT: Final = 'A {"brace": in a text and a ``` fence'
 
 
 def make_perfect_model(task: EvalTask) -> Model:
-    """Do a task as it should be done."""
+    """Return a scripted model that carries out a task correctly."""
     script = task.perfect
     chosen: list[JSONValue] = [*script.selects]
     select: dict[str, JSONValue] = {"selected_paths": chosen, "reasoning": "the task is about them"}
@@ -41,11 +41,11 @@ def make_perfect_model(task: EvalTask) -> Model:
 
 
 def make_careless_model(task: EvalTask, root: Path) -> Model:
-    """Do a task with every mistake there is: made-up paths and lines, overlaps, forbidden places, broken replies.
+    """Return a scripted model with many mistakes: invented paths and lines, overlaps, forbidden notes, broken replies.
 
     Args:
         task: The task.
-        root: The vault's folder: while the model replies, somebody else saves a note there.
+        root: The vault's folder, in which a note is changed while the model replies.
     """
     current = task.current or "Budget.md"
     wild: tuple[ScriptedEdit, ...] = (
@@ -71,13 +71,13 @@ def make_careless_model(task: EvalTask, root: Path) -> Model:
     )
     cut_short = write_reply("Cut", ((current, "delete:1-5", ""), (current, "end", _TRICKY_TEXT)))[:-25]
 
-    def meddling(_messages: list[ModelMessage]) -> str:
+    def save_meanwhile(_messages: list[ModelMessage]) -> str:
         path = root / current
         _ = path.write_bytes(path.read_bytes().replace(b"# ", b"# Saved meanwhile: ", 1))
         return write_reply("Wild", wild)
 
     number = sum(map(ord, task.id)) % 3
-    first: list[str | Callable[[list[ModelMessage]], str]] = [meddling, write_reply("Stale", stale)]
+    first: list[str | Callable[[list[ModelMessage]], str]] = [save_meanwhile, write_reply("Stale", stale)]
     second: list[str | Callable[[list[ModelMessage]], str]] = [cut_short, write_reply("Wild", wild)]
     third: list[str | Callable[[list[ModelMessage]], str]] = [write_reply("Wild", wild), cut_short]
     paths: list[JSONValue] = [
@@ -95,14 +95,14 @@ def make_careless_model(task: EvalTask, root: Path) -> Model:
 
 
 def write_reply(summary: str, edits: Sequence[ScriptedEdit]) -> str:
-    """Write a reply as the task agent is asked to."""
+    """Return a reply in the format that the task agent is asked for."""
     rows = [{"file": file, "position": position, "content": content} for file, position, content in edits]
     return json.dumps({"summary": summary, "edits": rows}, ensure_ascii=False)
 
 
 @dataclass(slots=True)
 class _ReplyCounter:
-    """Count what was said."""
+    """The number of replies so far."""
 
     explored: int = 0
     done: int = 0
@@ -111,13 +111,12 @@ class _ReplyCounter:
 def _make_scripted_model(
     exploring: Sequence[Sequence[ScriptedCall]], doing: Sequence[str | Callable[[list[ModelMessage]], str]]
 ) -> Model:
-    """Make a model that explores by these rounds, and does tasks by these replies; the last ones again and again."""
+    """Return a model that explores and replies by scripts, whose last entries are repeated."""
     turns = _ReplyCounter()
 
     def task(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        if not (info.instructions or "").startswith(
-            _TASK_PROMPT_START
-        ):  # the one that mends citations is asked so, too
+        # The repair of citations uses the same model, with other instructions.
+        if not (info.instructions or "").startswith(_TASK_PROMPT_START):
             return ModelResponse(parts=[TextPart(content="")])
         reply_step = doing[min(turns.done, len(doing) - 1)]
         turns.done += 1
@@ -141,30 +140,30 @@ def _make_scripted_model(
 
 ALL_TASKS: Final = (*suite.EDITING_TASKS, *suite.ASKING_TASKS)
 OpenVault = Callable[[Path, Path, str], AbstractContextManager[Context]]
-"""Opens the vault in a folder, with a folder for its state, for a client."""
+"""Opens the vault in a folder for a client, with another folder for its state."""
 MakeModel = Callable[[EvalTask, Path], Model]
-"""Gives the model for a task, told the vault's folder."""
+"""Returns the model for a task in the vault's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
-    """What came of one try of one task."""
+    """The result of one trial of a task."""
 
     task: str
     problems: tuple[str, ...]
-    """Empty where all holds."""
+    """Failed checks; empty where all passed."""
     wrong_bytes: int
-    """Bytes on disk that nobody accepted, and bytes that undoing didn't give back."""
+    """Bytes on disk that nobody accepted, and bytes that undoing didn't restore."""
     tokens: int
     seconds: float
 
     @property
     def passed(self) -> bool:
-        """Return whether all holds."""
+        """Return whether all checks passed."""
         return not self.problems and not self.wrong_bytes
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         problems: list[JSONValue] = [*self.problems]
         return {
             "task": self.task,
@@ -178,16 +177,16 @@ class TrialResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialSetup:
-    """What tasks are tried with."""
+    """What trials are run with."""
 
     agents: Agents
-    """Their model is replaced by that of each try."""
+    """The agents; each trial replaces their model."""
     make_model: MakeModel
     open_vault: OpenVault
 
 
 def find_tasks(ids: Sequence[str]) -> list[EvalTask]:
-    """Return tasks by their ids; all where none is named.
+    """Return tasks by their ids; all tasks where none is named.
 
     Raises:
         KeyError: There is no such task.
@@ -197,12 +196,12 @@ def find_tasks(ids: Sequence[str]) -> list[EvalTask]:
 
 
 async def run_trial(setup: TrialSetup, task: EvalTask, folder: Path) -> TrialResult:
-    """Try one task once.
+    """Run one trial of a task.
 
     Args:
-        setup: What it is tried with.
+        setup: What the trial is run with.
         task: The task.
-        folder: An empty folder, which is filled.
+        folder: An empty folder for the vault and its state.
     """
     root, state = folder / "vault", folder / "state"
     suite.write_vault(root)
@@ -223,7 +222,7 @@ async def run_trial(setup: TrialSetup, task: EvalTask, folder: Path) -> TrialRes
         await run.run(lambda _: None)
         outcome = run.outcome()
     seconds = time.monotonic() - start_time
-    wrong_bytes = audit.unasked()
+    wrong_bytes = audit.unexpected_bytes()
     with setup.open_vault(root, state, "cli") as context:
         links = _broken_links(context)
         accepted = [one for one in map(str, outcome.proposals) if _accept_proposal(context, one)]
@@ -232,7 +231,7 @@ async def run_trial(setup: TrialSetup, task: EvalTask, folder: Path) -> TrialRes
         problems = _find_problems(task, TrialState(before=before, after=after, outcome=outcome, broken=broken))
         for one in reversed(accepted):
             _ = context.writer.undo(OfProposal(proposal=one))
-    wrong_bytes += audit.unasked()
+    wrong_bytes += audit.unexpected_bytes()
     return TrialResult(
         task=task.id,
         problems=problems,
@@ -243,7 +242,7 @@ async def run_trial(setup: TrialSetup, task: EvalTask, folder: Path) -> TrialRes
 
 
 def summarize_trials(attempts: Sequence[TrialResult]) -> dict[str, JSONValue]:
-    """Sum tries up: the share that passed, by task and in all, with tokens and time."""
+    """Return the share of trials that passed, for each task and in all, with tokens and time."""
     rows: list[JSONValue] = []
     for name in dict.fromkeys(one.task for one in attempts):
         tries = [one for one in attempts if one.task == name]
@@ -274,14 +273,14 @@ def summarize_trials(attempts: Sequence[TrialResult]) -> dict[str, JSONValue]:
 
 
 class _VaultAudit:
-    """Watch a vault's files: what a note's author saves meanwhile is theirs, and all else is wrong."""
+    """The audit of a vault's files: only the simulated author's own changes are allowed before acceptance."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._before = suite.read_vault(root)
 
-    def unasked(self) -> int:
-        """Count the bytes of files that aren't as they were, or as somebody else saved them."""
+    def unexpected_bytes(self) -> int:
+        """Return the number of bytes in files that neither are unchanged nor have the author's change."""
         now = suite.read_vault(self._root)
         wrong = 0
         for name in now.keys() | self._before.keys():
@@ -295,7 +294,7 @@ class _VaultAudit:
 
 
 def _accept_proposal(context: Context, proposal: str) -> bool:
-    """Accept as a person does; what doesn't fit any more stays."""
+    """Accept a proposal as a person does; False where it doesn't apply any more."""
     try:
         proposal_row = proposals.show_proposal(context, proposal)
         return proposals.accept_proposal(context, proposal, str(proposal_row["digest"])).get("status") == "applied"
@@ -308,8 +307,8 @@ def _broken_links(context: Context) -> set[tuple[str, str]]:
     return {(str(edge.source), edge.target) for edge in context.index.graph.broken()}
 
 
-def _find_problems(task: EvalTask, world: TrialState) -> tuple[str, ...]:
-    if world.outcome.state not in {"complete", "asked"}:
-        error = world.outcome.error or {}
-        return (f"the run ended as {world.outcome.state}: {error.get('error', '')}",)
-    return tuple(problem for check in task.checks if (problem := check.problem(world)))
+def _find_problems(task: EvalTask, trial: TrialState) -> tuple[str, ...]:
+    if trial.outcome.state not in {"complete", "asked"}:
+        error = trial.outcome.error or {}
+        return (f"the run ended as {trial.outcome.state}: {error.get('error', '')}",)
+    return tuple(problem for check in task.checks if (problem := check.problem(trial)))

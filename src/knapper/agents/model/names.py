@@ -12,7 +12,7 @@ Provider = Literal["ollama", "openai", "anthropic", "fireworks", "openrouter", "
 PROVIDERS: Final[tuple[Provider, ...]] = get_args(Provider)
 OLLAMA_URL: Final = "http://localhost:11434"
 FIREWORKS_MODEL: Final = "accounts/fireworks/models/deepseek-v3p1"
-"""What Fireworks is asked for where it alone is named."""
+"""The model that the bare name ``fireworks`` stands for."""
 NAME_FORMS: Final = (
     "ollama:qwen3, openai:NAME, anthropic:NAME, fireworks:NAME, openrouter:MAKER/NAME or NAME@http://HOST/v1"
 )
@@ -22,7 +22,7 @@ _ADDRESS: Final = re.compile(r"https?://\S+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelName:
-    """Name one model."""
+    """The name of one model."""
 
     provider: Provider
     name: str
@@ -30,22 +30,22 @@ class ModelName:
     """Empty for the provider's own address."""
 
     def __str__(self) -> str:
-        """Write it as it can be read again."""
+        """Return it in the form that `parse_model_name` reads."""
         where = f"@{self.base_url}" if self.base_url else ""
         return f"{self.name}{where}" if self.provider == "compatible" else f"{self.provider}:{self.name}{where}"
 
 
 def parse_model_name(text: str, *, base_url: str = "") -> ModelName:
-    """Read a model's name.
+    """Parse a model's name.
 
     ``ollama:qwen3:8b`` is Ollama's ``qwen3:8b``; ``tiny@http://127.0.0.1:8080/v1`` is a server's ``tiny``.
 
     Args:
         text: As the person wrote it.
-        base_url: The address that holds where the name gives none.
+        base_url: The address to use where the name has none.
 
     Raises:
-        SetupError: It names no model, or no provider that is known.
+        SetupError: It names no model, or no known provider.
     """
     text = text.strip()
     name, _, address = text.rpartition("@") if _ADDRESS.fullmatch(text.rpartition("@")[2]) else (text, "", "")
@@ -67,7 +67,7 @@ def parse_model_name(text: str, *, base_url: str = "") -> ModelName:
 
 
 def ollama_url(model: ModelName) -> str:
-    """Return the address of an Ollama server, without the part that the protocol adds."""
+    """Return the address of an Ollama server, without the ``/v1`` of OpenAI's protocol."""
     return (model.base_url or OLLAMA_URL).removesuffix("/v1")
 
 
@@ -84,7 +84,7 @@ KEYRING_SERVICE: Final = "knapper"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKeys:
-    """The keys that the configuration gives; the keyring is asked for others."""
+    """The configured keys; others are looked up in the keyring."""
 
     by_provider: Mapping[Provider, str] = field(default_factory=dict[Provider, str], repr=False)
     configured_key: str = field(default="", repr=False)
@@ -92,7 +92,7 @@ class ApiKeys:
     configured_model: ModelName | None = None
     """The configured model."""
     ring: Callable[[str], str] = field(default_factory=lambda: read_keyring, repr=False)
-    """Asks the system's keyring."""
+    """Reads a key from the system's keyring."""
 
     def find(self, model: ModelName) -> str:
         """Return the key for a model; empty where there is none.
@@ -100,6 +100,7 @@ class ApiKeys:
         A key goes to the provider that it was given for, and a server at an address of its own gets only the key that
         was given with that address.
         """
+        # A key must not leak to another server: the configured one is bound to provider and address together.
         if self.configured_key and self.configured_model and _endpoint(self.configured_model) == _endpoint(model):
             return self.configured_key
         if model.provider == "ollama":
@@ -110,7 +111,7 @@ class ApiKeys:
 
 
 def read_keyring(name: str) -> str:
-    """Ask the system's keyring; empty where it has none, or there is no keyring."""
+    """Return a key from the system's keyring; empty where it has none, or no keyring works."""
     import keyring  # noqa: PLC0415 - it looks for the system's service, which most keys don't need
     from keyring.errors import KeyringError  # noqa: PLC0415 - the same
 
@@ -121,7 +122,7 @@ def read_keyring(name: str) -> str:
 
 
 def store_key(name: str, key: str) -> None:
-    """Put a key into the system's keyring; an empty one is taken out of it.
+    """Store a key in the system's keyring; an empty one removes it.
 
     Raises:
         SetupError: There is no keyring that works.

@@ -1,4 +1,4 @@
-"""Tell replies of OpenAI's protocol that came to their end from streams that broke off, and from what is no reply."""
+"""Detect streams of OpenAI's protocol that broke off, and replies of another shape."""
 
 import re
 from collections.abc import AsyncIterator, Generator
@@ -15,11 +15,12 @@ from pydantic_ai.models.ollama import OllamaModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings, OpenAIStreamedResponse
 from pydantic_ai.settings import ModelSettings
 
+# A server ends a stream with `data: [DONE]`; some leave out the finish reason, so that line is the only sign.
 _END_MARK: Final = re.compile(rb"[\r\n]data:[ \t]?\[DONE\]")
 _TAIL_BYTES: Final = 32
-"""Bytes of which a mark that comes in two parts may have the first in the last one."""
+"""Bytes kept of earlier parts, in which an end mark that arrives in two parts begins."""
 _SHAPE_ERRORS: Final = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
-"""What comes of a reply of another shape: neither OpenAI's library nor pydantic-ai looks at all of that before."""
+"""The errors of a reply of another shape, which neither OpenAI's library nor pydantic-ai checks for."""
 
 
 @contextmanager
@@ -31,7 +32,7 @@ def _reporting_bad_shape() -> Generator[None]:
 
 
 class _EndMarkStream(httpx2.AsyncByteStream):
-    """Pass a body on, and see whether the protocol's end mark is in it."""
+    """A response body that notes whether the protocol's end mark was in it."""
 
     def __init__(self, body: httpx2.AsyncByteStream) -> None:
         self._body = body
@@ -50,7 +51,7 @@ class _EndMarkStream(httpx2.AsyncByteStream):
 
 
 class _CheckedStreamedResponse(OpenAIStreamedResponse):
-    """Call a stream broken off that ends with neither a reason nor the end mark; a packed one isn't looked into."""
+    """A stream that counts as broken off without finish reason and end mark; a compressed one isn't checked."""
 
     async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
         with _reporting_bad_shape():
@@ -63,7 +64,7 @@ class _CheckedStreamedResponse(OpenAIStreamedResponse):
 
 
 class TruncationAwareChatModel(OpenAIChatModel):
-    """A model of OpenAI's protocol that gives a stream which broke off the finish reason ``error``."""
+    """A model of OpenAI's protocol; a stream that broke off has the finish reason ``error``."""
 
     async def request(
         self,
@@ -71,7 +72,7 @@ class TruncationAwareChatModel(OpenAIChatModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask for a whole reply; one of another shape is told as such."""
+        """Request a whole reply; one of another shape raises `UnexpectedModelBehavior`."""
         with _reporting_bad_shape():
             return await super().request(messages, model_settings, model_request_parameters)
 
@@ -93,4 +94,4 @@ class TruncationAwareChatModel(OpenAIChatModel):
 
 
 class TruncationAwareOllamaModel(TruncationAwareChatModel, OllamaModel):
-    """The same, of Ollama."""
+    """A model of Ollama; a stream that broke off has the finish reason ``error``."""

@@ -18,34 +18,34 @@ if TYPE_CHECKING:
 
 
 FindKey = Callable[[ModelName], str]
-"""Gives the key for a model; empty where there is none."""
+"""Returns the key for a model; empty where there is none."""
 _KEYED_PROVIDERS: Final[frozenset[Provider]] = frozenset({"openai", "anthropic", "fireworks", "openrouter"})
 _NO_KEY: Final = "no-key"
-"""What is sent where a server wants no key; the client library insists on one."""
+"""Sent to servers that need no key, since the client library requires one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTimeouts:
-    """Say how long to wait for a model."""
+    """How long to wait for a model."""
 
     timeout_s: float = 300.0
-    """Without a sign of it."""
+    """Without any data from it."""
     request_s: float = 1_800.0
-    """For one reply, all tries included."""
+    """For one reply, with all retries."""
     retries: int = 2
-    """After a refusal that may pass or a lost connection; each waits longer, or as long as the server asks."""
+    """After a temporary refusal or a lost connection; each retry waits longer, or as long as the server asks."""
 
     def settings(self) -> ModelSettings:
-        """Return them as pydantic-ai wants them."""
+        """Return them in the form that pydantic-ai takes."""
         return ModelSettings(timeout=self.timeout_s, request_timeout=self.request_s, max_retries=self.retries)
 
 
 def open_model(wanted: Sequence[ModelName], find_key: FindKey, patience: ModelTimeouts = ModelTimeouts()) -> Model:
-    """Open a model; nothing is sent yet. Its connections are kept while it is entered with ``async with``.
+    """Open a model without sending anything; its connections are kept while it is entered with ``async with``.
 
     Args:
         wanted: The model, then those to fall back on.
-        find_key: Gives a key.
+        find_key: Returns a model's key.
         patience: How long to wait.
 
     Raises:
@@ -73,7 +73,7 @@ def _open_one(wanted: ModelName, key: str, patience: ModelTimeouts) -> Model:
 
 
 def _open_compatible(wanted: ModelName, key: str, patience: ModelTimeouts) -> Model:
-    """Open a model that is spoken to in OpenAI's protocol."""
+    """Open a model of OpenAI's protocol."""
     from knapper.agents.model.openai_chat import (  # noqa: PLC0415 - 1 s that only the chosen provider should cost
         TruncationAwareChatModel,
         TruncationAwareOllamaModel,

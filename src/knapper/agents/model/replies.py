@@ -32,12 +32,12 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def join_surrogates(text: str) -> str:
-    """Join halves of a character that follow each other, and put U+FFFD for others."""
+    """Join surrogate pairs into characters, and replace lone surrogates by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def join_surrogates_in_json(value: JSONValue) -> JSONValue:
-    """Mend all texts in a value, keys included; JSON can spell halves that stand in no text."""
+    """Join or replace surrogates in all texts of a value, keys included; JSON's escapes can spell lone ones."""
     if isinstance(value, str):
         return join_surrogates(value)
     if isinstance(value, list):
@@ -50,14 +50,15 @@ def join_surrogates_in_json(value: JSONValue) -> JSONValue:
 
 
 def repair_response(response: ModelResponse) -> None:
-    """Mend a reply that was streamed, where it stands: what is asked next holds it, and it is kept."""
+    """Repair a streamed reply in place, since the next request and the stored history contain the same object."""
     for part in response.parts:
         if isinstance(part, TextPart | ThinkingPart):
             part.content = join_surrogates(part.content)
         elif isinstance(part, ToolCallPart):
             _repair_call(part)
+    # A server may send anything here, also what isn't text.
     if response.model_name:
-        response.model_name = join_surrogates(str(response.model_name))  # a server may send anything
+        response.model_name = join_surrogates(str(response.model_name))
     if response.provider_response_id:
         response.provider_response_id = join_surrogates(str(response.provider_response_id))
     response.provider_details = cast(
@@ -72,12 +73,12 @@ def _repair_call(call: ToolCallPart) -> None:
 
 
 def _escape_surrogate(half: re.Match[str]) -> str:
-    """Write half a character as JSON does, so that whoever reads the arguments still sees that it is one."""
+    """Return a surrogate as JSON's escape, so that readers of the arguments still see that it is one."""
     return f"\\u{ord(half[0]):04x}"
 
 
 class SurrogateSafeModel(WrapperModel):
-    """Ask a model, and mend the texts of its replies; streams are passed on as they are, and are mended by `mend`."""
+    """A model whose whole replies are repaired; streams are passed on, for `repair_response` to repair."""
 
     async def request(
         self,
@@ -85,7 +86,7 @@ class SurrogateSafeModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask for a reply."""
+        """Request a reply and repair its texts."""
         response = await super().request(messages, model_settings, model_request_parameters)
         return replace(response, parts=[_repair_part(part) for part in response.parts])
 
@@ -95,7 +96,7 @@ def _repair_part(part: ModelResponsePart) -> ModelResponsePart:
 
 
 def added_text(event: AgentStreamEvent) -> str:
-    """Return the text that an event adds; empty for one that adds none."""
+    """Return the text that an event adds; empty where it adds none."""
     if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
         return event.part.content
     if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
@@ -110,33 +111,34 @@ _TRUNCATION_NOTICES: Final[Mapping[FinishReason | None, str]] = {
 
 
 def truncation_notices(reply: ModelResponse) -> tuple[str, ...]:
-    """Return it in words for a person; empty where the answer is whole."""
+    """Return notices for the person about a cut answer; empty where the answer is whole."""
     notice = _TRUNCATION_NOTICES.get("error" if _is_broken_off(reply) else reply.finish_reason)
     return (notice,) if notice else ()
 
 
 def _is_broken_off(reply: ModelResponse) -> bool:
-    """Return whether a reply of Anthropic's, which always give a reason, ends without one."""
+    """Return whether a reply of Anthropic, which always names a finish reason, ends without one."""
     finish_reason = reply.finish_reason or (reply.provider_details or {}).get("finish_reason")
     return reply.provider_name == "anthropic" and not finish_reason
 
 
 _CALL_ID_LENGTH = 9
-"""Letters and digits; some servers take no other length."""
+"""Letters and digits; some servers accept no other length."""
 
 
 def collect_call_ids(messages: Sequence[ModelMessage]) -> set[str]:
-    """Gather the ids of all calls of a conversation."""
+    """Return the ids of all calls of a conversation."""
     return {call.tool_call_id for one in messages if isinstance(one, ModelResponse) for call in one.tool_calls}
 
 
 def make_call_ids_unique(response: ModelResponse, known: set[str]) -> None:
-    """Give calls ids of their own, where they stand: results, and what is shown of them, are found by these.
+    """Replace repeated call ids in place, since results and their events are found by these ids.
 
     Args:
-        response: A reply that was streamed; what is asked next holds it.
-        known: The ids of the conversation's calls before; those of the reply are added.
+        response: A streamed reply, which the next request contains.
+        known: The ids of the conversation's earlier calls; the reply's ids are added.
     """
+    # Some models number the calls of each reply from the start; results would then be matched to the wrong call.
     for call in response.tool_calls:
         if call.tool_call_id in known:
             call.tool_call_id = secrets.token_hex(_CALL_ID_LENGTH)[:_CALL_ID_LENGTH]
@@ -152,19 +154,19 @@ _CONTROL_TOKENS: Final = re.compile(
 _ENVELOPE_NAMES: Final = ("arguments", "parameters", "args", "input", "kwargs")
 _EMPTY_WORDS: Final = frozenset({"none", "null", "undefined"})
 _TEXT_PARAMETERS: Final = frozenset({"answer", "content", "full_response", "task", "value"})
-"""Parameters that hold what somebody says, of whom *none* may be the very word."""
+"""Parameters that hold a person's or model's text, where *none* may be meant literally."""
 _TRUE_WORDS: Final = frozenset({"true", "yes", "1"})
 _FALSE_WORDS: Final = frozenset({"false", "no", "0"})
 _MAX_NESTING: Final = 50
-"""Levels of lists and objects; no tool takes as many, and what is deeper ends in an error of Python's."""
+"""Levels of lists and objects; no tool takes as many, and deeper values hit Python's recursion limit."""
 _ODD_SPACES: Final = re.compile("[\u00a0\u2007\u202f]")
 _JSON_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def read_arguments(raw: object) -> Arguments:
-    """Read arguments as a model sent them: JSON, broken JSON, JSON in JSON, a Python literal, or nothing.
+    """Parse arguments as a model sent them: JSON, broken JSON, JSON in JSON, a Python literal, or nothing.
 
-    Anything that is no object, or nests too deep, gives no arguments, and the tool's own check says what is missing.
+    Anything but an object, or one nested too deep, gives no arguments; the tool then reports what is missing.
     """
     for _ in range(3):
         if not isinstance(raw, str | bytes | bytearray):
@@ -178,13 +180,13 @@ def read_arguments(raw: object) -> Arguments:
 
 
 def fit_arguments(arguments: Arguments, schema: Schema) -> Arguments:
-    """Fit arguments to a tool's schema where their meaning is plain.
+    """Fit arguments to a tool's schema where their meaning is clear.
 
     ``{"paths": "['a', 'b']", "limit": "5"}`` becomes ``{"paths": ["a", "b"], "limit": 5}``.
 
     Args:
-        arguments: By name; unknown names are kept, for the tool to refuse or to understand.
-        schema: The JSON Schema of the whole.
+        arguments: Values by name; unknown names are kept, for the tool to refuse.
+        schema: The JSON Schema of all parameters.
     """
     properties = _as_mapping(schema.get("properties"))
     arguments = _open_envelope(arguments, properties)
@@ -200,7 +202,7 @@ def fit_arguments(arguments: Arguments, schema: Schema) -> Arguments:
 
 
 def is_truncated(raw: object) -> bool:
-    """Return whether arguments as a model sent them end in the middle; what `read` makes of them may lack a part then.
+    """Return whether raw arguments are cut off, so that `read_arguments` may lose a part of them.
 
     ``{"path": "a.md", "content": "Half of`` does, ``{"path": "a.md",}`` doesn't.
     """
@@ -218,7 +220,7 @@ def is_truncated(raw: object) -> bool:
 
 
 def _enveloped_text(call: Mapping[object, object]) -> object:
-    """Return the arguments that a call holds as a text of their own; None where it doesn't."""
+    """Return the arguments that a call holds as JSON text; None where there are none."""
     texts = (call.get(name) for name in _ENVELOPE_NAMES)
     return next((one for one in texts if isinstance(one, str) and one.lstrip().startswith("{")), None)
 
@@ -231,7 +233,8 @@ def _ends_open(text: str) -> bool:
 
 
 def is_too_deep(value: object) -> bool:
-    """Return whether lists and objects lie in each other more often than in anything that is meant."""
+    """Return whether lists and objects are nested deeper than any tool needs."""
+    # Level by level and not by recursion, which such a value would exhaust.
     level = [value]
     for _ in range(_MAX_NESTING):
         level = [inner for one in level for inner in _child_values(one)]
@@ -247,7 +250,7 @@ def _child_values(value: object) -> Iterable[object]:
 
 
 def plain_spaces(path: str) -> str:
-    """Write a path with plain spaces; models copy other ones from what they read."""
+    """Return a path with plain spaces; models copy other kinds from the text that they read."""
     return _ODD_SPACES.sub(" ", path)
 
 
@@ -274,12 +277,12 @@ def _python_literal(text: str) -> object:
 
 
 def _strip_control_tokens(text: str) -> str:
-    """Take a model's control tokens off the ends of a text; ``<s>gone</s>`` is HTML, and stays."""
+    """Remove a model's control tokens from the ends of a text; ``<s>gone</s>`` is HTML and stays."""
     return text if "<s>" in text.casefold() and text.rstrip().endswith("</s>") else _CONTROL_TOKENS.sub("", text)
 
 
 def _open_envelope(arguments: Arguments, known: Mapping[str, JSONValue]) -> Arguments:
-    """Take arguments out of a single envelope, such as ``{"arguments": {…}}``."""
+    """Return the arguments inside a single envelope, such as ``{"arguments": {…}}``."""
     if len(arguments) != 1:
         return arguments
     name, value = next(iter(arguments.items()))
@@ -291,7 +294,8 @@ def _open_envelope(arguments: Arguments, known: Mapping[str, JSONValue]) -> Argu
 def _is_empty_value(name: str, value: JSONValue, parameter: Schema, whole: Schema) -> bool:
     kinds = _schema_types(parameter, whole)
     if value is None:
-        return bool(kinds) and "null" not in kinds  # none: a value of any type
+        # Without types the parameter takes any value, null included.
+        return bool(kinds) and "null" not in kinds
     return isinstance(value, str) and name not in _TEXT_PARAMETERS and value.strip().lower() in _EMPTY_WORDS
 
 
@@ -362,7 +366,7 @@ def _parse_number(word: str) -> int | float | None:
 
 
 def _schema_types(parameter: Schema, whole: Schema) -> set[str]:
-    """Name the JSON types that a schema takes; empty where it says none."""
+    """Return the JSON types that a schema accepts; empty where it names none."""
     parameter = _resolve_reference(parameter, whole)
     if isinstance(parameter.get("type"), str):
         return {str(parameter["type"])}

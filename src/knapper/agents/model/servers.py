@@ -1,4 +1,4 @@
-"""Ask servers of models whether they answer, and which models they have; that costs nothing."""
+"""Check that model servers answer, and list their models; neither costs anything."""
 
 import json
 import time
@@ -25,24 +25,24 @@ _BASE_URLS: Final[dict[Provider, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelServerStatus:
-    """Say how a model's server stands."""
+    """The status of a model's server."""
 
     state: ServerState
     text: str
     models: tuple[str, ...] = ()
-    """Those that it has, as far as it tells."""
+    """The models that the server lists."""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         names: list[JSONValue] = [*self.models[:MAX_LISTED]]
         return {"state": self.state, "text": self.text, "models": names}
 
 
 def check_server(model: ModelName, key: str, *, timeout_s: float = TIMEOUT_S) -> ModelServerStatus:
-    """Ask a model's server.
+    """Check a model's server.
 
     Args:
-        model: The model; a name of ``*`` is any.
+        model: The model; the name ``*`` stands for any.
         key: Its key; empty for none.
         timeout_s: How long to wait.
     """
@@ -65,7 +65,8 @@ def check_server(model: ModelName, key: str, *, timeout_s: float = TIMEOUT_S) ->
 
 
 def _get(address: str, headers: dict[str, str], timeout_s: float) -> tuple[int, bytes]:
-    """Return status and body, of which no more is read than a list of models has, nor for longer than that."""
+    """Return status and body; both the body's size and the time for reading it are limited."""
+    # httpx limits the wait for each part only, so a slow server could send for ever.
     deadline = time.monotonic() + timeout_s
     body = bytearray()
     with (
@@ -109,7 +110,7 @@ def _read_status(model: ModelName, address: str, status: int, body: bytes) -> Mo
 
 
 def _read_model_names(decoded: object) -> tuple[str, ...]:
-    """Read a list of models, as Ollama gives it or as OpenAI's protocol does."""
+    """Return the names in a list of models, in Ollama's or in OpenAI's format."""
     if not isinstance(decoded, dict):
         return ()
     rows = cast("dict[str, object]", decoded)

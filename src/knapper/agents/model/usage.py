@@ -1,4 +1,4 @@
-"""Count what models cost, hold that to the owner's limits, and convert model errors into ours."""
+"""Count what models cost, enforce the owner's limits, and convert model errors into ours."""
 
 import contextlib
 import threading
@@ -36,13 +36,13 @@ from knapper.errors import KnapError, RefusedError, SetupError, StorageError
 
 
 class ModelFailure(SetupError):
-    """Say that a model can't answer: its server, its key or its reply stands in the way."""
+    """A model that can't answer, because of its server, its key or its reply."""
 
     code = "model_failed"
 
 
 MODEL_ERRORS = (AgentRunError, FallbackExceptionGroup, UserError)
-"""What pydantic-ai raises."""
+"""The errors that pydantic-ai raises."""
 
 _ERROR_KINDS: tuple[tuple[type[Exception], str, str, str], ...] = (
     (ModelAuthenticationError, "model_key", "the key isn't accepted", "check the key: `knap models`"),
@@ -67,10 +67,10 @@ _REJECTED_HINT = (
 
 
 def convert_model_error(error: Exception, model: str) -> KnapError:
-    """Turn an error of pydantic-ai into one of ours.
+    """Convert an error of pydantic-ai into one of ours.
 
     Args:
-        error: One of `CAUGHT`.
+        error: One of `MODEL_ERRORS`.
         model: The model's name, for the message.
     """
     if isinstance(error, FallbackExceptionGroup):
@@ -101,7 +101,7 @@ def convert_model_error(error: Exception, model: str) -> KnapError:
 USAGE_FILE: Final = "usage.db"
 USAGE_VERSION: Final = 1
 MAX_REQUESTS: Final = 100
-"""Replies of a model in one turn, uncounted tools or not."""
+"""Requests of one turn, whichever tools they call."""
 _USAGE_SCHEMA: Final = """
 CREATE TABLE spent (
     id INTEGER PRIMARY KEY,
@@ -125,44 +125,44 @@ VALUES (:id, :at, :day, :run, :model, :requests, :input, :output, :cost)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingLimits:
-    """Say how much may be used; 0 is no limit."""
+    """How much may be used; 0 is no limit."""
 
     turn_tokens: int = 0
     run_tokens: int = 0
     day_tokens: int = 0
     day_cents: int = 0
-    """Of a US dollar; what a model costs is known for some models only."""
+    """In cents of a US dollar; the price is known for some models only."""
 
 
 @dataclass(repr=False, kw_only=True)
 class TurnAllowance(UsageLimits):
-    """A turn to what was left when it began, and before each request to what others have left of the day since.
+    """The limits of a turn: what was left when it began, and before each request what is left of the day.
 
-    Servers that don't tell what was used, and models without a known price, can't be held to it; that is no warning on
-    the person's screen.
+    Servers that don't report usage and models without a known price can't be limited; that is no reason for a
+    warning to the person.
     """
 
     meter: "Meter | None" = None
     run: str = ""
 
     def check_before_request(self, usage: RunUsage) -> None:
-        """Raise an error of pydantic-ai's where the next request would be one too many."""
+        """Raise pydantic-ai's error where the next request isn't allowed any more."""
         super().check_before_request(usage)
         if self.meter:
             self.meter.check_day(self.run, usage)
 
     def check_tokens(self, usage: RunUsage) -> None:
-        """Raise one where too many tokens are used."""
+        """Raise pydantic-ai's error where too many tokens are used."""
         super().check_tokens(replace(usage, unmeasured_requests=0))
 
     def check_cost(self, usage: RunUsage, *, warn_if_cost_unavailable: bool = True) -> None:
-        """Raise one where that cost too much."""
+        """Raise pydantic-ai's error where the turn cost too much."""
         del warn_if_cost_unavailable
         super().check_cost(usage, warn_if_cost_unavailable=False)
 
 
 def read_usage(usage: RunUsage) -> ModelSpend:
-    """Read what a run of pydantic-ai used."""
+    """Return what a run of pydantic-ai used."""
     return ModelSpend(
         requests=usage.requests,
         input_tokens=usage.input_tokens,
@@ -172,10 +172,10 @@ def read_usage(usage: RunUsage) -> ModelSpend:
 
 
 def remaining_limits(limits: UsageLimits, spent: ModelSpend) -> UsageLimits:
-    """Return what limits leave to the rest of a turn, of which a part is done.
+    """Return what the limits leave to the rest of a turn.
 
     Raises:
-        RefusedError: Nothing (code ``budget_spent``).
+        RefusedError: Nothing is left (code ``budget_spent``).
     """
     requests, tokens, cost = limits.request_limit, limits.total_tokens_limit, limits.cost_limit
     remaining = (
@@ -190,7 +190,7 @@ def remaining_limits(limits: UsageLimits, spent: ModelSpend) -> UsageLimits:
 
 
 def make_usage_event(spent: ModelSpend) -> events.Usage:
-    """Return the event that tells what was used."""
+    """Return the event that reports what was used."""
     return events.Usage(
         input_tokens=spent.input_tokens,
         output_tokens=spent.output_tokens,
@@ -201,14 +201,15 @@ def make_usage_event(spent: ModelSpend) -> events.Usage:
 
 @dataclass(slots=True, kw_only=True)
 class _OpenTurn:
-    """A turn that goes on, while a day's limit is looked at."""
+    """A running turn whose usage counts towards a day's limit."""
 
     run: str
+    # Weak, so that a turn which ends without being recorded doesn't stay in the meter.
     usage: weakref.ref[RunUsage]
     row: int = 0
-    """Where it stands in the account; 0 where it doesn't."""
+    """Its row in the account; 0 where it has none."""
     written: ModelSpend = field(default_factory=ModelSpend)
-    """What stands there."""
+    """The usage that the row holds."""
 
     def unwritten(self) -> ModelSpend:
         usage = self.usage()
@@ -216,23 +217,23 @@ class _OpenTurn:
 
 
 class Meter:
-    """Keep the account of one vault's state folder; threads and processes may share it.
+    """The usage account of one vault's state folder; threads and processes may share it.
 
-    While a day is limited, what turns that go on have used stands there as well: other processes see it, and it stays
-    where a turn is killed.
+    While a day is limited, running turns are written to the account as well: other processes see what they have used,
+    and a turn that is killed stays counted.
     """
 
     def __init__(self, ledger: SharedDatabase, limits: SpendingLimits, now: Callable[[], datetime]) -> None:
-        """Wrap an open file; `open_meter` makes one."""
+        """Wrap an open file; `open_meter` opens one."""
         self._ledger = ledger
         self._now = now
         self._lock = threading.Lock()
         self._open_turns: list[_OpenTurn] = []
-        """Turns of this process."""
+        """Running turns of this process."""
         self.limits = limits
 
     def record(self, run: str, model: str, spent: ModelSpend) -> None:
-        """Write down what a turn used, in place of what stood there as it went on; a turn without a request isn't."""
+        """Record what a turn used, in place of its interim row; a turn without a request isn't recorded."""
         with self._lock:
             ended = [one for one in self._open_turns if one.run == run]
             self._open_turns = [one for one in self._open_turns if one.run != run]
@@ -260,11 +261,11 @@ class Meter:
         }
 
     def today(self) -> ModelSpend:
-        """Add up what was used today, by the clock of this place."""
+        """Return what was used today, by local time."""
         return self._sum("day = ?", self._now().date().isoformat())
 
     def of_run(self, run: str) -> ModelSpend:
-        """Add up what a run used."""
+        """Return what a run used."""
         return self._sum("run = ?", run)
 
     def allow(self, run: str) -> UsageLimits:
@@ -293,14 +294,14 @@ class Meter:
         )
 
     def check_day(self, run: str, usage: RunUsage) -> None:
-        """See that the day's limits leave something for a turn's next request, with all that go on at once.
+        """Check that the day's limits allow a turn's next request, with all running turns counted.
 
         Args:
             run: The turn's run.
-            usage: What the turn counts in; it is looked at until the turn is recorded.
+            usage: The turn's usage, which is read again until the turn is recorded.
 
         Raises:
-            UsageLimitExceeded: They don't.
+            UsageLimitExceeded: They don't allow it.
         """
         with self._lock:
             self._open_turns = [one for one in self._open_turns if one.row or one.usage() is not None]
@@ -308,7 +309,8 @@ class Meter:
             if open_turn is None:
                 open_turn = _OpenTurn(run=run, usage=weakref.ref(usage))
                 self._open_turns.append(open_turn)
-        with contextlib.suppress(StorageError):  # the others of this process are still seen, and `record` tells of it
+        # The check still counts this process's turns, and `record` reports the error at the turn's end.
+        with contextlib.suppress(StorageError):
             self._write_interim(open_turn, read_usage(usage))
         spent = self.today() + self._unrecorded()
         if 0 < self.limits.day_tokens <= spent.tokens:
@@ -332,7 +334,7 @@ class Meter:
             open_turn.row, open_turn.written = row, spent
 
     def _unrecorded(self) -> ModelSpend:
-        """Add up what turns of this process have used that doesn't stand in the account yet."""
+        """Return what running turns of this process have used beyond their rows in the account."""
         with self._lock:
             return sum((one.unwritten() for one in self._open_turns), ModelSpend())
 

@@ -1,1 +1,1 @@
-"""Run agents one after another for a task: what explores, what searches the web, what does the task."""
+"""A pipeline of agents for one task: notes are scouted, the web is searched, and the task is carried out."""

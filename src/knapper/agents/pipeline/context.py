@@ -1,4 +1,4 @@
-"""Task requests, and the context of notes that each is done with."""
+"""Task requests, and the context of notes for each."""
 
 import re
 import uuid
@@ -33,16 +33,16 @@ from knapper.vault.paths import NotePath
 
 
 def follow_links(context: Context, start: NotePath, depth: int, walls: Sequence[str] = ()) -> dict[NotePath, int]:
-    """Give the notes that links lead to from one, each with how many links away it is; the nearest first, then by path.
+    """Return the notes that links lead to from a note, with their distance in links; the nearest first, then by path.
 
-    Only notes count. What the client doesn't see, or what lies below a wall, is neither given nor passed through; the
-    note to start from is passed through wherever it lies.
+    Only notes count. Notes that are hidden from the client or lie below an excluded folder are neither returned nor
+    followed; the start itself is followed wherever it lies.
 
     Args:
         context: The vault, as the client sees it.
-        start: Where to begin; it isn't among the results.
-        depth: How many links at most.
-        walls: Folders.
+        start: The note to start from, which isn't among the results.
+        depth: Maximum number of links.
+        walls: The excluded folders.
     """
     edges = context.index.graph.link_ends.get()
     paths_by_id = dict(edges.notes)
@@ -65,7 +65,7 @@ def follow_links(context: Context, start: NotePath, depth: int, walls: Sequence[
 
 
 def is_excluded(path: NotePath, walls: Iterable[str]) -> bool:
-    """Return whether a note lies below one of the folders, in any spelling."""
+    """Return whether a note lies below one of the folders; upper and lower case don't matter."""
     return not _FolderFilter(walls)(path)
 
 
@@ -77,7 +77,7 @@ def _link_neighbors(edges: LinkEnds, frontier: Sequence[int]) -> list[int]:
 
 
 class _FolderFilter:
-    """Tell what lies outside of some folders."""
+    """A test for paths outside of some folders."""
 
     def __init__(self, folders: Iterable[str]) -> None:
         self._below = tuple(f"{key}/" for folder in folders if (key := paths.name_key(folder).strip().strip("/")))
@@ -87,14 +87,14 @@ class _FolderFilter:
 
 
 MAX_FOLDER_NOTES: Final = 2_000
-"""Notes of one folder that are taken in."""
+"""Maximum number of notes of one folder."""
 _MAX_TOKEN_BYTES: Final = 8
 """Bytes of text that one token stands for at most: four characters, of two bytes each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSelection:
-    """Say which notes a context is made of."""
+    """The notes that a context is made of."""
 
     current: str = ""
     """The open note; empty for none."""
@@ -102,19 +102,19 @@ class ContextSelection:
     added: Sequence[str] = ()
     """Notes that the person added by hand."""
     chosen: Sequence[NoteSelectionMetadata] = ()
-    """Notes that were chosen by exploring; then the scope's links and folder aren't followed."""
+    """Notes that the scout selected; with these the scope's links and folder aren't followed."""
     explored: bool = False
 
 
 def select_notes(context: Context, selection_request: ContextSelection) -> list[NoteSelectionMetadata]:
-    """Return which notes a context is made of, and why each; the open one first, then the nearest, then by path.
+    """Return the notes of a context with the reasons for each; the open one first, then the nearest, then by path.
 
     Args:
-        context: The vault, as the client sees it; its index is brought up to date where that is quick.
-        selection_request: Which notes.
+        context: The vault, as the client sees it; its index is refreshed where that is quick.
+        selection_request: The notes to select.
 
     Raises:
-        NotFound: The open note, or one that was added, isn't there.
+        NotFound: The open note, or one that was added, doesn't exist.
     """
     _ = context.freshen(meaning=False)
     selection: dict[NotePath, NoteSelectionMetadata] = {}
@@ -132,24 +132,24 @@ def select_notes(context: Context, selection_request: ContextSelection) -> list[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedNotes:
-    """What was read of the notes that were chosen."""
+    """The notes of a selection that were read."""
 
     notes: list[ContextNote]
-    """In the order in which they were chosen."""
+    """In the order of the selection."""
     problems: list[str]
-    """What can't be read, and why."""
+    """Messages about notes that can't be read."""
     unread: list[NoteSelectionMetadata]
-    """What there is no room for: all of it ranks after what was read."""
+    """Notes that don't fit any more; all of them rank after those that were read."""
 
 
 def read_for_model(context: Context, path: NotePath) -> tuple[Note, bool]:
-    """Read a note for a model, and tell whether others wrote it; whoever reads it only proposes from then on, if so."""
+    """Read a note for a model, and return whether others wrote it; such a note restricts the run to proposals."""
     note = context.view.read(path)
     return note, answers.mark_if_foreign(context, note)
 
 
 def read_for_person(context: Context, path: NotePath) -> tuple[Note, bool]:
-    """Read a note that no model gets, and tell whether others wrote it; its text is parsed only where edits wait."""
+    """Read a note for a person only, and return whether others wrote it; it is parsed only where edits are pending."""
     note = context.view.read_head(path)
     if pending.may_have_pending(note.raw, note.outline):
         note = context.view.read(path)
@@ -162,13 +162,13 @@ NoteReader = Callable[[Context, NotePath], tuple[Note, bool]]
 def read_notes(
     context: Context, chosen: Sequence[NoteSelectionMetadata], limit: int, *, reader: NoteReader = read_for_model
 ) -> LoadedNotes:
-    """Read chosen notes, the most needed first, until there is surely no room for more.
+    """Read selected notes in the order of their rank, until no more can fit.
 
     Args:
         context: The vault, as the agent sees it.
-        chosen: Which notes.
-        limit: Tokens that there is room for.
-        reader: `hear`, or `look` where no model is given them.
+        chosen: The selection.
+        limit: Token limit of the context.
+        reader: `read_for_model`, or `read_for_person` where no model is shown the notes.
     """
     notes: dict[NotePath, ContextNote] = {}
     problems: list[str] = []
@@ -191,14 +191,14 @@ def read_notes(
 
 
 def list_linked_notes(context: Context, current: str) -> frozenset[NotePath]:
-    """Return the open note and the notes that it links with, out and back."""
+    """Return the open note and the notes that it links with in either direction."""
     _ = context.freshen(meaning=False)
     path = context.view.path(current)
     return frozenset({path, *follow_links(context, path, 1)})
 
 
 def list_folder_notes(context: Context, current: NotePath, walls: Sequence[str] = ()) -> list[NotePath]:
-    """Return the notes of the same folder, by path, without the note itself."""
+    """Return the notes of the same folder by path, without the note itself."""
     filters = context.restrict(Filter(directly_in=(paths.parent_folder(current),), kinds=("note",)))
     listing = context.index.catalog.find(ListingQuery(where=filters, limit=MAX_FOLDER_NOTES))
     return [entry.path for entry in listing.entries if entry.path != current and not is_excluded(entry.path, walls)]
@@ -226,7 +226,7 @@ def _add_scope(
 def _add_note(
     selection: dict[NotePath, NoteSelectionMetadata], one: NoteSelectionMetadata, source: SelectionSource
 ) -> None:
-    """Take a note in, or what else speaks for one that is there."""
+    """Add a note to the selection, or a further source to a note that is in it."""
     existing = selection.get(one.path)
     if existing is None:
         selection[one.path] = replace(one, sources=(source,))
@@ -244,48 +244,48 @@ def _add_note(
 
 MIN_CONTEXT_TOKENS: Final = 3_000
 _CHARS_PER_TOKEN: Final = 4
-"""Characters of a token, roughly."""
+"""A rough average."""
 _WIDE_SCRIPTS: Final = re.compile("[\u2e80-\U0010ffff]+")
-"""Scripts of which each character is a token."""
+"""Scripts in which each character is about one token."""
 _NOTE_TRUNCATED: Final = "… (the rest of this note isn't shown: the token limit is reached)"
 _LINE_TRUNCATED: Final = " … (the rest of this line isn't shown)"
 _FRAME_TOKENS: Final = 100
-"""Tokens of the room for a single note that are kept for what stands above and below it."""
+"""Tokens that are reserved for the lines around a single note."""
 _LONG_LINE_TOKENS: Final = 200
-"""Tokens from which on the beginning of a line is shown where there is no room for all of it."""
+"""Tokens from which the beginning of a line is shown where the whole doesn't fit."""
 _MIN_LINE_TOKENS: Final = 20
-"""Tokens of a line below which its beginning isn't worth showing."""
+"""Tokens below which the beginning of a line isn't worth showing."""
 _BROKEN_ESCAPE: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-f]{0,3})?$")
-"""What a cut leaves of a character that is written as several."""
+"""The rest of an escape sequence that a cut has split."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnifiedContext:
-    """What a model is given of the vault."""
+    """The notes as a model is shown them."""
 
     text: str = field(repr=False)
-    """Blocks of notes; empty where there are none."""
+    """The notes' blocks; empty where there are none."""
     notes: tuple[ContextNote, ...]
-    """Those in it, as they were read."""
+    """The notes in the text, as they were read."""
     removed: tuple[NoteSelectionMetadata, ...]
-    """Those that the limit took out, the first to go first."""
+    """Notes that the token limit left out, in the order in which they were removed."""
     cut: NotePath | None
-    """The note of which only the beginning is shown."""
+    """The note that is shown in part."""
     whole_lines: int = 0
-    """How many lines of that note are shown to their end."""
+    """How many lines of that note are shown whole."""
     tokens: int
     notices: tuple[str, ...]
-    """What the person should know: what was taken out, what can't be read."""
+    """Notices for the person: notes that were left out or can't be read."""
     sizes: Mapping[NotePath, int] = field(default_factory=dict[NotePath, int])
-    """Tokens of each note that was read, as it stands in the text, or would."""
+    """Tokens of each note that was read, whether or not it is in the text."""
 
     @property
     def paths(self) -> frozenset[NotePath]:
-        """Name the notes in it."""
+        """Return the paths of the notes in the text."""
         return frozenset(one.note.path for one in self.notes)
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it, without the notes' text."""
+        """Return it in the shape that every surface shows, without the notes' text."""
         removed: list[JSONValue] = [
             {"path": one.path, "source": one.source, "why": one.why(), "tokens": self.sizes.get(one.path)}
             for one in self.removed
@@ -307,16 +307,16 @@ def build_context(
 ) -> UnifiedContext:
     """Write notes as one text.
 
-    Where it is too long, notes go: those that were added by hand first, then those found by exploring, of the same
-    folder, reached by links, and the open one last; within a kind those that say least for themselves first. Of a
-    single one that is too long the beginning stays.
+    Where it is too long, notes are removed: first those added by hand, then those from the scout, from the folder and
+    from links, and the open one last; within a source those with the lowest rank first. A single note that is too long
+    is cut.
 
     Args:
         notes_read: The notes, in order.
-        limit: Tokens at most, 3,000 or more.
-        mark: That of the turn's blocks.
-        problems: What couldn't be read.
-        unread: Notes that weren't read, as there is no room for them; they rank after all others.
+        limit: Token limit, at least 3,000.
+        mark: The mark of the turn's blocks.
+        problems: Messages about notes that couldn't be read.
+        unread: Notes that weren't read, since they don't fit; they rank after all others.
 
     Raises:
         BadInput: The limit is too low.
@@ -355,7 +355,7 @@ def build_context(
 
 
 def check_limit(limit: int) -> None:
-    """Refuse a limit that leaves no room.
+    """Check that a token limit isn't too low.
 
     Raises:
         BadInput: It is too low.
@@ -365,13 +365,13 @@ def check_limit(limit: int) -> None:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate how many tokens a text is: characters by four, and more for scripts that need more."""
+    """Return an estimate of a text's tokens: a quarter of its characters, and more for scripts that need more."""
     wide = 0 if text.isascii() else sum(map(len, _WIDE_SCRIPTS.findall(text)))
     return (len(text) - wide + _CHARS_PER_TOKEN - 1) // _CHARS_PER_TOKEN + wide
 
 
 def number_lines(text: str) -> list[str]:
-    """Begin each line with its number in the file: ``12: text``; lines are escaped as in a JSON string."""
+    """Return the lines with their numbers in the file: ``12: text``; they are escaped as in a JSON string."""
     rows = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if rows and not rows[-1]:
         rows.pop()
@@ -398,11 +398,11 @@ def _count_block_lines(one: ContextNote, block: pending.PendingBlock) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NoteBeginning:
-    """What there is room for of a note that is too long."""
+    """The lines of a too long note that fit."""
 
     whole: Sequence[str] = ()
     part: str = ""
-    """Of the line that comes next; empty where none of it is shown."""
+    """The beginning of the next line; empty where none of it is shown."""
 
     @property
     def lines(self) -> list[str]:
@@ -428,7 +428,7 @@ def _fit_beginning(lines: Sequence[str], tokens_left: int) -> _NoteBeginning:
 
 
 def _truncate_line(line: str, tokens_left: int) -> str:
-    """Cut a line, between two words where there is one near the end; empty where there is no room for any of it."""
+    """Return a line's beginning, cut between two words where possible; empty where nothing fits."""
     tokens_left -= estimate_tokens(_LINE_TRUNCATED)
     if tokens_left < _MIN_LINE_TOKENS:
         return ""
@@ -451,10 +451,10 @@ DEFAULT_TOKEN_LIMIT: Final = 16_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRequest:
-    """One task.
+    """A request for one task.
 
     Raises:
-        BadInput: It says nothing or too much, or a number is out of its range.
+        BadInput: The task is empty or too long, or a number is out of its range.
     """
 
     task: str
@@ -466,18 +466,18 @@ class TaskRequest:
     added: tuple[str, ...] = ()
     """Notes that the person added by hand."""
     chat_history_length: int = 10
-    """Earlier messages that the agents are told of, 0 to 100."""
+    """Earlier messages that the agents are shown, 0 to 100."""
     token_limit: int = DEFAULT_TOKEN_LIMIT
-    """Tokens of notes that a task is done with at most, 3,000 or more."""
+    """Maximum number of tokens of notes, at least 3,000."""
     orchestrate: bool = False
-    """Let a model choose the agents among those that are switched on."""
+    """Whether a model chooses among the agents that are switched on."""
     debug: bool = False
     run_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     session_id: str = ""
-    """The session that it goes on; empty for none."""
+    """The session that it continues; empty for none."""
 
     def __post_init__(self) -> None:
-        """Refuse what can't be asked."""
+        """Check the task and the ranges."""
         if not self.task.strip():
             raise BadInput("the task is empty", hint="say what is to be done")
         if len(self.task) > MAX_TASK_CHARS:
@@ -486,12 +486,12 @@ class TaskRequest:
         check_limit(self.token_limit)
 
     def settled(self) -> "TaskRequest":
-        """Switch the scout on where there is nothing to do the task with: no open note, and none added."""
+        """Return the request with the scout switched on where it would have no notes: none is open, none is added."""
         alone = not self.current and not self.added and self.toggles.task and not self.toggles.scout
         return replace(self, toggles=replace(self.toggles, scout=True)) if alone else self
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as it is kept while it waits."""
+        """Return it in the shape in which a waiting run stores it."""
         chosen = Preset(name="-", scope=self.scope, rules=self.rules, added=self.added, toggles=self.toggles)
         return {
             "task": self.task,
@@ -507,7 +507,7 @@ class TaskRequest:
 
 
 def read_request(data: Mapping[str, JSONValue]) -> TaskRequest:
-    """Read a request that was kept."""
+    """Read a stored request."""
     chosen = data["chosen"]
     preset = store.read_preset(chosen if isinstance(chosen, dict) else {})
     return TaskRequest(
@@ -534,17 +534,17 @@ def gather_context(
     mark: str,
     reader: NoteReader = read_for_model,
 ) -> UnifiedContext:
-    """Write the notes that a request is about as one text; no model is asked.
+    """Write the notes for a request as one text; no model is involved.
 
     Args:
         context: The vault, as the agents see it.
-        request: Says which notes, and how much of them.
-        scout: What exploring chose; None where it wasn't done, so that the request's scope is followed.
-        mark: Parts the notes' text from ours.
-        reader: As for `knapper.agents.pipeline.context.read_notes`.
+        request: The notes to select, and their token limit.
+        scout: The scout's result; None where it didn't run, so that the request's scope is followed.
+        mark: The mark of the turn's blocks.
+        reader: As for `read_notes`.
 
     Raises:
-        NotFound: The open note, or one that was added, isn't there.
+        NotFound: The open note, or one that was added, doesn't exist.
     """
     selection = ContextSelection(
         current=request.current,

@@ -35,33 +35,33 @@ _LINE_NUMBER_PREFIX: Final = re.compile(r"\A\d+: ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditInstruction:
-    """One edit as a model gives it."""
+    """One edit in the form in which a model writes it."""
 
     file: str
     position: str
     content: str = ""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         return {"file": self.file, "position": self.position, "content": self.content}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskReply:
-    """What a model replied."""
+    """A model's reply to a task."""
 
     summary: str
     edits: tuple[EditInstruction, ...] = ()
 
 
 def parse_reply(text: str) -> TaskReply:
-    r"""Read a reply.
+    r"""Parse a reply.
 
-    A fence around the whole is taken off; fences inside ``content`` stay. A text that holds no object is an answer.
-    Broken JSON is mended only as far as that leaves no doubt about an edit: a reply that was cut short has none.
+    A fence around the whole is removed; fences inside ``content`` stay. A text without an object is an answer. Broken
+    JSON is repaired only where every edit stays as it was written: a reply that was cut short is refused.
 
     Raises:
-        BadInput: It is meant as JSON, and can't be read (code ``bad_reply``).
+        BadInput: It is meant as JSON but can't be parsed (code ``bad_reply``).
     """
     text = replies.join_surrogates(text)
     fenced = _FENCED_REPLY.match(text)
@@ -104,20 +104,21 @@ def _read_object(text: str) -> Mapping[str, JSONValue]:
 
 
 def _repair_object(text: str) -> object:
-    """Mend small faults, such as a comma too many; a text that just ends isn't mended, for its end is unknown."""
+    """Repair small faults, such as an extra comma; a text that is cut off isn't repaired, since its end is unknown."""
     if not text.rstrip().rstrip("`").rstrip().endswith("}"):
         raise BadInput("the reply ends in the middle", hint="reply again, and shorter", code="bad_reply")
     try:
         decoded: object = json_repair.loads(text, skip_json_loads=True)
     except (ValueError, RecursionError):
         decoded = None
+    # json_repair guesses at broken strings; a guess must not end up as an edit of somebody's note.
     if not isinstance(decoded, dict) or not _keeps_edits(text, cast("dict[str, object]", decoded)):
         raise BadInput("the reply can't be read as JSON", hint="escape quotes and line ends", code="bad_reply")
     return cast("dict[str, object]", decoded)
 
 
 def _keeps_edits(text: str, reply_object: Mapping[str, object]) -> bool:
-    """Return whether mending kept every edit whole: all its texts stand in the reply as they were read."""
+    """Return whether the repair kept every edit: all its texts occur in the reply as they were parsed."""
     edits = reply_object.get("edits", [])
     if not isinstance(edits, list):
         return False
@@ -152,14 +153,14 @@ def _read_edit(value: JSONValue) -> EditInstruction:
 
 
 def has_line_numbers(edit: EditInstruction) -> bool:
-    """Return whether each line of an edit's text begins with a line's number, as the notes were shown."""
+    """Return whether every line of an edit's text begins with a line number, in the way the notes were shown."""
     rows = [row for row in edit.content.splitlines() if row.strip()]
     return len(rows) > 1 and all(_LINE_NUMBER_PREFIX.match(row) for row in rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenAccounting:
-    """Count tokens by phase; the orchestrator's own count into the total alone."""
+    """Token counts by phase; the orchestrator's own tokens count only into the total."""
 
     scout_tokens: int = 0
     web_tokens: int = 0
@@ -168,11 +169,11 @@ class TokenAccounting:
 
     @property
     def total_tokens(self) -> int:
-        """Return all of them."""
+        """Return the sum of all phases."""
         return self.scout_tokens + self.web_tokens + self.task_tokens + self.orchestrator_tokens
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         return {
             "scout_tokens": self.scout_tokens,
             "web_tokens": self.web_tokens,
@@ -184,14 +185,14 @@ class TokenAccounting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineContext:
-    """What the agents have found so far, and what that took."""
+    """What the agents have found so far, with the tokens that they used."""
 
     scout: ScoutResult | None = None
     web: WebResult | None = None
     token_accounting: TokenAccounting = field(default_factory=TokenAccounting)
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         row: dict[str, JSONValue] = {"token_accounting": self.token_accounting.as_dict()}
         if self.scout is not None:
             row["scout"] = self.scout.as_dict()
@@ -202,7 +203,7 @@ class PipelineContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditFailure:
-    """Say why an edit can't be made."""
+    """The reason why an edit can't be made."""
 
     file: str
     error: str
@@ -210,31 +211,31 @@ class EditFailure:
     position: str = ""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         return {"file": self.file, "error": self.error, "code": self.code, "position": self.position}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditResults:
-    """Say how many edits could be made, and why others couldn't."""
+    """The number of edits that could be made, and the failures of the others."""
 
     success: int = 0
     failures: tuple[EditFailure, ...] = ()
 
     @property
     def failed(self) -> int:
-        """Count those that couldn't."""
+        """Return the number of edits that couldn't be made."""
         return len(self.failures)
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         failures: list[JSONValue] = [one.as_dict() for one in self.failures]
         return {"success": self.success, "failed": self.failed, "failures": failures}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
-    """A message of a conversation, as a later turn is told of it."""
+    """A message of a conversation in the form in which later turns see it."""
 
     id: str
     role: Literal["user", "assistant"]
@@ -245,10 +246,10 @@ class ChatMessage:
     proposed_edits: Sequence[EditInstruction] = ()
     edit_results: EditResults | None = None
     fate: str = ""
-    """What the person decided on the edits since; empty where that isn't known."""
+    """The person's decision on the edits since then; empty where it isn't known."""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         edits: list[JSONValue] = [one.as_dict() for one in self.proposed_edits]
         row: dict[str, JSONValue] = {
             "id": self.id,
@@ -265,33 +266,33 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidatedEdit:
-    """An edit with what came of checking it."""
+    """An edit with the result of its check."""
 
     instruction: EditInstruction
     path: NotePath
-    """Of the file that is meant; as given, where there is none."""
+    """The path of its file; as given, where there is no such file."""
     kind: positions.PositionKind = "add"
     error: KnapError | None = None
-    """Why it can't be made; None where it can."""
+    """The reason why it can't be made; None where it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditConstraints:
-    """Say what edits are held to."""
+    """What edits are checked against."""
 
     context: Context
-    """The vault, with a writer that allows no more than the rules; from `narrowed`."""
+    """The vault, with a writer that allows no more than the rules; from `narrow_context`."""
     rules: EditRules
     shown_hashes: Mapping[NotePath, str]
     """Hashes of the notes that the model was shown."""
     whole_lines: Mapping[NotePath, int] = field(default_factory=dict[NotePath, int])
-    """Of notes of which only the beginning was shown: how many lines were, to their end."""
+    """For notes that were shown in part: the number of lines that were shown whole."""
 
 
 def editable_paths(
     context: Context, editable: EditableScope, current: str, shown: frozenset[NotePath]
 ) -> frozenset[NotePath] | None:
-    """Return the notes that an editable scope comes to now; None where it goes by the open note, and none is open."""
+    """Return the notes that an editable scope covers now; None where it depends on the open note and none is open."""
     if editable == "context":
         return shown
     if not current:
@@ -304,13 +305,13 @@ def editable_paths(
 
 
 def narrow_context(context: Context, rules: EditRules, current: str, shown: frozenset[NotePath]) -> Context:
-    """Give the context with a writer that allows no more than the rules, and no more than the owner allows the client.
+    """Narrow a context's writer to what the rules and the owner's grants for the client both allow.
 
     Args:
         context: The vault, as the agent sees it.
         rules: What the model may do.
         current: The open note; empty for none.
-        shown: The notes that the model was given.
+        shown: The notes that the model was shown.
     """
     allowed = editable_paths(context, rules.editable, current, shown)
     writer = context.writer
@@ -318,41 +319,42 @@ def narrow_context(context: Context, rules: EditRules, current: str, shown: froz
     if owner_scope != "all":
         owner_paths = editable_paths(context, owner_scope, current, shown)
         allowed = None if allowed is None or owner_paths is None else allowed & owner_paths
+    # The scope is also enforced in the writer, so an edit that slips through these checks is refused there.
     grants = replace(writer.grants, editable=rules.editable, capabilities=writer.grants.capabilities & rules.can)
     narrowed_writer = replace(writer, grants=grants)
     narrowed_request = replace(context.submit_options or SubmitOptions(), scope=Scope(paths=allowed), propose=True)
     return replace(context, open_writer=lambda: narrowed_writer, submit_options=narrowed_request)
 
 
-def check_edits(grounds: EditConstraints, edits: Sequence[EditInstruction]) -> list[ValidatedEdit]:
-    """Return of each edit whether it can be made; nothing is kept or written."""
-    checked = _refuse_repeated_creates([_check_edit(grounds, edit) for edit in edits])
-    requests = [(number, _make_request(grounds, one)) for number, one in enumerate(checked) if _is_change(one)]
+def check_edits(constraints: EditConstraints, edits: Sequence[EditInstruction]) -> list[ValidatedEdit]:
+    """Check whether each edit can be made, without writing anything."""
+    checked = _refuse_repeated_creates([_check_edit(constraints, edit) for edit in edits])
+    requests = [(number, _make_request(constraints, one)) for number, one in enumerate(checked) if _is_change(one)]
     if not requests:
         return checked
-    for number, error in _dry_run(grounds, requests).items():
+    for number, error in _dry_run(constraints, requests).items():
         checked[number] = replace(checked[number], error=error)
     return checked
 
 
-def propose_edits(grounds: EditConstraints, edits: Sequence[ValidatedEdit], reason: str) -> Submission | None:
-    """Keep what can be made as one proposal; None where there is nothing.
+def propose_edits(constraints: EditConstraints, edits: Sequence[ValidatedEdit], reason: str) -> Submission | None:
+    """Make one proposal of the edits that can be made; None where there are none.
 
     Raises:
-        KnapError: The notes changed since they were checked.
+        KnapError: The notes have changed since they were checked.
     """
-    request_options = grounds.context.submit_options or SubmitOptions()
-    requests = [_make_request(grounds, one) for one in edits if _is_change(one)]
+    request_options = constraints.context.submit_options or SubmitOptions()
+    requests = [_make_request(constraints, one) for one in edits if _is_change(one)]
     if not requests:
         return None
-    submission = grounds.context.writer.submit(
+    submission = constraints.context.writer.submit(
         requests, replace(request_options, reason=reason, dry_run=False, propose=True)
     )
     return submission if submission.proposal_id else None
 
 
 def list_opened_notes(edits: Sequence[ValidatedEdit]) -> list[NotePath]:
-    """Return the notes that are to be opened for the person, each once."""
+    """Return the notes to open for the person, each once."""
     note_paths = (one.path for one in edits if one.kind == "navigate" and one.error is None)
     return list(dict.fromkeys(note_paths))
 
@@ -361,19 +363,19 @@ def _is_change(one: ValidatedEdit) -> bool:
     return one.error is None and one.kind != "navigate"
 
 
-def _check_edit(grounds: EditConstraints, edit: EditInstruction) -> ValidatedEdit:
-    """Check what can be checked of an edit by itself."""
+def _check_edit(constraints: EditConstraints, edit: EditInstruction) -> ValidatedEdit:
+    """Check an edit on its own."""
     path = NotePath(edit.file)
     kind: positions.PositionKind = "add"
     try:
         position = positions.parse_position(edit.position)
         kind = positions.position_kind(position)
-        _check_ability(grounds, kind, edit)
+        _check_ability(constraints, kind, edit)
         if kind == "create":
-            path = grounds.context.view.new_path(edit.file)
+            path = constraints.context.view.new_path(edit.file)
         else:
-            path = grounds.context.view.path(edit.file)
-            _check_lines_shown(grounds, path, position)
+            path = constraints.context.view.path(edit.file)
+            _check_lines_shown(constraints, path, position)
         if has_line_numbers(edit):
             hint = "give the text alone"
             raise BadInput(f"the content for {path} has line numbers in front", hint=hint, code="line_numbers")
@@ -383,7 +385,7 @@ def _check_edit(grounds: EditConstraints, edit: EditInstruction) -> ValidatedEdi
 
 
 def _refuse_repeated_creates(edits: Sequence[ValidatedEdit]) -> list[ValidatedEdit]:
-    """Let each new note be made once."""
+    """Refuse further edits that create the same note."""
     created: set[str] = set()
     checked: list[ValidatedEdit] = []
     for one in edits:
@@ -398,22 +400,22 @@ def _refuse_repeated_creates(edits: Sequence[ValidatedEdit]) -> list[ValidatedEd
     return checked
 
 
-def _check_ability(grounds: EditConstraints, kind: positions.PositionKind, edit: EditInstruction) -> None:
+def _check_ability(constraints: EditConstraints, kind: positions.PositionKind, edit: EditInstruction) -> None:
     needed = "delete" if kind == "replace" else kind
-    if needed not in grounds.rules.can or needed not in grounds.context.writer.grants.capabilities:
-        allowed = ", ".join(sorted(grounds.rules.can)) or "nothing"
+    if needed not in constraints.rules.can or needed not in constraints.context.writer.grants.capabilities:
+        allowed = ", ".join(sorted(constraints.rules.can)) or "nothing"
         message = f"'{edit.position}' of {edit.file}: {needed} is switched off"
         raise RefusedError(message, hint=f"allowed: {allowed}", code="capability")
 
 
-def _check_lines_shown(grounds: EditConstraints, path: NotePath, position: Position) -> None:
-    """Refuse line numbers that the model was never shown: it made them up, or knows no more than a line's beginning."""
+def _check_lines_shown(constraints: EditConstraints, path: NotePath, position: Position) -> None:
+    """Refuse line numbers that the model wasn't shown: it guessed them, or saw only the beginning of the line."""
     if not isinstance(position, BeforeLine | LineSpan):
         return
     hint = "use start, end or after:## Heading, or have the note added to the context"
-    if path not in grounds.shown_hashes:
+    if path not in constraints.shown_hashes:
         raise BadInput(f"{path} wasn't shown, so its lines aren't known", hint=hint, code="not_shown")
-    whole = grounds.whole_lines.get(path)
+    whole = constraints.whole_lines.get(path)
     last = position.last if isinstance(position, LineSpan) else position.line - 1
     if whole is not None and last > whole:
         message = (
@@ -422,19 +424,19 @@ def _check_lines_shown(grounds: EditConstraints, path: NotePath, position: Posit
         raise BadInput(message, hint="use start, end, after:## Heading or lines that were shown", code="not_shown")
 
 
-def _make_request(grounds: EditConstraints, one: ValidatedEdit) -> AtPosition:
+def _make_request(constraints: EditConstraints, one: ValidatedEdit) -> AtPosition:
     edit = one.instruction
     return AtPosition(
-        path=one.path, position=edit.position, content=edit.content, base=grounds.shown_hashes.get(one.path, "")
+        path=one.path, position=edit.position, content=edit.content, base=constraints.shown_hashes.get(one.path, "")
     )
 
 
-def _dry_run(grounds: EditConstraints, requests: Sequence[tuple[int, AtPosition]]) -> dict[int, KnapError]:
-    """Try what can be made together; gives why the others can't."""
-    request_options = replace(grounds.context.submit_options or SubmitOptions(), dry_run=True)
+def _dry_run(constraints: EditConstraints, requests: Sequence[tuple[int, AtPosition]]) -> dict[int, KnapError]:
+    """Return the errors of a dry run of all requests together, by the edits' numbers."""
+    request_options = replace(constraints.context.submit_options or SubmitOptions(), dry_run=True)
     numbers = [number for number, _ in requests]
     try:
-        submission = grounds.context.writer.submit([request for _, request in requests], request_options)
+        submission = constraints.context.writer.submit([request for _, request in requests], request_options)
     except KnapError as error:
         return _read_errors(error, numbers)
     errors: dict[int, KnapError] = {numbers[one.number]: one.error for one in submission.failures}
@@ -445,7 +447,7 @@ def _dry_run(grounds: EditConstraints, requests: Sequence[tuple[int, AtPosition]
 
 
 def _read_errors(error: KnapError, numbers: Sequence[int]) -> dict[int, KnapError]:
-    """Read out of an error about all which request failed why."""
+    """Return the error of each request from an error about all of them."""
     errors_by_number: dict[int, KnapError] = {}
     failures = cast("list[dict[str, object]]", error.details.get("failures", []))
     for one in failures:
@@ -466,27 +468,27 @@ _MAX_PROPOSALS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockEdit:
-    """An edit of a block, and the part of a proposal that it shows."""
+    """An edit of a pending block, with the hunk of a proposal that the block shows."""
 
     instruction: EditInstruction
     path: NotePath
     proposal_id: str
     hunk: str
     text: str
-    """The new text of that part."""
+    """The hunk's new text."""
 
 
 def split_block_edits(
-    grounds: EditConstraints, edits: Sequence[EditInstruction]
+    constraints: EditConstraints, edits: Sequence[EditInstruction]
 ) -> tuple[list[EditInstruction], list[BlockEdit]]:
-    """Part edits of the agent's own waiting blocks from all others.
+    """Separate edits of the agent's own pending blocks from all other edits.
 
-    Only a replacement of all lines of a whole block counts; what cuts into one is refused as everywhere.
+    Only a replacement of all lines of a block counts; an edit of a part is refused like anyone's.
     """
     others: list[EditInstruction] = []
     block_edits: list[BlockEdit] = []
     for edit in edits:
-        one = _match_block(grounds, edit)
+        one = _match_block(constraints, edit)
         if one is None:
             others.append(edit)
         else:
@@ -494,15 +496,18 @@ def split_block_edits(
     return others, block_edits
 
 
-def change_blocks(grounds: EditConstraints, edits: Sequence[BlockEdit]) -> tuple[tuple[str, ...], list[ValidatedEdit]]:
-    """Put other texts into what waits; gives the proposals that changed, and what came of each edit."""
-    reviewer = grounds.context.reviewer
-    run = grounds.context.submit_options.run if grounds.context.submit_options else ""
+def change_blocks(
+    constraints: EditConstraints, edits: Sequence[BlockEdit]
+) -> tuple[tuple[str, ...], list[ValidatedEdit]]:
+    """Change the text of pending edits, and return the ids of the changed proposals with each edit's result."""
+    reviewer = constraints.context.reviewer
+    run = constraints.context.submit_options.run if constraints.context.submit_options else ""
     changed: dict[str, None] = {}
     results: list[ValidatedEdit] = []
     for edit in edits:
         error: KnapError | None = None
         try:
+            # Refitting moves the proposal to the note as it is now; the digest guards against a change in between.
             digest = reviewer.refit(edit.proposal_id).digest
             _ = reviewer.edit(edit.proposal_id, digest, edit.hunk, edit.text, run=run)
             changed[edit.proposal_id] = None
@@ -512,31 +517,31 @@ def change_blocks(grounds: EditConstraints, edits: Sequence[BlockEdit]) -> tuple
     return tuple(changed), results
 
 
-def _match_block(grounds: EditConstraints, edit: EditInstruction) -> BlockEdit | None:
+def _match_block(constraints: EditConstraints, edit: EditInstruction) -> BlockEdit | None:
     try:
         position = positions.parse_position(edit.position)
         if not isinstance(position, LineSpan) or position.word != "replace":
             return None
-        note = grounds.context.view.read(edit.file)
+        note = constraints.context.view.read(edit.file)
         block = _find_block(note, position)
-        request_scope = grounds.context.submit_options
+        request_scope = constraints.context.submit_options
         if (
             block is None
             or request_scope is None
             or not request_scope.scope.contains(note.path)
-            or "delete" not in grounds.rules.can
+            or "delete" not in constraints.rules.can
         ):
             return None
     except KnapError:
         return None
-    hunk_place = _find_hunk(grounds, note.path, block.id)
+    hunk_place = _find_hunk(constraints, note.path, block.id)
     if hunk_place is None:
         return None
     return BlockEdit(instruction=edit, path=note.path, proposal_id=hunk_place[0], hunk=hunk_place[1], text=edit.content)
 
 
 def _find_block(note: Note, span: LineSpan) -> PendingBlock | None:
-    """Find the block whose lines are just those of a position."""
+    """Return the pending block whose lines are exactly those of a position."""
     lines = Lines(starts=note.outline.line_starts, size=len(note.raw))
     for block in pending.find_pending(note.raw, note.outline):
         last = lines.line_number(max(block.tag_stop - 1, block.start))
@@ -545,9 +550,9 @@ def _find_block(note: Note, span: LineSpan) -> PendingBlock | None:
     return None
 
 
-def _find_hunk(grounds: EditConstraints, path: NotePath, block: str) -> tuple[str, str] | None:
-    """Find the proposal and the hunk that a block shows, where the agent made it and it shows just one."""
-    writer = grounds.context.writer
+def _find_hunk(constraints: EditConstraints, path: NotePath, block: str) -> tuple[str, str] | None:
+    """Return the proposal and the hunk of a block, where this client made it and the block shows only one hunk."""
+    writer = constraints.context.writer
     for one in writer.proposals.find(ProposalFilter(path=path), limit=_MAX_PROPOSALS).proposals:
         if one.client != writer.grants.client:
             continue

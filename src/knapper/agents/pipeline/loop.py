@@ -1,4 +1,4 @@
-"""Let a model work with a few tools for a limited number of rounds."""
+"""Run the loop of a model with a few tools and a limited number of rounds."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from knapper.agents import toolset
 from knapper.agents.events import Event, ToolCall, ToolResult
 from knapper.agents.model import replies
 from knapper.agents.model.replies import Arguments, Schema
-from knapper.agents.toolset import GET_CONTINUATION, LOOP_TOOLS, ResultExcerpts
+from knapper.agents.toolset import GET_CONTINUATION, LOOP_TOOLS, ArgumentValidator, ResultExcerpts
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools import registry
@@ -29,7 +29,7 @@ from knapper.tools.shapes import Answer
 _TOOL_RETRIES: Final = 50
 _REPEATED_CALL: Final = "This very call was made just before, and its answer stands above."
 ToolHandler = Callable[[Arguments], Answer]
-"""Carries a call out; runs in a thread."""
+"""Carries out a call; runs in a thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +41,13 @@ class AgentTool:
 
     @property
     def name(self) -> str:
-        """Return its name."""
+        """Return the tool's name."""
         return self.definition.name
 
 
 @dataclass(slots=True, kw_only=True)
 class LoopToolSession:
-    """The tools of one run, and what came of them."""
+    """The tools of one run, with their events and results."""
 
     tools: Mapping[str, AgentTool]
     results: ResultExcerpts
@@ -56,7 +56,7 @@ class LoopToolSession:
     _last: str = ""
 
     def is_repeat(self, name: str, arguments: Arguments) -> bool:
-        """Return whether a call is the one before it once more."""
+        """Return whether a call repeats the one just before it."""
         call_key = json.dumps([name, arguments], sort_keys=True, ensure_ascii=False)
         repeated = call_key == self._last
         self._last = call_key
@@ -64,20 +64,20 @@ class LoopToolSession:
 
 
 class LoopToolset(AbstractToolset[LoopToolSession]):
-    """Offer the tools of a box."""
+    """The session's tools, as pydantic-ai calls them."""
 
     @property
     def id(self) -> str:
-        """Name the toolset."""
-        return "box"
+        """Return the toolset's name."""
+        return "agent"
 
     async def get_tools(self, ctx: RunContext[LoopToolSession]) -> dict[str, ToolsetTool[LoopToolSession]]:
-        """Describe the tools."""
+        """Return the tools' definitions."""
         definitions = [tool.definition for tool in ctx.deps.tools.values()]
         definitions += [one for one in LOOP_TOOLS if one.name == GET_CONTINUATION]
         return {
             one.name: ToolsetTool(
-                toolset=self, tool_def=one, max_retries=_TOOL_RETRIES, args_validator=_ArgumentValidator(one)
+                toolset=self, tool_def=one, max_retries=_TOOL_RETRIES, args_validator=ArgumentValidator(one)
             )
             for one in definitions
         }
@@ -85,7 +85,7 @@ class LoopToolset(AbstractToolset[LoopToolSession]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[LoopToolSession], tool: ToolsetTool[LoopToolSession]
     ) -> str:
-        """Call a tool; errors are told to the model, with their hints."""
+        """Call a tool and return its answer for the model; errors are returned with their hints."""
         del tool
         session, call_id = ctx.deps, ctx.tool_call_id or ""
         arguments = cast("Arguments", replies.join_surrogates_in_json(tool_args))
@@ -110,13 +110,13 @@ def make_row_tool(
     on_answer: Callable[[Arguments, Answer], None],
     argument_limits: Mapping[str, int],
 ) -> AgentTool:
-    """Make a tool of a row of the table.
+    """Make an agent's tool from a row of the table.
 
     Args:
-        row: Which.
+        row: The table's row.
         context: The vault, as the agent sees it.
-        on_answer: Told of each call with its answer.
-        argument_limits: The greatest number that an argument may be; it is taken where none is given, too.
+        on_answer: Called with each call's arguments and answer.
+        argument_limits: The maximum of numeric arguments, which is their default as well.
     """
     parameters = cast("dict[str, Any]", registry.parameter_schema(row))
 
@@ -134,29 +134,16 @@ def make_row_tool(
 
 
 def make_tool_session(tools: Sequence[AgentTool], *, mark: str, max_chars: int) -> LoopToolSession:
-    """Put tools into a box.
+    """Open the tools' session of one run.
 
     Args:
-        tools: Each of another name.
-        mark: That of the run's blocks.
-        max_chars: How much of an answer the model is given at once.
+        tools: The tools, with different names.
+        mark: The mark of the run's blocks.
+        max_chars: Characters of an answer that the model is shown at once.
     """
     return LoopToolSession(
         tools={tool.name: tool for tool in tools}, results=ResultExcerpts(mark=mark, max_chars=max_chars)
     )
-
-
-class _ArgumentValidator:
-    """Read a call's arguments, and mend them; stands where pydantic's validator would."""
-
-    def __init__(self, definition: ToolDefinition) -> None:
-        self._schema = cast("replies.Schema", definition.parameters_json_schema)
-
-    def validate_json(self, input: str | bytes | bytearray, **_: Any) -> Arguments:  # noqa: A002, ANN401 - the validator's own signature
-        return replies.fit_arguments(replies.read_arguments(input), self._schema)
-
-    def validate_python(self, input: Any, **_: Any) -> Arguments:  # noqa: A002, ANN401 - the same
-        return replies.fit_arguments(replies.read_arguments(input), self._schema)
 
 
 def _handle_call(tool: AgentTool, arguments: Arguments) -> Answer:
@@ -184,52 +171,53 @@ def _make_result(call_id: str, name: str, answer: Answer) -> ToolResult:
 
 
 LoopEnd = Literal["said", "done", "rounds"]
-"""The model said something instead of calling tools; what was looked for is there; the rounds are used up."""
+"""The model answered without calling tools; the task is done; the rounds are used up."""
 _LOOP_RETRIES: Final = 50
 _MAX_REPLIES: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopTask:
-    """Say what a model is to do."""
+    """A task for the loop, with its model and tools."""
 
     model: Model
     system: str
     prompt: str
     session: LoopToolSession
     rounds: int
-    """Rounds of calls at most."""
+    """Maximum number of rounds of calls."""
     is_done: Callable[[], bool]
-    """Asked after each round."""
+    """Checked after each round."""
     uncounted: frozenset[str] = frozenset()
-    """Tools whose calls alone are no round, the first time."""
+    """Tools whose first round of calls, without others, isn't counted."""
     history: Sequence[ModelMessage] = field(default=(), repr=False)
     limits: UsageLimits = field(default_factory=lambda: UsageLimits(request_limit=_MAX_REPLIES))
 
 
 @dataclass(slots=True)
 class LoopProgress:
-    """How far the work is; it stays right however the work ends."""
+    """The progress of a loop, which stays valid however the loop ends."""
 
     rounds: int = 0
     spared: bool = False
-    """Whether calls that are no round were made already."""
+    """Whether the uncounted round was used."""
     text: str = ""
-    """What the model said last."""
+    """The model's last text."""
     messages: list[ModelMessage] = field(default_factory=list[ModelMessage])
-    """The conversation up to the last answered round, from which it can go on."""
+    """The conversation up to the last answered round, from which it can continue."""
 
 
 async def run_loop(work: LoopTask, progress: LoopProgress, usage: RunUsage, tell: Callable[[Event], None]) -> LoopEnd:
-    """Let the model work until it is done.
+    """Run the model until the task is done.
 
     Args:
-        work: What is to be done.
-        progress: How far it is already; kept up to date.
-        usage: What it costs is added here.
-        tell: Hears each event.
+        work: The task.
+        progress: The progress so far; updated in place.
+        usage: Where the cost is added.
+        tell: Receives each event.
     """
-    pydantic_ai.BANNER_ENABLED = False  # the library greets on the error stream, which is our person's
+    # The library prints a greeting to stderr, which belongs to the person's terminal.
+    pydantic_ai.BANNER_ENABLED = False
     agent = Agent(
         work.model,
         deps_type=LoopToolSession,
@@ -243,6 +231,7 @@ async def run_loop(work: LoopTask, progress: LoopProgress, usage: RunUsage, tell
     ) as run:
         async for node in run:
             if Agent.is_model_request_node(node):
+                # Before the request is sent: a run that pauses here continues with this request still in its history.
                 progress.messages = [*run.all_messages(), node.request]
                 if work.is_done():
                     return "done"
@@ -267,7 +256,7 @@ async def _stream_reply(
 
 
 def _is_last_round(node: CallToolsNode[LoopToolSession, str], work: LoopTask, progress: LoopProgress) -> bool:
-    """Count a round of calls, and tell whether it is one too many."""
+    """Count a round of calls, and return whether it exceeds the limit."""
     called = {call.tool_name for call in node.model_response.tool_calls}
     if called == {GET_CONTINUATION}:
         return False

@@ -1,4 +1,4 @@
-"""Decide which agent works next, and make each agent."""
+"""Choose the next agent of a pipeline, and configure each agent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,35 +31,35 @@ _PHASES_BY_NAME: Final[Mapping[str, Phase]] = {"scout": "scout", "web": "web", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrchestratorSettings:
-    """Say how much may be gathered.
+    """Limits for gathering material before the task.
 
     Raises:
         BadInput: A number is out of its range.
     """
 
     steps: int = 4
-    """Agents before the task at most, 1 to 8."""
+    """Maximum number of agents before the task, 1 to 8."""
     tokens: int = 0
-    """What gathering may use before the task is done with what there is; 0 for no limit."""
+    """Tokens after which the task is carried out with what was gathered; 0 for no limit."""
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
+        """Check the range."""
         check_range("steps", self.steps, STEP_RANGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStep:
-    """Say which agent works next, and on what."""
+    """A step of the pipeline: the agent, and what it works on."""
 
     phase: Phase
     focus: str = ""
-    """What it should look for; empty for the task itself."""
+    """What it should look for; empty for the whole task."""
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orchestrator:
-    """What decides."""
+    """The model that chooses the next step."""
 
     model: Model
     prompt: str
@@ -69,14 +69,14 @@ class Orchestrator:
     async def next(
         self, task: str, toggles: AgentToggles, done: Sequence[PipelineStep], findings: PipelineContext, usage: RunUsage
     ) -> PipelineStep:
-        """Decide on the next step; where the model says nothing that can be used, the usual one follows.
+        """Choose the next step; where the model's reply can't be used, the default step follows.
 
         Args:
-            task: The person's.
+            task: The person's task.
             toggles: The agents that are switched on.
-            done: The steps before.
-            findings: What they found.
-            usage: What it costs is added here.
+            done: The earlier steps.
+            findings: Their findings.
+            usage: Where the cost is added.
         """
         usual = default_step(toggles, done)
         spent = findings.token_accounting.total_tokens
@@ -94,7 +94,7 @@ class Orchestrator:
 
 
 def default_step(toggles: AgentToggles, done: Sequence[PipelineStep] = ()) -> PipelineStep:
-    """Return the usual next step: what is switched on and hasn't worked yet, the scout first and the task last."""
+    """Return the default step: the agents that are switched on in order, the scout first and the task last."""
     worked = {step.phase for step in done}
     if toggles.scout and "scout" not in worked:
         return PipelineStep(phase="scout")
@@ -127,45 +127,46 @@ def _read_step(text: str, toggles: AgentToggles, done: Sequence[PipelineStep]) -
     row = cast("dict[str, object]", replies.join_surrogates_in_json(cast("JSONValue", decoded)))
     phase = _PHASES_BY_NAME.get(str(row.get("next")))
     is_on = phase == "task" or (phase is not None and toggles.as_dict()[phase] is True)
+    # Refuses an agent that isn't switched on, and one that would repeat its last step with nothing new.
     if phase is None or not is_on or (done and done[-1].phase == phase and phase != "task"):
-        return None  # an agent that isn't switched on, or the same one once more with nothing new
+        return None
     return PipelineStep(phase=phase, focus=str(row.get("focus", ""))[:500], reason=str(row.get("reason", ""))[:500])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agents:
-    """What works on tasks."""
+    """The models, prompts and settings of all agents."""
 
     model: Model
     name: str
-    """The model's, as the person wrote it."""
+    """The model's name, as the person wrote it."""
     rows: Sequence[ToolSpec]
     prompts: Prompts
     scout: ScoutSettings
     web: ResearchSettings
     orchestrator: OrchestratorSettings
     scout_model: Model | None = None
-    """None for the same."""
+    """None for the same model."""
     scout_name: str = ""
     limits: UsageLimits | None = None
-    """What the owner allows the run."""
+    """The limits that the owner set for the run."""
 
     @property
     def models(self) -> list[Model]:
-        """Return each model once."""
+        """Return the models, each once."""
         scout_model = self.scout_model
         return [self.model] if scout_model is None or scout_model is self.model else [self.model, scout_model]
 
     def after(self, spent: ModelSpend) -> Self:
-        """Return what works on the rest of a run, within what the owner's limits leave by then.
+        """Return the agents for the rest of a run, within what is left of the owner's limits.
 
         Raises:
-            RefusedError: Nothing (code ``budget_spent``).
+            RefusedError: Nothing is left (code ``budget_spent``).
         """
         return replace(self, limits=model_usage.remaining_limits(self._allowed(), spent))
 
     def make_orchestrator(self) -> Orchestrator:
-        """Make what says which agent is next."""
+        """Return the orchestrator."""
         return Orchestrator(
             model=self.model,
             prompt=self.prompts.load("orchestrator"),
@@ -174,7 +175,7 @@ class Agents:
         )
 
     def make_scout(self) -> Scout:
-        """Make what looks for notes."""
+        """Return the scout."""
         return Scout(
             model=self.scout_model or self.model,
             prompt=self.prompts.load("scout"),
@@ -184,11 +185,11 @@ class Agents:
         )
 
     def make_researcher(self) -> Researcher:
-        """Make what searches the web."""
+        """Return the web search."""
         return Researcher(model=self.model, prompt=self.prompts.load("web"), settings=self.web, limits=self._allowed())
 
     def configure_task(self, rules: EditRules) -> TaskAgentConfig:
-        """Return what the agent that does the task works with.
+        """Return the configuration of the task agent.
 
         Args:
             rules: What it may edit.

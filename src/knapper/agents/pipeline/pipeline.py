@@ -54,30 +54,30 @@ from knapper.tools.context import Context
 
 
 class PhaseUsage:
-    """What each phase of a run uses, from now on and before it paused."""
+    """The usage of each phase of a run, before and after a pause."""
 
     def __init__(self, before: Mapping[Phase, ModelSpend]) -> None:
-        """Begin with what was used before."""
+        """Begin with the usage before the pause."""
         self._before = before
         self._used: list[tuple[Phase, RunUsage]] = []
 
     def track(self, phase: Phase, used: RunUsage | None = None) -> RunUsage:
-        """Count for a phase whatever comes to stand in what is given.
+        """Count usage for a phase; the object is read whenever a total is asked for.
 
         Args:
             phase: The phase; it may be counted several times.
-            used: What its agent counts in; None for a new one.
+            used: The agent's usage; None for a new one.
         """
         counted = RunUsage() if used is None else used
         self._used.append((phase, counted))
         return counted
 
     def total(self) -> dict[Phase, ModelSpend]:
-        """Return what each phase used, that before a pause included."""
+        """Return each phase's usage, with that before a pause."""
         return self._added(self._before)
 
     def since_resume(self) -> dict[Phase, ModelSpend]:
-        """Return what each phase used since the run began or went on."""
+        """Return each phase's usage since the run began or was resumed."""
         return self._added({})
 
     def _added(self, before: Mapping[Phase, ModelSpend]) -> dict[Phase, ModelSpend]:
@@ -93,7 +93,7 @@ class PausedState:
 
     exploration: Exploration = field(default_factory=Exploration)
     messages: Sequence[ModelMessage] = ()
-    """The scout's conversation; empty where it doesn't go on."""
+    """The scout's conversation; empty where it doesn't continue."""
     rounds: int = 0
     steps: list[PipelineStep] = field(default_factory=list[PipelineStep])
     web: WebResult | None = None
@@ -105,7 +105,7 @@ _WEB_ADAPTER = TypeAdapter(WebResult | None)
 
 
 def dump_state(state: PausedState) -> dict[str, JSONValue]:
-    """Write a state as JSON."""
+    """Return a state as JSON."""
     spent: dict[str, JSONValue] = {
         phase: {
             "requests": one.requests,
@@ -126,7 +126,7 @@ def dump_state(state: PausedState) -> dict[str, JSONValue]:
 
 
 def load_state(data: Mapping[str, JSONValue]) -> PausedState:
-    """Read a state as `write` wrote it."""
+    """Read a state that `dump_state` wrote."""
     rows = cast("Mapping[Phase, Mapping[str, JSONValue]]", data["spent"])
     return PausedState(
         exploration=scout.load_exploration(str(data["exploration"])),
@@ -149,7 +149,7 @@ def _read_spent(row: Mapping[str, JSONValue]) -> ModelSpend:
 
 
 def format_conversation(messages: Sequence[ModelMessage]) -> str:
-    """Write a conversation: each part under its kind, JSON over several lines."""
+    """Return a conversation as text, each part under its kind, with JSON over several lines."""
     parts: list[str] = []
     for message in messages:
         who = "model" if isinstance(message, ModelResponse) else "to the model"
@@ -172,14 +172,14 @@ def _format_json(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineEnd:
-    """How a run ended, and what it has by then."""
+    """The end of a run, with all that it has."""
 
     state: PipelineState
     pipeline: PipelineContext
     done: TaskAgentResult | None = None
-    """None where the task wasn't done."""
+    """None where the task wasn't carried out."""
     gathered: UnifiedContext | None = None
-    """What the task was done with; None where it didn't come to that."""
+    """The task's context; None where none was gathered."""
     question: UserQuestion | None = None
     notices: Sequence[str] = ()
     error: KnapError | None = None
@@ -187,12 +187,12 @@ class PipelineEnd:
 
 
 def summarize_end(run: PipelineEnd, request: TaskRequest, model: str) -> PipelineOutcome:
-    """Sum a run up, as far as it got.
+    """Return the outcome of a run, however far it got.
 
     Args:
-        run: How it ended.
-        request: What it was to do.
-        model: Its model's name.
+        run: The end of the run.
+        request: Its request.
+        model: The model's name.
     """
     pipeline, task_result, gathered, question = run.pipeline, run.done, run.gathered, _question_row(run)
     notices: list[JSONValue] = [*run.notices]
@@ -214,7 +214,7 @@ def summarize_end(run: PipelineEnd, request: TaskRequest, model: str) -> Pipelin
 
 
 def describe_web(result: WebResult) -> str:
-    """Return in a line what a search of the web came to."""
+    """Return a web search's result in one line."""
     if result.search_performed:
         return f"{len(result.sources)} sources from {len(result.search_queries)} searches"
     if result.search_needed:
@@ -227,7 +227,7 @@ def describe_web(result: WebResult) -> str:
 
 
 def describe_task(done: TaskAgentResult) -> str:
-    """Return in a line what a task came to."""
+    """Return a task's result in one line."""
     results = done.results
     if not done.edits:
         return "answered"
@@ -256,7 +256,7 @@ def _question_row(run: PipelineEnd) -> dict[str, JSONValue] | None:
 
 
 def _fallback_answer(pipeline: PipelineContext, question: dict[str, JSONValue] | None) -> str:
-    """Return what there is where no task was done."""
+    """Return the question or the findings of a run whose task wasn't carried out."""
     if question is not None:
         return str(question["question"])
     parts: list[str] = []
@@ -276,34 +276,34 @@ def _error_row(run: PipelineEnd) -> dict[str, JSONValue] | None:
 
 
 PipelineEventSink = Callable[[PipelineEvent], None]
-"""Takes an event; called in the run's own task."""
+"""Receives an event; called in the run's own task."""
 _COUNTED_PHASES: Final[tuple[Phase, ...]] = ("scout", "web", "task", "orchestrator")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePoint:
-    """Say what a run goes on from."""
+    """What a run continues from."""
 
     history: Sequence[ChatMessage] = ()
     state: PausedState | None = None
-    """Where it paused; None for the beginning."""
+    """The state at the pause; None for a new run."""
     answer: str = ""
-    """To the question that it paused with."""
+    """The answer to the question that it paused with."""
 
 
 class PipelineRun:
-    """Work on one task; made anew for each."""
+    """The run for one task; made anew for each."""
 
     def __init__(
         self, agents: Agents, context: Context, request: TaskRequest, going: ResumePoint | None = None
     ) -> None:
-        """Take the task.
+        """Prepare the run.
 
         Args:
-            agents: What works on it.
+            agents: The agents.
             context: The vault, as the agents see it, with the run's id.
             request: The task.
-            going: What was before.
+            going: What it continues from; None for a new run.
         """
         going = going or ResumePoint()
         self._agents = agents
@@ -312,8 +312,8 @@ class PipelineRun:
         self._resume_point = going
         self._mark = untrusted.new_mark()
         self.paused = going.state or PausedState()
-        self._accounts = PhaseUsage(self.paused.spent)
-        self._tell: PipelineEventSink = _ignore_event
+        self._phase_usage = PhaseUsage(self.paused.spent)
+        self._emit: PipelineEventSink = _ignore_event
         self._scout_run: ScoutRun | None = None
         self._research: WebResearch | None = None
         self._gathered: UnifiedContext | None = None
@@ -321,15 +321,15 @@ class PipelineRun:
         self.notices: list[str] = []
         self.error: KnapError | None = None
         self.state: PipelineState = "cancelled"
-        """How it ended; *cancelled* until it has."""
+        """How the run ended; *cancelled* until it has."""
 
     async def run(self, tell: PipelineEventSink) -> None:
-        """Work, telling what happens as it does; what it came to is in `outcome`, however it ended.
+        """Run the agents and report events; `outcome` returns the result however the run ended.
 
         Args:
-            tell: Takes each event, at once.
+            tell: Receives each event at once.
         """
-        self._tell = tell
+        self._emit = tell
         try:
             async with AsyncExitStack() as stack:
                 for model in self._agents.models:
@@ -355,16 +355,16 @@ class PipelineRun:
 
     @property
     def spent(self) -> dict[Phase, ModelSpend]:
-        """Return what each phase used, that before a pause included."""
-        return self._accounts.total()
+        """Return each phase's usage, with that before a pause."""
+        return self._phase_usage.total()
 
     @property
     def spent_now(self) -> dict[Phase, ModelSpend]:
-        """Return what each phase used since the run began or went on."""
-        return self._accounts.since_resume()
+        """Return each phase's usage since the run began or was resumed."""
+        return self._phase_usage.since_resume()
 
     def outcome(self) -> PipelineOutcome:
-        """Sum the run up, as far as it got."""
+        """Return the outcome so far."""
         ended = PipelineEnd(
             state=self.state,
             pipeline=self.pipeline,
@@ -378,7 +378,7 @@ class PipelineRun:
         return summarize_end(ended, self.request, self._agents.name)
 
     def paused_state(self) -> PausedState:
-        """Return all that the run goes on from once its question is answered."""
+        """Return the state to continue from once the question is answered."""
         scout_run = self._scout_run
         return PausedState(
             exploration=scout_run.state if scout_run else self.paused.exploration,
@@ -397,7 +397,8 @@ class PipelineRun:
         return self._scout_run is not None and self._scout_run.state.question is not None
 
     async def _phases(self) -> None:
-        if self.paused.messages:  # it paused within its last step
+        # The run paused in the middle of its last step, which is continued first.
+        if self.paused.messages:
             await self._scout(self.paused.steps[-1])
             if self._is_asked:
                 return
@@ -417,33 +418,35 @@ class PipelineRun:
         if not request.orchestrate:
             return orchestrator.default_step(request.toggles, steps)
         decider = self._agents_left().make_orchestrator()
-        used = self._accounts.track("orchestrator")
+        used = self._phase_usage.track("orchestrator")
         step = await decider.next(request.task, request.toggles, steps, self.pipeline, used)
         self._report("orchestrator", f"next: {step.phase}{f' ({step.reason})' if step.reason else ''}")
         return step
 
     async def _scout(self, step: PipelineStep) -> None:
-        frozen, request = self.paused, self.request
+        paused, request = self.paused, self.request
         self._report("scout", "looking for notes", state="started")
-        resumed = bool(frozen.messages)
-        errand = ScoutTask(
+        resumed = bool(paused.messages)
+        scout_task = ScoutTask(
             task=_focused_task(request.task, step),
             current=request.current,
-            state=frozen.exploration,
-            history=frozen.messages,
-            rounds=frozen.rounds if resumed else 0,
+            state=paused.exploration,
+            history=paused.messages,
+            rounds=paused.rounds if resumed else 0,
             answer=self._resume_point.answer,
         )
-        self._scout_run = trip = ScoutRun(self._agents_left().make_scout(), self._context, errand)
-        frozen.messages = ()
-        _ = self._accounts.track("scout", trip.usage)
-        result = await trip.run(self._tell)
-        frozen.exploration = trip.state
+        self._scout_run = scout_run = ScoutRun(self._agents_left().make_scout(), self._context, scout_task)
+        paused.messages = ()
+        _ = self._phase_usage.track("scout", scout_run.usage)
+        result = await scout_run.run(self._emit)
+        paused.exploration = scout_run.state
         self._gathered = None
-        self._tell(SelectionEvent(scout=result.as_dict()))
+        self._emit(SelectionEvent(scout=result.as_dict()))
         self._report("scout", f"notes chosen: {len(result.selected_notes)} ({result.confidence})", state="ended")
         if request.debug:
-            self._tell(Debug(phase="scout", title="conversation", text=format_conversation(trip.progress.messages)))
+            self._emit(
+                Debug(phase="scout", title="conversation", text=format_conversation(scout_run.progress.messages))
+            )
 
     async def _web(self, step: PipelineStep) -> None:
         request = self.request
@@ -457,15 +460,16 @@ class PipelineRun:
             self.paused.web = WebResult(problem=error.message, ended="failed").after(self.paused.web)
             return
         gathered = await self._gather()
-        self.paused.web = self.pipeline.web  # what an earlier search has found stays
+        # A second search starts anew, so the findings of the first one are kept.
+        self.paused.web = self.pipeline.web
         query = WebQuery(task=_focused_task(request.task, step), notes=gathered.text, mark=self._mark)
         self._research = research = WebResearch(self._agents_left().make_researcher(), self._context, query)
-        _ = self._accounts.track("web", research.usage)
-        result = await research.run(self._tell)
-        self._tell(SourcesEvent(web=result.as_dict()))
+        _ = self._phase_usage.track("web", research.usage)
+        result = await research.run(self._emit)
+        self._emit(SourcesEvent(web=result.as_dict()))
         self._report("web", describe_web(result), state="ended")
         if request.debug:
-            self._tell(Debug(phase="web", title="conversation", text=format_conversation(research.progress.messages)))
+            self._emit(Debug(phase="web", title="conversation", text=format_conversation(research.progress.messages)))
 
     async def _task(self) -> None:
         request = self.request
@@ -480,25 +484,25 @@ class PipelineRun:
         )
         self._report("task", "working on the task", state="started")
         agent = TaskAgent(self._agents_left().configure_task(request.rules), self._context, task_input)
-        _ = self._accounts.track("task", agent.usage)
+        _ = self._phase_usage.track("task", agent.usage)
         try:
             self.done = await agent.run(lambda text: self._report("task", text))
         finally:
             if request.debug:
-                self._tell(Debug(phase="task", title="conversation", text=format_conversation(agent.messages)))
+                self._emit(Debug(phase="task", title="conversation", text=format_conversation(agent.messages)))
         for path in self.done.opened:
-            self._tell(Navigate(path=path))
+            self._emit(Navigate(path=path))
         for notice in self.done.notices:
             self._notice(notice)
         self._report("task", describe_task(self.done), state="ended")
 
     async def _gather(self) -> UnifiedContext:
-        """Write the context that there is by now; it is the same until something else is chosen."""
+        """Return the context of the notes selected so far; it is reused until the selection changes."""
         if self._gathered is None:
             self._gathered = await asyncio.to_thread(
                 context.gather_context, self._context, self.request, self._scout_result(), mark=self._mark
             )
-            self._tell(ContextEvent(context=self._gathered.as_dict()))
+            self._emit(ContextEvent(context=self._gathered.as_dict()))
             for notice in self._gathered.notices:
                 self._notice(notice)
         return self._gathered
@@ -508,20 +512,20 @@ class PipelineRun:
 
     def _report(self, phase: Phase, text: str, *, state: str = "going_on") -> None:
         progress_state = "started" if state == "started" else "ended" if state == "ended" else "going_on"
-        self._tell(PhaseProgress(phase=phase, state=progress_state, text=text))
+        self._emit(PhaseProgress(phase=phase, state=progress_state, text=text))
 
     def _notice(self, text: str) -> None:
         self.notices.append(text)
-        self._tell(Notice(text=text))
+        self._emit(Notice(text=text))
 
     def _fail(self, error: KnapError, *, limit: bool) -> None:
         self.state = "limit" if limit else "failed"
         self.error = error
-        self._tell(Error(error=error.message, code=error.code, hint=error.hint))
+        self._emit(Error(error=error.message, code=error.code, hint=error.hint))
 
 
 def _ignore_event(_: PipelineEvent) -> None:
-    """Report nobody."""
+    """Ignore an event, before the run has a listener."""
 
 
 def _focused_task(task: str, step: PipelineStep) -> str:

@@ -12,42 +12,42 @@ from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 SelectionSource = Literal["current", "linked", "folder", "semantic", "manual"]
-"""The open note; reached by links; in the same folder; chosen by exploring; added by the person."""
+"""The open note; reached by links; in the same folder; found by the scout; added by the person."""
 SOURCE_PRIORITY: Final[tuple[SelectionSource, ...]] = ("current", "linked", "folder", "semantic", "manual")
-"""Where a limit is reached, the last of these goes first."""
+"""Strongest first; where the token limit is reached, notes of the last sources are removed first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteSelectionMetadata:
-    """Say why a note was chosen."""
+    """The reasons why a note was selected."""
 
     path: NotePath
     sources: tuple[SelectionSource, ...] = ()
-    """All that speak for it, the strongest first."""
+    """All its sources, the strongest first."""
     reason: str = ""
-    """In words; empty where none were given."""
+    """The reason in words; empty where none was given."""
     semantic_score: float | None = None
-    """0 to 1; None where it wasn't found by meaning."""
+    """0 to 1; None where it wasn't found by a semantic search."""
     keyword_match: MatchPlace | None = None
-    """Where the words stood: title, heading or content."""
+    """Where the keywords matched: title, heading or content."""
     link_depth: int | None = None
-    """Links from the open note; None where it wasn't found by links."""
+    """Number of links from the open note; None where it wasn't found by links."""
     fetched: bool = False
     """Whether it was read before it was chosen."""
 
     @property
     def source(self) -> SelectionSource:
-        """Return what holds it longest where a limit is reached."""
+        """Return the strongest source, which decides how long the note is kept at the token limit."""
         strongest = min((SOURCE_PRIORITY.index(one) for one in self.sources), default=SOURCE_PRIORITY.index("semantic"))
         return SOURCE_PRIORITY[strongest]
 
     @property
     def rank(self) -> tuple[int, int, float, NotePath]:
-        """Order notes by how easily they can be done without, the last first: by kind, then by depth and score."""
+        """Return the sort key for the token limit: source, depth and score; the last notes are removed first."""
         return SOURCE_PRIORITY.index(self.source), self.link_depth or 0, -(self.semantic_score or 0.0), self.path
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         sources: list[JSONValue] = [*self.sources]
         row: dict[str, JSONValue] = {"path": self.path, "sources": sources, "why": self.why()}
         optional: dict[str, JSONValue] = {
@@ -60,7 +60,7 @@ class NoteSelectionMetadata:
         return row | {name: value for name, value in optional.items() if value is not None}
 
     def why(self) -> str:
-        """Return in a few words why it is there: ``semantic 82%, keyword in title, link depth 1``."""
+        """Return the reasons in a few words: ``semantic 82%, keyword in title, link depth 1``."""
         reasons = ["the open note"] if "current" in self.sources else []
         if self.semantic_score is not None:
             reasons.append(f"semantic {round(100 * self.semantic_score)}%")
@@ -77,12 +77,12 @@ class NoteSelectionMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextNote:
-    """A note of a context."""
+    """A note of a context, with the reasons for it."""
 
     note: Note
     metadata: NoteSelectionMetadata
     foreign: bool = False
-    """Whether others wrote it."""
+    """Whether somebody else than the owner wrote it."""
 
 
 Confidence = Literal["exploring", "confident", "done"]
@@ -91,31 +91,31 @@ ROUND_RANGE: Final = (2, 10)
 NOTE_RANGE: Final = (3, 50)
 KEYWORD_RANGE: Final = (3, 20)
 ScoutEnd = Literal["done", "said", "rounds", "timeout", "asked", "cancelled", "failed"]
-"""It was sure; it stopped by itself; no rounds or no time were left; it asked; the person or an error ended it."""
+"""Confident; ended by itself; out of rounds or time; with a question; ended by the person or an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoutSettings:
-    """Say how an exploration goes.
+    """Limits of the scout's exploration.
 
     Raises:
         BadInput: A number is out of its range, or there is no such tool.
     """
 
     rounds: int = 5
-    """2 to 10."""
+    """Rounds of tool calls, 2 to 10."""
     notes: int = 20
-    """That are chosen at most, 3 to 50."""
+    """Maximum number of selected notes, 3 to 50."""
     keyword_limit: int = 10
-    """Results of a search by words at most, 3 to 20."""
+    """Maximum number of results of a keyword search, 3 to 20."""
     tools: frozenset[str] = frozenset(scopes.SCOUT_TOOLS)
-    """Those that are switched on."""
+    """The tools that are switched on."""
     show_tags: bool = False
-    """Tell the model all tags of the vault at the beginning."""
+    """Whether the model is shown all tags of the vault at the beginning."""
     timeout_s: float = 300.0
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
+        """Check the ranges and the tools' names."""
         check_range("rounds", self.rounds, ROUND_RANGE)
         check_range("notes", self.notes, NOTE_RANGE)
         check_range("keyword_limit", self.keyword_limit, KEYWORD_RANGE)
@@ -125,20 +125,20 @@ class ScoutSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoutResult:
-    """What an exploration came to."""
+    """The result of an exploration."""
 
     selected_notes: tuple[NoteSelectionMetadata, ...] = ()
-    """The last selection, in the agent's order; never one that it didn't make."""
+    """The agent's last selection, in its order."""
     reasoning: str = ""
     confidence: Confidence = "exploring"
     exploration_summary: str = ""
-    """What it did, step by step."""
+    """The steps of the exploration, in order."""
     rounds: int = 0
     tokens_used: int = 0
     ended: ScoutEnd = "said"
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         notes: list[JSONValue] = [one.as_dict() for one in self.selected_notes]
         return {
             "selected_notes": notes,
@@ -153,17 +153,17 @@ class ScoutResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserQuestion:
-    """What the agent asks the person."""
+    """A question of the agent to the person."""
 
     question: str
     options: tuple[str, ...] = ()
 
 
 def check_range(name: str, value: int, allowed: tuple[int, int]) -> None:
-    """Refuse a number that is out of its range.
+    """Check that a number is in its range.
 
     Raises:
-        BadInput: It is.
+        BadInput: It isn't (code ``out_of_range``).
     """
     least, most = allowed
     if not least <= value <= most:
@@ -182,25 +182,25 @@ WebEnd = Literal["done", "said", "rounds", "timeout", "cancelled", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchSettings:
-    """Say how the web is searched.
+    """Limits of the web search.
 
     Raises:
         BadInput: A number is out of its range.
     """
 
     snippet_limit: int = 8
-    """Results of a search at most, 3 to 15."""
+    """Maximum number of results of a search, 3 to 15."""
     fetch_limit: int = 3
-    """Pages that are read at most, 1 to 5."""
+    """Maximum number of pages that are read, 1 to 5."""
     token_budget: int = 8_000
-    """Tokens of pages that are taken in at most, 2,000 to 20,000."""
+    """Maximum number of tokens of pages, 2,000 to 20,000."""
     auto_search: bool = True
-    """Search by itself where the notes don't answer; else only say that a search is needed."""
+    """Whether to search where the notes don't answer the task; otherwise the person is only told that it is needed."""
     rounds: int = 8
     timeout_s: float = 300.0
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
+        """Check the ranges."""
         check_range("snippet_limit", self.snippet_limit, SNIPPET_RANGE)
         check_range("fetch_limit", self.fetch_limit, PAGE_RANGE)
         check_range("token_budget", self.token_budget, TOKEN_RANGE)
@@ -208,20 +208,20 @@ class ResearchSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnhancedWebSource:
-    """A page that something was taken from; strangers wrote all of it."""
+    """A web page that was used; all of its text is untrusted."""
 
     title: str
     url: str
     date: str = ""
-    """When it was published, as it says; empty where it doesn't."""
+    """The page's own date of publication; empty where it has none."""
     extracted: str = ""
-    """What of it matters for the task; empty where the agent took nothing."""
+    """What matters for the task, as the agent extracted it; empty for nothing."""
     snippet: str = ""
     tokens: int = 0
-    """Of its text that was read."""
+    """Tokens of the page's text that were read."""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         return {
             "title": self.title,
             "url": self.url,
@@ -234,23 +234,23 @@ class EnhancedWebSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebResult:
-    """What a search of the web came to."""
+    """The result of a web search."""
 
     search_performed: bool = False
     evaluation_reasoning: str = ""
-    """Why the web was searched, or why not."""
+    """The reason why the web was searched, or wasn't."""
     search_needed: bool = False
     search_queries: tuple[str, ...] = ()
     sources: tuple[EnhancedWebSource, ...] = ()
     findings: str = ""
-    """What was found, in the agent's words."""
+    """The findings in the agent's words."""
     tokens_used: int = 0
     ended: WebEnd = "said"
     problem: str = ""
-    """Why it failed; empty where it didn't."""
+    """The reason why it failed; empty where it didn't."""
 
     def after(self, before: "WebResult | None") -> "WebResult":
-        """Return what this search and those before it came to; how the last one ended counts."""
+        """Return this result merged with the earlier one; the end state is this one's."""
         if before is None:
             return self
         sources = {one.url: one for one in (*before.sources, *self.sources)}
@@ -265,7 +265,7 @@ class WebResult:
         )
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         queries: list[JSONValue] = [*self.search_queries]
         sources: list[JSONValue] = [one.as_dict() for one in self.sources]
         return {
@@ -283,12 +283,12 @@ class WebResult:
 
 Phase = Literal["scout", "web", "task", "orchestrator"]
 PipelineState = Literal["complete", "asked", "cancelled", "failed", "limit"]
-"""How a run ended: done; with a question; by its person; by an error; at a limit of the owner's."""
+"""How a run ended: complete; with a question; by the person; by an error; at a limit of the owner's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseProgress(BaseEvent):
-    """Say in words how far a phase is."""
+    """The progress of a phase, in words."""
 
     kind: ClassVar[str] = "progress"
     phase: Phase
@@ -298,25 +298,25 @@ class PhaseProgress(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionEvent(BaseEvent):
-    """Show what exploring chose, with the reason for each note."""
+    """The notes that the scout selected, with the reason for each."""
 
     kind: ClassVar[str] = "selection"
     scout: dict[str, JSONValue]
-    """As `knapper.agents.pipeline.records.ScoutResult` shows it."""
+    """As `knapper.agents.pipeline.records.ScoutResult` returns it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcesEvent(BaseEvent):
-    """Show what the web gave."""
+    """The results of the web search."""
 
     kind: ClassVar[str] = "sources"
     web: dict[str, JSONValue]
-    """As `knapper.agents.pipeline.records.WebResult` shows it."""
+    """As `knapper.agents.pipeline.records.WebResult` returns it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextEvent(BaseEvent):
-    """Show the context that the task is done with: its notes, why each, and what the limit left out."""
+    """The context of the task: its notes, the reason for each, and the notes that the token limit left out."""
 
     kind: ClassVar[str] = "context"
     context: dict[str, JSONValue]
@@ -324,7 +324,7 @@ class ContextEvent(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Navigate(BaseEvent):
-    """Ask the surface to open a note for the person; nothing is changed by it."""
+    """A request to open a note for the person; it changes nothing."""
 
     kind: ClassVar[str] = "navigate"
     path: str
@@ -332,7 +332,7 @@ class Navigate(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice(BaseEvent):
-    """Tell the person something that they should know."""
+    """A notice for the person."""
 
     kind: ClassVar[str] = "notice"
     text: str
@@ -340,37 +340,37 @@ class Notice(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Debug(BaseEvent):
-    """Show what a model was given and said, for whoever asked to see it."""
+    """A model's conversation, for clients that asked for debug output."""
 
     kind: ClassVar[str] = "debug"
     phase: Phase
     title: str
     text: str
-    """Readable: JSON over several lines, prompts as they were."""
+    """Formatted for reading: JSON over several lines, prompts unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineOutcome(BaseEvent):
-    """End a run, with all that it came to."""
+    """The end of a run, with its whole outcome."""
 
     kind: ClassVar[str] = "outcome"
     run_id: str
     state: PipelineState
     answer: str
-    """Of the task; of the other agents where the task wasn't to be done."""
+    """The task's answer, or the other agents' findings where the task agent is switched off."""
     pipeline: dict[str, JSONValue]
-    """As `knapper.agents.pipeline.edits.PipelineContext` shows it."""
+    """As `knapper.agents.pipeline.edits.PipelineContext` returns it."""
     context: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
     proposed_edits: list[JSONValue] = field(default_factory=list[JSONValue])
     edit_results: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
     proposals: list[JSONValue] = field(default_factory=list[JSONValue])
-    """Ids: the one that was made, and those whose waiting blocks were changed."""
+    """Ids of the new proposal and of those whose pending blocks were changed."""
     opened: list[JSONValue] = field(default_factory=list[JSONValue])
     citations: list[JSONValue] = field(default_factory=list[JSONValue])
     removed: list[JSONValue] = field(default_factory=list[JSONValue])
-    """Citations that were dropped, each with the reason."""
+    """Citations that were removed, each with the reason."""
     question: dict[str, JSONValue] | None = None
-    """What the person is asked; the run goes on with the answer."""
+    """The question to the person; the run continues with the answer."""
     notices: list[JSONValue] = field(default_factory=list[JSONValue])
     usage: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
     model: str = ""

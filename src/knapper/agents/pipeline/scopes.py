@@ -1,4 +1,4 @@
-"""Scopes of a task: which notes a model reads and edits, and which tools the scout has."""
+"""Scopes of a task: the notes that a model reads and edits, and the scout's tools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,9 +8,9 @@ from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 
 EditableScope = Literal["current", "linked", "context"]
-"""The open note; that and the notes that it links with; every note that the model was given."""
+"""The open note; that note and those that it links with; every note that the model was shown."""
 Ability = Literal["add", "delete", "create", "navigate"]
-"""Insert lines; replace and delete them; make notes; open notes for the person."""
+"""Insert lines; replace and delete them; create notes; open notes for the person."""
 
 EDITABLE_SCOPES: Final[tuple[EditableScope, ...]] = get_args(EditableScope)
 ABILITIES: Final[tuple[Ability, ...]] = get_args(Ability)
@@ -34,30 +34,30 @@ _ABILITY_SWITCHES: Final[Mapping[str, Ability]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextScopeConfig:
-    """Say which notes go with the open one.
+    """The notes that accompany the open one.
 
-    ``ContextScopeConfig(link_depth=1)`` takes the notes that it links to, and those that link to it.
+    ``ContextScopeConfig(link_depth=1)`` adds the notes that it links to and those that link to it.
 
     Raises:
         BadInput: The depth is out of its range.
     """
 
     link_depth: int = DEFAULT_LINK_DEPTH
-    """How many links are followed, out and back, 0 to 3; 0 is the open note alone."""
+    """How many links are followed in both directions, 0 to 3; 0 is the open note alone."""
     include_same_folder: bool = False
-    """The notes of its folder go with it, too."""
+    """Whether the notes of its folder are added."""
     excluded_folders: tuple[str, ...] = ()
-    """Walls: notes below these are left out, and no link is followed through them."""
+    """Folders whose notes are left out; links through them aren't followed either."""
 
     def __post_init__(self) -> None:
-        """Refuse a depth that can't be one."""
+        """Check the depth's range."""
         if not 0 <= self.link_depth <= MAX_LINK_DEPTH:
             raise BadInput(
                 f"the link depth is {self.link_depth}", hint=f"give 0 to {MAX_LINK_DEPTH}", code="link_depth"
             )
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         folders: list[JSONValue] = [*self.excluded_folders]
         return {
             "link_depth": self.link_depth,
@@ -75,19 +75,19 @@ _LEGACY_SCOPES: Final[Mapping[str, ContextScopeConfig]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditRules:
-    """Say what a model may do to which notes."""
+    """What a model may do, and to which notes."""
 
     editable: EditableScope = "context"
     can: frozenset[Ability] = field(default_factory=lambda: frozenset(ABILITIES))
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         can: list[JSONValue] = [one for one in ABILITIES if one in self.can]
         return {"editable": self.editable, "can": can}
 
 
 def read_scope(value: object) -> ContextScopeConfig:
-    """Read a context scope: one of today, its JSON in either spelling of names, or an old name.
+    """Read a context scope: an object, its JSON in either spelling of the names, or a legacy name.
 
     ``"folder"`` is depth 0 with the same folder; ``{"linkDepth": 1}`` is depth 1.
 
@@ -108,10 +108,10 @@ def read_scope(value: object) -> ContextScopeConfig:
 
 
 def read_editable_scope(value: str) -> EditableScope:
-    """Read an editable scope.
+    """Check the name of an editable scope.
 
     Raises:
-        BadInput: There is none of that name.
+        BadInput: There is no scope of that name.
     """
     if value not in EDITABLE_SCOPES:
         raise BadInput(f"there is no editable scope '{value}'", hint=f"give {', '.join(EDITABLE_SCOPES)}")
@@ -119,10 +119,10 @@ def read_editable_scope(value: str) -> EditableScope:
 
 
 def read_abilities(value: object) -> frozenset[Ability]:
-    """Read what a model may do: a list of words, or the switches ``canAdd`` and so on, which are on where left out.
+    """Read a model's abilities: a list of words, or switches such as ``canAdd``, which are on where left out.
 
     Raises:
-        BadInput: A word is none of these.
+        BadInput: There is no such ability.
     """
     if isinstance(value, Mapping):
         switches = cast("Mapping[str, object]", value)
@@ -168,5 +168,5 @@ OPTIONAL_SCOUT_TOOLS: Final = (
     "list_all_tags",
     ASK_USER,
 )
-"""What can be switched off."""
+"""The tools that can be switched off."""
 SCOUT_TOOLS: Final = (UPDATE_SELECTION, *OPTIONAL_SCOUT_TOOLS)

@@ -1,4 +1,4 @@
-"""Let a model explore the vault, and keep the notes that it selected last."""
+"""Explore the vault with a model, and keep the notes that it selected last."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ from knapper.vault import parser, walk
 from knapper.vault.paths import NotePath
 
 _MAX_SUMMARY_STEPS: Final = 40
-"""Steps that the summary tells."""
+"""Steps that the summary lists."""
 _MAX_REASON: Final = 2_000
 _MATCH_PLACES: Final[Mapping[str, MatchPlace]] = {"title": "title", "heading": "heading", "content": "content"}
 _SCORING_TOOLS: Final = frozenset({"search_semantic", "search_task_relevant"})
@@ -47,30 +47,30 @@ _SCORING_TOOLS: Final = frozenset({"search_semantic", "search_task_relevant"})
 
 @dataclass(slots=True)
 class Exploration:
-    """The state of a run; JSON can hold it while the run pauses."""
+    """The state of an exploration, which is stored as JSON while the run pauses."""
 
     known: dict[str, NoteSelectionMetadata] = field(default_factory=dict[str, NoteSelectionMetadata])
-    """What is known of notes, by path."""
+    """Metadata of the notes seen so far, by path."""
     selected: list[str] = field(default_factory=list[str])
     reasoning: str = ""
     confidence: Confidence = "exploring"
     trail: list[str] = field(default_factory=list[str])
     question: UserQuestion | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    """Tools answer side by side."""
+    """Held while a tool's answer is recorded, since tools run in parallel threads."""
 
     def record(self, name: str, arguments: Arguments, answer: Answer) -> None:
-        """Learn from a tool's answer why its notes are of interest."""
+        """Record from a tool's answer why its notes are relevant."""
         with self._lock:
             self._record(name, arguments, answer)
 
     def update(self, context: Context, arguments: Arguments, max_notes: int) -> Answer:
-        """Take a selection in the place of the last one; notes that aren't there are left out, and told.
+        """Replace the selection; paths that aren't notes are left out and reported.
 
         Args:
             context: The vault, as the agent sees it.
-            arguments: Of the call.
-            max_notes: How many notes may be chosen.
+            arguments: The call's arguments.
+            max_notes: How many notes may be selected.
         """
         chosen_paths: list[str] = []
         unknown: list[JSONValue] = []
@@ -94,10 +94,10 @@ class Exploration:
         return self._selection_answer(unknown, dropped=len(chosen_paths) - len(self.selected), max_notes=max_notes)
 
     def ask(self, arguments: Arguments) -> Answer:
-        """Put a question to the person.
+        """Record a question to the person.
 
         Raises:
-            BadInput: It is empty, or the second one.
+            BadInput: It is empty, or another one is waiting.
         """
         question, options = toolset.read_question(arguments)
         toolset.check_question(question, is_first=self.question is None)
@@ -106,16 +106,16 @@ class Exploration:
         return {"success": True, "message": "The question is put to the person; the answer comes next."}
 
     def chosen(self) -> tuple[NoteSelectionMetadata, ...]:
-        """Return the selection with what is known of each note."""
+        """Return the selection, with the metadata of each note."""
         return tuple(self._metadata(path) for path in self.selected)
 
     def summary(self) -> str:
-        """Return what was done, step by step."""
+        """Return the steps of the exploration in one line."""
         left_out = len(self.trail) - _MAX_SUMMARY_STEPS
         return "; ".join(self.trail[:_MAX_SUMMARY_STEPS]) + (f"; and {left_out} more steps" if left_out > 0 else "")
 
     def dump(self) -> str:
-        """Write the state as JSON."""
+        """Return the state as JSON."""
         known = {path: asdict(one) for path, one in self.known.items()}
         return json.dumps(
             {
@@ -182,7 +182,7 @@ _SUBJECT_ARGUMENTS: Final = ("query", "task", "path", "folder", "tag", "prefix")
 
 
 def load_exploration(text: str) -> Exploration:
-    """Read a state as `Exploration.dump` writes it."""
+    """Read a state that `Exploration.dump` wrote."""
     state = cast("dict[str, object]", json.loads(text))
     known = cast("dict[str, dict[str, object]]", state["known"])
     return Exploration(
@@ -209,7 +209,7 @@ def _read_texts(value: JSONValue) -> list[str]:
 
 
 SCOUT_ANSWER_CHARS: Final = 16_000
-"""Characters of a tool's answer that the model is given at once."""
+"""Characters of a tool's answer that the model is shown at once."""
 _MAX_NOTE_CHARS: Final = 12_000
 _MAX_LISTED: Final = 100
 _MAX_TAGS: Final = 300
@@ -218,7 +218,7 @@ _MAX_CURRENT_LINES: Final = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoutTask:
-    """Say what notes are looked for, and go on where a pause was."""
+    """A search for notes, or the continuation of one after a pause."""
 
     task: str
     current: str = ""
@@ -227,18 +227,18 @@ class ScoutTask:
     history: Sequence[ModelMessage] = field(default=(), repr=False)
     """The conversation so far."""
     rounds: int = 0
-    """Used already."""
+    """Rounds that are used already."""
     answer: str = ""
-    """What the person said to the question that it paused with."""
+    """The person's answer to the question that it paused with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scout:
-    """What explores."""
+    """The model and the settings of an exploration."""
 
     model: Model
     prompt: str
-    """The system prompt's beginning."""
+    """The beginning of the system prompt."""
     rows: Mapping[str, ToolSpec]
     """The table's rows, by name."""
     settings: ScoutSettings
@@ -246,33 +246,34 @@ class Scout:
 
 
 class ScoutRun:
-    """Explore for one errand; made anew for each."""
+    """The exploration for one task; made anew for each."""
 
     def __init__(self, scout: Scout, context: Context, task: ScoutTask) -> None:
-        """Take the errand.
+        """Prepare the exploration.
 
         Args:
-            scout: What explores.
+            scout: The model and its settings.
             context: The vault, as the agent sees it.
-            task: What is looked for.
+            task: The task, or the state to continue from.
         """
         self._scout = scout
         self._context = context.with_shared_refresh()
         self._task = task
         self.state = task.state
         self.state.question = None
-        if self.state.confidence == "done":  # it asked with its last breath; the answer may change its mind
+        # It asked a question in the same round in which it was done; the answer may change the selection.
+        if self.state.confidence == "done":
             self.state.confidence = "confident"
         self.progress = LoopProgress(rounds=task.rounds, messages=list(task.history))
         self.usage = RunUsage()
         self.ended: ScoutEnd = "cancelled"
-        """How it ended; *cancelled* until it has."""
+        """How the exploration ended; *cancelled* until it has."""
 
     async def run(self, tell: Callable[[Event], None]) -> ScoutResult:
-        """Explore, telling what happens; a cancelled trip leaves its last selection in `result`.
+        """Explore and report events; a cancelled exploration leaves its last selection in `result`.
 
         Args:
-            tell: Hears each event.
+            tell: Receives each event.
         """
         try:
             async with asyncio.timeout(self._scout.settings.timeout_s):
@@ -284,7 +285,7 @@ class ScoutRun:
         return self.result()
 
     def result(self) -> ScoutResult:
-        """Return what there is: the agent's last selection."""
+        """Return the result so far: the agent's last selection."""
         return ScoutResult(
             selected_notes=self.state.chosen(),
             reasoning=self.state.reasoning,
@@ -337,7 +338,7 @@ class ScoutRun:
         agent_tools = [
             AgentTool(
                 definition=_UPDATE_DEFINITION,
-                handle=lambda given: self.state.update(self._context, given, settings.notes),
+                handle=lambda arguments: self.state.update(self._context, arguments, settings.notes),
             )
         ]
         agent_tools += [
@@ -349,15 +350,15 @@ class ScoutRun:
         return agent_tools
 
     def _row_tool(self, name: str) -> AgentTool:
-        def heard(arguments: Arguments, answer: Answer) -> None:
+        def record_answer(arguments: Arguments, answer: Answer) -> None:
             self.state.record(name, arguments, answer)
 
         return loop.make_row_tool(
-            self._scout.rows[name], self._context, on_answer=heard, argument_limits=self._argument_limits(name)
+            self._scout.rows[name], self._context, on_answer=record_answer, argument_limits=self._argument_limits(name)
         )
 
     def _argument_limits(self, name: str) -> dict[str, int]:
-        """Return how much a tool gives at once."""
+        """Return the limits of a tool's numeric arguments."""
         if name == "search_keyword":
             return {"limit": self._scout.settings.keyword_limit}
         if name == "fetch_note":

@@ -28,16 +28,16 @@ from knapper.tools.context import Context
 from knapper.vault.access import Grants
 
 DescribeFate = Callable[[str], str]
-"""Tells in words what became of a proposal."""
+"""Returns what became of a proposal, in words."""
 
 
 def read_chat_messages(turns: Sequence[Exchange], length: int, fate: DescribeFate = lambda _: "") -> list[ChatMessage]:
     """Return the last messages of a session, the oldest first.
 
     Args:
-        turns: Of the session.
-        length: How many messages at most, questions and answers counted alike, 0 to 100.
-        fate: Tells what became of a proposal.
+        turns: The session's turns.
+        length: Maximum number of messages, questions and answers counted alike, 0 to 100.
+        fate: Returns what became of a proposal.
     """
     if not length:
         return []
@@ -48,7 +48,7 @@ def read_chat_messages(turns: Sequence[Exchange], length: int, fate: DescribeFat
 
 
 def describe_fates(proposals: Proposals) -> DescribeFate:
-    """Ask the proposals what became of them."""
+    """Return a function that looks up what became of a proposal."""
 
     def fate(proposal: str) -> str:
         try:
@@ -111,7 +111,7 @@ def _as_list(value: JSONValue) -> list[JSONValue]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineService:
-    """What one vault's tasks are answered with and kept in."""
+    """The tasks of one vault: the agents that carry them out, and the files that store them."""
 
     agents: Agents
     runs: PausedRuns
@@ -122,20 +122,20 @@ class PipelineService:
     meter: Meter | None = None
     wait_s: float = locks.WAIT_S
     owner: str = ""
-    """On whose behalf runs wait; empty for whom the vault is opened for."""
+    """The client on whose behalf runs wait; empty for the client that the vault is opened for."""
     is_stopping: Callable[[], bool] = lambda: False
-    """Tells whether whatever goes on is being stopped: a question whose answer that cuts short waits again."""
+    """Whether the server is stopping; a run that this interrupts keeps waiting for its answer."""
 
     async def ask(self, request: TaskRequest, context: Context, tell: PipelineEventSink) -> PipelineOutcome:
-        """Do a task, and keep the turn in its session, if it has one.
+        """Carry out a task, and store the turn in its session, if it has one.
 
-        A cancelled task keeps what there is, tells `Outcome`, and stays cancelled. One that asks the person something
-        waits: `resume` goes on with the answer.
+        A cancelled task stores its partial turn, reports `PipelineOutcome`, and stays cancelled. A task with a question
+        for the person waits until `resume` continues it with the answer.
 
         Args:
             request: The task.
             context: The vault, as the agents see it, with the run's id.
-            tell: Takes each event; `Outcome` comes last.
+            tell: Receives each event; `PipelineOutcome` comes last.
 
         Raises:
             NotFound: There is no such session.
@@ -148,19 +148,19 @@ class PipelineService:
     async def resume(
         self, run_id: str, answer: str, context: Context, tell: PipelineEventSink, *, by: Grants | None = None
     ) -> PipelineOutcome:
-        """Go on with a run that asked something; a person may go on with any, others with their own.
+        """Continue a run that asked a question; a person may continue any run, others only their own.
 
-        Where it fails, reaches a limit or is killed, it waits again, as it did.
+        A run that fails, reaches a limit or is killed waits again with the same question.
 
         Args:
-            run_id: The run's.
-            answer: What the person says.
+            run_id: The run's id.
+            answer: The person's answer.
             context: The vault, as the agents see it.
-            tell: Takes each event; `Outcome` comes last.
-            by: Who answers; None for whom the agents act for.
+            tell: Receives each event; `PipelineOutcome` comes last.
+            by: The grants of whoever answers; None for those of *context*.
 
         Raises:
-            NotFound: No such run waits (code ``no_run``).
+            NotFound: No such run is waiting (code ``no_run``).
             BadInput: The answer is empty.
         """
         if not answer.strip():
@@ -183,7 +183,7 @@ class PipelineService:
             yield
 
     def _drop_missing_session(self, request: TaskRequest) -> TaskRequest:
-        """Go on without a session that is gone meanwhile."""
+        """Return the request without its session, if that was deleted meanwhile."""
         if request.session_id:
             try:
                 _ = self.store.get(request.session_id)
@@ -211,7 +211,8 @@ class PipelineService:
         except asyncio.CancelledError:
             is_over = not self.is_stopping()
             raise
-        finally:  # also where the task is cancelled
+        # This block runs for a cancelled task, too. It is shielded, since a second cancellation may follow.
+        finally:
             outcome = await asyncio.shield(asyncio.to_thread(run.outcome))
             has_ended = is_over and going.state is not None
             storing = asyncio.to_thread(self._keep, run, context, outcome, has_ended=has_ended)
@@ -223,13 +224,14 @@ class PipelineService:
     def _keep(
         self, run: PipelineRun, context: Context, outcome: PipelineOutcome, *, has_ended: bool
     ) -> tuple[PipelineOutcome, Sequence[PipelineEvent]]:
-        """Keep what came of a run; what can't be kept is told, and keeps nothing else from being kept."""
+        """Store a run's outcome; what can't be stored is reported, and the rest is stored all the same."""
         events: list[PipelineEvent] = []
         writes: list[Callable[[], None]] = []
         if outcome.state == "asked":
             try:
                 self._pause(run, context, outcome)
-            except StorageError as error:  # nobody could answer it
+            except StorageError as error:
+                # Without the stored run nobody could answer the question, so the run has failed.
                 failure = Error(error=error.message, code=error.code, hint=error.hint)
                 events.append(failure)
                 error_row: dict[str, JSONValue] = {"error": failure.error, "code": failure.code, "hint": failure.hint}
@@ -273,14 +275,13 @@ class PipelineService:
             outcome=outcome.as_dict(),
             messages=ModelMessagesTypeAdapter.dump_json(messages).decode(),
         )
-        with suppress(
-            NotFound, ConflictError
-        ):  # deleted, or gone on elsewhere meanwhile: the answer was told all the same
+        # The session may be deleted or continued elsewhere meanwhile; the answer was sent in any case.
+        with suppress(NotFound, ConflictError):
             _ = self.store.append(request.session_id, self.store.last(request.session_id), exchange)
 
 
 def _run_all(works: Sequence[Callable[[], None]]) -> list[Notice]:
-    """Do one after another, and tell what couldn't be done."""
+    """Run functions one after another, and return a notice for each that fails."""
     notices: list[Notice] = []
     for work in works:
         try:

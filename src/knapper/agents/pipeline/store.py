@@ -29,7 +29,7 @@ CREATE TABLE switches (name TEXT PRIMARY KEY, is_on INTEGER NOT NULL) WITHOUT RO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentToggles:
-    """Say which agents run: what explores the vault, what searches the web, what does the task.
+    """The agents that are switched on: scout, web search and task.
 
     Raises:
         BadInput: None would run.
@@ -40,28 +40,28 @@ class AgentToggles:
     task: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse to run none."""
+        """Check that at least one is switched on."""
         if not (self.scout or self.web or self.task):
             raise BadInput("no agent is switched on", hint="switch on scout, web or task", code="no_agent")
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape them as every surface shows them."""
+        """Return them in the shape that every surface shows."""
         return {"scout": self.scout, "web": self.web, "task": self.task}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """A choice of notes and rules under a name."""
+    """A named choice of notes and rules."""
 
     name: str
     scope: ContextScopeConfig = field(default_factory=ContextScopeConfig)
     rules: EditRules = field(default_factory=EditRules)
     added: tuple[str, ...] = ()
-    """Notes that are added by hand."""
+    """Notes that the person added by hand."""
     toggles: AgentToggles = field(default_factory=AgentToggles)
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it, and as it is kept."""
+        """Return it in the shape that every surface shows and the file stores."""
         added: list[JSONValue] = [*self.added]
         return {
             "name": self.name,
@@ -73,17 +73,17 @@ class Preset:
 
 
 class Presets:
-    """The open file; threads and processes may share it."""
+    """The presets of a vault in an open file; threads and processes may share it."""
 
     def __init__(self, ledger: SharedDatabase) -> None:
-        """Wrap an open file; `open_presets` makes one."""
+        """Wrap an open file; `open_presets` opens one."""
         self._ledger = ledger
 
     def save(self, preset: Preset) -> None:
-        """Keep a preset; one of the same name, in whatever case, is replaced.
+        """Store a preset; one with the same name, in upper or lower case, is replaced.
 
         Raises:
-            BadInput: It has no name, or too long a one.
+            BadInput: Its name is empty or too long.
         """
         name = " ".join(preset.name.split())
         if not name or len(name) > _MAX_PRESET_NAME:
@@ -96,7 +96,7 @@ class Presets:
         """Return a preset.
 
         Raises:
-            NotFound: There is none of that name (code ``no_preset``).
+            NotFound: There is no such preset (code ``no_preset``).
         """
         with self._ledger.reading() as database:
             row = database.execute("SELECT said FROM presets WHERE key = ?", (_preset_key(name),)).fetchone()
@@ -121,13 +121,13 @@ class Presets:
                 raise _missing_preset(database, name)
 
     def toggles(self, usual: AgentToggles) -> AgentToggles:
-        """Return the switches as they were last; *usual* where they were never set."""
+        """Return the switches as they were last set; *usual* where they never were."""
         with self._ledger.reading() as database:
             stored = {row["name"]: bool(row["is_on"]) for row in database.execute("SELECT * FROM switches")}
         return AgentToggles(**stored) if stored else usual
 
     def set_toggles(self, toggles: AgentToggles) -> None:
-        """Keep the switches for the next run."""
+        """Store the switches for the next run."""
         rows = [(name, int(bool(is_on))) for name, is_on in toggles.as_dict().items()]
         with self._ledger.writing() as database:
             database.executemany("INSERT OR REPLACE INTO switches VALUES (?, ?)", rows)
@@ -150,7 +150,7 @@ def read_preset(data: Mapping[str, JSONValue]) -> Preset:
     """Read a preset from JSON.
 
     Raises:
-        BadInput: It can't be one.
+        BadInput: A value is out of its range or unknown.
     """
     rules, switches, added = _as_object(data.get("rules")), _as_object(data.get("toggles")), data.get("added")
     return Preset(
@@ -187,9 +187,9 @@ PAUSED_FILE: Final = "paused.db"
 PAUSED_VERSION: Final = 1
 PAUSED_KEPT_DAYS: Final = 30
 PAUSED_LOCK_FOLDER: Final = "asked"
-"""Holds a lock for each run that goes on, beside the file."""
+"""The folder beside the file with a lock for each run that is being continued."""
 _LOCK_WAIT_S: Final = 0.3
-"""Whoever looks whether a run goes on holds it for a moment, too."""
+"""Longer than `locks.is_lock_taken` holds a lock while it probes."""
 _PAUSED_SCHEMA: Final = """
 CREATE TABLE paused (
     id TEXT PRIMARY KEY,
@@ -204,30 +204,30 @@ CREATE TABLE paused (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PausedRun:
-    """A run that waits."""
+    """A run that waits for an answer."""
 
     id: str
     client: str
-    """On whose behalf it ran."""
+    """The client on whose behalf it ran."""
     at: datetime
     question: dict[str, JSONValue]
     request: dict[str, JSONValue] = field(repr=False)
-    """What was asked for, as it was asked."""
+    """The original request."""
     state: dict[str, JSONValue] = field(repr=False)
-    """All that it goes on from."""
+    """The state that it continues from."""
 
 
 class PausedRuns:
-    """The open file; threads and processes may share it."""
+    """The waiting runs of a vault in an open file; threads and processes may share it."""
 
     def __init__(self, ledger: SharedDatabase, now: Callable[[], datetime]) -> None:
-        """Wrap an open file; `open_runs` makes one."""
+        """Wrap an open file; `open_paused_runs` opens one."""
         self._ledger = ledger
         self._now = now
         self._folder = ledger.path.parent / PAUSED_LOCK_FOLDER
 
     def pause(self, run: PausedRun) -> None:
-        """Keep a run; what waited for too long goes."""
+        """Store a run, and delete those that have waited too long."""
         oldest = (self._now() - timedelta(days=PAUSED_KEPT_DAYS)).astimezone(UTC).isoformat()
         values = [json.dumps(one, ensure_ascii=False) for one in (run.question, run.request, run.state)]
         with self._ledger.writing() as database:
@@ -238,71 +238,74 @@ class PausedRuns:
             )
 
     def find(self, run_id: str) -> PausedRun:
-        """Return a run, which goes on waiting.
+        """Return a run, which keeps waiting.
 
         Raises:
-            NotFound: No such run waits (code ``no_run``).
+            NotFound: No such run is waiting (code ``no_run``).
         """
-        run = self._kept(run_id)
-        if run is None or self._goes_on(run_id):
+        run = self._find_stored(run_id)
+        if run is None or self._is_running(run_id):
             raise missing_paused_run(run_id)
         return run
 
     @asynccontextmanager
     async def hold(self, run_id: str, client: str = "") -> AsyncGenerator[PausedRun]:
-        """Hold a run so that it can go on; nobody else can go on with it meanwhile.
+        """Lock a run, so that only one caller can continue it.
 
-        It waits again afterwards unless it was ended, also where the process doesn't live to say so.
+        Afterwards it waits again, unless it was ended; a process that is killed ends nothing.
 
         Args:
-            run_id: Its id.
-            client: Who goes on with it, where it may only be its own; empty for a person, who may go on with any.
+            run_id: The run's id.
+            client: The client, which may continue only its own runs; empty for a person, who may continue any.
 
         Raises:
-            NotFound: No such run waits (code ``no_run``).
+            NotFound: No such run is waiting (code ``no_run``).
         """
-        _ = self._own(run_id, client)
+        _ = self._require(run_id, client)
         lock = self._lock(run_id)
         if not await locks.acquire_lock(lock, wait_s=_LOCK_WAIT_S):
             raise missing_paused_run(run_id)
         try:
-            yield self._own(run_id, client)  # as it is by now
+            # Read again under the lock: another process may have ended the run meanwhile.
+            yield self._require(run_id, client)
         finally:
-            self._tidy(run_id)
+            # Unlinked while the lock is held, so that no other process can have opened the old file as its lock.
+            self._remove_lock(run_id)
             lock.release()
 
     def end(self, run_id: str) -> None:
-        """Forget a run that is held and has ended."""
+        """Delete a run that was locked and has ended."""
         with self._ledger.writing() as database:
             database.execute("DELETE FROM paused WHERE id = ?", (run_id,))
 
     def list(self, client: str = "") -> list[PausedRun]:
-        """List the runs that wait, the latest first; *client* as for `hold`."""
+        """List the waiting runs, the latest first; *client* as for `hold`."""
         with self._ledger.reading() as database:
             rows = database.execute("SELECT * FROM paused ORDER BY at DESC, id").fetchall()
         visible = [_read_paused_run(dict(row)) for row in rows if not client or row["client"] == client]
-        return [run for run in visible if not self._goes_on(run.id)]
+        return [run for run in visible if not self._is_running(run.id)]
 
     def shut(self) -> None:
         """Close the file."""
         self._ledger.shut()
 
-    def _kept(self, run_id: str) -> PausedRun | None:
+    def _find_stored(self, run_id: str) -> PausedRun | None:
         with self._ledger.reading() as database:
             row = database.execute("SELECT * FROM paused WHERE id = ?", (run_id,)).fetchone()
         return None if row is None else _read_paused_run(dict(row))
 
-    def _own(self, run_id: str, client: str) -> PausedRun:
-        run = self._kept(run_id)
+    def _require(self, run_id: str, client: str) -> PausedRun:
+        run = self._find_stored(run_id)
         if run is None or (client and run.client != client):
             raise missing_paused_run(run_id)
         return run
 
-    def _tidy(self, run_id: str) -> None:
-        with suppress(PermissionError):  # on Windows, where it goes with the lock
+    def _remove_lock(self, run_id: str) -> None:
+        # Windows doesn't unlink an open file; there the file stays until the lock is released.
+        with suppress(PermissionError):
             self._place(run_id).unlink(missing_ok=True)
 
-    def _goes_on(self, run_id: str) -> bool:
+    def _is_running(self, run_id: str) -> bool:
         return self._place(run_id).exists() and locks.is_lock_taken(self._lock(run_id))
 
     def _lock(self, run_id: str) -> FileLock:
@@ -323,7 +326,7 @@ def open_paused_runs(folder: Path, now: Callable[[], datetime]) -> PausedRuns:
 
 
 def missing_paused_run(run_id: str) -> NotFound:
-    """Return that no such run waits, or none of the client's."""
+    """Return the error for a run that doesn't wait, or that isn't the client's."""
     hint = "it was answered already, or waited for too long: ask again"
     return NotFound(f"no run '{run_id[:80]}' waits for an answer", hint=hint, code="no_run")
 

@@ -1,4 +1,4 @@
-"""Let a model do a task: prompt it, check its edits, let it correct itself once, and propose them."""
+"""Carry out a task with a model: prompt it, check its edits, let it correct itself once, and propose them."""
 
 import asyncio
 import json
@@ -71,11 +71,11 @@ change what it proposes."""
 
 
 def write_scope(editable: EditableScope, paths: Sequence[str], current: str) -> str:
-    """Return in words which notes may be edited.
+    """Return the part of the prompt about which notes may be edited.
 
     Args:
         editable: The scope.
-        paths: The notes that it comes to now, escaped.
+        paths: The notes that the scope covers now, escaped.
         current: The open note, escaped; empty for none.
     """
     open_note_text = f"The open note is {current}." if current else "No note is open."
@@ -84,23 +84,23 @@ def write_scope(editable: EditableScope, paths: Sequence[str], current: str) -> 
 
 
 def list_positions(can: frozenset[Ability]) -> str:
-    """List the positions that may be used."""
+    """Return the allowed positions as a list for the prompt."""
     lines = [f"- `{form}`: {meaning}" for ability, form, meaning in _POSITION_TEXTS if ability in can]
     return "\n".join(lines) or "- none: `edits` must be empty"
 
 
 def read_edit_rules() -> str:
-    """Return the rules that hold for every edit."""
+    """Return the rules for every edit."""
     return _EDIT_RULES
 
 
 def list_forbidden(can: frozenset[Ability]) -> str:
-    """Warn of what is switched off; empty where all is allowed."""
+    """Return warnings for what is switched off; empty where everything is allowed."""
     return "\n".join(f"- {warning}" for ability, warning in _FORBIDDEN_TEXTS if ability not in can)
 
 
 def write_edit_rules(permitted: EditRules, paths: Sequence[str], current: str) -> str:
-    """Write all rules about edits as a part of the system prompt."""
+    """Return all rules about edits as a part of the system prompt."""
     forbidden = list_forbidden(permitted.can)
     parts = [
         "## Which notes you may edit",
@@ -120,7 +120,7 @@ _MAX_EXTRACT_CHARS: Final = 4_000
 
 
 def write_prior_section(pipeline: PipelineContext) -> str:
-    """Write the part of the system prompt about the agents before; empty where there were none."""
+    """Return the system prompt's part about earlier agents; empty where there were none."""
     parts: list[str] = []
     if pipeline.scout is not None:
         parts.append(_describe_scout(pipeline.scout))
@@ -130,7 +130,7 @@ def write_prior_section(pipeline: PipelineContext) -> str:
 
 
 def write_web_blocks(web: WebResult | None, mark: str) -> str:
-    """Write what was found on the web as blocks; empty where nothing was."""
+    """Return the findings from the web as blocks; empty where there are none."""
     if web is None or not (web.sources or web.findings):
         return ""
     blocks: list[str] = []
@@ -149,7 +149,7 @@ def write_web_blocks(web: WebResult | None, mark: str) -> str:
 
 
 def write_history(history: Sequence[ChatMessage]) -> list[ModelMessage]:
-    """Write earlier messages as the model said and heard them, with what became of its edits."""
+    """Return earlier messages in the model's format, with the results of its edits."""
     model_messages: list[ModelMessage] = []
     outcome = ""
     for one in history:
@@ -169,10 +169,11 @@ def write_history(history: Sequence[ChatMessage]) -> list[ModelMessage]:
 
 
 def write_edit_results(edit_results: EditResults, fate: str = "") -> str:
-    """Return what became of edits."""
+    """Return the results of earlier edits in words; empty for none."""
     if not edit_results.success and not edit_results.failures:
         return ""
     lines = [f"(Of your edits, {edit_results.success} could be made and {edit_results.failed} couldn't."]
+    # File names and positions come from the model and from notes, so the whole text is escaped.
     lines += [f"- {one.file} {one.position}: {one.error}" for one in edit_results.failures]
     if fate:
         lines.append(f"Since then: {fate}.")
@@ -211,20 +212,20 @@ _MAX_REASON: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAgentConfig:
-    """What does tasks."""
+    """The model and the settings for carrying out tasks."""
 
     model: Model
     prompt: str
-    """The system prompt's beginning."""
+    """The beginning of the system prompt."""
     rules: EditRules
     limits: UsageLimits
     repair: str = ""
-    """The prompt by which citations are mended; empty to leave that."""
+    """The prompt for repairing citations; empty to skip that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAgentInput:
-    """A task, and all that was gathered for it."""
+    """A task with everything that was gathered for it."""
 
     task: str
     context: UnifiedContext
@@ -233,20 +234,20 @@ class TaskAgentInput:
     chat_history: Sequence[ChatMessage] = ()
     pipeline: PipelineContext = field(default_factory=PipelineContext)
     mark: str = ""
-    """That of the turn's blocks."""
+    """The mark of the turn's blocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAgentResult:
-    """What a task came to."""
+    """The result of a task."""
 
     success: bool
     summary: str
-    """The answer, or what was changed and why; its citations hold."""
+    """The answer, or a description of the changes; its citations are verified."""
     checked: CheckedAnswer
     edits: tuple[ValidatedEdit, ...] = ()
     proposal: Submission | None = None
-    """What waits for the person's word; None where nothing does."""
+    """The proposal that waits for the person; None for none."""
     changed_blocks: tuple[str, ...] = ()
     """Ids of proposals whose pending blocks were changed."""
     opened: tuple[NotePath, ...] = ()
@@ -254,7 +255,7 @@ class TaskAgentResult:
 
     @property
     def results(self) -> EditResults:
-        """Return how many edits could be made, and why others couldn't."""
+        """Return the number of edits that could be made, and the failures of the others."""
         failures = tuple(
             EditFailure(
                 file=one.instruction.file,
@@ -269,15 +270,15 @@ class TaskAgentResult:
 
 
 class TaskAgent:
-    """Do one task; made anew for each."""
+    """The execution of one task; made anew for each."""
 
     def __init__(self, config: TaskAgentConfig, context: Context, task_input: TaskAgentInput) -> None:
-        """Take the task.
+        """Prepare the task.
 
         Args:
-            config: What does it.
+            config: The model and its settings.
             context: The vault, as the agent sees it.
-            task_input: The task, and all that was gathered for it.
+            task_input: The task, with everything that was gathered for it.
         """
         self._config = config
         self._input = task_input
@@ -285,23 +286,24 @@ class TaskAgent:
         self._mark = task_input.mark or untrusted.new_mark()
         self.usage = RunUsage()
         self.messages: list[ModelMessage] = []
-        """What was said so far."""
+        """The conversation so far."""
 
     async def run(self, tell: Callable[[str], None]) -> TaskAgentResult:
-        """Do it.
+        """Carry out the task.
 
         Args:
-            tell: Hears in words how far it is.
+            tell: Receives the progress in words.
         """
-        pydantic_ai.BANNER_ENABLED = False  # the library greets on the error stream, which is our person's
+        # The library prints a greeting to stderr, which belongs to the person's terminal.
+        pydantic_ai.BANNER_ENABLED = False
         task_input = self._input
-        grounds = await asyncio.to_thread(self._make_constraints)
-        agent = Agent(SurrogateSafeModel(self._config.model), instructions=self._system(grounds), retries=0)
+        constraints = await asyncio.to_thread(self._make_constraints)
+        agent = Agent(SurrogateSafeModel(self._config.model), instructions=self._system(constraints), retries=0)
         history = write_history(task_input.chat_history)
         tell("the task agent is at work")
         reply_text, history = await self._ask(agent, self._prompt(), history)
         truncation = self._truncation()
-        reply, checked = await asyncio.to_thread(self._read, grounds, reply_text)
+        reply, checked = await asyncio.to_thread(self._read, constraints, reply_text)
         complaint = _describe_problems(reply, checked)
         if complaint:
             tell("some edits can't be made: the model may correct itself once")
@@ -312,13 +314,14 @@ class TaskAgent:
                     raise
                 tell("it couldn't be asked again: what can be made of its first reply stands")
             else:
-                second_reply, rechecked = await asyncio.to_thread(self._read, grounds, second_text)
+                second_reply, rechecked = await asyncio.to_thread(self._read, constraints, second_text)
                 if not isinstance(second_reply, KnapError):
                     reply, checked, truncation = second_reply, rechecked, self._truncation()
-        if isinstance(reply, KnapError):  # its hint is for the model, which has had its second chance
+        # The error's hint is written for the model, which has used its second try; the person needs another one.
+        if isinstance(reply, KnapError):
             hint = "try again, ask for less, or take another model"
             raise ModelFailure(f"the model's answer can't be used: {reply.message}", code=reply.code, hint=hint)
-        result = await self._finish(grounds, reply, checked)
+        result = await self._finish(constraints, reply, checked)
         return replace(result, notices=(*result.notices, *truncation))
 
     async def _ask(
@@ -345,9 +348,9 @@ class TaskAgent:
         whole = {task_input.context.cut: task_input.context.whole_lines} if task_input.context.cut else {}
         return EditConstraints(context=narrowed, rules=self._config.rules, shown_hashes=shown_hashes, whole_lines=whole)
 
-    def _system(self, grounds: EditConstraints) -> str:
+    def _system(self, constraints: EditConstraints) -> str:
         rules = self._config.rules
-        request_scope = grounds.context.submit_options
+        request_scope = constraints.context.submit_options
         allowed = sorted(request_scope.scope.paths or ()) if request_scope else []
         escaped_paths = [untrusted.escape(str(path)) for path in allowed[:_MAX_LISTED]]
         current = untrusted.escape(self._input.current) if self._input.current else ""
@@ -370,27 +373,29 @@ class TaskAgent:
         ]
         return "\n\n".join(parts)
 
-    def _read(self, grounds: EditConstraints, reply_text: str) -> tuple[TaskReply | KnapError, list[ValidatedEdit]]:
+    def _read(self, constraints: EditConstraints, reply_text: str) -> tuple[TaskReply | KnapError, list[ValidatedEdit]]:
         try:
             reply = edits.parse_reply(reply_text)
         except BadInput as error:
             return error, []
-        return reply, edits.check_edits(grounds, edits.split_block_edits(grounds, reply.edits)[0])
+        return reply, edits.check_edits(constraints, edits.split_block_edits(constraints, reply.edits)[0])
 
     async def _finish(
-        self, grounds: EditConstraints, reply: TaskReply, checked: list[ValidatedEdit]
+        self, constraints: EditConstraints, reply: TaskReply, checked: list[ValidatedEdit]
     ) -> TaskAgentResult:
-        _, in_blocks = await asyncio.to_thread(edits.split_block_edits, grounds, reply.edits)
-        changed, made_in_blocks = await asyncio.to_thread(edits.change_blocks, grounds, in_blocks)
+        _, in_blocks = await asyncio.to_thread(edits.split_block_edits, constraints, reply.edits)
+        changed, made_in_blocks = await asyncio.to_thread(edits.change_blocks, constraints, in_blocks)
         text, left_out = untrusted.sanitize_answer(reply.summary)
         proposal, checked, notices = await asyncio.to_thread(
-            _propose_checked, grounds, checked, text or self._input.task
+            _propose_checked, constraints, checked, text or self._input.task
         )
         answer = await asyncio.to_thread(citations.check_citations, self._context, text)
         if answer.failures and self._config.repair:
             config = self._config
-            mender = CitationRepairer(model=config.model, prompt=config.repair, usage=self.usage, limits=config.limits)
-            answer = await citations.repair_citations(answer, self._context, mender)
+            repairer = CitationRepairer(
+                model=config.model, prompt=config.repair, usage=self.usage, limits=config.limits
+            )
+            answer = await citations.repair_citations(answer, self._context, repairer)
         answer = citations.drop_failed_citations(answer)
         return TaskAgentResult(
             success=True,
@@ -405,15 +410,16 @@ class TaskAgent:
 
 
 def _propose_checked(
-    grounds: EditConstraints, checked: list[ValidatedEdit], reason: str
+    constraints: EditConstraints, checked: list[ValidatedEdit], reason: str
 ) -> tuple[Submission | None, list[ValidatedEdit], tuple[str, ...]]:
-    """Propose what can be made; where a note changed just now, its edits are told as failures."""
+    """Propose the edits that can be made; where a note has changed meanwhile, its edits are returned as failures."""
     try:
-        submission = edits.propose_edits(grounds, checked, " ".join(reason.split())[:_MAX_REASON])
+        # Without locks a note may change between check and proposal: check again and retry once.
+        submission = edits.propose_edits(constraints, checked, " ".join(reason.split())[:_MAX_REASON])
     except KnapError:
-        rechecked = edits.check_edits(grounds, [one.instruction for one in checked])
+        rechecked = edits.check_edits(constraints, [one.instruction for one in checked])
         try:
-            submission = edits.propose_edits(grounds, rechecked, " ".join(reason.split())[:_MAX_REASON])
+            submission = edits.propose_edits(constraints, rechecked, " ".join(reason.split())[:_MAX_REASON])
         except KnapError as error:
             failed = [
                 ValidatedEdit(instruction=one.instruction, path=one.path, kind=one.kind, error=error)
@@ -425,7 +431,7 @@ def _propose_checked(
 
 
 def _describe_problems(reply: TaskReply | KnapError, checked: Sequence[ValidatedEdit]) -> str:
-    """Return what is wrong with a reply; empty where nothing is."""
+    """Return a reply's problems for the model; empty where there are none."""
     if isinstance(reply, KnapError):
         return f"Your reply can't be used: {reply.message}. {reply.hint}".strip()
     failed = [one for one in checked if one.error is not None]
@@ -447,7 +453,7 @@ def _error_text(error: KnapError | None) -> str:
 
 
 def _json_settings(model: Model) -> ModelSettings | None:
-    """Ask for JSON where the provider is known to hold its models to it; other servers may refuse the very wish."""
+    """Return the setting for JSON replies where the provider is known to enforce it; others may reject the request."""
     if not isinstance(model, FallbackModel) and _supports_json(model):
         return ModelSettings(extra_body={"response_format": {"type": "json_object"}})
     return None

@@ -1,4 +1,4 @@
-"""Let a model search the web where the notes don't answer the task."""
+"""Search the web with a model where the notes don't answer the task."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -99,12 +99,12 @@ WEB_TOOLS: Final = {
 
 _CHARS_PER_TOKEN: int = 4
 _MIN_PAGE_TOKENS: int = 200
-"""Tokens that are worth reading a page for."""
+"""Tokens below which reading a page isn't worth it."""
 
 
 @dataclass(slots=True)
 class WebNotes:
-    """The state of one search."""
+    """The state of one web search."""
 
     context: Context
     settings: ResearchSettings
@@ -113,24 +113,24 @@ class WebNotes:
     reasoning: str = ""
     queries: list[str] = field(default_factory=list[str])
     hits: dict[str, EnhancedWebSource] = field(default_factory=dict[str, EnhancedWebSource])
-    """What searches found, by address."""
+    """Results of the searches, by address."""
     pages_read: dict[str, EnhancedWebSource] = field(default_factory=dict[str, EnhancedWebSource])
-    """What was read in full, by address."""
+    """Pages that were read in full, by address."""
     findings: str = ""
     finished: bool = False
 
     @property
     def tokens_left(self) -> int:
-        """Return how many tokens of pages may still be taken in."""
+        """Return how many more tokens of pages may be read."""
         return self.settings.token_budget - sum(one.tokens for one in self.pages_read.values())
 
     @property
     def is_done(self) -> bool:
-        """Return whether there is nothing left to do."""
+        """Return whether the search is finished or not needed."""
         return self.finished or (self.evaluated and not (self.needed and self.settings.auto_search))
 
     def evaluate(self, arguments: Arguments) -> Answer:
-        """Take the agent's word on whether the web is needed."""
+        """Record the agent's decision whether the web is needed."""
         self.evaluated = True
         self.needed = arguments.get("needs_web") is True
         self.reasoning = str(arguments.get("reasoning", ""))[:2_000]
@@ -139,7 +139,7 @@ class WebNotes:
         return {"success": True, "message": "Search now." if self.needed else "Nothing is searched."}
 
     def search(self, arguments: Arguments) -> Answer:
-        """Search the web."""
+        """Search the web and record the results."""
         if not self.evaluated:
             return _out_of_order_answer(f"call {EVALUATE_TOOL} first")
         if self.is_done:
@@ -156,11 +156,12 @@ class WebNotes:
         return answer
 
     def select(self, arguments: Arguments) -> Answer:
-        """Read pages that were found, as many and as much of each as the limits leave."""
+        """Read pages from the results, as many and as much of each as the limits allow."""
         urls = arguments.get("urls")
         addresses = list(dict.fromkeys(map(str, urls if isinstance(urls, list) else [urls])))
         answers: list[JSONValue] = []
         for url in addresses:
+            # Only addresses from the results: text on a page could otherwise make the model send data in an address.
             if url not in self.hits:
                 answers.append({"url": url, "error": f"{SEARCH_TOOL} didn't find this address"})
             elif len(self.pages_read) >= self.settings.fetch_limit and url not in self.pages_read:
@@ -172,7 +173,7 @@ class WebNotes:
         return {"success": True, "results": answers, "tokens_left": self.tokens_left}
 
     def finalize(self, arguments: Arguments) -> Answer:
-        """Take what was found; sources that were never found are left out."""
+        """Record the findings; sources that no search returned are left out."""
         self.findings = str(arguments.get("findings", ""))[:20_000]
         self.finished = True
         rows = arguments.get("sources")
@@ -186,7 +187,7 @@ class WebNotes:
         return answer
 
     def sources(self) -> tuple[EnhancedWebSource, ...]:
-        """Return the pages that were read or that something was taken from, those first."""
+        """Return the pages that were read, then those that only a part was taken from."""
         taken = [one for one in self.hits.values() if one.extracted and one.url not in self.pages_read]
         return (*self.pages_read.values(), *taken)
 
@@ -219,7 +220,7 @@ class WebNotes:
 
 
 def _fit_tokens(text: str, tokens: int) -> str:
-    """Cut a text to so many tokens."""
+    """Return a text cut to a number of tokens."""
     while text and context.estimate_tokens(text) > tokens:
         text = text[: max(len(text) * tokens // (context.estimate_tokens(text) + 1), 0)]
     return text
@@ -230,12 +231,12 @@ def _out_of_order_answer(hint: str) -> Answer:
 
 
 WEB_ANSWER_CHARS: Final = 90_000
-"""Characters of a tool's answer that the model is given at once: pages are cut to their budget before."""
+"""Characters of a tool's answer that the model is shown at once; pages are cut to their own budget before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Researcher:
-    """What searches the web."""
+    """The model and the limits of the web search."""
 
     model: Model
     prompt: str
@@ -245,7 +246,7 @@ class Researcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebQuery:
-    """Say what is looked for, and what is known of it."""
+    """A task for the web search."""
 
     task: str
     notes: str
@@ -254,15 +255,15 @@ class WebQuery:
 
 
 class WebResearch:
-    """Search for one task; made anew for each."""
+    """The web search for one task; made anew for each."""
 
     def __init__(self, researcher: Researcher, context: Context, query: WebQuery) -> None:
-        """Take the task.
+        """Prepare the search.
 
         Args:
-            researcher: What searches.
-            context: The vault, as the agent sees it; its web is used.
-            query: What is looked for.
+            researcher: The model and its limits.
+            context: The vault, as the agent sees it, with its web access.
+            query: The task.
         """
         self._researcher = researcher
         self._query = query
@@ -270,13 +271,13 @@ class WebResearch:
         self.progress = LoopProgress()
         self.usage = RunUsage()
         self.ended: WebEnd = "cancelled"
-        """How it ended; *cancelled* until it has."""
+        """How the search ended; *cancelled* until it has."""
 
     async def run(self, tell: Callable[[Event], None]) -> WebResult:
-        """Search, telling what happens; a cancelled search leaves what it has in `result`.
+        """Search and report events; a cancelled search leaves its partial result in `result`.
 
         Args:
-            tell: Hears each event.
+            tell: Receives each event.
         """
         try:
             async with asyncio.timeout(self._researcher.settings.timeout_s):
@@ -286,26 +287,26 @@ class WebResearch:
         return self.result()
 
     def result(self) -> WebResult:
-        """Return what there is."""
-        desk = self.notes
+        """Return the result so far."""
+        web_notes = self.notes
         return WebResult(
-            search_performed=bool(desk.queries),
-            evaluation_reasoning=desk.reasoning or ("" if desk.evaluated else self.progress.text[:2_000]),
-            search_needed=desk.needed,
-            search_queries=tuple(desk.queries),
-            sources=desk.sources(),
-            findings=desk.findings,
+            search_performed=bool(web_notes.queries),
+            evaluation_reasoning=web_notes.reasoning or ("" if web_notes.evaluated else self.progress.text[:2_000]),
+            search_needed=web_notes.needed,
+            search_queries=tuple(web_notes.queries),
+            sources=web_notes.sources(),
+            findings=web_notes.findings,
             tokens_used=self.usage.input_tokens + self.usage.output_tokens,
             ended=self.ended,
         )
 
     def _work(self) -> LoopTask:
-        desk, mark = self.notes, self._query.mark or untrusted.new_mark()
+        web_notes, mark = self.notes, self._query.mark or untrusted.new_mark()
         handles = {
-            EVALUATE_TOOL: desk.evaluate,
-            SEARCH_TOOL: desk.search,
-            SELECT_TOOL: desk.select,
-            FINALIZE_TOOL: desk.finalize,
+            EVALUATE_TOOL: web_notes.evaluate,
+            SEARCH_TOOL: web_notes.search,
+            SELECT_TOOL: web_notes.select,
+            FINALIZE_TOOL: web_notes.finalize,
         }
         tools = [AgentTool(definition=WEB_TOOLS[name], handle=handle) for name, handle in handles.items()]
         settings = self._researcher.settings
@@ -320,6 +321,6 @@ class WebResearch:
             prompt=f"The notes:\n\n{notes}\n\nThe task: {self._query.task}",
             session=loop.make_tool_session(tools, mark=mark, max_chars=WEB_ANSWER_CHARS),
             rounds=settings.rounds,
-            is_done=lambda: desk.is_done,
+            is_done=lambda: web_notes.is_done,
             limits=self._researcher.limits,
         )

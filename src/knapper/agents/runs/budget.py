@@ -20,19 +20,19 @@ from knapper.codemode.model import ModelSpend
 from knapper.errors import BadInput, RefusedError
 
 Stage = Literal["work", "answer"]
-"""Work on the nodes; the run's own answer, which may use what was kept for it."""
+"""Work on the nodes; the run's own answer, which may also use the reserved share."""
 CHARS_PER_TOKEN: Final = 3.5
-"""Of text that models read, at the least."""
+"""A low estimate for the text that models read."""
 
 
 class OutOfBudget(RefusedError):
-    """Say which limit of the run is reached."""
+    """A limit of the run that is reached."""
 
     code = "budget_spent"
 
 
 class Budget:
-    """Count what a run uses; for one event loop."""
+    """The usage of a run and its limits; for one event loop."""
 
     def __init__(
         self,
@@ -40,12 +40,12 @@ class Budget:
         spent: ModelSpend = ModelSpend(),  # noqa: B008 - it is frozen
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin.
+        """Begin with the usage so far.
 
         Args:
-            limits: The run's.
-            spent: What it used before, if it goes on.
-            clock: Tells the seconds.
+            limits: The run's limits.
+            spent: The earlier usage of a run that is resumed.
+            clock: Returns seconds.
         """
         self.limits = limits
         self.spent = spent
@@ -54,12 +54,12 @@ class Budget:
         self._begun = clock()
 
     def seconds_left(self, stage: Stage) -> float:
-        """Return how much time a stage has; never below 0."""
+        """Return the seconds that a stage has left, 0 at least."""
         allowed = self.limits.seconds * self._share(stage)
         return max(0.0, self._begun + allowed - self._clock())
 
     def tokens_left(self, stage: Stage) -> int | None:
-        """Return how many tokens a stage has that nobody has reserved; None for no limit."""
+        """Return the unreserved tokens that a stage has left; None for no limit."""
         if not self.limits.tokens:
             return None
         allowed = int(self.limits.tokens * self._share(stage))
@@ -67,14 +67,14 @@ class Budget:
 
     @contextmanager
     def reserve(self, tokens: int, stage: Stage) -> Generator[None]:
-        """Reserve tokens for a request while it is made, so that nodes side by side don't use the same ones.
+        """Reserve tokens while a request is made, so that parallel nodes don't use the same ones.
 
         Args:
-            tokens: That it may use at most.
-            stage: What it is for.
+            tokens: The most that the request may use.
+            stage: The stage whose budget is used.
 
         Raises:
-            OutOfBudget: They aren't there, or the cost or the time is used up.
+            OutOfBudget: The tokens, the cost or the time are used up.
         """
         self.check(tokens, stage)
         self._reserved += tokens
@@ -84,10 +84,10 @@ class Budget:
             self._reserved -= tokens
 
     def check(self, tokens: int, stage: Stage) -> None:
-        """Refuse a request for which nothing is left.
+        """Check that a request is within the budget.
 
         Raises:
-            OutOfBudget: That is so.
+            OutOfBudget: It isn't.
         """
         if self.seconds_left(stage) <= 0:
             raise OutOfBudget(f"the time of {self.limits.seconds:g} s is used up", hint="give the run more time")
@@ -104,11 +104,11 @@ class Budget:
             )
 
     def add(self, spent: ModelSpend) -> None:
-        """Count what a request used, once."""
+        """Add the usage of a request."""
         self.spent += spent
 
     def _cost(self, tokens: int) -> float:
-        """Estimate, in cents, what will be spent after a request, by what tokens cost so far."""
+        """Return an estimate of the total cost in cents after a request, by the average price of the tokens so far."""
         spent_cents = float(self.spent.cost_usd or 0) * 100
         cents_per_token = spent_cents / self.spent.tokens if self.spent.tokens else 0.0
         return spent_cents + cents_per_token * (tokens + self._reserved)
@@ -118,11 +118,11 @@ class Budget:
 
 
 def bound_limits(limits: RunLimits, meter: Meter | None, run: str) -> RunLimits:
-    """Lower a run's limit of tokens to what the owner's other limits leave, so that a share is kept of that, too.
+    """Lower a run's token limit to what the owner's other limits leave, so that a share of that is reserved.
 
     Args:
-        limits: The run's own.
-        meter: Knows the others; None for none.
+        limits: The run's own limits.
+        meter: The owner's other limits; None for none.
         run: The run's id.
     """
     if meter is None:
@@ -130,7 +130,8 @@ def bound_limits(limits: RunLimits, meter: Meter | None, run: str) -> RunLimits:
     try:
         tokens_left = meter.allow(run).total_tokens_limit
     except RefusedError:
-        return limits  # the first request says so
+        # The first request will raise the error, with its hint.
+        return limits
     if tokens_left is None:
         return limits
     allowed = tokens_left + meter.of_run(run).tokens
@@ -138,37 +139,37 @@ def bound_limits(limits: RunLimits, meter: Meter | None, run: str) -> RunLimits:
 
 
 def estimate_tokens(*texts: str) -> int:
-    """Estimate how many tokens texts are, rather too many than too few."""
+    """Return a high estimate of the tokens of texts."""
     return int(sum(len(text.encode()) for text in texts) / CHARS_PER_TOKEN) + 1
 
 
 ShapeT = TypeVar("ShapeT", bound=BaseModel)
 OutputT = TypeVar("OutputT")
 _SCHEMA_TOKENS: Final = 500
-"""What describing a shape adds to a request."""
+"""Tokens that the description of a JSON shape adds to a request."""
 _MAX_TRIES: Final = 2
-"""Requests for a reply in JSON, the repair among them."""
+"""Requests for a reply in JSON, with the repeated one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedText:
-    """What a model wrote."""
+    """A text that a model wrote."""
 
     text: str
     notes: tuple[str, ...] = ()
-    """Whether it isn't whole."""
+    """Notes about a cut text."""
 
 
 @dataclass(slots=True)
 class NodeCost:
-    """Add up what one node costs."""
+    """The cost of one node."""
 
     spent: ModelSpend = field(default_factory=ModelSpend)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetedModel:
-    """The model of a run."""
+    """The model of a run, with its budget."""
 
     model: Model
     name: str
@@ -179,17 +180,17 @@ class BudgetedModel:
     async def ask_text(
         self, instructions: str, prompt: str, account: NodeCost, stage: Stage, *, max_tokens: int
     ) -> GeneratedText:
-        """Ask for a text.
+        """Ask the model for a text.
 
         Args:
-            instructions: What holds for every such request.
-            prompt: This one.
-            account: What it costs is added here, however it ends.
-            stage: What it is for.
-            max_tokens: Tokens of the reply at most.
+            instructions: The instructions for requests of this kind.
+            prompt: The prompt of this request.
+            account: Where the cost is added, also where the request fails.
+            stage: The stage whose budget is used.
+            max_tokens: Maximum length of the reply.
 
         Raises:
-            OutOfBudget: Nothing is left for it.
+            OutOfBudget: The budget is used up.
             KnapError: The model can't answer.
         """
         agent = Agent(self.model, instructions=instructions, retries=0)
@@ -205,18 +206,18 @@ class BudgetedModel:
         check: Callable[[ShapeT], object],
         max_tokens: int,
     ) -> ShapeT:
-        """Ask for JSON of a shape; a reply that isn't, or that *check* refuses, is sent back once with the reason.
+        """Ask the model for JSON; a reply of another shape, or that *check* refuses, is sent back once with the reason.
 
         Args:
-            kind: The shape.
-            ask: The instructions, and the prompt.
-            account: What it costs is added here.
-            check: Raises `BadInput` for what can't be used.
-            max_tokens: Tokens of the reply at most.
+            kind: The model class of the reply.
+            ask: The instructions and the prompt.
+            account: Where the cost is added.
+            check: Raises `BadInput` for a reply that can't be used.
+            max_tokens: Maximum length of the reply.
 
         Raises:
-            OutOfBudget: Nothing is left for it.
-            KnapError: The model can't answer, or not in that shape.
+            OutOfBudget: The budget is used up.
+            KnapError: The model can't answer in that shape.
         """
         instructions, _ = ask
         agent = Agent(self.model, output_type=PromptedOutput(kind), instructions=instructions, retries=_MAX_TRIES - 1)
@@ -234,7 +235,8 @@ class BudgetedModel:
     async def _ask(
         self, agent: Agent[object, OutputT], ask: tuple[str, str], account: NodeCost, stage: Stage, *, max_tokens: int
     ) -> AgentRunResult[OutputT]:
-        pydantic_ai.BANNER_ENABLED = False  # the library greets on the error stream, which is our person's
+        # The library prints a greeting to stderr, which belongs to the person's terminal.
+        pydantic_ai.BANNER_ENABLED = False
         used = RunUsage()
         limits = self.usage_limits()
         settings = ModelSettings(max_tokens=max_tokens)
@@ -247,15 +249,15 @@ class BudgetedModel:
                 self.count(used, account)
 
     def usage_limits(self) -> UsageLimits:
-        """Return what the owner's limits leave for a request.
+        """Return the limits that the owner sets for a request.
 
         Raises:
-            RefusedError: One is reached already (code ``budget_spent``).
+            RefusedError: One of them is reached already (code ``budget_spent``).
         """
         return self.meter.allow(self.run) if self.meter else UsageLimits(request_limit=usage.MAX_REQUESTS)
 
     def count(self, used: RunUsage, account: NodeCost) -> None:
-        """Count what requests used: for the node, the run and the owner's limits."""
+        """Add the usage of requests to the node, to the run and to the owner's account."""
         spent = usage.read_usage(used)
         account.spent += spent
         self.budget.add(spent)

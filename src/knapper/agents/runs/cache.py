@@ -18,40 +18,40 @@ from knapper.tools.context import Context
 
 
 def list_changed_notes(context: Context, sources: Iterable[SourceRef]) -> list[str]:
-    """List the notes that aren't as they were, those of other vaults with their vault's name before them.
+    """List the notes that have changed, with the vault's name in front for those of other vaults.
 
     Args:
-        context: The run's vault, as the run sees it; what is gone, or hidden by now, isn't as it was.
-        sources: The notes, each with the hash that it had.
+        context: The run's vault, as the run sees it; a note that was deleted or hidden since counts as changed.
+        sources: The notes, with their hashes at the time of reading.
     """
     return _changed_paths(_CurrentHashes(context), sources)
 
 
 def list_stale_nodes(context: Context, nodes: Sequence[RunNode]) -> dict[str, list[str]]:
-    """List the nodes whose notes have changed, each with those notes; `ALL` for one that found none before."""
+    """List the nodes whose notes have changed, with those notes; `ALL_NOTES` for a node that had found nothing."""
     hashes = _CurrentHashes(context)
     changed_by_node = ((node.id, _changed_paths(hashes, node.sources)) for node in nodes if node.answer)
     return {node_id: notes for node_id, notes in changed_by_node if notes}
 
 
 def all_notes_source(context: Context, vault: str = "") -> SourceRef:
-    """Return all notes of a vault as they are: what a node rests on that found none of them.
+    """Return a source for all notes of a vault in their current state.
 
     Args:
         context: The run's vault, as the run sees it.
-        vault: Another one's name.
+        vault: The name of another vault; empty for the run's own.
     """
     return SourceRef(vault=vault, path=ALL_NOTES, hash=_CurrentHashes(context).of(vault, ALL_NOTES))
 
 
 def open_source_vault(context: Context, name: str) -> Context:
-    """Return the vault of a source."""
+    """Open the vault of a source."""
     is_own = not name or name == context.vault
     return context if is_own else context.scripting.open_vault(name)
 
 
 class _CurrentHashes:
-    """Look up what each note is now, once."""
+    """The current hashes of notes, each looked up once."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -59,10 +59,10 @@ class _CurrentHashes:
 
     def of(self, vault: str, path: str) -> str:
         if (vault, path) not in self._known:
-            self._known[vault, path] = self._look(vault, path)
+            self._known[vault, path] = self._current_hash(vault, path)
         return self._known[vault, path]
 
-    def _look(self, vault: str, path: str) -> str:
+    def _current_hash(self, vault: str, path: str) -> str:
         try:
             context = open_source_vault(self._context, vault)
             return notes.fingerprint_notes(context) if path == ALL_NOTES else context.view.read(path).hash
@@ -80,14 +80,14 @@ def _changed_paths(hashes: _CurrentHashes, sources: Iterable[SourceRef]) -> list
 
 
 PROMPT_VERSION: Final = 2
-"""Of how prompts are put together; another one makes all that was kept useless."""
+"""The version of how prompts are composed; a new one invalidates the cache."""
 _SOURCES_ADAPTER: Final = TypeAdapter(tuple[SourceRef, ...])
 _NODE_ADAPTER: Final = TypeAdapter(RunNode)
 
 
 @dataclass(frozen=True, slots=True)
 class CachedPlan:
-    """What was decided about a task: whether it is split, and into what."""
+    """A decision about a task: whether it is split, and into which parts."""
 
     judgement: Judgement
     plan: TaskPlan | None
@@ -97,14 +97,14 @@ _PLAN_ADAPTER: Final = TypeAdapter(CachedPlan)
 
 
 class RunCache:
-    """Find and keep answers and plans for one run."""
+    """The cache of answers and plans, as one run uses it."""
 
     def __init__(self, engine: RunEngine, order: RunOrder, context: Context) -> None:
-        """Take what all keys of the run have in common.
+        """Prepare the parts that all keys of the run share.
 
         Args:
-            engine: Has the model and the prompts.
-            order: What is done, and how.
+            engine: The model and the prompts.
+            order: The run's options.
             context: The vault, as the agent sees it.
         """
         self._store = engine.store
@@ -112,6 +112,7 @@ class RunCache:
         self.context = context
         texts = [engine.run_prompts.load(name) for name in ("judge", "plan", "answer", "join")]
         texts += authoring.prompt_texts() if order.code_mode else []
+        # Policies are part of each key: an answer from notes that another client may read must not be found.
         self._common = [
             PROMPT_VERSION,
             engine.name,
@@ -125,12 +126,12 @@ class RunCache:
         ]
 
     def inputs(self, node: RunNode, strategy: Strategy, around: Iterable[RunNode]) -> str:
-        """Identify all that a node is answered from, the notes apart.
+        """Return a digest of everything but the notes that a node's answer depends on.
 
         Args:
-            node: Which.
-            strategy: How it is done.
-            around: What it builds on: its children, or the nodes that it depends on.
+            node: The node.
+            strategy: The strategy for it.
+            around: The nodes whose answers it uses: its children, or its siblings.
         """
         built_on = [[one.name, one.answer if one.state in ANSWERED else None, one.reason] for one in around]
         person_answer = node.asking.answer if node.asking else ""
@@ -139,7 +140,7 @@ class RunCache:
         return _digest(["answer", self._common, node.task, run_task, ways, bool(node.split), built_on, person_answer])
 
     def answer(self, inputs: str) -> RunNode | None:
-        """Return a node that was answered from the same inputs, if every note that it read is as it was."""
+        """Return a node that was answered from the same inputs, provided that none of its notes has changed."""
         if self._order.fresh:
             return None
         for sources, data in self._store.recall(inputs):
@@ -148,34 +149,35 @@ class RunCache:
         return None
 
     def keep(self, node: RunNode) -> None:
-        """Keep an answered node."""
+        """Store an answered node."""
         bare = replace(node, cached=False)
         self._store.remember(
             node.inputs, _SOURCES_ADAPTER.dump_json(node.sources).decode(), _NODE_ADAPTER.dump_json(bare).decode()
         )
 
     def planned(self, task: str, ways: Iterable[str]) -> CachedPlan | None:
-        """Return what was decided about a task before."""
+        """Return the stored decision about a task; None for none."""
         if self._order.fresh:
             return None
         entries = self._store.recall(self._plan_key(task, ways))
         return _PLAN_ADAPTER.validate_json(entries[0][1]) if entries else None
 
     def keep_plan(self, task: str, ways: Iterable[str], planned: CachedPlan) -> None:
-        """Keep what was decided about a task."""
+        """Store the decision about a task."""
         self._store.remember(self._plan_key(task, ways), "[]", _PLAN_ADAPTER.dump_json(planned).decode())
 
     def is_current(self, sources: Iterable[SourceRef]) -> bool:
-        """Return whether notes are as they were; one that is gone, or hidden by now, isn't."""
+        """Return whether notes are unchanged; a note that was deleted or hidden since isn't."""
         return not self.changed(sources)
 
     def changed(self, sources: Iterable[SourceRef]) -> list[str]:
-        """List the notes that aren't as they were, those of other vaults with their vault's name before them."""
+        """List the notes that have changed, with the vault's name in front for those of other vaults."""
         return list_changed_notes(self.context, sources)
 
     def mark_read(self, sources: Iterable[SourceRef]) -> None:
-        """Remember, where others wrote some of the notes, that their text was read."""
+        """Mark notes as read by the run, which matters for those that others wrote."""
         by_vault: dict[str, list[str]] = {}
+        # An answer from the cache carries text of its notes as well, so it taints the run like reading them.
         for source in sources:
             by_vault.setdefault(source.vault, []).append(source.path)
         for vault, paths in by_vault.items():
@@ -186,7 +188,7 @@ class RunCache:
 
 
 def _outside_access(order: RunOrder, context: Context) -> list[list[str]]:
-    """Name what scripts may read beside the vaults: others who may not read it mustn't be told what came of it."""
+    """Return what scripts may read besides the vaults, so that clients with other rights don't share answers."""
     if order.profile == "strict":
         return []
     scripting = context.scripting

@@ -1,4 +1,4 @@
-"""What a run works with: strategies, prompts, a model, a retriever, and a store."""
+"""The services that a run uses: strategies, prompts, a model, a retriever and a store."""
 
 import re
 import time
@@ -31,9 +31,9 @@ from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 
 AUTO_STRATEGY: Final = "auto"
-"""Let the model choose."""
+"""The name with which the model chooses a strategy."""
 DEFAULT_STRATEGY: Final = "research"
-"""What is taken where the model names none."""
+"""The strategy for when the model names none."""
 BUILT_IN_STRATEGIES: Final = ("software", "research", "analysis", "planning")
 _STRATEGY_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _SECTION_HEADING: Final = re.compile(r"^##[ \t]+(.+?)[ \t]*$", re.MULTILINE)
@@ -42,37 +42,37 @@ _MAX_STRATEGY_CHARS: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """One strategy."""
+    """A strategy for a kind of task."""
 
     name: str
     summary: str
-    """When it fits, in a line."""
+    """The kind of task that it fits, in one line."""
     prompt: str
-    """How the parts are done."""
+    """How the parts are worked on."""
     skeleton: str = ""
     """Parts that such tasks usually have."""
     own: bool = False
-    """It is the person's."""
+    """Whether it is the person's own."""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         return {"name": self.name, "summary": self.summary, "own": self.own}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategies:
-    """Find strategies by their names."""
+    """The built-in strategies and the person's own."""
 
     folder: Path | None = None
-    """The person's own: ``NAME.md`` each."""
+    """The folder with the person's own, as ``NAME.md``."""
 
     def load(self, name: str) -> Strategy:
         """Return a strategy.
 
         Raises:
-            NotFound: There is none of that name.
-            SetupError: The person's file isn't one.
-            StorageError: It can't be read.
+            NotFound: There is no strategy of that name.
+            SetupError: The person's file isn't a valid strategy.
+            StorageError: The file can't be read.
         """
         own_file = self.folder / f"{name}.md" if self.folder and _STRATEGY_NAME.fullmatch(name) else None
         if own_file and own_file.is_file():
@@ -95,19 +95,20 @@ class Strategies:
         ]
 
     def all(self) -> list[Strategy]:
-        """Load all that can be used; for others `load` says why they can't."""
+        """Return all strategies that can be loaded."""
         usable: list[Strategy] = []
         for name in self.names():
-            with suppress(SetupError, StorageError):  # one broken file is no reason to begin no run at all
+            # One broken file of the person must not keep every run from starting.
+            with suppress(SetupError, StorageError):
                 usable.append(self.load(name))
         return usable
 
 
 def parse_strategy(name: str, text: str, *, own: bool = False) -> Strategy:
-    """Read a strategy's file: a title, a line that says when it fits, ``## How to work``, ``## Skeleton``.
+    """Parse a strategy's file: a title, a line about the tasks that it fits, ``## How to work``, ``## Skeleton``.
 
     Raises:
-        SetupError: It says nothing, or too much.
+        SetupError: It is empty or too long.
     """
     if not text.strip() or len(text) > _MAX_STRATEGY_CHARS:
         raise SetupError(
@@ -132,25 +133,25 @@ def _read_text(path: Path) -> str:
 
 RunPromptName = Literal["judge", "plan", "answer", "join"]
 MAX_CONTEXT_CHARS: Final = 24_000
-"""Of what was retrieved, that a node's answer is written from."""
+"""Characters of the retrieved context in the prompt for a node's answer."""
 _MAX_EARLIER_CHARS: Final = 12_000
-"""Of the answers of nodes that it depends on."""
+"""Characters of the answers of earlier nodes in the prompt."""
 _MIN_PART_CHARS: Final = 300
-"""That every part's answer keeps, however short the room is."""
+"""Characters of each part's answer that are shown, even where that exceeds the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPrompts:
-    """Find the instructions."""
+    """The instructions for the requests of a run."""
 
     folder: Path | None = None
-    """The person's own: ``run-answer.md`` and so on."""
+    """The folder with the person's own, such as ``run-answer.md``."""
 
     def load(self, name: RunPromptName) -> str:
-        """Return instructions: the person's own where there are some.
+        """Return instructions; the person's own file goes before the built-in one.
 
         Raises:
-            StorageError: They can't be read.
+            StorageError: The file can't be read.
         """
         own_file = self.folder / f"run-{name}.md" if self.folder else None
         if own_file and own_file.is_file():
@@ -164,13 +165,13 @@ class RunPrompts:
 
 
 def write_judge_prompt(node: RunNode, known: Sequence[Strategy]) -> str:
-    """Ask whether a task should be split."""
+    """Return the prompt that asks whether a task is split."""
     summaries = "\n".join(f"- {one.name}: {one.summary}" for one in known)
     return f"The task:\n\n{node.task}\n\nStrategies:\n\n{summaries}"
 
 
 def write_plan_prompt(node: RunNode, strategy: Strategy, max_parts: int) -> str:
-    """Ask for the parts of a task."""
+    """Return the prompt that asks for the parts of a task."""
     parts = [f"The task:\n\n{node.task}", f"Give 2 to {max_parts} parts."]
     if strategy.skeleton:
         parts.append(
@@ -180,14 +181,14 @@ def write_plan_prompt(node: RunNode, strategy: Strategy, max_parts: int) -> str:
 
 
 def write_answer_prompt(node: RunNode, run_task: str, strategy: Strategy, earlier: Sequence[RunNode], mark: str) -> str:
-    """Ask for a node's answer.
+    """Return the prompt that asks for a node's answer.
 
     Args:
-        node: With what was found for it.
-        run_task: The run's task; given where the node is only a part of it.
-        strategy: How such tasks are done.
+        node: The node, with its retrieved context.
+        run_task: The run's task, which is included where the node is only a part of it.
+        strategy: How such tasks are worked on.
         earlier: The nodes that it depends on, with or without an answer.
-        mark: The block's.
+        mark: The blocks' mark.
     """
     parts = [f"The task:\n\n{node.task}"]
     if node.task != run_task:
@@ -202,14 +203,14 @@ def write_answer_prompt(node: RunNode, run_task: str, strategy: Strategy, earlie
 
 
 def write_join_prompt(node: RunNode, children: Sequence[RunNode], strategy: Strategy, mark: str, max_chars: int) -> str:
-    """Ask for the answer that is made of all parts.
+    """Return the prompt that asks for an answer joined from all parts.
 
     Args:
-        node: What is answered.
-        children: All of them, with or without an answer.
-        strategy: How such tasks are done.
-        mark: The blocks'.
-        max_chars: Characters that all parts' answers may have.
+        node: The node to answer.
+        children: All its children, with or without an answer.
+        strategy: How such tasks are worked on.
+        mark: The blocks' mark.
+        max_chars: Characters of all parts' answers together.
     """
     parts = [f"The task:\n\n{node.task}"]
     if strategy.prompt:
@@ -245,18 +246,18 @@ def _retrieved_blocks(retrieved: RetrievedContext | None, mark: str) -> str:
 
 
 def _source_citation(source: SourceRef) -> str:
-    """Write a place as it can be cited."""
+    """Return a source in the form of a citation."""
     vault, path = untrusted.escape_plain(source.vault), untrusted.escape_plain(source.path)
     return citations.format_citation(path, vault, source.first, source.last)
 
 
 AskPerson = Callable[[CheckpointEvent], Awaitable[str]]
-"""Asks, and waits for the answer; an empty one is that nobody gave any."""
+"""Asks a person and waits for the answer; an empty one means that nobody answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalRequest:
-    """Say what is to be found, and for whom."""
+    """A request for the notes that a node needs."""
 
     node: RunNode
     order: RunOrder
@@ -264,44 +265,44 @@ class RetrievalRequest:
     """The vault, as the agent sees it, with the run's id."""
     model: BudgetedModel
     account: NodeCost
-    """What it costs is added here."""
+    """Where the cost is added."""
     regenerations: RegenerationBudget
-    """What the run has left of scripts that may be written anew."""
+    """The number of scripts that the run may still regenerate."""
     attended: bool = False
-    """Somebody is there to be asked."""
+    """Whether somebody is there to answer questions."""
     person_answer: str = ""
-    """What a person said when they were asked about it."""
+    """The person's answer to the question about the node."""
     checkpoint: str = ""
     """The id of that question."""
 
 
 class NodeRetriever(Protocol):
-    """Find what a node needs."""
+    """A function that retrieves what a node needs."""
 
     async def __call__(self, need: RetrievalRequest) -> RetrievedContext:
-        """Find it; where nothing is found, the context is empty.
+        """Retrieve it; where nothing is found, the context is empty.
 
         Raises:
-            OutOfBudget: Nothing is left for it.
-            KnapError: It can't be looked for.
+            OutOfBudget: The budget is used up.
+            KnapError: The retrieval fails.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEngine:
-    """What carries runs out, for one vault."""
+    """The services for carrying out the runs of one vault."""
 
     model: Model
     name: str
-    """The model's, as the person wrote it."""
+    """The model's name, as the person wrote it."""
     store: RunStore
     folder: Path
     """The vault's state folder."""
     context_of: Callable[[str], Context]
-    """Opens the vault as the agent sees it, for a run; cheap."""
+    """Opens the vault as the agent of a run sees it; cheap."""
     retrieve: NodeRetriever
-    """In Code Mode, or without, as the order says."""
+    """Retrieves notes by Code Mode or search, as the order says."""
     run_prompts: RunPrompts = field(default_factory=RunPrompts)
     strategies: Strategies = field(default_factory=Strategies)
     prompts: Prompts = field(default_factory=Prompts)
@@ -309,37 +310,37 @@ class RunEngine:
     ask_person: AskPerson | None = None
     """None where nobody is there."""
     context_tokens: int = 24_000
-    """How much the model reads at once."""
+    """Tokens that the model can read at once."""
     clock: Callable[[], float] = time.monotonic
     poll_s: float = 1.0
-    """How often is looked whether somebody wants a run to end."""
+    """Seconds between two checks whether the run's cancellation was requested."""
     is_shutting_down: Callable[[], bool] = lambda: False
-    """Tells whether the program ends, so that a run which ends with it was interrupted, and nobody cancelled it."""
+    """Whether the program is ending, in which case a run counts as interrupted and not as cancelled."""
 
 
 class ActiveRun:
-    """A run as it stands, and its strategy; the model may choose one on the way."""
+    """A run in its current state, with its strategy, which the model may choose on the way."""
 
     def __init__(self, engine: RunEngine, run: RunRecord) -> None:
-        """Take a run."""
+        """Begin with the run's stored state."""
         self.run = run
         self.engine = engine
         self._strategy: Strategy | None = None
 
     @property
     def chooses_strategy(self) -> bool:
-        """Return whether the model is to choose a strategy yet."""
+        """Return whether the model still has to choose a strategy."""
         return self.run.order.strategy == AUTO_STRATEGY
 
     @property
     def strategy(self) -> Strategy:
-        """Return the run's strategy; before one is chosen, the usual one."""
+        """Return the run's strategy; the default one until the model has chosen."""
         name = DEFAULT_STRATEGY if self.chooses_strategy else self.run.order.strategy
         if self._strategy is None or self._strategy.name != name:
             self._strategy = self.engine.strategies.load(name)
         return self._strategy
 
     def choose(self, name: str) -> None:
-        """Take the strategy that the model named, if it is one."""
+        """Set the strategy that the model named, or the default where there is no such strategy."""
         chosen = name if name in {one.name for one in self.engine.strategies.all()} else DEFAULT_STRATEGY
         self.run = self.engine.store.save(replace(self.run, order=replace(self.run.order, strategy=chosen)))

@@ -1,4 +1,4 @@
-"""Carry a run out: decide, retrieve, write answers, and join them, children side by side."""
+"""Carry out a run: decide on splits, retrieve, write answers and join them, with children in parallel."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 ANSWER_TOKENS: Final = 4_000
-"""Of one answer at most."""
+"""Maximum length of one answer."""
 MIN_ANSWER_TOKENS: Final = 200
-"""For which a model is asked at all."""
+"""Tokens below which no answer is requested."""
 _ANSWER_SHARE: Final = 0.5
-"""Of what is left, that an answer itself may take."""
+"""The share of the remaining tokens that the answer itself may use; the prompt needs the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerContext:
-    """What answers are written with."""
+    """The model and the context for writing answers."""
 
     engine: RunEngine
     model: BudgetedModel
@@ -51,7 +51,7 @@ class AnswerContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenAnswer:
-    """An answer with the citations that hold."""
+    """An answer with its verified citations."""
 
     answer: str
     citations: tuple[dict[str, JsonValue], ...] = ()
@@ -60,23 +60,23 @@ class WrittenAnswer:
     """Notes that it cites."""
     notes: tuple[str, ...] = ()
     joined: bool = True
-    """A model has joined its parts, where it has any."""
+    """Whether a model has joined the answers of its parts, where it has any."""
 
 
 async def write_answer(
     answer_context: AnswerContext, node: RunNode, earlier: Sequence[RunNode], account: NodeCost, stage: Stage
 ) -> WrittenAnswer:
-    """Write a node's answer from what was found for it.
+    """Write a node's answer from its retrieved context.
 
     Args:
-        answer_context: What it is written with.
-        node: With what was found.
+        answer_context: The model and the context.
+        node: The node, with its retrieved context.
         earlier: The nodes that it depends on.
-        account: What it costs is added here.
-        stage: What it counts as.
+        account: Where the cost is added.
+        stage: The stage whose budget is used.
 
     Raises:
-        OutOfBudget: Nothing is left for it.
+        OutOfBudget: The budget is used up.
         KnapError: The model can't answer.
     """
     max_tokens = _max_answer_tokens(answer_context, stage)
@@ -91,17 +91,17 @@ async def write_answer(
 async def join_answers(
     answer_context: AnswerContext, node: RunNode, children: Sequence[RunNode], account: NodeCost, stage: Stage
 ) -> WrittenAnswer:
-    """Write a node's answer from those of its parts: all of them, however they came to be.
+    """Write a node's answer from those of its children, whether new or from the cache.
 
     Args:
-        answer_context: What it is written with.
-        node: What is answered.
-        children: Its parts.
-        account: What it costs is added here.
-        stage: What it counts as.
+        answer_context: The model and the context.
+        node: The node to answer.
+        children: Its children.
+        account: Where the cost is added.
+        stage: The stage whose budget is used.
 
     Raises:
-        OutOfBudget: Nothing is left for it.
+        OutOfBudget: The budget is used up.
         KnapError: The model can't answer.
     """
     max_tokens = _max_answer_tokens(answer_context, stage)
@@ -119,13 +119,13 @@ async def join_answers(
 
 
 def concatenate_answers(node: RunNode, children: Sequence[RunNode]) -> str:
-    """Put the parts' answers one below the other: what there is where no model can join them."""
+    """Return the children's answers one below the other, for when no model can join them."""
     parts = [f"## {one.name}\n\n{one.answer.strip()}" for one in children if one.answer.strip()]
     return "\n\n".join([f"# {node.name}", *parts]) if parts else ""
 
 
 def list_sources(node: RunNode) -> str:
-    """Name what was found for a node that has no answer."""
+    """Return a list of the retrieved sources, for a node without an answer."""
     sources = node.found.sources if node.found else ()
     lines = [f"- {citations.format_citation(one.path, one.vault, one.first, one.last)}" for one in sources]
     if not lines:
@@ -134,7 +134,7 @@ def list_sources(node: RunNode) -> str:
 
 
 def list_missing_parts(lost: Sequence[RunNode]) -> str:
-    """Name the parts that have no answer, and why."""
+    """Return a list of the nodes without an answer, with the reasons."""
     lines = [f"- **{one.name}**: {one.reason or one.state}" for one in lost]
     return "## What is missing\n\n" + "\n".join(lines) if lines else ""
 
@@ -173,20 +173,21 @@ async def _check_answer(
 async def _repair_answer(
     answer_context: AnswerContext, checked: CheckedAnswer, account: NodeCost, stage: Stage
 ) -> CheckedAnswer:
-    """Have failing citations mended, where the budget still allows it."""
+    """Have failing citations repaired, where the budget allows it."""
     run_usage = RunUsage()
     asker = answer_context.model
     try:
         with asker.budget.reserve(budgets.estimate_tokens(checked.answer) * 4, stage):
             try:
                 prompt = answer_context.engine.prompts.load("repair")
-                mender = CitationRepairer(
+                repairer = CitationRepairer(
                     model=asker.model, prompt=prompt, usage=run_usage, limits=asker.usage_limits()
                 )
-                return await citations.repair_citations(checked, answer_context.context, mender)
+                return await citations.repair_citations(checked, answer_context.context, repairer)
             finally:
                 asker.count(run_usage, account)
-    except RefusedError:  # of the run's own budget, or of the owner's other limits
+    # The run's own budget or another limit of the owner is used up: the answer is kept as it is.
+    except RefusedError:
         return checked
 
 
@@ -194,35 +195,35 @@ _BUDGET_SPENT: Final = "budget_spent"
 
 
 class SplitDecider:
-    """Decide about the nodes of one run."""
+    """The decisions whether the nodes of one run are split."""
 
-    def __init__(self, course: ActiveRun, tree: RunTree, asker: BudgetedModel, cache: RunCache) -> None:
-        """Take a run.
+    def __init__(self, active_run: ActiveRun, tree: RunTree, asker: BudgetedModel, cache: RunCache) -> None:
+        """Prepare for one run.
 
         Args:
-            course: Its order and strategy.
-            tree: Its nodes.
-            asker: Asks its model.
-            cache: Knows what was decided about the same tasks before.
+            active_run: The run with its strategy.
+            tree: The run's nodes.
+            asker: The run's model.
+            cache: Earlier decisions about the same tasks.
         """
-        self._course = course
+        self._active_run = active_run
         self._tree = tree
         self._asker = asker
         self._cache = cache
 
     async def decide(self, node: RunNode) -> RunNode:
-        """Decide about a node, and put its children below it where it is split.
+        """Decide on a node, and add its children where it is split.
 
         Raises:
-            KnapError: The budget is used up. A model that can't plan is no error: the node isn't split then.
+            KnapError: The budget is used up. Where the model can't plan, the node isn't split.
         """
         tree = self._tree
-        if why := self._forbidden(node):
+        if why := self._refusal(node):
             return tree.change(node.id, split=False, why=why)
         _ = tree.change(node.id, "deciding", state="running")
         account = NodeCost()
         try:
-            planned = await self._planned(node, account)
+            planned = await self._find_plan(node, account)
         except KnapError as error:
             if error.code == _BUDGET_SPENT:
                 raise
@@ -230,46 +231,47 @@ class SplitDecider:
         finally:
             _ = tree.change(node.id, spent=tree.get(node.id).spent + account.spent)
         node = tree.get(node.id)
-        if node.id == ROOT and self._course.chooses_strategy:
-            self._course.choose(planned.judgement.strategy)
+        if node.id == ROOT and self._active_run.chooses_strategy:
+            self._active_run.choose(planned.judgement.strategy)
         if planned.plan is None:
             return tree.change(node.id, split=False, why=planned.judgement.why)
-        if len(planned.plan.parts) > self._room():  # others have split meanwhile
+        # Other nodes may have been split while the model was planning.
+        if len(planned.plan.parts) > self._room():
             return tree.change(node.id, split=False, why="the run has no room for more nodes")
-        return self._adopted(node, planned.plan, planned.judgement.why)
+        return self._add_children(node, planned.plan, planned.judgement.why)
 
-    def _adopted(self, node: RunNode, plan: TaskPlan, why: str) -> RunNode:
+    def _add_children(self, node: RunNode, plan: TaskPlan, why: str) -> RunNode:
         grown, children = planning.make_child_nodes(node, plan)
         self._tree.grow(grown, children)
         return self._tree.change(node.id, "planned", why=why)
 
-    async def _planned(self, node: RunNode, account: NodeCost) -> CachedPlan:
-        """Return what was decided about the same task before, or ask."""
+    async def _find_plan(self, node: RunNode, account: NodeCost) -> CachedPlan:
+        """Return an earlier decision about the same task, or ask the model."""
         room = self._room()
         ways = [
-            self._course.run.order.strategy,
-            self._course.strategy.skeleton,
-            str(self._course.run.order.limits.depth - node.depth),
+            self._active_run.run.order.strategy,
+            self._active_run.strategy.skeleton,
+            str(self._active_run.run.order.limits.depth - node.depth),
         ]
         cached = self._cache.planned(node.task, ways)
         if cached is not None and (cached.plan is None or _plan_fits(cached.plan, room)):
             return cached
-        engine = self._course.engine
+        engine = self._active_run.engine
         judgement = await planning.judge_split(node, self._asker, engine.run_prompts, engine.strategies, account)
         plan = None
         if judgement.split:
-            if self._course.chooses_strategy:
-                self._course.choose(judgement.strategy)
+            if self._active_run.chooses_strategy:
+                self._active_run.choose(judgement.strategy)
             _ = self._tree.change(node.id, "planning")
-            ask = planning.plan_request(node, engine.run_prompts, self._course.strategy, room)
+            ask = planning.plan_request(node, engine.run_prompts, self._active_run.strategy, room)
             plan = await planning.plan_parts(node, self._asker, ask, account, room)
         planned = CachedPlan(judgement, plan)
         self._cache.keep_plan(node.task, ways, planned)
         return planned
 
-    def _forbidden(self, node: RunNode) -> str:
-        """Return why a node can't be split; empty where it can."""
-        if node.depth >= self._course.run.order.limits.depth:
+    def _refusal(self, node: RunNode) -> str:
+        """Return the reason why a node can't be split; empty where it can."""
+        if node.depth >= self._active_run.run.order.limits.depth:
             return f"it lies {node.depth} deep, and the run may go no deeper"
         if self._room() < planning.MIN_PARTS:
             return "the run has no room for more nodes"
@@ -278,7 +280,7 @@ class SplitDecider:
         return ""
 
     def _room(self) -> int:
-        return min(planning.MAX_PARTS, self._course.run.order.limits.nodes - len(self._tree.all))
+        return min(planning.MAX_PARTS, self._active_run.run.order.limits.nodes - len(self._tree.all))
 
 
 def _plan_fits(plan: TaskPlan, room: int) -> bool:
@@ -296,16 +298,16 @@ INTERRUPTED: Final = "the program ended before the run did"
 
 
 class RunExecution:
-    """Carry one run out; made anew each time."""
+    """The execution of one run; made anew each time."""
 
     def __init__(self, engine: RunEngine, run: RunRecord, tree: RunTree, anew: frozenset[str] = frozenset()) -> None:
-        """Take a run and its nodes.
+        """Prepare the execution.
 
         Args:
-            engine: What it works with.
+            engine: The model and the services of the run.
             run: The run.
-            tree: Its nodes.
-            anew: Nodes that take nothing from the cache.
+            tree: The run's nodes.
+            anew: Nodes that mustn't be answered from the cache.
         """
         self.tree = tree
         self._anew = anew
@@ -317,18 +319,18 @@ class RunExecution:
         self.cache = RunCache(engine, run.order, context)
         self.context = context
         self.stop_reason = ""
-        """Why nodes are cut short, where they are."""
+        """The reason why nodes are cut off; empty where they aren't."""
         self._slots = asyncio.Semaphore(run.order.limits.parallel)
         self._retrieval = RunRetrieval(engine, run.order, self.model, self.cache, count_regenerated(tree.all))
         self._splitter = SplitDecider(self.active_run, tree, self.model, self.cache)
 
     @property
     def run(self) -> RunRecord:
-        """Return the run as it stands."""
+        """Return the run in its current state."""
         return self.active_run.run
 
     async def work(self) -> None:
-        """Work on all that comes before the answer; stops where the share of the budget for that is used up."""
+        """Do all work before the run's answer, until that share of the budget is used up."""
         try:
             async with asyncio.timeout(self.model.budget.seconds_left("work")):
                 await self._prepare(self.tree.root)
@@ -339,7 +341,7 @@ class RunExecution:
         self.tree.cut(self.stop_reason or _TIME_USED_UP)
 
     async def answer(self) -> None:
-        """Write the run's answer, with what was kept for it; it ends with the best that there is."""
+        """Write the run's answer with the reserved share of the budget; where that fails, use what there is."""
         root = self.tree.root
         try:
             async with asyncio.timeout(self.model.budget.seconds_left("answer")):
@@ -350,7 +352,7 @@ class RunExecution:
             self._fall_back(error.message)
 
     async def _work_on_child(self, node: RunNode) -> None:
-        """Do a node below the root, however it ends."""
+        """Work on a node below the root, and record how it ended."""
         try:
             await self._prepare(node)
             await self._answer(self.tree.get(node.id), "work")
@@ -362,7 +364,7 @@ class RunExecution:
             self._end(node.id, "cut" if error.code == _OUT_OF_BUDGET else "failed", error.message)
 
     async def _prepare(self, node: RunNode) -> None:
-        """Do all for a node that comes before its answer."""
+        """Do the work on a node that comes before its answer."""
         if self._is_kept(node):
             return
         if node.split is None:
@@ -375,7 +377,7 @@ class RunExecution:
                 await self._retrieval.find(self.tree, node)
 
     async def _children(self, node: RunNode) -> None:
-        """Do a node's children side by side, each as soon as what it waits for has ended."""
+        """Work on a node's children in parallel, each as soon as those that it waits for have ended."""
         running: set[asyncio.Task[None]] = set()
         try:
             while True:
@@ -390,13 +392,14 @@ class RunExecution:
                 finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in finished:
                     task.result()
+        # No child may outlive its parent's task: it would spend tokens and change the tree of a run that has ended.
         finally:
             for task in running:
                 _ = task.cancel()
             _ = await asyncio.gather(*running, return_exceptions=True)
 
     def _block(self, node: RunNode) -> None:
-        """End the children that wait for an answer which never comes, and those that wait for these."""
+        """End the children that need a node without an answer, and then those that need these."""
         while blocked := planning.list_blocked_nodes(self.tree.children(node)):
             for child, why in blocked:
                 _ = self.tree.change(child.id, state="blocked", reason=why)
@@ -439,10 +442,10 @@ class RunExecution:
         _ = self.tree.change(node.id, "joining", state="running")
         if stage == "answer":
             return await join_answers(answer_context, node, children, account, stage)
-        return await self._joined(answer_context, node, account)
+        return await self._join(answer_context, node, account)
 
-    async def _joined(self, answer_context: AnswerContext, node: RunNode, account: NodeCost) -> WrittenAnswer:
-        """Join a node's parts below the root; where the budget ends, they are passed up as they are."""
+    async def _join(self, answer_context: AnswerContext, node: RunNode, account: NodeCost) -> WrittenAnswer:
+        """Join the children's answers of a node below the root; without a budget they are passed on unjoined."""
         children = self.tree.children(node)
         try:
             return await join_answers(answer_context, node, children, account, "work")
@@ -451,7 +454,7 @@ class RunExecution:
             return WrittenAnswer(answer=concatenate_answers(node, children), notes=notes, joined=False)
 
     def _record_answer(self, node: RunNode, written: WrittenAnswer, inputs: str) -> None:
-        """Keep an answer with all that it rests on."""
+        """Store an answer with all its sources."""
         children = self.tree.children(node)
         sources = tuple(dict.fromkeys([*written.sources, *(node.found.all_sources if node.found else ())]))
         incomplete = [child for child in children if child.state != "done"]
@@ -472,7 +475,7 @@ class RunExecution:
             self.cache.keep(node)
 
     def _reuse(self, node: RunNode, known: RunNode) -> None:
-        """Take an answer from the cache; it cost nothing this time."""
+        """Use an answer from the cache, which costs nothing."""
         _ = self.tree.change(
             node.id,
             state="done",
@@ -488,7 +491,7 @@ class RunExecution:
         )
 
     def _fall_back(self, why: str) -> None:
-        """End the root with what there is, without a model."""
+        """End the root with the existing answers, without a model."""
         root = self.tree.root
         answer = concatenate_answers(root, self.tree.children(root)) if root.split else list_sources(root)
         state: NodeState = "partial" if answer else "failed"
@@ -496,9 +499,9 @@ class RunExecution:
         _ = self.tree.change(ROOT, state=state, reason=why, answer=answer, inputs="", citations=citations, removed=())
 
     def _is_kept(self, node: RunNode) -> bool:
-        """Return whether a node was answered before from the very same, so that there is nothing to do.
+        """Return whether a node was answered from the same inputs before, so that its answer can be kept.
 
-        A node with children is looked at once those have ended.
+        For a node with children that is known only once these have ended.
         """
         if self.tree.previous_state(node.id) not in ANSWERED or not node.inputs:
             return False
@@ -507,14 +510,14 @@ class RunExecution:
         return node.inputs == self._inputs(node)
 
     def _find_cached(self, node: RunNode) -> RunNode | None:
-        """Return the same node from the cache."""
+        """Return the same node from the cache; None for none."""
         return None if node.id in self._anew else self.cache.answer(self._inputs(node))
 
     def _inputs(self, node: RunNode) -> str:
         return self.cache.inputs(node, self.active_run.strategy, self._built_on(node))
 
     def _built_on(self, node: RunNode) -> list[RunNode]:
-        """List what a node builds on."""
+        """List the nodes whose answers a node uses."""
         return self.tree.get_many(node.children if node.split else (*node.hard, *node.soft))
 
     def _end(self, node_id: str, state: NodeState, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Records of task runs: the run, its nodes, their limits, and the events that it streams."""
+"""Records of task runs: the run, its nodes, their limits, and the events that are streamed."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,40 +15,40 @@ from knapper.jsontypes import JSONValue
 from knapper.tools.context import ScriptProfile
 
 NodeState = Literal["pending", "running", "done", "partial", "failed", "blocked", "cut"]
-"""It waits; it is worked on; it has an answer; it has one though not all below it do; it has none, by an error; because
-what it needs failed; because the budget or the person ended it."""
+"""Waiting; being worked on; answered; answered in part; without an answer because of an error; because a node that it
+needs failed; because the budget or a person ended it."""
 Impact = Literal["none", "security", "data_model", "architecture", "contract"]
-"""What a subtask decides on that is dear to change later."""
+"""What a subtask decides on that is expensive to change later."""
 
 ROOT: Final = "root"
 ANSWERED: Final[frozenset[NodeState]] = frozenset({"done", "partial"})
 ENDED: Final[frozenset[NodeState]] = frozenset({"done", "partial", "failed", "blocked", "cut"})
 GO_ON: Final = "go on"
 SKIP: Final = "skip"
-"""What a person can answer, beside saying where to look."""
+"""Fixed answers that a person can give, besides naming notes to use."""
 
 
 ALL_NOTES: Final = "**"
-"""In a source's path: all notes of the vault, with a hash over all of theirs.
+"""The path of a source that stands for all notes of a vault, with a hash over all of theirs.
 
-A node that found none rests on that, as does one whose script called tools.
+A node that found nothing depends on it, and so does one whose script called tools.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRef:
-    """Name a stretch of a note that was used, and the note's hash then."""
+    """A range of lines of a note that was used, with the note's hash at that time."""
 
     path: str
     hash: str
     vault: str = ""
-    """Empty for the run's own."""
+    """Empty for the run's own vault."""
     first: int = 0
     """1-based lines; 0 for the whole note."""
     last: int = 0
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         return {
             "vault": self.vault,
             "path": self.path,
@@ -60,45 +60,45 @@ class SourceRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievedContext:
-    """What was retrieved for a node."""
+    """The result of the retrieval for a node."""
 
     context: str
     sources: tuple[SourceRef, ...] = ()
-    """Places that can be cited."""
+    """Passages that can be cited."""
     reads: tuple[SourceRef, ...] = ()
-    """Notes that it rests on beside these."""
+    """Further notes that the result depends on."""
     others: tuple[str, ...] = ()
-    """Other vaults that were looked into."""
+    """Other vaults that were searched."""
     score: float = 0.0
     parts: dict[str, float] = field(default_factory=dict[str, float])
-    """What the score is made of."""
+    """The components of the score."""
     confidence: float = 0.0
     tier: str = ""
-    """Empty where the first try was good; A, B or C otherwise."""
+    """Empty where the first attempt was good enough; A, B or C otherwise."""
     script: str = ""
     attempts: tuple[dict[str, JsonValue], ...] = ()
     """Each script with its outcome and score."""
     notes: tuple[str, ...] = ()
-    """What a person should hear of it."""
+    """Notes for the person about the retrieval."""
     checkpoint: str = ""
-    """The id of what a person is asked about it."""
+    """The id of the question to the person about it."""
     used_tools: bool = False
-    """It may rest on any note, since its script called tools."""
+    """Whether its script called tools, so that it may depend on any note."""
     used_outside: bool = False
-    """It rests on files or pages beyond the vaults, too; nobody sees whether they change."""
+    """Whether it also depends on files or pages outside of the vaults, whose changes can't be detected."""
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no note was found; what a person said in their own words is something."""
+        """Return whether no note was found; a person's own words count as a find."""
         return not self.sources and not (self.context.strip() and (self.reads or self.checkpoint))
 
     @property
     def all_sources(self) -> tuple[SourceRef, ...]:
-        """Return every note that it rests on."""
+        """Return every note that the result depends on."""
         return (*self.sources, *self.reads)
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it; the context itself is left out."""
+        """Return it in the shape that every surface shows, without the context's text."""
         attempts: list[JSONValue] = [cast("dict[str, JSONValue]", one) for one in self.attempts]
         return {
             "score": round(self.score, 4),
@@ -115,19 +115,19 @@ class RetrievedContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeQuestion:
-    """A question that a node put to a person."""
+    """A question to a person about a node."""
 
     question: str
     options: tuple[str, ...] = ()
     answer: str = ""
-    """Empty until there is one."""
+    """Empty until it is answered."""
     unattended: bool = False
-    """Nobody was there, and the node went on."""
+    """Whether nobody was there to answer, so that the node continued without."""
     settled: bool = False
-    """What came of it is done."""
+    """Whether the answer was acted on."""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         return {
             "question": self.question,
             "options": [*self.options],
@@ -138,7 +138,7 @@ class NodeQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunNode:
-    """One node of a run, as far as it got."""
+    """One node of a run, with its results so far."""
 
     id: str
     """``root``, ``1``, ``1.2``."""
@@ -146,51 +146,51 @@ class RunNode:
     title: str = ""
     depth: int = 0
     hard: tuple[str, ...] = ()
-    """Nodes beside it without whose answers it can't be done."""
+    """Sibling nodes whose answers it needs."""
     soft: tuple[str, ...] = ()
-    """Nodes beside it whose answers help."""
+    """Sibling nodes whose answers help it."""
     impact: Impact = "none"
     large: bool = False
-    """The plan takes it for something that may be split again."""
+    """Whether the plan allows it to be split again."""
     high: bool = False
-    """Much depends on it, so that a person is asked where nothing is found."""
+    """Whether much depends on it, so that a person is asked where little is found."""
     state: NodeState = "pending"
     reason: str = ""
-    """Why it has no answer, or not a whole one."""
+    """Why it has no answer, or only a part of one."""
     split: bool | None = None
     """Whether it is split; None until that is decided."""
     why: str = ""
-    """Why it is split, or isn't."""
+    """The reason why it is split, or isn't."""
     children: tuple[str, ...] = ()
     found: RetrievedContext | None = None
     answer: str = ""
     citations: tuple[dict[str, JsonValue], ...] = ()
     removed: tuple[dict[str, JsonValue], ...] = ()
-    """Citations that were dropped, each with the reason."""
+    """Citations that were removed, each with the reason."""
     sources: tuple[SourceRef, ...] = ()
-    """Every note that it read, with the hash it had."""
+    """Every note that it read, with the hash at that time."""
     inputs: str = ""
-    """Identifies what it was answered from, the notes apart."""
+    """A digest of everything but the notes that its answer was written from."""
     cached: bool = False
     asking: NodeQuestion | None = None
     spent: ModelSpend = field(default_factory=ModelSpend)
-    """By itself, without what is below it."""
+    """Its own cost, without that of its children."""
     notes: tuple[str, ...] = ()
 
     @property
     def parent(self) -> str:
-        """Return the id of the node above; empty for the root."""
+        """Return the parent's id; empty for the root."""
         if self.id == ROOT:
             return ""
         return self.id.rpartition(".")[0] or ROOT
 
     @property
     def name(self) -> str:
-        """Return what a person calls it."""
+        """Return the title, or the beginning of the task."""
         return self.title or " ".join(self.task.split())[:80]
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         citations: list[JSONValue] = [cast("dict[str, JSONValue]", one) for one in self.citations]
         removed: list[JSONValue] = [cast("dict[str, JSONValue]", one) for one in self.removed]
         return {
@@ -212,7 +212,7 @@ class RunNode:
         }
 
     def brief(self) -> dict[str, JSONValue]:
-        """Shape what a list of nodes shows."""
+        """Return it in the shape of a list of nodes."""
         return {
             "id": self.id,
             "parent": self.parent,
@@ -230,7 +230,7 @@ class RunNode:
 
 
 RunState = Literal["pending", "running", "complete", "partial", "failed", "cancelled", "interrupted"]
-"""*interrupted* is a run whose process ended before it did."""
+"""*interrupted* is a run whose process ended before the run did."""
 
 MAX_DEPTH: Final = 8
 MAX_NODES: Final = 500
@@ -240,7 +240,7 @@ MAX_TASK_CHARS: Final = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLimits:
-    """Say how much a run may take; 0 tokens and cents are no limit.
+    """Limits of a run; 0 tokens or cents are no limit.
 
     Raises:
         BadInput: A number is out of its range.
@@ -249,19 +249,19 @@ class RunLimits:
     depth: int = 3
     """Levels below the task."""
     nodes: int = 50
-    """The task's own among them."""
+    """All nodes, the root included."""
     seconds: float = 1_200.0
-    """From its start, or from when it goes on."""
+    """Counted from the start, or from when the run is resumed."""
     tokens: int = 1_000_000
     cents: int = 0
-    """Of a US dollar, where prices are known."""
+    """In cents of a US dollar, where prices are known."""
     parallel: int = 4
     """Nodes that retrieve or write at the same time."""
     kept: float = 0.25
-    """The share that is kept for the answer."""
+    """The share of the limits that is reserved for the run's answer."""
 
     def __post_init__(self) -> None:
-        """Refuse what can't be a limit."""
+        """Check the ranges."""
         _check_range("depth", self.depth, 0, MAX_DEPTH)
         _check_range("nodes", self.nodes, 1, MAX_NODES)
         _check_range("parallel", self.parallel, 1, 64)
@@ -273,7 +273,7 @@ class RunLimits:
             raise BadInput(f"the share kept for the answer is {self.kept:g}", hint="give more than 0 and less than 1")
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return them in the shape that every surface shows."""
         return {
             "depth": self.depth,
             "nodes": self.nodes,
@@ -286,7 +286,7 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOrder:
-    """Say what is to be done.
+    """What a run is to do.
 
     Raises:
         BadInput: The task is empty or too long.
@@ -294,21 +294,21 @@ class RunOrder:
 
     task: str
     strategy: str = "auto"
-    """``auto`` lets the model choose one."""
+    """The strategy's name; with ``auto`` the model chooses one."""
     code_mode: bool = True
-    """Scripts retrieve; otherwise search does."""
+    """Whether scripts retrieve notes; otherwise a search does."""
     profile: ScriptProfile = "strict"
-    """What else the scripts may read."""
+    """What scripts may read besides the vaults."""
     fresh: bool = False
-    """Take nothing from the cache."""
+    """Whether the cache is ignored."""
     limits: RunLimits = field(default_factory=RunLimits)
     client: str = "cli"
-    """On whose behalf; the run sees and changes no more than they may."""
+    """The client on whose behalf it runs, with no more rights than that client has."""
     also: tuple[str, ...] = ()
-    """Other vaults that are looked through as well, by name."""
+    """Names of other vaults to search as well."""
 
     def __post_init__(self) -> None:
-        """Refuse what can't be a task."""
+        """Check the task's length."""
         if not self.task.strip():
             raise BadInput("the task is empty", hint="say what is to be done")
         if len(self.task) > MAX_TASK_CHARS:
@@ -332,13 +332,13 @@ class RunRecord:
     """Why it isn't complete."""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         citations: list[JSONValue] = [cast("dict[str, JSONValue]", one) for one in self.citations]
         removed: list[JSONValue] = [cast("dict[str, JSONValue]", one) for one in self.removed]
         return {**self.brief(), "answer": self.answer, "citations": citations, "removed": removed}
 
     def brief(self) -> dict[str, JSONValue]:
-        """Shape what a list of runs shows."""
+        """Return it in the shape of a list of runs."""
         return {
             "id": self.id,
             "task": self.order.task,
@@ -362,7 +362,7 @@ def _check_range(name: str, value: int, minimum: int, maximum: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted(BaseEvent):
-    """Say that a run begins, or goes on."""
+    """The start of a run, or its continuation."""
 
     kind: ClassVar[str] = "run_started"
     run: dict[str, JSONValue]
@@ -371,34 +371,34 @@ class RunStarted(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeChanged(BaseEvent):
-    """Say how a node stands now."""
+    """A change of a node."""
 
     kind: ClassVar[str] = "node"
     node: dict[str, JSONValue]
-    """As in a list of nodes."""
+    """In the shape of a list of nodes."""
     doing: str = ""
-    """What it is at: deciding, planning, retrieving, answering, joining; empty where it has ended."""
+    """The current activity: deciding, planning, retrieving, answering, joining; empty where the node has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointEvent(BaseEvent):
-    """Ask the person about a node on which much depends."""
+    """A question to the person about a node on which much depends."""
 
     kind: ClassVar[str] = "checkpoint"
     node_id: str
     id: str = ""
-    """Of the question, by which any surface can answer it; empty where it can't be answered elsewhere."""
+    """The question's id, with which any surface can answer it; empty where others can't."""
     question: str
     options: tuple[str, ...] = ()
     answer: str = ""
-    """Empty while it is asked."""
+    """Empty while the question is open."""
     unattended: bool = False
-    """Nobody is there, and the run goes on."""
+    """Whether nobody is there to answer, so that the run continues without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDone(BaseEvent):
-    """End the run, with all that it came to."""
+    """The end of the run, with its whole outcome."""
 
     kind: ClassVar[str] = "run_done"
     run_id: str
@@ -406,7 +406,7 @@ class RunDone(BaseEvent):
     answer: str
     reasons: tuple[str, ...] = ()
     failed: list[JSONValue] = field(default_factory=list[JSONValue])
-    """Nodes without an answer, in brief."""
+    """Nodes without an answer, in the shape of a list of nodes."""
     citations: list[JSONValue] = field(default_factory=list[JSONValue])
     removed: list[JSONValue] = field(default_factory=list[JSONValue])
     nodes: int = 0
@@ -417,21 +417,21 @@ class RunDone(BaseEvent):
 
 RunEvent: TypeAlias = RunStarted | NodeChanged | CheckpointEvent | Usage | Error | RunDone
 RunEventSink = Callable[[RunEvent], None]
-"""Takes an event; called in the run's own event loop."""
+"""Receives an event; called in the run's own event loop."""
 
 
 def total_spent(nodes: Iterable[RunNode]) -> ModelSpend:
-    """Add up what nodes cost: each counts itself alone, so nothing counts twice."""
+    """Return the total cost of nodes; each counts only its own cost."""
     return sum((node.spent for node in nodes), ModelSpend())
 
 
 def make_usage_event(nodes: Iterable[RunNode]) -> Usage:
-    """Return the event that tells what nodes cost."""
+    """Return the event that reports what nodes cost."""
     return usage.make_usage_event(total_spent(nodes))
 
 
 def list_unanswered(nodes: Iterable[RunNode]) -> list[RunNode]:
-    """List the nodes below the root without an answer, or with half of one for a reason of their own."""
+    """List the nodes below the root without an answer, or with a part of one for a reason of their own."""
     return [
         node
         for node in nodes

@@ -1,4 +1,4 @@
-"""Have a model judge whether a task is split, check its plan, and order the parts."""
+"""Let a model decide whether a task is split, check its plan, and order the parts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,18 +14,18 @@ from knapper.agents.runs.model import ANSWERED, ENDED, ROOT, Impact, RunNode
 from knapper.errors import BadInput
 
 MAX_IMPACT_DEPTH: Final = 1
-"""How deep a node can lie that much depends on."""
+"""Greatest depth of a node on which much can depend."""
 _NEEDED_SHARE: Final = 0.5
-"""Share of the nodes beside it that need it."""
+"""The share of its siblings that must need a node."""
 _MIN_SIBLINGS: Final = 2
-"""Of fewer, half says nothing."""
+"""With fewer siblings the share says nothing."""
 
 Dependencies = Mapping[str, Sequence[str]]
-"""By each part, those that it waits for."""
+"""The parts that each part waits for."""
 
 
 def check_dependencies(needs: Dependencies) -> None:
-    """Refuse a plan whose parts wait for each other, for themselves, or for what isn't there.
+    """Check that the parts of a plan don't wait for each other, for themselves or for unknown parts.
 
     Raises:
         BadInput: They do (codes ``plan_cycle``, ``plan_unknown``).
@@ -41,7 +41,7 @@ def check_dependencies(needs: Dependencies) -> None:
 
 
 def list_ready_nodes(nodes: Sequence[RunNode]) -> list[RunNode]:
-    """List the nodes of a plan that can be worked on now: what they wait for has ended, and hard needs are answered."""
+    """List the nodes that can start: their soft dependencies have ended, and their hard ones are answered."""
     states = {node.id: node.state for node in nodes}
     return [
         node
@@ -53,7 +53,7 @@ def list_ready_nodes(nodes: Sequence[RunNode]) -> list[RunNode]:
 
 
 def list_blocked_nodes(nodes: Sequence[RunNode]) -> list[tuple[RunNode, str]]:
-    """List the nodes that never will be worked on, each with why: a node that they need has no answer."""
+    """List the nodes that can't be started any more, with the reason: a node that they need has no answer."""
     by_id = {node.id: node for node in nodes}
     unreachable: list[tuple[RunNode, str]] = []
     for node in nodes:
@@ -69,10 +69,10 @@ def is_high_impact(part: str, impact: Impact, depth: int, needs: Dependencies) -
     """Return whether much depends on a part.
 
     Args:
-        part: The part.
-        impact: What the plan marks it as.
+        part: The part's id.
+        impact: Its impact according to the plan.
         depth: Its depth.
-        needs: The hard needs of all parts of its plan.
+        needs: The hard dependencies of all parts of the plan.
     """
     if depth > MAX_IMPACT_DEPTH:
         return False
@@ -82,7 +82,7 @@ def is_high_impact(part: str, impact: Impact, depth: int, needs: Dependencies) -
 
 
 def _all_dependencies(one: str, needs: Dependencies) -> set[str]:
-    """Collect all that a part needs, directly or through others."""
+    """Return all parts that a part needs, directly or through others."""
     reached: set[str] = set()
     pending = [one]
     while pending:
@@ -94,17 +94,17 @@ def _all_dependencies(one: str, needs: Dependencies) -> set[str]:
 
 
 MAX_PARTS: Final = 8
-"""Of one plan."""
+"""Parts of one plan."""
 MIN_PARTS: Final = 2
 _JUDGE_TOKENS: Final = 1_500
-"""Of a reply that needs few, but may be thought about before."""
+"""Enough for a short reply with some reasoning before it."""
 _PLAN_TOKENS: Final = 4_000
 _MAX_TITLE: Final = 120
 _MAX_TASK: Final = 8_000
 
 
 class Judgement(BaseModel):
-    """Say whether a task is split."""
+    """A decision whether a task is split."""
 
     split: bool
     why: str = ""
@@ -132,10 +132,10 @@ class TaskPlan(BaseModel):
 async def judge_split(
     node: RunNode, asker: BudgetedModel, words: RunPrompts, known: Strategies, account: NodeCost
 ) -> Judgement:
-    """Ask whether a task is split; cheap.
+    """Ask the model whether a task is split, which costs little.
 
     Raises:
-        KnapError: The model can't answer, or nothing is left for it.
+        KnapError: The model can't answer, or the budget is used up.
     """
     ask = (words.load("judge"), engine.write_judge_prompt(node, known.all()))
     return await asker.ask_json(Judgement, ask, account, check=lambda _: None, max_tokens=_JUDGE_TOKENS)
@@ -144,21 +144,21 @@ async def judge_split(
 async def plan_parts(
     node: RunNode, asker: BudgetedModel, ask: tuple[str, str], account: NodeCost, max_parts: int
 ) -> TaskPlan:
-    """Ask for the parts of a task; a plan that can't be carried out is sent back once.
+    """Ask the model for the parts of a task; a plan that can't be carried out is sent back once.
 
     Args:
-        node: What is split.
-        asker: The model.
-        ask: The instructions, and the prompt.
-        account: What it costs is added here.
-        max_parts: Parts at most.
+        node: The node to split.
+        asker: The run's model.
+        ask: The instructions and the prompt.
+        account: Where the cost is added.
+        max_parts: Maximum number of parts.
 
     Raises:
-        KnapError: The model can't answer, or not with such a plan, or nothing is left for it.
+        KnapError: The model can't answer with such a plan, or the budget is used up.
     """
     del node
     return await asker.ask_json(
-        TaskPlan, ask, account, check=lambda made: check_plan(made, max_parts), max_tokens=_PLAN_TOKENS
+        TaskPlan, ask, account, check=lambda plan: check_plan(plan, max_parts), max_tokens=_PLAN_TOKENS
     )
 
 
@@ -168,10 +168,10 @@ def plan_request(node: RunNode, words: RunPrompts, strategy: Strategy, max_parts
 
 
 def check_plan(plan: TaskPlan, max_parts: int) -> None:
-    """Refuse a plan that can't be carried out.
+    """Check that a plan can be carried out.
 
     Raises:
-        BadInput: It has too few or too many parts, two of one id, an empty one, or dependencies that can't be met.
+        BadInput: It has too few or too many parts, duplicate ids, an empty part, or impossible dependencies.
     """
     count = len(plan.parts)
     if not MIN_PARTS <= count <= max_parts:

@@ -1,4 +1,4 @@
-"""Retrieve notes for nodes by Code Mode or direct search, and ask a person where little is found."""
+"""Retrieve notes for nodes by Code Mode or search, and ask a person where little is found."""
 
 import asyncio
 import contextlib
@@ -46,24 +46,25 @@ _SEPARATORS: Final = re.compile(r"[,\n]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultRetriever:
-    """Find what a node needs."""
+    """The retrieval of notes for a node."""
 
     checkpoints: CheckpointStore | None = None
-    """Where questions to a person are kept; None where nobody ever answers."""
+    """The store of questions to a person; None where nobody ever answers."""
     timeout_s: float | None = None
-    """Of one script; None for what the owner allows."""
+    """Time limit of one script; None for the owner's setting."""
 
     async def __call__(self, need: RetrievalRequest) -> RetrievedContext:
-        """Find it.
+        """Retrieve the notes for a node.
 
         Raises:
-            RefusedError: A person said not to go on with the node.
-            KnapError: The vault can't be searched, or the state can't be kept.
+            RefusedError: The person chose to skip the node.
+            KnapError: The vault can't be searched, or the state can't be stored.
         """
         loop = asyncio.get_running_loop()
         cancelling = CancelSignal()
         request = replace(need, context=replace(need.context, on_cancel=cancelling.subscribe))
 
+        # Called in the retrieval's thread: the model belongs to the event loop, so the request is handed over to it.
         def ask(prompt: Prompt) -> Reply:
             if cancelling.is_cancelled:
                 raise RefusedError("the run doesn't wait for this any more", code="budget_spent")
@@ -71,13 +72,15 @@ class VaultRetriever:
 
         try:
             return await asyncio.to_thread(self._find, request, ask)
-        finally:  # also where the run is cancelled: a script ends at once
+        # Also for a cancelled run: this stops the script in the thread, which can't be cancelled itself.
+        finally:
             cancelling.cancel()
 
     def _find(self, need: RetrievalRequest, ask: AskModel) -> RetrievedContext:
         checkpoints = self._checkpoints_for(need)
         if need.person_answer and checkpoints is not None and need.checkpoint:
-            with contextlib.suppress(ConflictError):  # somebody was quicker, and their word counts
+            # Another surface was quicker, and its answer counts.
+            with contextlib.suppress(ConflictError):
                 _ = checkpoints.answer(
                     need.checkpoint, read_answer(need.context, need.person_answer), access.default_grants("cli")
                 )
@@ -103,7 +106,7 @@ class VaultRetriever:
         return _retrieved_context(retrieval, need.context.vault)
 
     def _checkpoints_for(self, need: RetrievalRequest) -> CheckpointStore | None:
-        """Return the questions, where somebody answers them or has done so."""
+        """Return the store of questions, where somebody can answer them or has done so."""
         if self.checkpoints is None or need.attended:
             return self.checkpoints
         checkpoint = self.checkpoints.find(need.model.run, need.node.id, need.node.task)
@@ -113,13 +116,13 @@ class VaultRetriever:
 async def wait_for_answer(
     checkpoints: CheckpointStore, point: CheckpointEvent, *, look_s: float = 1.0, most_s: float = 0
 ) -> str:
-    """Wait until a question is answered on whatever surface, and give what was said there.
+    """Wait until a question is answered on any surface, and return the answer in words.
 
     Args:
-        checkpoints: Where the answer will be kept.
-        point: The question; one that can't be answered elsewhere gives an empty word at once.
-        look_s: How often is looked.
-        most_s: How long to wait, after which nobody is there, and the word is empty; 0 for as long as it takes.
+        checkpoints: The store in which the answer will appear.
+        point: The question; where it can't be answered elsewhere, an empty text is returned at once.
+        look_s: Seconds between two checks.
+        most_s: Seconds to wait before an empty text is returned; 0 for no limit.
     """
     if not point.id:
         return ""
@@ -133,7 +136,7 @@ async def wait_for_answer(
 
 
 def _answer_text(answer: CheckpointAnswer) -> str:
-    """Return an answer in words, as it would have been typed."""
+    """Return an answer in the words in which it would have been typed."""
     words: dict[CheckpointChoice, str] = {"continue": GO_ON, "stop": SKIP}
     return words.get(answer.choice) or answer.text.strip() or ", ".join(answer.notes)
 
@@ -145,9 +148,8 @@ async def _ask_model(need: RetrievalRequest, prompt: Prompt) -> Reply:
     generated = await need.model.ask_text(
         prompt.instructions, "\n\n".join([prompt.request, *blocks]), need.account, "work", max_tokens=MAX_SCRIPT_TOKENS
     )
-    return Reply(
-        text=generated.text, usage=need.account.spent - before
-    )  # for the trace; the run's account has it already
+    # The usage is for the script's trace only; the run's account already contains it.
+    return Reply(text=generated.text, usage=need.account.spent - before)
 
 
 def _retrieval_task(need: RetrievalRequest) -> RetrievalTask:
@@ -158,11 +160,11 @@ def _retrieval_task(need: RetrievalRequest) -> RetrievalTask:
 
 
 def read_answer(context: Context, word: str) -> CheckpointAnswer:
-    """Read what a person said: the words of the question, notes by their paths, or a text of their own.
+    """Read a person's answer: one of the fixed answers, notes by their paths, or a text of their own.
 
     Args:
-        context: The vault in which notes are looked for.
-        word: As they said it.
+        context: The vault in which notes are looked up.
+        word: The answer as it was typed.
     """
     choices: dict[str, CheckpointChoice] = {GO_ON: "continue", SKIP: "stop"}
     if word in choices:
@@ -228,19 +230,19 @@ _UNATTENDED: Final = "little was found for it, and nobody was there to be asked"
 
 
 class RunRetrieval:
-    """Retrieve for the nodes of one run."""
+    """The retrieval for the nodes of one run."""
 
     def __init__(
         self, engine: RunEngine, order: RunOrder, asker: BudgetedModel, cache: RunCache, used: int = 0
     ) -> None:
-        """Take what the run works with.
+        """Prepare for one run.
 
         Args:
-            engine: Retrieves, and asks the person.
-            order: Says how.
-            asker: The model.
-            cache: Tells whether notes are as they were.
-            used: Scripts that the run had written anew before.
+            engine: The retriever, and the way to ask the person.
+            order: The run's options.
+            asker: The run's model.
+            cache: Used to check whether notes have changed.
+            used: Number of scripts that the run had regenerated before.
         """
         self._engine = engine
         self._order = order
@@ -251,11 +253,11 @@ class RunRetrieval:
         self._regenerations = RegenerationBudget(Thresholds().regens_per_run, used)
 
     async def find(self, tree: RunTree, node: RunNode) -> None:
-        """Find what a node needs; what a run that was cut short has found already counts, if the notes are the same.
+        """Retrieve the notes for a node; an earlier result of this run is used where its notes haven't changed.
 
         Raises:
-            RefusedError: The person says that the node is to be left out.
-            KnapError: It can't be looked for, or nothing is left for it.
+            RefusedError: The person chose to skip the node.
+            KnapError: The retrieval fails, or the budget is used up.
         """
         if node.asking and node.asking.answer == SKIP:
             raise RefusedError(_SKIPPED_BY_PERSON, code="skipped")
@@ -264,18 +266,19 @@ class RunRetrieval:
             return
         account = NodeCost()
         before = node.spent
-        base = await asyncio.to_thread(self._base)
+        # Taken before the search: a note that is added meanwhile must make the result stale.
+        base = await asyncio.to_thread(self._all_notes)
         _ = tree.change(node.id, "retrieving", state="running")
         try:
             retrieved = await self._ask(node, account)
         finally:
             node = tree.change(node.id, spent=before + account.spent)
-        node = tree.change(node.id, found=await self._based(retrieved, base))
+        node = tree.change(node.id, found=await self._add_base(retrieved, base))
         await self._settle(tree, node)
         tree.tell_usage()
 
     async def _settle(self, tree: RunTree, node: RunNode) -> None:
-        """Ask the person how to go on with a node for which little was found; without one, go on and say so."""
+        """Ask the person about a node for which little was found; where nobody is there, continue and note that."""
         if node.found is None or node.found.tier != "C" or (node.asking and node.asking.settled):
             return
         question = f"Little was found in the notes for '{node.name}', on which much depends. {_QUESTION}"
@@ -291,35 +294,35 @@ class RunRetrieval:
         if asking.answer == SKIP:
             raise RefusedError(_SKIPPED_BY_PERSON, code="skipped")
         if asking.answer:
-            await self._again(tree, node, asking.answer)
+            await self._retry(tree, node, asking.answer)
         notes = (*node.notes, _UNATTENDED) if asking.unattended else node.notes
         _ = tree.change(node.id, asking=replace(asking, settled=True), notes=notes)
 
-    async def _again(self, tree: RunTree, node: RunNode, word: str) -> None:
-        """Look once more, with what the person said."""
+    async def _retry(self, tree: RunTree, node: RunNode, word: str) -> None:
+        """Retrieve once more with the person's answer."""
         account = NodeCost()
         before = node.spent
-        base = await asyncio.to_thread(self._base)
+        base = await asyncio.to_thread(self._all_notes)
         try:
             retrieved = await self._ask(node, account, word)
         finally:
             node = tree.change(node.id, spent=before + account.spent)
         if retrieved.context.strip() or not node.found:
-            retrieved = await self._based(retrieved, base)
+            retrieved = await self._add_base(retrieved, base)
             _ = tree.change(node.id, found=replace(retrieved, tier="C"))
 
-    def _base(self) -> SourceRef:
-        """Return all notes as they are before they are looked through; worked out once for each state of the index."""
+    def _all_notes(self) -> SourceRef:
+        """Return all notes with their current hash, which is computed once for each generation of the index."""
         _ = self._context.freshen(meaning=False)
         generation = self._context.index.store.generation()
         if self._known is None or self._known[0] != generation:
             self._known = (generation, cache.all_notes_source(self._context))
         return self._known[1]
 
-    async def _based(self, retrieved: RetrievedContext, base: SourceRef) -> RetrievedContext:
-        """Have a node rest on all notes that found nothing, since a new one may say what it looked for.
+    async def _add_base(self, retrieved: RetrievedContext, base: SourceRef) -> RetrievedContext:
+        """Make a result depend on all notes where it found nothing, since a new note may contain what was missing.
 
-        So does one whose script called tools: which notes these have read is not noted anywhere.
+        The same holds for a result whose script called tools, since it isn't recorded which notes these have read.
         """
         if not (retrieved.is_empty or retrieved.used_tools):
             return retrieved
@@ -342,7 +345,7 @@ class RunRetrieval:
 
 
 def count_regenerated(nodes: Iterable[RunNode]) -> int:
-    """Count the scripts that were written anew, as nodes remember."""
+    """Count the regenerated scripts in the nodes' attempts."""
     retrievals = (node.found for node in nodes)
     return sum(attempt.get("step") == "again" for one in retrievals if one for attempt in one.attempts)
 

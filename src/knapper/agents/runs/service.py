@@ -39,7 +39,7 @@ from knapper.vault import parser
 from knapper.vault.outline import Link
 
 REPLAY_STALE: Final = "stale"
-"""Replay what read notes that have changed since."""
+"""Repeat the nodes whose notes have changed since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class RunDetails:
     nodes: Sequence[RunNode]
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         nodes: list[JSONValue] = [node.brief() for node in self.nodes]
         counts = {"cached": sum(node.cached for node in self.nodes), "node_count": len(nodes)}
         return {**self.run.as_dict(), "usage": model.total_spent(self.nodes).as_dict(), **counts, "nodes": nodes}
@@ -58,7 +58,7 @@ class RunDetails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultRuns:
-    """The runs of one vault; for looking at them no model is needed."""
+    """The runs of one vault; listing and reading them needs no model."""
 
     store: RunStore
     folder: Path
@@ -67,21 +67,21 @@ class VaultRuns:
     def runs(
         self, *, limit: int = 50, offset: int = 0, clients: Sequence[str] | None = None
     ) -> tuple[Sequence[RunRecord], int]:
-        """List runs as `Store.runs` does, each as it stands by now."""
+        """List runs as `RunStore.runs` does, with interrupted runs marked."""
         runs_page, total = self.store.runs(limit=limit, offset=offset, clients=clients)
-        return [self._resting(run) for run in runs_page], total
+        return [self._with_actual_state(run) for run in runs_page], total
 
     def show(self, run_id: str) -> RunDetails:
         """Return a run with its nodes.
 
         Raises:
-            NotFound: There is none of that id, or none whose id begins so (code ``no_run``).
+            NotFound: No run's id is or begins with *run_id* (code ``no_run``).
         """
         run = self.store.get(run_id)
-        return RunDetails(run=self._resting(run), nodes=self.store.nodes(run.id))
+        return RunDetails(run=self._with_actual_state(run), nodes=self.store.nodes(run.id))
 
     def node(self, run_id: str, node_id: str) -> RunNode:
-        """Return a node with all that it did.
+        """Return a node with all its details.
 
         Raises:
             NotFound: There is no such run, or no such node in it (code ``no_node``).
@@ -89,7 +89,7 @@ class VaultRuns:
         return _find_node(self.store.nodes(self.store.get(run_id).id), node_id)
 
     def cancel(self, run_id: str) -> bool:
-        """Ask for a run's end, whichever process carries it out; tells whether one does.
+        """Request a run's cancellation, in whichever process it runs, and return whether one does.
 
         Raises:
             NotFound: There is no such run.
@@ -101,32 +101,32 @@ class VaultRuns:
         return True
 
     def check_idle(self, run_id: str) -> None:
-        """See that nobody carries a run out.
+        """Check that no process is carrying out a run.
 
         Raises:
-            ConflictError: Somebody does (code ``run_busy``).
+            ConflictError: One is (code ``run_busy``).
         """
         with store.lock_run(self.folder, run_id):
             pass
 
     def delete(self, run_id: str) -> None:
-        """Forget a run; what it wrote stays, and can be undone.
+        """Delete a run; the notes that it wrote stay, and can be undone.
 
         Raises:
             NotFound: There is no such run.
-            ConflictError: It goes on.
+            ConflictError: It is running.
         """
         run = self.store.get(run_id)
         with store.lock_run(self.folder, run.id):
             self.store.delete(run.id)
 
     def stale(self, run_id: str, context: Context) -> dict[str, list[str]]:
-        """List the nodes whose notes have changed since, each with those notes.
+        """List the nodes whose notes have changed since, with those notes.
 
-        A node with parts has read what it cites; that its parts may change is seen when they do.
+        For a node with children only the notes that it cites count; changes of its children are found at those.
 
         Args:
-            run_id: The run's.
+            run_id: The run's id.
             context: The vault, as the run sees it.
 
         Raises:
@@ -134,16 +134,17 @@ class VaultRuns:
         """
         return cache.list_stale_nodes(context, self.store.nodes(self.store.get(run_id).id))
 
-    def _resting(self, run: RunRecord) -> RunRecord:
+    def _with_actual_state(self, run: RunRecord) -> RunRecord:
         marked = store.mark_interrupted(run, is_held=lambda run_id: store.is_run_locked(self.folder, run_id))
         if marked is run:
             return run
-        current = self.store.get(run.id)  # it may have ended between the two looks
+        # The run may have ended between reading its state and probing its lock.
+        current = self.store.get(run.id)
         return marked if current.state == run.state else current
 
 
 def create_run(engine: RunEngine, order: RunOrder) -> RunRecord:
-    """Keep a new run; nothing is asked or read yet.
+    """Store a new run without starting it.
 
     Raises:
         NotFound: There is no such strategy.
@@ -156,28 +157,29 @@ def create_run(engine: RunEngine, order: RunOrder) -> RunRecord:
 async def carry_out_run(
     engine: RunEngine, run_id: str, tell: RunEventSink, *, replay: str = "", limits: RunLimits | None = None
 ) -> RunRecord:
-    """Carry a run out, or go on with one; `RunDone` is told last.
+    """Carry out or resume a run; `RunDone` is reported last.
 
-    What was answered before isn't asked again. A cancelled task keeps what there is, and stays cancelled.
+    Answered nodes aren't asked again. A cancelled task stores its partial results and stays cancelled.
 
     Args:
-        engine: What it works with.
-        run_id: Of a run that was begun.
-        tell: Takes each event.
-        replay: ``stale`` to do those nodes again whose notes have changed, or a node's id to do it and all below it
-            again; what builds on them follows where their answers change.
-        limits: In place of the run's own.
+        engine: The model and the services of the run.
+        run_id: The id of a stored run.
+        tell: Receives each event.
+        replay: ``stale`` to repeat the nodes whose notes have changed, or a node's id to repeat it and everything below
+            it; nodes that build on these follow where the answers change.
+        limits: Limits to use in place of the run's own.
 
     Returns:
-        The run as it ended.
+        The run in its final state.
 
     Raises:
         NotFound: There is no such run or node.
-        ConflictError: Somebody carries it out already (code ``run_busy``).
+        ConflictError: Another process is carrying it out (code ``run_busy``).
     """
     run = await asyncio.to_thread(engine.store.get, run_id)
     with store.lock_run(engine.folder, run.id):
-        run = engine.store.get(run.id)  # somebody may have gone on with it before it was held
+        # Read again under the lock: another process may have continued the run meanwhile.
+        run = engine.store.get(run.id)
         if replay not in {"", REPLAY_STALE}:
             _ = _find_node(engine.store.nodes(run.id), replay)
         order = replace(run.order, limits=limits or run.order.limits)
@@ -185,7 +187,8 @@ async def carry_out_run(
         run = replace(run, state="running", order=order, model=engine.name)
         tree = RunTree(engine.store, run, engine.store.nodes(run.id), tell)
         anew = _reset_replayed(engine, run, tree, replay)
-        execution = RunExecution(engine, run, tree, anew)  # first: where a vault is gone, the run stays what it was
+        # Before the state is saved: where a vault can't be opened, this raises and the run stays as it was.
+        execution = RunExecution(engine, run, tree, anew)
         run = engine.store.save(run)
         engine.store.ask_to_cancel(run.id, wanted=False)
         tell(RunStarted(run=run.brief(), resumed=resumed))
@@ -193,7 +196,7 @@ async def carry_out_run(
 
 
 def record_unstarted_end(engine: RunEngine, run_id: str) -> None:
-    """Keep that a run was ended before it began; one that had begun has kept its end itself.
+    """Store the end of a run that was cancelled before it began; a run that had begun stores its own end.
 
     Raises:
         NotFound: There is no such run.
@@ -206,7 +209,7 @@ def record_unstarted_end(engine: RunEngine, run_id: str) -> None:
 
 
 async def _run_until_cancelled(execution: RunExecution) -> RunRecord:
-    """Carry a run out, and end it where somebody asks for that, in this process or another."""
+    """Carry out a run until it ends, or until its cancellation is requested in any process."""
     working = asyncio.create_task(_work_and_answer(execution), name=f"run {execution.run.id}")
     waiting = asyncio.create_task(_wait_for_cancel(execution), name=f"watch {execution.run.id}")
     try:
@@ -225,7 +228,7 @@ async def _run_until_cancelled(execution: RunExecution) -> RunRecord:
 
 
 async def _wait_for_cancel(execution: RunExecution) -> None:
-    """Return once somebody wants the run to end; a look that fails says nothing of that."""
+    """Return once the run's cancellation is requested; failed reads of the store are ignored."""
     engine = execution.engine
     while True:
         with suppress(StorageError):
@@ -248,7 +251,7 @@ async def _work_and_answer(execution: RunExecution) -> RunRecord:
 
 
 def _record_end(execution: RunExecution, forced: RunState | None) -> RunRecord:
-    """Keep what a run came to, and tell."""
+    """Store and report the run's outcome."""
     tree = execution.tree
     if forced:
         tree.cut(execution.stop_reason)
@@ -285,7 +288,7 @@ def _final_state(root: RunNode, answer: str) -> RunState:
 
 
 def _reset_replayed(engine: RunEngine, run: RunRecord, tree: RunTree, replay: str) -> frozenset[str]:
-    """Take away what is to be done again, and name what mustn't come from the cache."""
+    """Reset the nodes to repeat, and return those that mustn't be answered from the cache."""
     if not replay:
         return frozenset()
     if replay != REPLAY_STALE:
@@ -305,22 +308,22 @@ def _find_node(nodes: Sequence[RunNode], node_id: str) -> RunNode:
 
 
 class RunWatcher:
-    """Remember what was told of one run, and tell what is new."""
+    """The reported state of one run, from which new events are derived."""
 
     def __init__(self) -> None:
-        """Nothing was told yet."""
+        """Begin with nothing reported."""
         self._has_begun = False
         self._nodes: dict[str, dict[str, JSONValue]] = {}
         self._asked: set[str] = set()
         self._spent = ModelSpend()
 
     def new_events(self, run: RunRecord, nodes: Sequence[RunNode], waiting: Iterable[Kept] = ()) -> list[RunEvent]:
-        """Return what has happened since the last look; where the run doesn't go on, `RunDone` comes last.
+        """Return the events since the last call; where the run has ended, `RunDone` comes last.
 
         Args:
-            run: As it really stands.
-            nodes: As they are kept.
-            waiting: What it asks a person.
+            run: The run in its actual state.
+            nodes: Its stored nodes.
+            waiting: Its open questions to a person.
         """
         events: list[RunEvent] = (
             [] if self._has_begun else [RunStarted(run=run.brief(), resumed=run.state != "pending")]
@@ -346,7 +349,7 @@ class RunWatcher:
         return events
 
     def _questions(self, nodes: Sequence[RunNode], waiting: Iterable[Kept]) -> list[RunEvent]:
-        """Return what is asked, and what was answered or passed over."""
+        """Return the events of new questions, and of answers to earlier ones."""
         ids = {one.id for one in waiting}
         events: list[RunEvent] = []
         for node in nodes:
@@ -362,7 +365,7 @@ class RunWatcher:
 
 
 def make_checkpoint_event(node: RunNode) -> CheckpointEvent:
-    """Return the event that tells what a node asks, or how it was answered."""
+    """Return the event of a node's question, with the answer where there is one."""
     asking = node.asking
     return CheckpointEvent(
         node_id=node.id,
@@ -379,12 +382,12 @@ INDEX_NAME: Final = "Answer"
 
 
 def export_requests(run: RunRecord, nodes: Sequence[RunNode], place: str) -> list[Create]:
-    """Return which notes a run becomes.
+    """Return the requests that write a run's answers into notes.
 
     Args:
         run: A run with an answer.
-        nodes: All of its nodes.
-        place: A note, by its ending ``.md``; otherwise a folder.
+        nodes: All its nodes.
+        place: The path of a note where it ends in ``.md``; otherwise a folder.
     """
     citations = (one for each in (run.citations, *(node.citations for node in nodes)) for one in each)
     other_vaults = {str(vault) for one in citations if (vault := one.get("vault"))}
@@ -416,9 +419,10 @@ def _part_note(node: RunNode, others: Collection[str]) -> str:
 
 
 def _link_other_vaults(answer: str, vaults: Collection[str]) -> str:
-    """Turn wikilinks to notes of other vaults into links that open them there."""
+    """Replace wikilinks to notes of other vaults by links that open them there."""
     data = answer.encode()
     links = [link for link in parser.parse_note(data).links if link.kind in {"wikilink", "embed"}] if vaults else []
+    # From the last to the first, so that the spans of the others stay valid.
     for link in reversed(links):
         vault = next((name for name in vaults if link.target.startswith(f"{name}:")), "")
         if vault:

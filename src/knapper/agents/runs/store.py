@@ -1,4 +1,4 @@
-"""Store task runs and their cache in SQLite, lock runs, and hold the tree of a run that is carried out."""
+"""Store task runs and their cache in SQLite, lock runs, and keep the tree of nodes of a running one."""
 
 import json
 import secrets
@@ -35,21 +35,21 @@ from knapper.errors import Ambiguous, ConflictError, NotFound
 
 RUN_LOCK_FOLDER: Final = "runs"
 _LOCK_WAIT_S: Final = 0.3
-"""Whoever looks whether a run goes on holds it for a moment, too."""
+"""Longer than `is_run_locked` holds the lock while it probes."""
 _LOCK_POLL_S: Final = 0.02
 
 
 @contextmanager
 def lock_run(folder: Path, run_id: str, *, wait_s: float = _LOCK_WAIT_S) -> Generator[None]:
-    """Hold a run; the system lets go of it where the process ends.
+    """Lock a run; the system releases the lock where the process ends.
 
     Args:
         folder: The vault's state folder, which exists.
-        run_id: Of a run that exists.
+        run_id: The id of a stored run.
         wait_s: How long to try.
 
     Raises:
-        ConflictError: Somebody carries it out (code ``run_busy``).
+        ConflictError: Another process is carrying it out (code ``run_busy``).
     """
     lock = FileLock(_lock_path(folder, run_id), thread_local=False)
     try:
@@ -65,7 +65,7 @@ def lock_run(folder: Path, run_id: str, *, wait_s: float = _LOCK_WAIT_S) -> Gene
 
 
 def is_run_locked(folder: Path, run_id: str) -> bool:
-    """Return whether somebody carries a run out right now."""
+    """Return whether a run is being carried out in any process."""
     try:
         with lock_run(folder, run_id, wait_s=2 * _LOCK_POLL_S):
             return False
@@ -82,9 +82,9 @@ def _lock_path(folder: Path, run_id: str) -> Path:
 RUNS_FILE: Final = "task_runs.db"
 RUNS_VERSION: Final = 1
 MAX_CACHE_ENTRIES: Final = 5_000
-"""Of the cache; the oldest go first."""
+"""Entries of the cache; the oldest are deleted first."""
 _START_GRACE: Final = timedelta(minutes=1)
-"""How long a run may take from being kept to being carried out."""
+"""How long a run may take from being stored to being started."""
 _SCHEMA: Final = """
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,
@@ -112,21 +112,21 @@ CREATE TABLE cache (
 CREATE INDEX cache_key ON cache (key);
 """
 _CLIENT_SQL: Final = "coalesce(json_extract(data, '$.order.client'), 'cli')"
-"""Runs of before there were others are the person's at the terminal."""
+"""Runs that were stored before there were clients belong to the person at the terminal."""
 _CLIENT_FILTER: Final = f":clients IS NULL OR {_CLIENT_SQL} IN (SELECT value FROM json_each(:clients))"  # noqa: S608 - constants of this module
 _NODE_ADAPTER: Final = TypeAdapter(RunNode)
 _RUN_ADAPTER: Final = TypeAdapter(RunRecord)
 
 
 class RunStore:
-    """The open file; `open_store` makes one."""
+    """The runs of a vault in an open file; `open_run_store` opens one."""
 
     def __init__(self, ledger: SharedDatabase) -> None:
         """Wrap an open file."""
         self._ledger = ledger
 
     def begin(self, order: RunOrder, model: str, root: RunNode) -> RunRecord:
-        """Keep a new run, not begun yet."""
+        """Store a new run, which isn't started yet."""
         now = datetime.now(UTC)
         run = RunRecord(id=_new_id(now), order=order, model=model, state="pending", created=now, updated=now)
         with self._ledger.writing() as database:
@@ -138,17 +138,17 @@ class RunStore:
         return run
 
     def get(self, run_id: str) -> RunRecord:
-        """Return a run by its id, or by how that begins.
+        """Return a run by its id, or by the beginning of its id.
 
         Raises:
-            NotFound: There is none (code ``no_run``).
-            Ambiguous: Several begin so.
+            NotFound: There is no such run (code ``no_run``).
+            Ambiguous: Several ids begin like that.
         """
         with self._ledger.reading() as database:
             return _read_run(_require_run_row(database, run_id))
 
     def save(self, run: RunRecord, nodes: Sequence[RunNode] = ()) -> RunRecord:
-        """Keep a run as it is now, and some of its nodes."""
+        """Store the current state of a run, and of some of its nodes."""
         run = replace(run, updated=datetime.now(UTC))
         with self._ledger.writing() as database:
             database.execute(
@@ -159,12 +159,12 @@ class RunStore:
         return run
 
     def put(self, run_id: str, *nodes: RunNode) -> None:
-        """Keep nodes as they are now, all or none."""
+        """Store the current state of nodes in one transaction."""
         with self._ledger.writing() as database:
             _put_nodes(database, run_id, nodes)
 
     def nodes(self, run_id: str) -> list[RunNode]:
-        """List a run's nodes, in the order in which they came to be."""
+        """List a run's nodes in the order in which they were created."""
         with self._ledger.reading() as database:
             rows = database.execute("SELECT data FROM nodes WHERE run = ? ORDER BY number", (run_id,)).fetchall()
         return [_NODE_ADAPTER.validate_json(row["data"]) for row in rows]
@@ -172,12 +172,12 @@ class RunStore:
     def runs(
         self, *, limit: int = 50, offset: int = 0, clients: Sequence[str] | None = None
     ) -> tuple[Sequence[RunRecord], int]:
-        """List runs, the last begun first; tells how many there are, too.
+        """List runs, the last created first, with the total number.
 
         Args:
-            limit: How many at most.
-            offset: How many are passed over.
-            clients: Those on whose behalf they are; None for everybody.
+            limit: Maximum number of runs.
+            offset: Number of runs to skip.
+            clients: The clients whose runs are listed; None for all.
         """
         parameters = {
             "limit": limit,
@@ -193,7 +193,7 @@ class RunStore:
         return [_read_run(row) for row in rows], total
 
     def clients(self) -> dict[str, list[str]]:
-        """List those on whose behalf there are runs, each with the other vaults that these look through."""
+        """Return the clients that have runs, with the names of the other vaults that these search."""
         vaults_by_client: dict[str, list[str]] = {}
         with self._ledger.reading() as database:
             rows = database.execute(
@@ -207,34 +207,34 @@ class RunStore:
         return vaults_by_client
 
     def delete(self, run_id: str) -> None:
-        """Forget a run; what it wrote stays, and can be undone."""
+        """Delete a run; the notes that it wrote stay, and can be undone."""
         with self._ledger.writing() as database:
             database.execute("DELETE FROM runs WHERE id = ?", (run_id,))
 
     def prune(self, max_days: float) -> int:
-        """Forget runs that nobody has touched for so long; tells how many."""
+        """Delete runs that weren't updated for so many days, and return how many."""
         oldest = (datetime.now(UTC) - timedelta(days=max_days)).isoformat()
         with self._ledger.writing() as database:
             return database.execute("DELETE FROM runs WHERE updated < ?", (oldest,)).rowcount
 
     def ask_to_cancel(self, run_id: str, *, wanted: bool = True) -> None:
-        """Note that a run is to end, for the process that carries it out."""
+        """Request a run's cancellation, for the process that carries it out."""
         with self._ledger.writing() as database:
             database.execute("UPDATE runs SET cancel = ? WHERE id = ?", (int(wanted), run_id))
 
     def is_to_cancel(self, run_id: str) -> bool:
-        """Return whether a run is to end."""
+        """Return whether a run's cancellation is requested, or the run was deleted."""
         with self._ledger.reading() as database:
             row = database.execute("SELECT cancel FROM runs WHERE id = ?", (run_id,)).fetchone()
         return row is None or bool(row["cancel"])
 
     def remember(self, key: str, sources: str, data: str) -> None:
-        """Put something into the cache.
+        """Add an entry to the cache.
 
         Args:
-            key: Identifies what it was made from, the notes apart.
+            key: A digest of everything but the notes that it was made from.
             sources: The notes, as JSON.
-            data: What is kept.
+            data: The entry.
         """
         with self._ledger.writing() as database:
             database.execute("DELETE FROM cache WHERE key = ? AND sources = ?", (key, sources))
@@ -244,7 +244,7 @@ class RunStore:
             )
 
     def recall(self, key: str) -> list[tuple[str, str]]:
-        """List what the cache has under a key, the newest first: the notes as JSON, and what was kept."""
+        """List the entries of a key, the newest first: the notes as JSON, and the entry."""
         with self._ledger.reading() as database:
             rows = database.execute("SELECT sources, data FROM cache WHERE key = ? ORDER BY number DESC", (key,))
             return [(row["sources"], row["data"]) for row in rows.fetchall()]
@@ -264,8 +264,9 @@ def open_run_store(folder: Path) -> RunStore:
 
 
 def mark_interrupted(run: RunRecord, *, is_held: Callable[[str], bool]) -> RunRecord:
-    """Return a run as it really stands: one that says it goes on, and doesn't, was interrupted."""
+    """Return a run with the state *interrupted*, where it is stored as running but nobody carries it out."""
     state: RunState = "interrupted"
+    # A run that was stored just now isn't locked yet: its process is about to start it.
     soon = run.state == "pending" and datetime.now(UTC) - run.updated < _START_GRACE
     goes_on = run.state in {"pending", "running"} and not soon
     return replace(run, state=state) if goes_on and not is_held(run.id) else run
@@ -298,20 +299,20 @@ def _read_run(row: sqlite3.Row) -> RunRecord:
 
 
 def _new_id(now: datetime) -> str:
-    """Make an id that sorts by time: ``r260314-092653-a1b2c3d4``."""
+    """Return a new id that sorts by time: ``r260314-092653-a1b2c3d4``."""
     return f"r{now:%y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
 class RunTree:
-    """Them; for one event loop."""
+    """The nodes of a run that is carried out; for one event loop."""
 
     def __init__(self, store: RunStore, run: RunRecord, nodes: Iterable[RunNode], tell: RunEventSink) -> None:
-        """Take a run's nodes; each is to be worked on, though what it was before is remembered."""
+        """Reset a run's nodes to *pending*, and remember their previous states."""
         self._store = store
         self._run = run
-        self._tell = tell
+        self._emit = tell
         before = list(nodes)
-        self._were: dict[str, NodeState] = {node.id: node.state for node in before}
+        self._previous_states: dict[str, NodeState] = {node.id: node.state for node in before}
         self._nodes = {node.id: replace(node, state="pending", reason="") for node in before}
 
     @property
@@ -321,93 +322,93 @@ class RunTree:
 
     @property
     def root(self) -> RunNode:
-        """Return the root."""
+        """Return the root node."""
         return self._nodes[ROOT]
 
     @property
     def spent(self) -> ModelSpend:
-        """Add up what the nodes cost: each counts itself alone, so nothing counts twice."""
+        """Return the total cost of the nodes; each counts only its own cost."""
         return model.total_spent(self._nodes.values())
 
     def get(self, node_id: str) -> RunNode:
-        """Return a node as it is now."""
+        """Return the current state of a node."""
         return self._nodes[node_id]
 
     def get_many(self, ids: Iterable[str]) -> list[RunNode]:
-        """Return nodes as they are now."""
+        """Return the current state of nodes."""
         return [self._nodes[one] for one in ids]
 
     def children(self, node: RunNode) -> list[RunNode]:
-        """Return the nodes right below one."""
+        """Return the children of a node."""
         return self.get_many(node.children)
 
     def subtree(self, node_id: str) -> list[RunNode]:
-        """Return a node and all below it."""
+        """Return a node and all nodes below it."""
         node = self._nodes[node_id]
         return [node, *(one for child in node.children for one in self.subtree(child))]
 
     def previous_state(self, node_id: str) -> NodeState:
-        """Return how a node stood when the run went on."""
-        return self._were.get(node_id, "pending")
+        """Return a node's state before the run was resumed."""
+        return self._previous_states.get(node_id, "pending")
 
     def change(self, node_id: str, doing: str = "", /, **changes: Any) -> RunNode:  # noqa: ANN401 - fields of a node
-        """Change a node: keep it, and tell.
+        """Change a node, store it, and report the change.
 
         Args:
-            node_id: Which.
-            doing: What it is at now.
-            changes: Its fields.
+            node_id: The node's id.
+            doing: The current activity.
+            changes: The changed fields.
         """
         node = self._nodes[node_id] = replace(self._nodes[node_id], **changes)
         self._store.put(self._run.id, node)
-        self._tell(NodeChanged(node=node.brief(), doing=doing))
+        self._emit(NodeChanged(node=node.brief(), doing=doing))
         return node
 
     def grow(self, node: RunNode, children: Sequence[RunNode]) -> None:
-        """Put children below a node; all or none are kept."""
+        """Add children to a node in one transaction."""
         self._nodes[node.id] = node
         self._nodes |= {child.id: child for child in children}
         self._store.put(self._run.id, node, *children)
         for one in (node, *children):
-            self._tell(NodeChanged(node=one.brief()))
+            self._emit(NodeChanged(node=one.brief()))
 
     def forget(self, *ids: str) -> None:
-        """Take nodes' answers away, so that they are worked on again; plans stay."""
+        """Reset nodes' answers, so that they are worked on again; plans stay."""
         for node_id in ids:
             node = self._nodes[node_id]
-            self._were[node_id] = "pending"
+            self._previous_states[node_id] = "pending"
             self._nodes[node_id] = replace(node, found=None, answer="", inputs="", asking=None, cached=False)
 
     def cut(self, reason: str) -> None:
-        """End all nodes that haven't ended, but the root."""
+        """End all nodes below the root that haven't ended."""
         for node in self.all:
             if node.id != ROOT and node.state not in ENDED:
                 _ = self.change(node.id, state="cut", reason=reason)
 
     def lost(self) -> list[RunNode]:
-        """List the nodes below the root without an answer, or with half of one for a reason of their own."""
+        """List the nodes below the root without an answer, or with a part of one for a reason of their own."""
         return model.list_unanswered(self._nodes.values())
 
     def tell(self, event: RunEvent) -> None:
-        """Report something else."""
-        self._tell(event)
+        """Report an event other than a node's change."""
+        self._emit(event)
 
     def tell_usage(self) -> None:
         """Report what was used so far."""
-        self._tell(model.make_usage_event(self._nodes.values()))
+        self._emit(model.make_usage_event(self._nodes.values()))
 
 
 _WATCHED_KEPT_S: Final = 30.0
-"""How long what was heard of another process's run is kept after its end."""
+"""How long the events of another process's run are kept after its end."""
 
 
 def make_run_jobs(max_running: int) -> BackgroundJobs[RunDone]:
-    """Hold the runs that one server carries out, so many at once at most; it begins without any."""
+    """Return an empty set of jobs for the runs that one server carries out at once."""
     return BackgroundJobs(FinalEventSpec(kind=RunDone, make=_make_run_end), max_running=max_running)
 
 
 def make_watched_jobs(max_running: int) -> BackgroundJobs[RunDone]:
-    """Hold the runs of other processes that a server follows; they go on when it follows them no more."""
+    """Return an empty set of jobs for runs of other processes that a server follows; these don't stop with it."""
     return BackgroundJobs(
         FinalEventSpec(kind=RunDone, make=_make_watch_end), kept_s=_WATCHED_KEPT_S, max_running=max_running
     )

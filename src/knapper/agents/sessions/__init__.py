@@ -1,1 +1,1 @@
-"""Keep conversations: one for each open note, more by their ids, in a file that survives restarts."""
+"""Chat sessions: one for each open note and more by their ids, stored in a file that survives restarts."""

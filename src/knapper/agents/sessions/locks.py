@@ -1,4 +1,4 @@
-"""Let one turn at a time go on in a session, whoever began it and in which process."""
+"""Lock sessions, so that only one turn runs in each at a time, across all processes."""
 
 import asyncio
 import time
@@ -16,21 +16,22 @@ WAIT_S: Final = 120.0
 _POLL_S: Final = 0.05
 _PROBE_S: Final = 0.05
 _MIN_WAIT_S: Final = 0.3
-"""Whoever looks whether a turn goes on holds the session for a moment, too."""
+"""Longer than `is_lock_taken` holds the lock while it probes."""
 
 
 @asynccontextmanager
 async def lock_session(folder: Path, session_id: str, *, wait_s: float = WAIT_S) -> AsyncGenerator[None]:
-    """Hold a session for one turn; the system lets go of it where the process ends.
+    """Lock a session for one turn; the system releases the lock where the process ends.
 
     Args:
         folder: The vault's state folder, which exists.
-        session_id: Of a session that exists.
-        wait_s: How long to wait for a turn that goes on there.
+        session_id: The id of a session that exists.
+        wait_s: How long to wait for another turn.
 
     Raises:
-        ConflictError: It still goes on (code ``session_busy``).
+        ConflictError: The other turn is still running (code ``session_busy``).
     """
+    # Work may move between threads while the lock is held, so the lock mustn't belong to one of them.
     lock = FileLock(_lock_path(folder, session_id), thread_local=False)
     if not await acquire_lock(lock, wait_s=max(wait_s, _MIN_WAIT_S)):
         raise ConflictError(
@@ -45,7 +46,7 @@ async def lock_session(folder: Path, session_id: str, *, wait_s: float = WAIT_S)
 
 
 async def acquire_lock(lock: FileLock, *, wait_s: float) -> bool:
-    """Take a lock without holding up others of the event loop; tells whether it could be had in time."""
+    """Acquire a lock without blocking the event loop, and return whether that succeeded in time."""
     deadline = time.monotonic() + wait_s
     while True:
         try:
@@ -59,13 +60,14 @@ async def acquire_lock(lock: FileLock, *, wait_s: float) -> bool:
 
 
 def is_session_locked(folder: Path, session_id: str) -> bool:
-    """Return whether a turn goes on in a session right now, in whichever process."""
+    """Return whether a turn is running in a session, in any process."""
     place = _lock_path(folder, session_id)
     return place.exists() and is_lock_taken(FileLock(place, thread_local=False))
 
 
 def is_lock_taken(lock: FileLock) -> bool:
-    """Return whether somebody has a lock, who does more than look, as this does."""
+    """Return whether a lock is held for longer than a probe like this one holds it."""
+    # Two probes at once must not take each other for a turn: the second try comes after the other has let go.
     try:
         with lock.acquire(timeout=2 * _PROBE_S, poll_interval=_PROBE_S):
             return False
@@ -74,7 +76,7 @@ def is_lock_taken(lock: FileLock) -> bool:
 
 
 def remove_lock(folder: Path, session_id: str) -> None:
-    """Remove the lock of a session that was deleted."""
+    """Remove the lock file of a deleted session."""
     _lock_path(folder, session_id).unlink(missing_ok=True)
 
 

@@ -21,7 +21,7 @@ from knapper.tools.context import Context
 from knapper.vault.view import View
 
 SessionKind = Literal["file", "none", "own"]
-"""Found by the open note; the one that is meant where no note is open; found by its id alone."""
+"""Found by the open note; the default where no note is open; found by its id alone."""
 SESSIONS_VERSION: Final = 1
 SESSIONS_SCHEMA: Final = """
 CREATE TABLE sessions (
@@ -55,21 +55,21 @@ CREATE TABLE turns (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Describe a session without its turns."""
+    """A session without its turns."""
 
     id: str
     kind: SessionKind
     file: str
-    """The note that it belongs to, or that it began with; empty for none."""
+    """The note that it belongs to or was begun with; empty for none."""
     name: str
-    """The person's, else the beginning of the first question."""
+    """The name that the person gave, else the beginning of the first question."""
     created: datetime
     updated: datetime
     turns: int
     forked_from: str = ""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         return {
             "id": self.id,
             "name": self.name,
@@ -84,7 +84,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One turn: what was asked, and all that came of it."""
+    """One stored turn: the question and its outcome."""
 
     number: int
     """From 1."""
@@ -98,7 +98,7 @@ class Exchange:
     """pydantic-ai's messages as JSON, shortened."""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it in the shape that every surface shows."""
         return {
             "number": self.number,
             "at": self.at.isoformat(timespec="seconds"),
@@ -110,42 +110,43 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySummary:
-    """What stands for the turns up to one, summed up."""
+    """The summary that replaces a session's first turns."""
 
     messages: str = "[]"
     upto: int = 0
-    """0 where nothing was summed up."""
+    """The number of the last turn that it covers; 0 for no summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHistory:
-    """What a conversation goes on from."""
+    """The messages that a conversation continues with."""
 
     head: HistorySummary
     turns: Sequence[Exchange]
-    """Those after the head."""
+    """The turns after the summary."""
 
 
 _MAX_CHANGES: Final = 200
+# Opened without blocking: the path may have become a pipe since it was read.
 _OPEN_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _GET_VERSION: Final = 2 << 30 | struct.calcsize("l") << 16 | ord("v") << 8 | 1
-"""As most processors have it; elsewhere the answer is an error, and nothing is known."""
+"""The request's number on most processors; elsewhere the call fails, and the generation is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileIdentity:
-    """By what a file is known again."""
+    """What identifies a file after it was renamed."""
 
     path: str
     """As the vault has it; as given, where there is no such file."""
     hash: str = ""
-    """Empty where the note is: all empty notes are the same."""
+    """Empty where the note is empty, since all empty notes have the same hash."""
     node: str = ""
-    """What the disk calls the file, which a rename leaves; empty where the system doesn't tell."""
+    """The file's identity on the disk, which a rename keeps; empty where the system has none."""
 
 
 def identify_file(view: View, path: str) -> FileIdentity:
-    """Look at a file as it is now; one that can't be read has its path only."""
+    """Return the identity of a file as it is now; a file that can't be read has its path only."""
     try:
         note = view.read(path)
         node = _disk_identity(view.root / note.path)
@@ -156,9 +157,9 @@ def identify_file(view: View, path: str) -> FileIdentity:
 
 
 def _disk_identity(file: Path) -> str:
-    """Name a file by device and number, and by what tells it from one that had the same number before.
+    """Return device, inode and creation of a file, which differ from those of a deleted file with the same inode.
 
-    Disks give a number to the next new file as soon as the last one of it is deleted.
+    File systems reuse the inode of a deleted file for the next new one.
     """
     descriptor = os.open(file, _OPEN_FLAGS)
     try:
@@ -172,7 +173,7 @@ def _disk_identity(file: Path) -> str:
 
 
 def _inode_generation(descriptor: int) -> int:
-    """Ask Linux how often a file's number was given; 0 where that isn't known.
+    """Return the generation of a file's inode on Linux; 0 where it isn't known.
 
     Source: ioctl_iflags(2) and FS_IOC_GETVERSION in linux/fs.h.
     """
@@ -189,7 +190,7 @@ def _inode_generation(descriptor: int) -> int:
 
 
 def is_file_gone(view: View, path: str) -> bool:
-    """Return whether there is no such file any more."""
+    """Return whether a file doesn't exist any more."""
     try:
         _ = view.path(path)
     except KnapError:
@@ -198,7 +199,7 @@ def is_file_gone(view: View, path: str) -> bool:
 
 
 def list_earlier_paths(context: Context, path: str) -> tuple[str, ...]:
-    """Return the paths that a file had before, the latest first, as far as the journal knows."""
+    """Return the earlier paths of a file, the latest first, as far as the journal knows."""
     journal = context.writer.state.journal
     changes = undo.list_changes(journal, ChangeFilter(path=path), limit=_MAX_CHANGES).changes
     earlier_names: list[str] = []
@@ -218,12 +219,12 @@ _MAX_SHOWN_ID: Final = 80
 
 
 def new_session_id() -> str:
-    """Make an id that nobody can guess."""
+    """Return a random id that can't be guessed."""
     return str(uuid.uuid4())
 
 
 def find_session_row(database: sqlite3.Connection, where: str, *values: str) -> sqlite3.Row | None:
-    """Return the first session that fits."""
+    """Return the first session that matches; None for none."""
     return database.execute(f"{SELECT_SESSIONS} WHERE {where} LIMIT 1", values).fetchone()
 
 
@@ -241,7 +242,7 @@ def require_session_row(database: sqlite3.Connection, session_id: str) -> sqlite
 
 
 def read_session(row: sqlite3.Row) -> Session:
-    """Read a session."""
+    """Return a database row as a session."""
     return Session(
         id=row["id"],
         kind=row["kind"],
@@ -255,7 +256,7 @@ def read_session(row: sqlite3.Row) -> Session:
 
 
 def read_turns(database: sqlite3.Connection, session_id: str, after: int) -> list[Exchange]:
-    """List a session's turns after one."""
+    """List a session's turns after the given number."""
     turn_rows = database.execute(
         "SELECT * FROM turns WHERE session = ? AND number > ? ORDER BY number", (session_id, after)
     ).fetchall()
@@ -288,7 +289,8 @@ def insert_turn(database: sqlite3.Connection, session_id: str, number: int, exch
 def find_renamed_row(
     database: sqlite3.Connection, identity: FileIdentity, earlier: Sequence[str], is_gone: Callable[[str], bool]
 ) -> sqlite3.Row | None:
-    """Find the session of a note that had another name, the surest sign first."""
+    """Find the session of a renamed note, by the most reliable sign first."""
+    # The journal knows its own renames for certain; an inode survives others' renames, and equal content may be a copy.
     signs = [("s.file = ?", path) for path in earlier]
     signs += [("s.file_node = ?", identity.node)] if identity.node else []
     signs += [("s.file_hash = ?", identity.hash)] if identity.hash else []
@@ -296,6 +298,7 @@ def find_renamed_row(
         candidates = database.execute(
             f"{SELECT_SESSIONS} WHERE s.kind = 'file' AND {where} ORDER BY s.updated DESC", (value,)
         )
+        # A session whose own note still exists belongs to that note, whatever else matches.
         row = next((row for row in candidates.fetchall() if is_gone(row["file"])), None)
         if row is not None:
             return row
@@ -308,7 +311,7 @@ _MAX_NAME: Final = 200
 
 
 class SessionStore:
-    """The open file; `open_store` makes one."""
+    """The sessions of a vault in an open file; `open_session_store` opens one."""
 
     def __init__(self, ledger: SharedDatabase, now: Callable[[], datetime]) -> None:
         """Wrap an open file."""
@@ -318,15 +321,15 @@ class SessionStore:
     def by_file(
         self, identity: FileIdentity, earlier: Sequence[str] = (), is_gone: Callable[[str], bool] | None = None
     ) -> Session:
-        """Return the session of an open note, and begin one where there is none.
+        """Return the session of an open note, which is created where there is none.
 
-        A note that was renamed keeps its session: it is known by the paths that it had before, by its content, or by
-        its place on the disk, if the session's own file is gone.
+        A renamed note keeps its session: it is recognised by its earlier paths, its content or its inode, provided that
+        the session's own file is gone.
 
         Args:
-            identity: The note.
-            earlier: Paths that it had before, the latest first.
-            is_gone: Tells whether a file isn't there any more.
+            identity: The note's identity.
+            earlier: Its earlier paths, the latest first.
+            is_gone: Returns whether a file doesn't exist any more.
         """
         with self._ledger.writing() as database:
             row = find_session_row(database, "s.kind = 'file' AND s.file = ?", identity.path)
@@ -341,13 +344,13 @@ class SessionStore:
             return read_session(require_session_row(database, row["id"]))
 
     def without_file(self) -> Session:
-        """Return the session that is meant where no note is open, and begin it where there is none."""
+        """Return the default session for when no note is open, which is created where there is none."""
         with self._ledger.writing() as database:
             row = find_session_row(database, "s.kind = ?", "none")
             return read_session(row) if row else self._begin(database, "none", FileIdentity(path=""))
 
     def begin(self, *, file: str = "", name: str = "") -> Session:
-        """Begin a session that is found by its id alone."""
+        """Create a session that is found by its id alone."""
         with self._ledger.writing() as database:
             return self._begin(database, "own", FileIdentity(path=file), name=_clean_name(name))
 
@@ -361,7 +364,7 @@ class SessionStore:
             return read_session(require_session_row(database, session_id))
 
     def list(self, *, limit: int = 50, offset: int = 0) -> tuple[Sequence[Session], int]:
-        """List sessions, the last used first; tells how many there are, too."""
+        """List sessions, the last used first, with the total number."""
         with self._ledger.reading() as database:
             total = int(database.execute("SELECT count(*) FROM sessions").fetchone()[0])
             page = database.execute(
@@ -380,7 +383,7 @@ class SessionStore:
             return read_turns(database, session_id, cleared)
 
     def history(self, session_id: str) -> SessionHistory:
-        """Return what a session goes on from.
+        """Return the messages that a session continues with.
 
         Raises:
             NotFound: There is no such session.
@@ -396,20 +399,21 @@ class SessionStore:
         """Add a turn.
 
         Args:
-            session_id: Whose.
-            after: The number of the last turn that the writer knew; 0 for none.
-            exchange: The turn; its number is given here.
+            session_id: The session's id.
+            after: The number of the last turn that the caller knows; 0 for none.
+            exchange: The turn; its number is assigned here.
 
         Returns:
-            Its number.
+            The turn's number.
 
         Raises:
             NotFound: There is no such session.
-            ConflictError: Somebody else added one meanwhile (code ``session_changed``); nothing was written.
+            ConflictError: Another turn was added meanwhile (code ``session_changed``); nothing was written.
         """
         with self._ledger.writing() as database:
             row = require_session_row(database, session_id)
             last = last_turn_number(database, session_id)
+            # The summary and the messages were made from the turns up to *after*, so a turn between them would be lost.
             if last != after:
                 hint = "read the session again"
                 raise ConflictError("the session went on meanwhile", hint=hint, code="session_changed")
@@ -424,16 +428,16 @@ class SessionStore:
             return last_turn_number(database, session_id)
 
     def sum_up(self, session_id: str, head: HistorySummary) -> None:
-        """Let a summary stand for the turns up to one; they stay readable.
+        """Replace the first turns of a session by a summary; they stay readable.
 
-        A session that was cleared while it was written stays so.
+        A session that is cleared while the summary is written stays cleared.
         """
         with self._ledger.writing() as database:
             values = (head.messages, head.upto, session_id, head.upto)
             database.execute("UPDATE sessions SET head = ?, head_upto = ? WHERE id = ? AND cleared < ?", values)
 
     def rename(self, session_id: str, name: str) -> Session:
-        """Return a session another name.
+        """Rename a session.
 
         Raises:
             NotFound: There is no such session.
@@ -447,11 +451,11 @@ class SessionStore:
             return read_session(require_session_row(database, session_id))
 
     def fork(self, session_id: str, *, upto: int | None = None) -> Session:
-        """Begin a session that goes on from another one.
+        """Create a session that continues a copy of another one.
 
         Args:
-            session_id: The other one, which stays as it is.
-            upto: The last turn that is taken over; None for all.
+            session_id: The session to copy, which stays as it is.
+            upto: The last turn to copy; None for all.
 
         Raises:
             NotFound: There is no such session.
@@ -463,6 +467,7 @@ class SessionStore:
                 database, "own", FileIdentity(path=row["file"]), name=_clean_name(f"{row['name']} (fork)")
             )
             values = {"new": forked.id, "old": session_id, "stop": stop}
+            # A summary that covers turns after the cut would bring those back.
             has_whole_head = row["head_upto"] <= stop
             database.execute(
                 "UPDATE sessions SET forked_from = ?, head = ?, head_upto = ?, cleared = ? WHERE id = ?",
@@ -482,7 +487,7 @@ class SessionStore:
             return read_session(require_session_row(database, forked.id))
 
     def clear(self, session_id: str) -> Session:
-        """Let a session begin anew; what was said before isn't sent to a model again, and is no longer listed.
+        """Clear a session: earlier turns are neither sent to a model again nor listed.
 
         Raises:
             NotFound: There is no such session.
@@ -506,10 +511,10 @@ class SessionStore:
             database.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
 
     def prune(self, *, max_days: float, max_bytes: int) -> int:
-        """Delete sessions that are too old, and the oldest ones where all take up too much.
+        """Delete sessions that are too old, then the oldest ones while all together are too large.
 
         Returns:
-            How many were deleted.
+            The number of deleted sessions.
         """
         with self._ledger.writing() as database:
             oldest = (self._now() - timedelta(days=max_days)).astimezone(UTC).isoformat()
@@ -521,7 +526,8 @@ class SessionStore:
             kept_bytes = 0
             for number, (session_id, size) in enumerate(sizes):
                 kept_bytes += size
-                if kept_bytes > max_bytes and number:  # the one that is in use stays
+                # The session that was used last stays, however large it is.
+                if kept_bytes > max_bytes and number:
                     deleted += database.execute("DELETE FROM sessions WHERE id = ?", (session_id,)).rowcount
             return deleted
 
@@ -563,7 +569,7 @@ _MAX_EXPORT_NAME: Final = 40
 
 
 def write_session_markdown(session: Session, turns: Sequence[Exchange]) -> str:
-    """Return a session as Markdown: questions under headings, answers as they were given."""
+    """Return a session as Markdown, with questions under headings and answers as they were given."""
     parts = [f"# {session.name or 'Chat'}"]
     for turn in turns:
         heading = " ".join(turn.question.split())[:80]
@@ -577,6 +583,6 @@ def write_session_markdown(session: Session, turns: Sequence[Exchange]) -> str:
 
 
 def export_path(session: Session, turns: Sequence[Exchange]) -> str:
-    """Name the note that a session becomes: ``Chats/2026-03-14 0926 What grows.md``; there is a turn at least."""
+    """Return the path of an exported session: ``Chats/2026-03-14 0926 What grows.md``; *turns* aren't empty."""
     safe_name = "".join(sign if sign.isalnum() or sign in " -_" else " " for sign in session.name)
     return f"Chats/{turns[0].at:%Y-%m-%d %H%M} {' '.join(safe_name.split())[:_MAX_EXPORT_NAME].strip() or 'Chat'}.md"
