@@ -1,15 +1,15 @@
-"""Name every error that reaches a person or a model, and who must act on it.
+"""Errors that reach a person or a model; the class says who must act.
 
 The tree::
 
     KnapError
-    ├── CallerError      the caller can mend the call
+    ├── CallerError      the caller can fix the call
     │   ├── BadInput     an argument can't be used as it is
     │   ├── NotFound     no such note, heading, block, line, proposal
     │   └── Ambiguous    several things fit where one is wanted
     ├── SetupError       the person must configure or install something
     ├── RefusedError     the policy says no
-    ├── ConflictError    the note changed meanwhile, or another process holds it
+    ├── ConflictError    the note changed in the meantime, or another process holds it
     └── StorageError     disk, permission, or a damaged state file
 """
 
@@ -20,7 +20,7 @@ _DATA_ERRORS: Final = (ArithmeticError, AssertionError, LookupError, MemoryError
 
 
 class KnapError(Exception):
-    """Carry a stable code, what went wrong, and what to try next.
+    """An error with a stable code, what went wrong, and what to try next.
 
     ``NotFound("no note 'Foo.md'", hint="nearest: 'Food.md'").as_dict()`` gives
     ``{"success": False, "error": …, "code": "not_found", "hint": …}``.
@@ -36,7 +36,7 @@ class KnapError(Exception):
         code: str | None = None,
         details: Mapping[str, object] | None = None,
     ) -> None:
-        """Make an error.
+        """Build an error.
 
         Args:
             message: The thing, the place and the cause, in one sentence.
@@ -51,7 +51,7 @@ class KnapError(Exception):
         self.details: dict[str, object] = dict(details or {})
 
     def as_dict(self) -> dict[str, object]:
-        """Shape the error as every surface shows it."""
+        """Return the error as every surface shows it."""
         shape: dict[str, object] = {"success": False, "error": self.message, "code": self.code}
         if self.hint:
             shape["hint"] = self.hint
@@ -59,60 +59,60 @@ class KnapError(Exception):
 
 
 class CallerError(KnapError):
-    """Say that the caller can mend the call."""
+    """An error that the caller can fix by changing the call."""
 
     code = "caller_error"
 
 
 class BadInput(CallerError):
-    """Say that an argument can't be used as it is."""
+    """An argument can't be used as it is."""
 
     code = "bad_input"
 
 
 class NotFound(CallerError):
-    """Say that a named thing isn't there."""
+    """A named thing doesn't exist."""
 
     code = "not_found"
 
 
 class Ambiguous(CallerError):
-    """Say that several things fit where one is wanted."""
+    """Several things match where one is wanted."""
 
     code = "ambiguous"
 
 
 class SetupError(KnapError):
-    """Say that the person must configure or install something."""
+    """The person must configure or install something."""
 
     code = "setup"
 
 
 class RefusedError(KnapError):
-    """Say that the policy refuses."""
+    """The policy doesn't allow the call."""
 
     code = "refused"
 
 
 class ConflictError(KnapError):
-    """Say that a note changed meanwhile, or that another process holds what is needed."""
+    """A note changed in the meantime, or another process holds a resource that the call needs."""
 
     code = "conflict"
 
 
 class StorageError(KnapError):
-    """Say that the disk, a permission or a state file stands in the way."""
+    """The disk, a permission or a damaged state file prevents the call."""
 
     code = "storage"
 
 
 def raised_by(error: Exception, *libraries: str) -> bool:
-    """Return whether a library found fault with data, files or the machine; a wrong call of ours is none of these.
+    """Return whether a library failed because of data, files or the machine, and not because of a wrong call of ours.
 
     For libraries that raise `Exception` itself, or errors that have no root of their own.
 
     Args:
-        error: What came out of the library.
+        error: The exception that the library raised.
         libraries: The packages whose errors count, such as ``onnxruntime``; Python's own for data always do.
     """
     error_class = type(error)

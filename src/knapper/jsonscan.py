@@ -1,4 +1,4 @@
-"""Scan JSON for its values and where they stand, so that a text can be read or changed in place."""
+"""Scan JSON for its values and their positions, so that a text can be read or changed in place."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _KINDS: Final[dict[str, JSONKind]] = {"{": "object", "[": "array", '"': "string"
 
 
 class InvalidJSONError(Exception):
-    """A text isn't JSON; says at which character."""
+    """A text that isn't JSON, with the index of the character at fault."""
 
     def __init__(self, reason: str, index: int) -> None:
         super().__init__(reason)
@@ -27,7 +27,7 @@ class InvalidJSONError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JSONSpan:
-    """A value and where it is written, quotes and brackets included.
+    """A value and its span, quotes and brackets included.
 
     In ``{"a": [7]}`` the number has the path ``("a", 0)``, starts at 7 and stops at 8.
     """
@@ -40,14 +40,14 @@ class JSONSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JSONString:
-    """A string value and where it is written, without its quotes.
+    """A string value and its span, without its quotes.
 
     In ``{"a": ["x"]}`` the string ``x`` has the path ``("a", 0)``.
     """
 
     path: JSONPath
     value: str
-    """Decoded; half a surrogate pair is a question mark."""
+    """Decoded; a lone surrogate is a question mark."""
     start: int
     """Character after the opening quote."""
     stop: int
@@ -55,7 +55,7 @@ class JSONString:
 
 
 def find_strings(text: str) -> Iterator[JSONString]:
-    """Read all string values in order; keys are none.
+    """Read all string values in order, without the keys.
 
     Raises:
         InvalidJSONError: The text isn't JSON, or nested too deep.
@@ -64,7 +64,8 @@ def find_strings(text: str) -> Iterator[JSONString]:
         _ = json.loads(text)
     except json.JSONDecodeError as error:
         raise InvalidJSONError(error.msg, error.pos) from None
-    except (RecursionError, ValueError) as error:  # nested too deep, or a number of too many digits
+    except (RecursionError, ValueError) as error:
+        # Nested too deep, or a number with too many digits.
         raise InvalidJSONError(str(error), 0) from None
     for value in find_values(text):
         if value.kind == "string":
@@ -73,10 +74,10 @@ def find_strings(text: str) -> Iterator[JSONString]:
 
 
 def find_values(text: str) -> Iterator[JSONSpan]:
-    """Scan all values, each when it ends: what stands in an object or array comes before it.
+    """Scan all values in the order of their ends: the members of an object or array come before it.
 
     Args:
-        text: What ``json.loads`` has read before, as nothing is checked here.
+        text: Valid JSON (``json.loads`` has read it before); nothing is checked here.
     """
     path: list[str | int] = []
     starts: list[int] = []
@@ -111,7 +112,7 @@ class OffsetMap:
     """
 
     def __init__(self, written: str, start: int) -> None:
-        """Measure a string.
+        """Index a string.
 
         Args:
             written: The string between its quotes.
@@ -136,11 +137,11 @@ class OffsetMap:
         self._file.append(place)
 
     def file_offset(self, value: int) -> int:
-        """Return where the byte at *value* of the decoded string stands in the file."""
+        """Return the file offset of the byte at *value* of the decoded string."""
         index = bisect_right(self._value, value) - 1
         return self._file[index] + value - self._value[index]
 
 
 def _decoded(text: str, start: int) -> str:
-    """Return the string whose opening quote stands at *start*."""
+    """Return the string whose opening quote is at *start*."""
     return str(_DECODER.raw_decode(text, start)[0]).encode(errors="replace").decode()

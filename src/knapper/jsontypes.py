@@ -1,4 +1,4 @@
-"""Name the types of JSON values."""
+"""Types of JSON values."""
 
 from typing import TypeAlias
 

@@ -1,1 +1,1 @@
-"""Keep the derived, disposable index of a vault, outside the vault."""
+"""The search index of a vault: derived from its files, disposable, and stored outside the vault."""

@@ -1,17 +1,17 @@
 """List files, folders and tags that pass a filter, in any order and by page, from the index alone."""
 
+from __future__ import annotations
+
 import json
 import sqlite3
 from array import array
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, cast
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Literal, cast
 
 from knapper.errors import StorageError
 from knapper.index import database, filters, fulltext
+from knapper.index.arrays import np
 from knapper.index.database import StateCache
 from knapper.index.filters import Filter, FilterMasks, SqlCondition, folder_key, sees_all
 from knapper.index.fulltext import MatchPlace
@@ -21,27 +21,32 @@ from knapper.jsontypes import JSONValue
 from knapper.vault import files, paths
 from knapper.vault.paths import NotePath
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 _MAX_LOOKUPS = 1_000
-"""Files that are looked up one by one; of more it is quicker to go through all that hold the property."""
+"""Files that are looked up one by one; for more it is quicker to scan all files that have the property."""
+# The sign distinguishes texts from numbers; one concatenated text is read faster than many rows.
 _PROPERTY_FILES_SQL = (
     "SELECT group_concat(id, ' ') FROM ("
     "SELECT CASE WHEN number IS NULL THEN -file_id ELSE file_id END AS id FROM properties WHERE {held} ORDER BY item)"
-)  # the sign tells texts from numbers, and one text is quicker than row after row
+)
 _PROPERTY_ITEMS_SQL = "SELECT COUNT(*), MAX(number) FROM properties WHERE {held} GROUP BY item ORDER BY item"
 
 
 def sort_by_property(
     connection: sqlite3.Connection, ids: NDArray[np.int64], key: str, *, descending: bool = False
 ) -> NDArray[np.int64]:
-    """Sort files by a property: numbers before texts, a list by its least element, files without it last either way.
+    """Sort files by a property: numbers before texts, a list by its least element, files without it always last.
 
     Args:
-        connection: The index, in one state.
-        ids: The files, in the order that those with equal values keep.
+        connection: A snapshot of the index.
+        ids: The files, in the order that breaks ties.
         key: The property's folded name.
-        descending: Whether numbers go down, and so do texts after them.
+        descending: Sort numbers, and the texts after them, in descending order.
     """
-    is_small_set = len(ids) <= _MAX_LOOKUPS  # the plus keeps SQLite from going through all of the property for them
+    # The unary plus keeps SQLite from using the property's index, which would scan all of its rows.
+    is_small_set = len(ids) <= _MAX_LOOKUPS
     condition_sql = "+key = ? AND file_id IN (SELECT value FROM json_each(?))" if is_small_set else "key = ?"
     parameters = (key, json.dumps(ids.tolist())) if is_small_set else (key,)
     file_text = connection.execute(_PROPERTY_FILES_SQL.format(held=condition_sql), parameters).fetchone()[0]
@@ -55,11 +60,11 @@ def sort_by_property(
 
 
 def _rank_elements(numeric: NDArray[np.bool_], items: list[tuple[int, float | None]]) -> NDArray[np.int64]:
-    """Return each element's place among the items: numbers first, by number and then as they are written, then texts.
+    """Return each element's rank among the items: numbers by value and then by spelling, then texts.
 
     Args:
-        numeric: Tells of each element, in order of its item, whether it is a number; a text may be written like one.
-        items: Of each: how many elements are written so, and the number that they stand for.
+        numeric: For each element, in order of its item, whether it is a number; a text may be spelled like one.
+        items: For each item: how many elements are spelled so, and their number.
     """
     counts, numbers = zip(*items, strict=True)
     by_number = np.empty(len(items), np.int64)
@@ -69,7 +74,7 @@ def _rank_elements(numeric: NDArray[np.bool_], items: list[tuple[int, float | No
 
 
 def _reverse_ranks(ranks: NDArray[np.int64], items: int) -> NDArray[np.int64]:
-    """Turn the places of numbers round, and those of texts; files without the property stay last."""
+    """Reverse the ranks of numbers, and those of texts; files without the property stay last."""
     range_sums = np.array([items - 1, 3 * items - 1, 4 * items])
     return range_sums[ranks // items] - ranks
 
@@ -87,23 +92,23 @@ _SORT_SQL: Mapping[SortKey, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortOrder:
-    """Say how files are sorted."""
+    """The sort order of a listing."""
 
     by: SortKey = "path"
     descending: bool = False
     name: str = ""
-    """The property's, where it is sorted by one: numbers before texts, a list by its least element; files without it
-    come last either way."""
+    """Name of the property to sort by: numbers before texts, a list by its least element; files without it always
+    come last."""
 
     @property
     def direction(self) -> str:
-        """Return SQL's word."""
+        """Return SQL's keyword."""
         return "DESC" if self.descending else "ASC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListingQuery:
-    """Say which files, in which order, and which stretch of them."""
+    """A query for a page of files: which files, in which order."""
 
     where: Filter = field(default_factory=Filter)
     order: SortOrder = field(default_factory=SortOrder)
@@ -114,7 +119,7 @@ class ListingQuery:
 
     @property
     def is_selective(self) -> bool:
-        """Return whether an index finds the files, so that only these are sorted."""
+        """Return whether a database index finds the files, so that only these have to be sorted."""
         return self.among is not None or filters.is_selective(self.where)
 
 
@@ -138,17 +143,18 @@ def select_ids(
 
     Args:
         connection: The index.
-        listing: What is asked for; its own limit and offset aren't looked at.
-        shows: Tells of a path, and what it leads to, whether it is shown; None shows all.
-        limit: How many at most; a property's order always gives all.
-        offset: How many are left out at the beginning.
+        listing: The query; its own limit and offset are ignored.
+        shows: Returns whether a path with its link target is visible; None shows all.
+        limit: Maximum number; sorting by a property always returns all.
+        offset: How many to skip.
     """
     if listing.order.by == "property":
         return _select_by_property(connection, listing, shows)
     sql, parameters = listing_condition(listing)
     order_by = _SORT_SQL[listing.order.by].format(way=listing.order.direction)
     if listing.is_selective:
-        order_by = f"+{order_by}"  # so that SQLite sorts the few, and doesn't go through all in this order
+        # The unary plus makes SQLite sort the few matches instead of scanning all files in this order.
+        order_by = f"+{order_by}"
     source_sql = f"FROM files f WHERE {sql} ORDER BY {order_by} LIMIT ? OFFSET ?"
     return _fetch_ids(connection, source_sql, (*parameters, limit, offset), shows)
 
@@ -163,7 +169,7 @@ def _select_by_property(connection: sqlite3.Connection, listing: ListingQuery, s
 def _fetch_ids(
     connection: sqlite3.Connection, source_sql: str, parameters: Sequence[object], shows: IsVisible | None
 ) -> list[int]:
-    """Return the ids of an ordered question; as one text where all are shown, which is quicker than row after row."""
+    """Return the ids of an ordered query; read as one text where all are shown, which is faster than row by row."""
     if shows is not None:
         rows = connection.execute(f"SELECT f.id, f.path, f.target {source_sql}", parameters)
         return [int(i) for i, path, target in rows if shows(path, target)]
@@ -172,7 +178,7 @@ def _fetch_ids(
 
 
 _LAST_CHARACTER = "\U0010ffff"
-"""Comes after every other character."""
+"""Sorts after every other character."""
 _TAG_SPELLINGS_SQL = (
     "SELECT key, name, COUNT(*), group_concat(file_id, ' ') FROM tags WHERE key >= ? AND key < ?"
     " GROUP BY key, name ORDER BY key, name"
@@ -181,16 +187,16 @@ _TAG_SPELLINGS_SQL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagCount:
-    """Say how many notes have a tag; tags that only differ in case are one."""
+    """The number of notes with a tag; tags that differ only in case are one."""
 
     name: str
-    """In the spelling that most notes use."""
+    """The most frequent spelling."""
     notes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagCounts:
-    """A stretch of the tags, the most used first, and how many there are."""
+    """A page of the tags, the most used first, and their total number."""
 
     tags: tuple[TagCount, ...]
     total: int
@@ -203,10 +209,10 @@ def count_tags(
 
     Args:
         connection: To the index.
-        allowed: By file id: whether it counts; None counts all.
-        prefix: What the tag begins with, folded.
-        limit: How many tags at most.
-        offset: How many are left out at the beginning.
+        allowed: Mask by file id; None counts all files.
+        prefix: Folded prefix of the tags.
+        limit: Maximum number of tags.
+        offset: How many to skip.
     """
     rows = connection.execute(_TAG_SPELLINGS_SQL, (prefix, prefix + _LAST_CHARACTER)).fetchall()
     numbers: dict[str, int] = {}
@@ -226,7 +232,7 @@ def count_tags(
 
 
 def _count_distinct_files(groups: NDArray[np.int64], files: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Count the files of each of *size* groups, each file once a group."""
+    """Count the distinct files of each of *size* groups."""
     span = int(files.max(initial=0)) + 1
     pairs = np.sort(groups * span + files)
     return np.bincount(pairs[np.diff(pairs, prepend=-1) > 0] // span, minlength=size)
@@ -234,24 +240,24 @@ def _count_distinct_files(groups: NDArray[np.int64], files: NDArray[np.int64], s
 
 _BELOW_FOLDER_SQL = "(f.folder_key = ? OR (f.folder_key >= ? AND f.folder_key < ?))"
 _HIGHEST_CHARACTER = "\U0010ffff"
-"""Comes after every other character."""
+"""Sorts after every other character."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderCount:
-    """Say how many files lie in a folder and below it."""
+    """The number of files in a folder and below it."""
 
     path: NotePath
     files: int
 
 
 def count_folders(connection: sqlite3.Connection, condition: SqlCondition, below: str) -> list[FolderCount]:
-    """Return the folders right below one that hold files that pass, with how many at any depth; by path.
+    """Return the direct subfolders with matching files, and the number of those at any depth; by path.
 
     Args:
-        connection: To the index.
-        condition: Which files count.
-        below: The folder; empty for the vault's own.
+            connection: To the index.
+            condition: Which files count.
+            below: The parent folder; empty for the vault's own.
     """
     sql, parameters = condition
     counts: list[FolderCount] = []
@@ -267,9 +273,10 @@ def count_folders(connection: sqlite3.Connection, condition: SqlCondition, below
 
 
 def _child_folders(connection: sqlite3.Connection, below: str) -> list[str]:
-    """Find the folded paths of the folders right below one, leaping over what lies in each."""
+    """Find the folded paths of the direct subfolders, skipping the contents of each."""
     prefix = f"{below}/" if below else ""
-    stop = f"{below}0" if below else _HIGHEST_CHARACTER  # "0" comes right after "/"
+    # "0" comes right after "/"
+    stop = f"{below}0" if below else _HIGHEST_CHARACTER
     folder_keys: dict[str, None] = {}
     after_key = prefix
     sql = "SELECT MIN(folder_key) FROM files INDEXED BY files_folder WHERE folder_key > ? AND folder_key < ?"
@@ -282,17 +289,17 @@ def _child_folders(connection: sqlite3.Connection, below: str) -> list[str]:
 
 
 _MAX_COMPARED_NAMES = 50_000
-"""Names beyond which a mistyped path would be slow."""
+"""Names that are compared; more would make a mistyped path slow."""
 _PATHS_PER_READ = 20
-"""Paths that are read at once: most often the first few are those that are shown."""
+"""Paths that are read in one query: mostly, only the first few are shown."""
 
 
 def find_similar_paths(connection: sqlite3.Connection, path: NotePath) -> Iterator[NotePath] | None:
-    """Return the paths whose names are like a path's own, the most like first; None where no file is known.
+    """Return the paths whose names resemble a path's own, the most similar first; None where no file is known.
 
     Args:
         connection: The index.
-        path: What was asked for, and isn't there.
+        path: The path that doesn't exist.
     """
     ids, stems = _read_stems(connection, paths.name_key(paths.parent_folder(path)))
     if not ids:
@@ -304,7 +311,7 @@ def find_similar_paths(connection: sqlite3.Connection, path: NotePath) -> Iterat
 def _paths_by_likeness(
     connection: sqlite3.Connection, path: NotePath, scored_ids: Sequence[tuple[int, float]]
 ) -> Generator[NotePath]:
-    """Read paths by likeness, some at once; those that are equally like belong together."""
+    """Read paths by similarity in batches; equally similar ones belong together."""
     start = 0
     while start < len(scored_ids):
         least_likeness = scored_ids[min(start + _PATHS_PER_READ, len(scored_ids)) - 1][1]
@@ -314,7 +321,7 @@ def _paths_by_likeness(
 
 
 def _read_stems(connection: sqlite3.Connection, folder_key: str) -> tuple[Sequence[int], Sequence[str]]:
-    """Read names as one text, with what no name holds between them; a folder's own are always among them."""
+    """Read names as one text, separated by a character that no name holds; a folder's own are always included."""
     rows = (
         "SELECT id, name_key FROM files WHERE folder_key = ?"
         " UNION ALL SELECT id, name_key FROM files INDEXED BY files_name_key LIMIT ?"
@@ -333,18 +340,18 @@ def _read_paths(connection: sqlite3.Connection, scores: dict[int, float]) -> lis
 
 _MAX_OFFSET = 2**62
 _MAX_CACHED_ORDERS = 4
-"""Orders by a property that are remembered, since who reads one page of it reads the next."""
+"""Property orders that are cached: after one page of a listing the next one is usually read."""
 _ENTRY_COLUMNS = "id, path, target, title, kind, size, mtime_ns, hash, created, modified, properties"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """What the index knows of a file beside its text."""
+    """A file in the index, without its text."""
 
     id: int
     path: NotePath
     target: str
-    """Where the bytes lie, for a symbolic link; empty for others."""
+    """The target of a symbolic link; empty for other files."""
     title: str
     kind: str
     size: int
@@ -355,30 +362,30 @@ class CatalogEntry:
     """ISO date, as is ``modified``."""
     modified: str
     raw_properties: str
-    """As JSON."""
+    """The properties as JSON."""
 
     @property
     def properties(self) -> Mapping[str, JSONValue]:
-        """Read the properties, which most lists don't show."""
+        """Parse the properties; on demand, as most listings don't show them."""
         return cast("dict[str, JSONValue]", json.loads(self.raw_properties))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """A stretch of the files that pass."""
+    """A page of the matching files."""
 
     entries: tuple[CatalogEntry, ...]
     total: int
-    """Of all that pass."""
+    """Number of all matching files."""
 
 
 class Catalog:
-    """Answer what is known of files; any thread may ask."""
+    """Thread-safe listings of files, folders and tags."""
 
     def __init__(
         self, store: IndexStore, graph: Graph, allowed: FilterMasks, by_rules: Callable[[Filter], Filter]
     ) -> None:
-        """Ask *store*; *by_rules* adds to a filter what the vault's rules hide by now."""
+        """Use *store*; *by_rules* adds the vault's current ignore rules to a filter."""
         self._store = store
         self._graph = graph
         self._allowed = allowed
@@ -386,26 +393,27 @@ class Catalog:
         self._sorted: StateCache[Sequence[int]] = StateCache(_MAX_CACHED_ORDERS)
 
     def find(self, listing: ListingQuery) -> Listing:
-        """Return a stretch of the files that pass, and how many pass: all filters in one query."""
+        """Return a page of the matching files and their total number, with all filters in one query."""
         with self._store.database.snapshot() as connection:
             ids, total = self._ids(connection, listing)
             entries_by_id = _read_entries(connection, "id", ids)
             return Listing(entries=tuple(entries_by_id[i] for i in ids), total=total)
 
     def entries(self, paths: Sequence[NotePath]) -> dict[NotePath, CatalogEntry]:
-        """Return what is known of files by path; those that the index doesn't know are left out."""
+        """Return files by path, without those that aren't in the index."""
         entries_by_id = _read_entries(self._store.database.reader(), "path", paths)
         return {entry.path: entry for entry in entries_by_id.values()}
 
     def similar_paths(self, path: NotePath) -> Iterable[NotePath] | None:
-        """Return the paths whose names are like one that isn't there, best first; None where the index can't tell."""
+        """Return the paths whose names resemble a missing one, best first; None where the index can't be read."""
         try:
             return find_similar_paths(self._store.database.reader(), path)
-        except (sqlite3.DatabaseError, StorageError):  # that a path isn't there is known without the index
+        except (sqlite3.DatabaseError, StorageError):
+            # Only suggestions are lost: that the path doesn't exist is known without the index.
             return None
 
     def is_set(self, name: str, where: Filter) -> bool:
-        """Return whether a file of a kind that *where* names, and that its rules show, has a property."""
+        """Return whether a visible file of the kinds in *where* has a property."""
         shows = self._allowed.visibility.predicate(self._by_rules(where))
         rows = self._store.database.reader().execute(
             "SELECT f.path, f.target FROM properties p JOIN files f ON f.id = p.file_id"
@@ -415,16 +423,16 @@ class Catalog:
         return any(shows(path, target) for path, target in rows)
 
     def by_ids(self, ids: Sequence[int]) -> list[CatalogEntry]:
-        """Return what is known of files by id, in the order asked; those that are gone are left out."""
+        """Return files by id in the given order, without those that were removed."""
         entries_by_id = _read_entries(self._store.database.reader(), "id", ids)
         return [entries_by_id[i] for i in ids if i in entries_by_id]
 
     def aliases(self, ids: Sequence[int]) -> dict[int, list[str]]:
-        """Return files' other names, as they stand in the note."""
+        """Return files' aliases as written in the notes."""
         return _group_by_file(self._store.database.reader(), "SELECT file_id, alias FROM aliases", ids)
 
     def tags(self, ids: Sequence[int]) -> dict[int, list[str]]:
-        """Return files' tags, each once, in order of place."""
+        """Return files' tags, each once, in order of position."""
         names_by_file = _group_by_file(self._store.database.reader(), "SELECT file_id, name FROM tags", ids)
         return {
             i: list({paths.name_key(name): name for name in reversed(names)}.values())[::-1]
@@ -432,7 +440,7 @@ class Catalog:
         }
 
     def first_texts(self, ids: Sequence[int]) -> dict[int, str]:
-        """Return the text that files begin with, properties aside."""
+        """Return the first text of files, after their properties."""
         connection = self._store.database.reader()
         sql = (
             "SELECT text FROM chunks WHERE id >= ? AND id < ? AND kind NOT IN ('frontmatter', 'log')"
@@ -442,7 +450,7 @@ class Catalog:
         return {i: str(row[0]) for i, row in rows if row}
 
     def folders(self, where: Filter, below: str) -> list[FolderCount]:
-        """Return the folders right below one that hold files that pass, with how many at any depth; by path."""
+        """Return the direct subfolders with matching files, and the number of those at any depth; by path."""
         with self._store.database.snapshot() as connection:
             return count_folders(connection, self._condition(connection, where), below)
 
@@ -453,14 +461,14 @@ class Catalog:
             return count_tags(connection, allowed, prefix, limit, offset)
 
     def match_places(self, text: str, ids: Sequence[int]) -> dict[int, MatchPlace]:
-        """Return of each file where the words of a query stand."""
+        """Return for each file where the words of a query match."""
         return fulltext.find_match_places(self._store.database.reader(), text, ids)
 
     def broken(self, where: Filter, below: str = "") -> list[int]:
-        """Return the rows of links that lead nowhere, by source and place; only what passes is there.
+        """Return the rows of broken links by source and position; files that don't match *where* count as missing.
 
         Args:
-            where: Which files are there.
+            where: The files that count as existing.
             below: Only links in the note of this path, or below this folder; empty for all.
         """
         with self._store.database.snapshot() as connection:
@@ -477,12 +485,12 @@ class Catalog:
             return link_ends.broken(visible, np.logical_or.reduce(masks))
 
     def orphans(self, where: Filter) -> list[NotePath]:
-        """Return the notes without any link to or from another file, by path; only what passes is there."""
+        """Return the notes without any link to or from another matching file, by path."""
         with self._store.database.snapshot() as connection:
             return self._graph.link_ends.get().orphans(self._allowed.mask(connection, self._by_rules(where)))
 
     def _ids(self, connection: sqlite3.Connection, listing: ListingQuery) -> tuple[list[int], int]:
-        """Return the stretch's ids, and how many files pass."""
+        """Return the page's ids, and the number of matching files."""
         where = self._by_rules(listing.where)
         limit, offset = listing.limit, min(listing.offset, _MAX_OFFSET)
         if listing.order.by == "property" and not listing.is_selective:
@@ -497,10 +505,11 @@ class Catalog:
         return ids[offset : offset + limit], len(ids)
 
     def _all(self, connection: sqlite3.Connection, listing: ListingQuery, where: Filter) -> list[int]:
-        """Return the ids of all files that pass, in order."""
+        """Return the ids of all matching files, in order."""
         if sees_all(where):
             return select_ids(connection, listing)
-        if listing.is_selective:  # each is looked at by itself, so that it costs only as much as there are
+        # Few files match, so checking each path by itself costs less than a query over all.
+        if listing.is_selective:
             return select_ids(connection, listing, shows=self._allowed.visibility.predicate(where))
         mask = self._allowed.mask(connection, Filter(policy=where.policy, ignore=where.ignore))
         return [i for i in select_ids(connection, listing) if mask is None or mask[i]]

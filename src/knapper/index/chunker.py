@@ -28,16 +28,16 @@ _SPACE = re.compile(r"\s+")
 _BREAKS = {"prose": (_SENTENCE_END, _SPACE), "lines": (_LINE_END, _SENTENCE_END, _SPACE)}
 _JOINER = "\u200d"
 _MAX_CLUSTER_CHARS = 32
-"""Characters that a cut steps back at most, so as not to tear an emoji or a letter from its marks."""
+"""Characters that a cut moves back at most, to keep an emoji or a letter and its marks together."""
 
 
 def cut_text(text: str, limit: int, grain: CutGrain) -> list[int]:
-    """Cut *text* into pieces of at most *limit* characters, and give where each ends.
+    """Cut *text* into pieces of at most *limit* characters, and return the end of each.
 
-    ``stops("One. Two. Three.", 10, "prose")`` gives ``[10, 16]``.
+    ``cut_text("One. Two. Three.", 10, "prose")`` gives ``[10, 16]``.
 
     Args:
-        text: What is to be cut.
+        text: The text to cut.
         limit: Characters in a piece, at least 1.
         grain: Where to cut first: ``prose`` at sentence and line ends, ``lines`` at line ends alone; then at white
             space, then anywhere.
@@ -72,7 +72,7 @@ def _cut_between_clusters(text: str, at: int, limit: int) -> int:
 
 
 def _is_inside_cluster(text: str, at: int) -> bool:
-    """Return whether the characters on both sides of *at* are seen as one."""
+    """Return whether the characters on both sides of *at* belong to one grapheme cluster."""
     after, before = text[at], text[at - 1]
     skin_tone = "\U0001f3fb" <= after <= "\U0001f3ff"
     return skin_tone or _JOINER in {after, before} or unicodedata.category(after)[0] == "M" or before + after == "\r\n"
@@ -84,19 +84,19 @@ class _MappedSpan:
     """Where it begins in the original."""
     disk_start: int
     disk_stop: int
-    """What stands for it on disk; a stretch that isn't waiting is as long there."""
+    """Its span on disk, which has the same length except for a pending block."""
     waiting: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Original:
-    """A note without its waiting blocks, each replaced by the text that it would change."""
+    """A note whose pending blocks are replaced by the text that they would change."""
 
     data: bytes
     stretches: tuple[_MappedSpan, ...]
 
     def place(self, start: int, stop: int) -> tuple[int, int]:
-        """Find the span on disk that holds what stands here at *start* to *stop*."""
+        """Return the span on disk of the text from *start* to *stop*."""
         first, last = self._at(start), self._at(max(start, stop - 1))
         begin = first.disk_start + (0 if first.waiting else start - first.start)
         end = last.disk_stop if last.waiting else last.disk_start + stop - last.start
@@ -107,12 +107,12 @@ class Original:
 
 
 def restore_original(raw: bytes, outline: Outline) -> Original | None:
-    """Put the text before each waiting edit in its block's place.
+    """Replace each pending block by the text before its edit.
 
     A block that can't be read as an edit stays as it is.
 
     Returns:
-        None where no edit waits.
+        None where no edit is pending.
     """
     blocks = [block for block in pending.find_pending(raw, outline) if block.kind is not None]
     if not blocks:
@@ -141,12 +141,13 @@ def render_properties(values: Mapping[str, JSONValue]) -> str:
     ``{"tags": ["a", "b"], "up": "[[Home]]", "x": None}`` gives ``tags: a, b\nup: Home``.
     """
     lines = (f"{key}: {text}" for key, value in values.items() if (text := _render_value(value)))
-    text = "\n".join(lines).encode(errors="replace").decode()  # YAML's escapes can write half a character
+    # YAML's escapes can produce a lone surrogate.
+    text = "\n".join(lines).encode(errors="replace").decode()
     return strip_link_brackets(text)
 
 
 def strip_link_brackets(text: str) -> str:
-    """Leave out the brackets of wikilinks, so that their names are found as words."""
+    """Remove the brackets of wikilinks, so that their names are indexed as words."""
     return text.replace("[[", "").replace("]]", "")
 
 
@@ -166,13 +167,13 @@ def _render_parts(value: list[JSONValue] | dict[str, JSONValue]) -> Iterator[str
 
 
 ChunkKind = Literal["text", "list", "table", "code", "quote", "frontmatter", "canvas", "log"]
-"""``log`` is what the program wrote about its own work; it is found only where it is asked for."""
+"""``log`` is the program's log of its own work, which is found only on request."""
 
 MAX_CHUNK_CHARS = 1_500
 """Characters in a chunk."""
 
 HEADING_SLACK = 200
-"""Characters by which headings may push the chunk they open over its limit."""
+"""Characters by which its headings may make a chunk exceed the limit."""
 
 _MAX_TITLE_CHARS = 200
 _CHUNK_KINDS: dict[str, ChunkKind] = {"list": "list", "table": "table", "code": "code", "quote": "quote", "log": "log"}
@@ -181,7 +182,7 @@ _BLANK = b" \t\r\n\v\f"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    r"""A stretch of one section.
+    r"""A part of one section, as it is indexed.
 
     ``## Plan\n\nBuy milk.`` in ``Week.md`` has heading ``## Plan``, path ``("Plan",)`` and that whole text.
     """
@@ -198,11 +199,11 @@ class Chunk:
     """The last line, itself included."""
     text: str
     digest: bytes
-    """16 bytes over all that is embedded: an equal one means that a vector can be used again."""
+    """16-byte hash of all that is embedded; a vector is reused for an equal one."""
 
 
 class _Atom(NamedTuple):
-    """A stretch that isn't cut any more."""
+    """A span that isn't cut any further."""
 
     kind: str
     start: int
@@ -216,18 +217,18 @@ def split_note(path: NotePath, raw: bytes, outline: Outline, *, limit: int = MAX
 
     Blocks of one section are packed together; a block is cut only where it is longer than *limit*: a list at its
     items, a table at its rows, code at its lines, text at sentence ends. A heading opens its section's first chunk; one
-    that owns nothing but sub-headings opens the chunk of the first of them. Where an edit waits for a person's word,
-    the text before the edit is split, and placed on the lines of the waiting block. Of files that aren't Markdown each
+    that owns nothing but sub-headings opens the chunk of the first of them. Where an edit is pending,
+    the text before the edit is split, with the lines of the pending block. Of files that aren't Markdown each
     passage is split by itself.
 
     Args:
-        path: Gives the title.
+        path: For the title.
         raw: The file's bytes.
-        outline: What was read from *raw*.
-        limit: Characters in a chunk, at least 1; headings may go beyond it by ``HEADING_SLACK``.
+        outline: The outline of *raw*.
+        limit: Characters in a chunk, at least 1; headings may exceed it by ``HEADING_SLACK``.
 
     Returns:
-        Chunks in order; those of the frontmatter first. What lies between two of the body is white space.
+        Chunks in order, those of the frontmatter first; only white space lies between two of the body.
     """
     data = source.decode(raw).data if outline.encoding == "utf-16" else raw
     splitter = _Splitter(title=paths.stem(path), path=path, data=data, outline=outline, limit=limit)
@@ -246,7 +247,8 @@ def embedding_text(title: str, path: Sequence[str], text: str) -> str:
     if path and path[0].casefold() == title.casefold():
         path = path[1:]
     names = " > ".join(name[:_MAX_TITLE_CHARS] for name in (title, *path))
-    return f"[{names}] {text}".encode(errors="replace").decode()  # a file's name may not be Unicode
+    # A file's name may contain lone surrogates.
+    return f"[{names}] {text}".encode(errors="replace").decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,7 +296,7 @@ class _Splitter:
                 yield self._chunk(kind, "top-level", (), (passage.start, passage.stop), piece)
 
     def _pieces(self, text: str) -> Iterator[str]:
-        """Cut text that doesn't stand in the file as it is shown."""
+        """Cut text that differs from the text in the file."""
         at = 0
         for stop in cut_text(text, self.limit, "lines"):
             if piece := text[at:stop].strip():
@@ -331,7 +333,7 @@ class _Splitter:
         return bisect_right(starts, start) or 1, bisect_right(starts, max(start, stop - 1)) or 1
 
     def _atoms(self, section: Section, blocks: Iterable[Block], logged: Mapping[int, int]) -> Iterator[_Atom]:
-        """Yield all of a section's own text, in order, also what no block holds; *logged* are entries' spans."""
+        """Yield all of a section's own text in order, also text outside blocks; *logged* are the spans of log entries."""
         at = max(section.start, self.outline.body_start)
         if section.level:
             yield from self._cut("heading", at, section.body_start)
@@ -360,7 +362,7 @@ class _Splitter:
         data = self.data[start:stop]
         if not data.strip(_BLANK):
             return
-        # Bytes that aren't UTF-8 become a surrogate each, so that pieces can be measured in bytes again.
+        # Each byte that isn't UTF-8 becomes a surrogate, so that the pieces can be encoded to the same bytes again.
         text = data.decode(errors="surrogateescape")
         if len(text) <= self.limit:
             yield _Atom(kind, start, stop, len(text))
@@ -380,7 +382,7 @@ class _Splitter:
 
 
 def _blocks_by_section(outline: Outline) -> Iterator[tuple[Section, Sequence[Block]]]:
-    """Return each section the blocks that stand in its own text."""
+    """Return the blocks in the own text of each section."""
     starts = [block.start for block in outline.blocks]
     for section in outline.sections:
         first, last = bisect_left(starts, section.start), bisect_left(starts, section.own_stop)
@@ -388,7 +390,7 @@ def _blocks_by_section(outline: Outline) -> Iterator[tuple[Section, Sequence[Blo
 
 
 def _pack_atoms(atoms: Iterable[_Atom], limit: int) -> Iterator[list[_Atom]]:
-    """Group neighbours until the limit; headings stay with what follows, and the program's log by itself."""
+    """Group neighbours up to the limit; headings stay with the text that follows, log entries separate from other text."""
     group: list[_Atom] = []
     size = 0
     for atom in atoms:
@@ -405,12 +407,12 @@ def _pack_atoms(atoms: Iterable[_Atom], limit: int) -> Iterator[list[_Atom]]:
 
 
 def _crosses_log_boundary(one: _Atom, other: _Atom) -> bool:
-    """Return whether one belongs to the program's log and the other doesn't."""
+    """Return whether only one of two neighbours belongs to the program's log."""
     return (one.kind == "log") != (other.kind == "log")
 
 
 def _trim_span(data: bytes, start: int, stop: int) -> tuple[int, int]:
-    """Leave out blank lines at the start, keeping the first line's indent, and white space at the end."""
+    """Strip blank lines at the start, keeping the first line's indent, and white space at the end."""
     span = data[start:stop].rstrip(_BLANK)
     indent = len(span) - len(span.lstrip(_BLANK))
     first = max(span.rfind(b"\n", 0, indent), span.rfind(b"\r", 0, indent)) + 1
@@ -418,7 +420,7 @@ def _trim_span(data: bytes, start: int, stop: int) -> tuple[int, int]:
 
 
 def _chunk_digest(*parts: str) -> bytes:
-    """Hash *parts* with their lengths, so that none can pass for another."""
+    """Hash *parts* with their lengths, so that different lists of parts differ."""
     return blake2b(
         "".join(f"{len(part)}:{part}" for part in parts).encode(errors="surrogatepass"), digest_size=16
     ).digest()

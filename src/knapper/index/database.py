@@ -1,4 +1,4 @@
-"""Open the index's SQLite file: its schema, a connection a thread, transactions, snapshots, caches of one state."""
+"""The index's SQLite file: schema, connections per thread, transactions, snapshots and caches per state."""
 
 import os
 import secrets
@@ -17,7 +17,7 @@ from knapper.index.tokenizer import TOKENIZER
 
 
 class Connection(sqlite3.Connection):
-    """Remember what stands for the state that a snapshot holds."""
+    """A SQLite connection that caches the state of its current snapshot."""
 
     is_snapshot = False
     state: tuple[str, int] | None = None
@@ -34,7 +34,7 @@ class Connection(sqlite3.Connection):
 
 
 def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
-    """Give what stands for the state that a connection sees: the index's own id, and the transactions written to it."""
+    """Return the state that a connection sees: the index's id, and its number of written transactions."""
     snapshot = connection if isinstance(connection, Connection) and connection.is_snapshot else None
     if snapshot is not None and snapshot.state is not None:
         return snapshot.state
@@ -46,10 +46,10 @@ def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
 
 
 SCHEMA_VERSION = 6
-"""Part of what an index is built with; another version is dropped and built anew."""
+"""Version of the schema; an index of another version is dropped and rebuilt."""
 
 CHUNK_BITS = 20
-"""Bits of a chunk id that count chunks within one file; ids aren't used twice."""
+"""Bits of a chunk id that number the chunks of one file; ids are never reused."""
 
 MAX_CHUNKS_PER_FILE = 1 << CHUNK_BITS
 
@@ -145,17 +145,17 @@ CREATE VIRTUAL TABLE property_grams USING fts5(
 """
 
 POSITION_TABLES = {"chunk_words": "temp.chunk_standing"}
-"""Tables that tell where each word of a word index stands, by the index's name; each connection has its own."""
+"""Tables with the positions of words, by the full-text index's name; temporary, so each connection has its own."""
 
 TEMPORARY_TABLES_SQL = tuple(
     f"CREATE VIRTUAL TABLE {told} USING fts5vocab(main, {words}, instance)" for words, told in POSITION_TABLES.items()
 )
 
 LOG_CHUNKS_SQL = "SELECT id FROM chunks WHERE kind = 'log'"
-"""Gives the ids of what the program logged; answered by an index of its own."""
+"""Selects the ids of log chunks, which have an index of their own."""
 
 PER_FILE_TABLES = ("links", "tags", "properties", "aliases", "headings")
-"""Tables that hold rows of one file under ``file_id``, replaced as a whole."""
+"""Tables with rows by ``file_id``; a file's rows are replaced as a whole."""
 
 
 def file_of(chunk_id: int) -> int:
@@ -188,15 +188,15 @@ def drop_tables(connection: sqlite3.Connection) -> None:
 
 
 def new_uid() -> str:
-    """Return an index an id, that of no other."""
+    """Return a new unique id for an index."""
     return secrets.token_hex(8)
 
 
 BUSY_MS = 30_000
-"""How long a connection waits for another process's transaction before it gives up."""
+"""How long a connection waits for another process's transaction."""
 _RETRY_S = 0.01
 _FILE_CHECK_S = 0.02
-"""How long a reader trusts that its file is still the index; a search would ask ten times otherwise."""
+"""How long a reader trusts that its file is still the index; a search would check ten times otherwise."""
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _DISK_CODES = _DAMAGE_CODES | {
     sqlite3.SQLITE_BUSY,
@@ -212,14 +212,14 @@ _DISK_CODES = _DAMAGE_CODES | {
 class Database:
     """The connections to one index file.
 
-    Readers see a snapshot and never wait; writers wait for one another. Any thread may use it.
+    Readers see a snapshot and never wait; writers wait for each other. Thread-safe.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the file, make it where it isn't there, and drop it where it was built for another version.
+        """Open the file; create it where it is missing, and replace it where its schema has another version.
 
         Raises:
-            StorageError: The file can't be opened or made.
+            StorageError: The file can't be opened or created.
         """
         self.path = path
         self._local = threading.local()
@@ -231,13 +231,13 @@ class Database:
             self._prepare_or_replace()
 
     def reader(self, *, trusted_s: float = _FILE_CHECK_S) -> Connection:
-        """Return this thread's connection; one to the new file where another process has replaced or removed it.
+        """Return this thread's connection; a new one where another process has replaced or removed the file.
 
         Args:
-            trusted_s: How long ago it may have been looked whether that is so.
+            trusted_s: Maximum age of the last check for a replaced file, in seconds.
 
         Raises:
-            StorageError: The new file can't be opened or made.
+            StorageError: The new file can't be opened or created.
         """
         connection: Connection | None = getattr(self._local, "connection", None)
         if connection is None:
@@ -253,7 +253,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Generator[sqlite3.Connection]:
-        """Hold one state of the index while several questions are asked."""
+        """Read one state of the index in several queries."""
         connection = self.reader(trusted_s=0)
         if connection.in_transaction:
             yield connection
@@ -266,7 +266,7 @@ class Database:
 
     @contextmanager
     def transaction(self, *, counts: bool = True) -> Generator[sqlite3.Connection]:
-        """Write all of what happens inside, or nothing; the generation goes up by one, unless it needn't count.
+        """Write all changes of the block or none; increments the generation unless told not to.
 
         Raises:
             StorageError: The disk is full, the file is read-only or damaged.
@@ -295,7 +295,7 @@ class Database:
                 ) from error
 
     def rebuild(self) -> None:
-        """Begin anew with empty tables; readers see the old ones until all is ready, unless the file is damaged.
+        """Rebuild with empty tables; readers see the old ones until the commit, unless the file is damaged.
 
         Raises:
             StorageError: The disk is full, or the file can't be written.
@@ -308,10 +308,11 @@ class Database:
             if _sqlite_code(error.__cause__) in _DISK_CODES - _DAMAGE_CODES:
                 raise
             with self._storage_errors():
-                self._replace()  # damage has many faces: "vtable constructor failed" is one
+                # Damage shows as various errors, such as "vtable constructor failed".
+                self._replace()
 
     def size_bytes(self) -> int:
-        """Return the size on disk, the log of recent writes included."""
+        """Return the size on disk, the write-ahead log included."""
         files = (Path(f"{self.path}{suffix}") for suffix in ("", "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 
@@ -324,7 +325,7 @@ class Database:
             self._local = threading.local()
 
     def __enter__(self) -> Self:
-        """Use the database as a context."""
+        """Return the database as a context manager."""
         return self
 
     def __exit__(
@@ -345,7 +346,7 @@ class Database:
             ) from error
 
     def _has_same_file(self, trusted_s: float) -> bool:
-        """Return whether the file is the one that this thread's connection has open, or was so a moment ago."""
+        """Return whether this thread's connection has the current file open, or had it at the last recent check."""
         now = time.monotonic()
         if now - self._local.seen < trusted_s:
             return True
@@ -357,7 +358,7 @@ class Database:
         return is_same
 
     def _renew_uid(self, uid: str) -> None:
-        """Give an older copy that took an index's place an id of its own: what is remembered isn't true of it."""
+        """Give an older copy that replaced an index a new id, because caches don't apply to it."""
         if uid and _read_uid(self.reader()) == uid:
             with suppress(StorageError), self.transaction() as connection:
                 connection.execute("UPDATE meta SET value = ? WHERE (key, value) = ('uid', ?)", (new_uid(), uid))
@@ -370,9 +371,8 @@ class Database:
         connection.close()
 
     def _connect(self) -> Connection:
-        stat_before = (
-            self.path.stat() if self.path.exists() else None
-        )  # who replaces it meanwhile is noticed the next time
+        # Taken before opening: a file that is replaced in between is noticed at the next check.
+        stat_before = self.path.stat() if self.path.exists() else None
         connection = sqlite3.connect(
             self.path,
             timeout=BUSY_MS / 1000,
@@ -384,7 +384,8 @@ class Database:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA cache_size = -32000")
-        connection.execute("PRAGMA mmap_size = 67108864")  # counts as resident for each connection; more gains nothing
+        # Mapped memory counts as resident for each connection; more isn't faster.
+        connection.execute("PRAGMA mmap_size = 67108864")
         with self._connections_lock:
             self._connections = [*self._without_ended(), (threading.current_thread(), connection)]
         for statement in TEMPORARY_TABLES_SQL:
@@ -397,7 +398,7 @@ class Database:
         return connection
 
     def _without_ended(self) -> list[tuple[threading.Thread, Connection]]:
-        """Close the connections of threads that have ended, and give the others."""
+        """Close the connections of threads that have ended, and return the others."""
         alive = [entry for entry in self._connections if entry[0].is_alive()]
         for entry in self._connections:
             if entry not in alive:
@@ -405,7 +406,7 @@ class Database:
         return alive
 
     def _prepare_or_replace(self) -> None:
-        """Build a damaged file anew: nothing in it is anywhere's only copy."""
+        """Replace a damaged file: everything in it can be derived from the vault again."""
         try:
             self._prepare()
         except sqlite3.OperationalError:
@@ -414,7 +415,7 @@ class Database:
             self._replace()
 
     def _replace(self) -> None:
-        """Put an empty index in the file's place."""
+        """Replace the file by an empty index."""
         self.close()
         for suffix in ("", "-wal", "-shm"):
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
@@ -427,7 +428,8 @@ class Database:
         _enable_wal(connection)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            if _schema_version(connection) != SCHEMA_VERSION:  # another process may have been first
+            # Checked again under the write lock: another process may have created the tables first.
+            if _schema_version(connection) != SCHEMA_VERSION:
                 drop_tables(connection)
                 create_tables(connection)
             connection.execute("COMMIT")
@@ -439,12 +441,13 @@ class Database:
 def _read_uid(connection: sqlite3.Connection) -> str:
     try:
         return state_of(connection)[0]
-    except (sqlite3.DatabaseError, KeyError):  # a damaged file, from which nothing can be remembered
+    except (sqlite3.DatabaseError, KeyError):
+        # A damaged file: no cached answer applies to it.
         return ""
 
 
 def as_storage_error(error: Exception) -> StorageError | None:
-    """Return what is wrong with a file of the program's state; None where the error is no file's fault."""
+    """Return the error for a damaged or unreadable state file; None where the error has another cause."""
     if _sqlite_code(error) not in _DISK_CODES:
         return None
     return StorageError(
@@ -454,12 +457,12 @@ def as_storage_error(error: Exception) -> StorageError | None:
 
 
 def _sqlite_code(error: BaseException | None) -> int:
-    """Return SQLite's own number of an error, without what it adds to say more; 0 where it has none."""
+    """Return SQLite's primary error code, without the extended bits; 0 where there is none."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:
-    """Let readers go on while one writes; who begins at the same time is waited for, which SQLite doesn't here."""
+    """Switch to WAL, so that readers don't wait for a writer; retries, as SQLite's busy time-out doesn't apply here."""
     deadline = time.monotonic() + BUSY_MS / 1000
     while True:
         try:
@@ -480,16 +483,16 @@ _Value = TypeVar("_Value")
 
 
 class StateCache(Generic[_Value]):
-    """Keep the latest few answers, each for one state of the index; any thread may ask."""
+    """A thread-safe cache of the latest few answers, each for one state of the index."""
 
     def __init__(self, max_entries: int) -> None:
-        """Keep *max_entries* answers."""
+        """Cache at most *max_entries* answers."""
         self._most = max_entries
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, int, str], _Value] = OrderedDict()
 
     def get(self, connection: sqlite3.Connection, name: str, compute: Callable[[], _Value]) -> _Value:
-        """Return what is remembered under a name for the state that a connection sees, or make it."""
+        """Return the cached value for the state that a connection sees, or compute it."""
         key = (*state_of(connection), name)
         with self._lock:
             if key in self._known:

@@ -1,4 +1,4 @@
-"""Describe a file as the index stores it."""
+"""Describe files as the index stores them."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MAX_VALUE_CHARS = 1_000
-"""Longest property text, in characters, that filters compare."""
+"""Characters of a property's text that filters compare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRecord:
-    """What the index knows of a file beside its chunks."""
+    """A file as the index stores it, without its chunks."""
 
     stat: FileStat
     hash: str
-    """Empty for attachments: they aren't read."""
+    """Empty for attachments, which aren't read."""
     title: str
     aliases: tuple[str, ...]
     names: tuple[str, ...]
-    """Other names that the note gives itself: its first heading, where that is of the first level, and ``title``."""
+    """Other names of the note: its first heading, where that is of level 1, and the property ``title``."""
     headings: tuple[tuple[int, str, int], ...]
     """Level, title, line."""
     created: str
@@ -45,9 +45,9 @@ class FileRecord:
     links: tuple[Link, ...]
     problems: tuple[Problem, ...]
     racy: bool
-    """The file was saved so shortly before it was read that its time may not tell the next save."""
+    """The file was saved so shortly before it was read that its time may not change at the next save."""
     failed: bool = False
-    """The file should have been read and couldn't be."""
+    """Reading the file failed."""
 
     @property
     def path(self) -> NotePath:
@@ -57,13 +57,13 @@ class FileRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileState:
-    """What the index remembers of a file's state on disk."""
+    """A file's state on disk when it was indexed."""
 
     size: int
     mtime_ns: int
     racy: bool
     failed_ns: int = 0
-    """When the file last changed in any way, its permissions too, before it couldn't be read; 0 where it was read."""
+    """Time of the last change, permissions included, before reading failed; 0 where it was read."""
 
 
 def describe_note(stat: FileStat, note: Note, *, racy: bool) -> FileRecord:
@@ -88,7 +88,7 @@ def describe_note(stat: FileStat, note: Note, *, racy: bool) -> FileRecord:
 
 
 def describe_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> FileRecord:
-    """Describe a file that is listed and linked to, but not read; problems say that it should have been."""
+    """Describe a file that is listed but not read; *problems* give the reason where it should have been read."""
     return FileRecord(
         stat=stat,
         hash="",
@@ -108,7 +108,7 @@ def describe_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> F
 
 
 def property_rows(properties: Mapping[str, JSONValue]) -> Iterator[tuple[str, str, str, str | None, float | None]]:
-    """Spread properties into rows of key, name, shape, text and number; a list gives one an element, or one of None."""
+    """Return rows of key, name, shape, text and number; a list gives a row for each element, an empty one a None row."""
     for name, value in properties.items():
         key = paths.name_key(name)
         shape = "list" if isinstance(value, list) else "object" if isinstance(value, dict) else "scalar"
@@ -117,13 +117,13 @@ def property_rows(properties: Mapping[str, JSONValue]) -> Iterator[tuple[str, st
 
 
 def fold_value(value: JSONValue) -> str:
-    """Return a property's value as the text that filters compare: as written in YAML, without case."""
+    """Return a property's value as the folded text that filters compare."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return paths.name_key(text[:_MAX_VALUE_CHARS])
 
 
 def _sort_number(value: JSONValue) -> float | None:
-    """Return what a value is sorted by where it is a number; one too large for the index is sorted as text."""
+    """Return the number that a value is sorted by, or None; a number too large for the index is sorted as text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -133,7 +133,7 @@ def _sort_number(value: JSONValue) -> float | None:
 
 
 def _date_on_disk(stat: FileStat) -> str:
-    """Return the day on which a file was made, as far as the system tells; a file isn't younger than its text."""
+    """Return the day when a file was created, at the latest that of its last change."""
     return local_date(min(stat.born_ns or stat.mtime_ns, stat.mtime_ns))
 
 

@@ -1,4 +1,6 @@
-"""Hold one vault's index open: bring it up to date, search it, say how it stands."""
+"""One vault's index: bring it up to date, search it and report its status."""
+
+from __future__ import annotations
 
 import contextlib
 import datetime as dt
@@ -8,39 +10,41 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from knapper.errors import ConflictError, StorageError
 from knapper.index import lock, refresh, status
 from knapper.index.catalog import Catalog
 from knapper.index.embedders.base import Embedder, EmbedderError
-from knapper.index.filters import Filter
+from knapper.index.filters import Filter, FilterMasks
 from knapper.index.graph import Graph
 from knapper.index.lock import WriteLock
 from knapper.index.refresh import Progress, RefreshOutcome, RefreshPlan
-from knapper.index.search import Fusion, OpenNote, Searcher, SearchRequest, SearchResult
-from knapper.index.snapshot import SqliteSnapshotCache
 from knapper.index.status import Freshness, IndexStatus
 from knapper.index.store import IndexStore
 from knapper.vault.access import Policy
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat
 
+if TYPE_CHECKING:
+    from knapper.index.search import Fusion, OpenNote, Searcher, SearchRequest, SearchResult
+    from knapper.index.snapshot import SqliteSnapshotCache
+
 _SCAN_BUDGET_S = 0.3
-"""How long a search may spend on looking for changed files before it answers from what it has."""
+"""How long a search may look for changed files before it answers from the index as it is."""
 _MAX_INLINE_FILES = 200
-"""How many changed files a search takes in by itself."""
+"""How many changed files a search indexes itself."""
 _EMBED_LOCK_WAIT_S = 0.5
-"""How long an embedding waits for who is just writing, such as a search that embeds a few chunks by itself."""
+"""How long an embedding run waits for a current writer, such as a search that embeds a few chunks."""
 _COMPARE_INTERVAL_S = 3_600.0
-"""Where nobody says another time."""
+"""Default interval of a watcher's full comparisons."""
 _RULES_META = "rules"
 
 
 class Engine:
-    """Join the store, the vault's view and the embedder of one index.
+    """An open index with its store, the vault's view and the embedder.
 
-    Any thread may use it; several processes may have the same index open.
+    Thread-safe; several processes may have the same index open.
     """
 
     def __init__(
@@ -52,14 +56,14 @@ class Engine:
         fusion: Fusion = "convex",
         compare_every_s: float = _COMPARE_INTERVAL_S,
     ) -> None:
-        """Open the index in *folder*, and make it where there is none.
+        """Open the index in *folder*; create it where there is none.
 
         Args:
             folder: The index's own folder, outside the vault.
             view: The vault as its owner sees it.
-            open_embedder: Makes the embedder when it is first needed; None stands for search by words only.
-            fusion: How rankings are joined where a question doesn't say.
-            compare_every_s: How often a watcher compares the whole vault, for what the system didn't tell it.
+            open_embedder: Opens the embedder when it is first needed; returns None for search by words only.
+            fusion: Default method of joining rankings.
+            compare_every_s: How often a watcher compares the whole vault, for changes that the system didn't report.
         """
         self.folder = folder
         self.compare_every_s = compare_every_s
@@ -68,17 +72,30 @@ class Engine:
         self._open_embedder = open_embedder
         self._embedder: Embedder | None = None
         self._embedder_asked = False
-        self._snapshots = SqliteSnapshotCache(self.store)
-        self.catalog = Catalog(self.store, self.graph, self._snapshots.allowed, self._with_current_rules)
+        self._allowed = FilterMasks()
+        self.catalog = Catalog(self.store, self.graph, self._allowed, self._with_current_rules)
         self.view = replace(view, alike=self.catalog.similar_paths)
-        self._searcher = Searcher(self._snapshots, lambda: self.embedder, fusion=fusion)
+        self._fusion: Fusion = fusion
+        self._snapshots: SqliteSnapshotCache | None = None
+        self._searcher: Searcher | None = None
         self._lock = threading.Lock()
         self._inline_refresh_lock = threading.Lock()
         self._write_lock = WriteLock(folder)
 
+    def _open_searcher(self) -> Searcher:
+        """Return what ranks; made at the first question, since reading and editing do without what it loads."""
+        from knapper.index.search import Searcher  # noqa: PLC0415 - 0.1 s, numpy not counted
+        from knapper.index.snapshot import SqliteSnapshotCache  # noqa: PLC0415 - the same
+
+        with self._lock:
+            if self._searcher is None:
+                self._snapshots = SqliteSnapshotCache(self.store, self._allowed)
+                self._searcher = Searcher(self._snapshots, lambda: self.embedder, fusion=self._fusion)
+            return self._searcher
+
     @property
     def embedder(self) -> Embedder | None:
-        """Return the embedder; None where search goes by words only."""
+        """Return the embedder; None for search by words only."""
         with self._lock:
             if not self._embedder_asked:
                 self._embedder = self._open_embedder()
@@ -91,15 +108,15 @@ class Engine:
         return self.embedder.model_id if self.embedder else ""
 
     def refresh(self, *, full: bool = False, progress: Progress | None = None, wait_s: float = 60.0) -> RefreshOutcome:
-        """Bring the words up to what lies on disk; vectors come with ``embed``.
+        """Index all changed files; their vectors are computed by ``embed``.
 
         Args:
-            full: Forget all first.
-            progress: Hears of each batch of files.
+            full: Clear the index first.
+            progress: Called after each batch of files.
             wait_s: How long to wait while another process writes.
 
         Raises:
-            ConflictError: Another process has been writing all that time.
+            ConflictError: Another process was writing for all of this time.
             StorageError: The index can't be written.
         """
         with self._write_lock.acquire(wait_s=wait_s) as is_acquired:
@@ -118,7 +135,7 @@ class Engine:
             return outcome
 
     def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
-        """Return every chunk that waits for it its vector; returns how many got one."""
+        """Compute the missing vectors of all chunks; return how many were added."""
         embedder = self.embedder
         if embedder is None or not self.store.count_pending(embedder.model_id):
             return 0
@@ -126,11 +143,11 @@ class Engine:
             return refresh.embed_pending(self.store, embedder, progress=progress, stop=stop) if is_acquired else 0
 
     def freshen(self, *, meaning: bool = True, policy: Policy | None = None) -> Freshness:
-        """Take in what changed since the last look, where that is quick; say what is missing otherwise.
+        """Index recent changes where that is quick; report what is missing otherwise.
 
         Args:
-            meaning: Vectors are wanted too.
-            policy: The asker's; files that it hides are taken in, and not counted.
+            meaning: Whether vectors are needed, too.
+            policy: The client's policy; hidden files are indexed but not counted.
         """
         has_watcher = lock.is_watched(self.folder)
         generation_before = self.store.generation()
@@ -154,36 +171,37 @@ class Engine:
 
     @property
     def is_being_filled(self) -> bool:
-        """Return whether somebody, in whichever process, is just taking files in or giving chunks their vectors."""
+        """Return whether any process is writing the index right now."""
         return self._write_lock.is_held
 
     def search(self, question: SearchRequest) -> SearchResult:
-        """Answer from the index as it stands; what the vault's rules hide by now isn't there."""
-        return self._searcher.search(replace(question, where=self._with_current_rules(question.where)))
+        """Search the index as it is, without files that the vault's current rules hide."""
+        return self._open_searcher().search(replace(question, where=self._with_current_rules(question.where)))
 
     def related(self, question: SearchRequest, beside: OpenNote | None) -> SearchResult:
-        """Answer as `knapper.index.search.Searcher.related` does, by the vault's rules of now."""
-        return self._searcher.related(replace(question, where=self._with_current_rules(question.where)), beside)
+        """Return related notes like `knapper.index.search.Searcher.related`, by the vault's current rules."""
+        return self._open_searcher().related(replace(question, where=self._with_current_rules(question.where)), beside)
 
     def status(self, where: Filter | None = None) -> IndexStatus:
-        """Count what the index holds of the files that pass *where*, or of all."""
+        """Return counts of the indexed files that match *where*, or of all."""
         with self.store.database.snapshot() as connection:
             effective_filter = self._with_current_rules(where or Filter())
-            allowed = self._snapshots.allowed.mask(connection, effective_filter)
+            allowed = self._allowed.mask(connection, effective_filter)
             return status.read_status(
                 self.store, connection, model=self.model, allowed=allowed, policy=effective_filter.policy
             )
 
     def close(self) -> None:
-        """Close the index, and its embedder."""
-        self._snapshots.close()
+        """Close the index and its embedder."""
+        if self._snapshots is not None:
+            self._snapshots.close()
         with self._lock:
             if self._embedder is not None:
                 self._embedder.close()
         self.store.close()
 
     def __enter__(self) -> Self:
-        """Use the engine as a context."""
+        """Return the engine as a context manager."""
         return self
 
     def __exit__(
@@ -193,7 +211,7 @@ class Engine:
         self.close()
 
     def catch_up(self) -> None:
-        """Take in all that changed, however long that takes, before something relies on the whole vault's links.
+        """Index all changes, however long that takes, for callers that rely on the whole vault's links.
 
         Raises:
             ConflictError: Another process has been writing the index for a minute.
@@ -203,7 +221,7 @@ class Engine:
         _ = self.refresh()
 
     def refresh_paths(self, touched: Iterable[Path]) -> RefreshOutcome:
-        """Take in just these files and folders; others stay as they are.
+        """Index just these files and folders.
 
         Raises:
             ConflictError: Another process is writing.
@@ -211,31 +229,32 @@ class Engine:
         with self._write_lock.acquire(wait_s=1.0) as is_acquired:
             if not is_acquired:
                 raise ConflictError(f"another process is writing the index {self.folder}")
-            plan = self._plan(touched)  # now: while it waited, files may have come and gone
+            # Planned under the lock: files may have changed during the wait.
+            plan = self._plan(touched)
             return self._carry_out(plan, None, whole=False) if plan.is_due else RefreshOutcome(unchanged=plan.unchanged)
 
     def is_up_to_date(self, touched: Iterable[Path]) -> bool:
-        """Return whether the index has all there is to say of files and folders, and nobody writes by an older look."""
+        """Return whether the index is current for files and folders, and no other writer works from an older scan."""
         return not (self.is_being_filled or self._plan(touched).is_due)
 
     def read_rules(self) -> None:
-        """Read again what the vault itself says of what isn't part of it.
+        """Reload the vault's ignore rules.
 
         Raises:
-            SetupError: It can't be read.
+            SetupError: They can't be read.
         """
         self.view = replace(View.open(self.view.root, self.view.policy), alike=self.view.alike)
 
     @property
     def _has_current_rules(self) -> bool:
-        """Return whether all that the index holds was taken in by the rules of today."""
+        """Return whether the whole index was built with the current ignore rules."""
         return self.store.meta(_RULES_META) == self.view.ignore.fingerprint
 
     def _with_current_rules(self, where: Filter) -> Filter:
         return where if self._has_current_rules else replace(where, ignore=self.view.ignore)
 
     def _scan_briefly(self) -> tuple[RefreshPlan, bool]:
-        """Compare the disk with the index for a short while; tell also whether that wasn't enough."""
+        """Compare the disk with the index for a limited time; also return whether that time was too short."""
         deadline = time.monotonic() + _SCAN_BUDGET_S
         files: list[FileStat] = []
         scan = refresh.VaultScan(self.view)
@@ -246,11 +265,11 @@ class Engine:
         return refresh.compare_files(self.store.file_states(), files, unreadable=scan.unreadable), False
 
     def _refresh_inline(self, plan: RefreshPlan, generation_before: int) -> bool:
-        """Carry a small plan out; tell whether that was possible, since what is there is searched all the same.
+        """Carry out a small plan; return whether that was possible, as the search goes on without it.
 
         Args:
             plan: How the disk differs from the index.
-            generation_before: The index's generation when that was read; another process may have refreshed it since.
+            generation_before: The index's generation when the plan was made; another process may have refreshed it since.
         """
         try:
             with self._inline_refresh_lock, self._write_lock.acquire(wait_s=0) as is_acquired:
@@ -260,15 +279,17 @@ class Engine:
                 if is_acquired:
                     self._carry_out(plan, None, whole=True)
                 return is_acquired
-        except StorageError:  # a full disk, a folder that can only be read
+        except StorageError:
+            # Such as a full disk or a read-only folder: the search answers from the index as it is.
             return False
 
     def _embed_inline(self) -> int:
-        """Embed what is quickly embedded here, and count what still waits."""
+        """Embed a few chunks where that is quick, and count those that still lack a vector."""
         try:
             embedder = self.embedder
             pending = self.store.count_pending(embedder.model_id) if embedder else 0
-        except EmbedderError:  # the search itself says what is wrong with the embedder
+        except EmbedderError:
+            # The search itself reports the embedder's error.
             return 0
         if embedder and refresh.is_quick_to_embed(embedder, pending):
             with contextlib.suppress(EmbedderError, StorageError), self._write_lock.acquire(wait_s=0) as is_acquired:
@@ -281,10 +302,11 @@ class Engine:
         return refresh.resolve_doubtful(self.store, self.view, plan)
 
     def _carry_out(self, plan: RefreshPlan, progress: Progress | None, *, whole: bool) -> RefreshOutcome:
-        """Carry a plan out, and note by whose rules; *whole* says that the plan is about all files."""
+        """Carry out a plan, and record its ignore rules; *whole* means that the plan covers all files."""
         plan = refresh.resolve_doubtful(self.store, self.view, plan)
         if not self._has_current_rules:
-            self.store.set_meta(_RULES_META, "")  # until all is done, and after a part of it: nobody's alone
+            # Cleared until all is done: a partly refreshed index was built with no single set of rules.
+            self.store.set_meta(_RULES_META, "")
         with self.store.batch() if plan.is_small else contextlib.nullcontext():
             outcome = refresh.apply_plan(self.store, self.view, plan, progress=progress)
             is_first_complete = whole and self.store.meta("complete") != "1"

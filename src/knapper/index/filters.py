@@ -4,17 +4,18 @@ import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Final, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Final, Literal
 
 from knapper.index import documents
+from knapper.index.arrays import np
 from knapper.index.database import StateCache
 from knapper.vault import paths
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from knapper.vault.walk import IgnoreRules
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _NOT_RESTRICTIONS: Final = frozenset({"include_log", "policy", "ignore"})
 PropertyOp = Literal["contains", "equals", "exists", "is", "missing", "not_contains", "not_equals"]
@@ -90,7 +91,8 @@ _DATE_CONDITIONS = (
     ("created_from", "f.created >= ?"),
     ("created_to", "f.created <= ?"),
 )
-_FILES_WITH_PROPERTY = "SELECT p.file_id FROM properties p WHERE p.key = ?"  # uncorrelated: read once, not once a file
+# Uncorrelated: read once, not once a file
+_FILES_WITH_PROPERTY = "SELECT p.file_id FROM properties p WHERE p.key = ?"
 _OTHER_ELEMENTS = "SELECT 1 FROM properties q WHERE q.file_id = p.file_id AND q.key = p.key AND q.id != p.id"
 _NEGATIVE_OPS = frozenset({"missing", "not_equals", "not_contains"})
 _GRAM_CHARS = 3
@@ -110,7 +112,8 @@ def build_condition(where: Filter) -> SqlCondition:
     if where.exclude_paths:
         tests.append(_negate(_in_values("f.path_key", [paths.name_key(path) for path in where.exclude_paths])))
     if where.kinds:
-        column = "+f.kind" if is_selective(where) else "f.kind"  # a plus keeps SQLite from going through all of a kind
+        # A plus keeps SQLite from going through all of a kind
+        column = "+f.kind" if is_selective(where) else "f.kind"
         tests.append((f"{column} IN ({', '.join('?' * len(where.kinds))})", list(where.kinds)))
     tests.extend(_has_tag(tag) for tag in where.tags)
     tests.extend(_negate(_has_tag(tag)) for tag in where.exclude_tags)
@@ -141,7 +144,8 @@ def _below_folder(folder: str) -> SqlCondition:
     if not key:
         return "1", []
     sql = "(f.folder_key = ? OR (f.folder_key >= ? AND f.folder_key < ?))"
-    return sql, [key, f"{key}/", f"{key}0"]  # "0" comes right after "/"
+    # "0" comes right after "/"
+    return sql, [key, f"{key}/", f"{key}0"]
 
 
 def _has_tag(tag: str) -> SqlCondition:
@@ -250,14 +254,14 @@ class FilterMasks:
         self.visibility = VisibilityCache()
         self._masks: StateCache[NDArray[np.bool_]] = StateCache(_MAX_CACHED_MASKS)
 
-    def mask(self, connection: sqlite3.Connection, where: Filter) -> NDArray[np.bool_] | None:
+    def mask(self, connection: sqlite3.Connection, where: Filter) -> "NDArray[np.bool_] | None":
         """Return by file id which files pass; None where all do."""
         if where.trivial:
             return None
         return self._masks.get(connection, where.cache_key, lambda: _compute_mask(connection, self.visibility, where))
 
 
-def _compute_mask(connection: sqlite3.Connection, sight: VisibilityCache, where: Filter) -> NDArray[np.bool_]:
+def _compute_mask(connection: sqlite3.Connection, sight: VisibilityCache, where: Filter) -> "NDArray[np.bool_]":
     condition, parameters = build_condition(where)
     size = connection.execute("SELECT COALESCE(MAX(id), 0) + 1 FROM files").fetchone()[0]
     mask = np.zeros(size, np.bool_)

@@ -1,5 +1,7 @@
 """Rank chunks and names by the words of a query with BM25, and correct mistyped words."""
 
+from __future__ import annotations
+
 import json
 import math
 import sqlite3
@@ -7,15 +9,16 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, cast
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from knapper.index import database, tokenizer
+from knapper.index.arrays import np
 from knapper.index.database import StateCache
 from knapper.index.tokenizer import CUT_MARK, Query, Stemmer
 from knapper.vault import paths
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MAX_QUERY_TERMS = 24
 MAX_REPEATS = 3
@@ -293,7 +296,8 @@ def check_lengths(connection: sqlite3.Connection) -> None:
     for table in ("chunk_words", "title_words"):
         if _is_known(connection, table):
             RowLengthCache(table, columns=3).check(connection)
-        else:  # of another form, or broken, which only FTS5 can tell: it reads its settings for any question
+        else:
+            # Of another form, or broken, which only FTS5 can tell: it reads its settings for any question
             connection.execute(f"SELECT 1 FROM {table} WHERE {table} MATCH 'a' LIMIT 1").fetchone()
 
 
@@ -334,7 +338,7 @@ _BM25_B = 0.75
 """FTS5's constants of BM25."""
 _COLUMN_BITS = 2
 """Bits that tell the column beside a row's id."""
-_RowScores = tuple[NDArray[np.int64], NDArray[np.float64]]
+_RowScores: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.float64]]"
 """Rows by ascending id, and a number for each."""
 
 
@@ -359,7 +363,8 @@ class Postings:
         """
         rows_by_word = self._fetch_rows(connection, words)
         ids = np.concatenate([ids for ids, _ in rows_by_word])
-        if not len(ids):  # all that held them have gone since they were counted, and the table may be empty
+        # All that held them have gone since they were counted, and the table may be empty
+        if not len(ids):
             return ids, np.empty(0, np.float64)
         row_lengths, places = self.lengths.find(connection, ids)
         total, length = self.lengths.total(connection)
@@ -465,7 +470,8 @@ class KeywordRanker:
         is_plain = not (choice.every or query.phrases or query.excluded)
         if self._is_asked and is_plain and self._postings.lengths.is_known(connection):
             return self._best(connection, choice, limit=limit, allowed=allowed, include_log=include_log)
-        self._is_asked = True  # from the second question on it is worth to know how long all chunks are
+        # From the second question on it is worth to know how long all chunks are
+        self._is_asked = True
         restriction = _allowed_condition(connection, allowed, shift=database.CHUNK_BITS)
         if not include_log and connection.execute(f"{database.LOG_CHUNKS_SQL} LIMIT 1").fetchone():
             restriction += f" AND rowid NOT IN ({database.LOG_CHUNKS_SQL})"

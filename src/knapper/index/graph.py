@@ -1,21 +1,25 @@
 """Resolve links between files: outgoing, incoming, broken, and notes without any."""
 
+from __future__ import annotations
+
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from knapper.index import database, store
+from knapper.index.arrays import np
 from knapper.index.documents import FileState
 from knapper.index.store import IndexStore
 from knapper.vault import links, paths
 from knapper.vault.paths import NotePath
 
-FileIds = NDArray[np.int64]
-FileMask = NDArray[np.bool_]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FileIds: TypeAlias = "NDArray[np.int64]"
+FileMask: TypeAlias = "NDArray[np.bool_]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +70,8 @@ class LinkEndsCache:
         """Return the ends as the index has them now."""
         with self._store.database.snapshot() as connection:
             key = database.state_of(connection)
-            with self._lock:  # so that several who ask at once wait for one answer
+            # So that several who ask at once wait for one answer
+            with self._lock:
                 if self._known is None or self._known[0] != key:
                     self._known = key, _resolve_all(connection)
                 return self._known[1]

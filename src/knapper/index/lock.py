@@ -102,8 +102,7 @@ def remove_heartbeat(folder: Path) -> None:
 def is_watched(folder: Path) -> bool:
     """Return whether some process follows the vault's changes right now."""
     try:
-        return (
-            abs(time.time() - (folder / "watch.beat").stat().st_mtime) < _HEARTBEAT_TIMEOUT_S
-        )  # a clock may be set back
+        # A clock may be set back
+        return abs(time.time() - (folder / "watch.beat").stat().st_mtime) < _HEARTBEAT_TIMEOUT_S
     except FileNotFoundError:
         return False

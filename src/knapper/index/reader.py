@@ -97,9 +97,11 @@ def _read_in_process(view: View, batches: Sequence[Sequence[FileStat]]) -> Gener
 
     Those that it doesn't manage are left out, whatever the cause.
     """
-    if not sys.executable or getattr(sys, "frozen", False):  # then it isn't Python that would be started
+    # Then it isn't Python that would be started
+    if not sys.executable or getattr(sys, "frozen", False):
         return 0
-    command = [sys.executable, "-P", "-m", __name__]  # -P: never import what lies in the current folder
+    # -P: never import what lies in the current folder
+    command = [sys.executable, "-P", "-m", __name__]
     try:
         process = subprocess.Popen(  # noqa: S603 - this Python, constant arguments
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -128,7 +130,8 @@ def _send_batches(process: subprocess.Popen[bytes], view: View, batches: Sequenc
     """Return a process what to read; false where it has ended already."""
     try:
         if process.stdin is not None:
-            pickle.dump((replace(view, alike=None), batches), process.stdin)  # the index stays here
+            # The index stays here
+            pickle.dump((replace(view, alike=None), batches), process.stdin)
             process.stdin.close()
     except OSError:
         return False

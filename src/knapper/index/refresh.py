@@ -156,7 +156,8 @@ def resolve_doubtful(store: IndexStore, view: View, plan: RefreshPlan) -> Refres
     changed: list[FileStat] = []
     settled_paths: list[NotePath] = []
     for stat in plan.doubtful:
-        racy = reader.is_racy(stat)  # before it is read: only of a save before this moment the bytes tell
+        # Before it is read: only of a save before this moment the bytes tell
+        racy = reader.is_racy(stat)
         if not reader.has_hash(view, stat, store.hash_of(stat.path)):
             changed.append(stat)
         elif not racy:

@@ -463,7 +463,8 @@ class Searcher:
             replacements = snapshot.corrections(query, request.where)
         if not replacements:
             return query, ""
-        text = tokenizer.fold_forms(request.text)  # as the words are that were taken from it
+        # As the words are that were taken from it
+        text = tokenizer.fold_forms(request.text)
         for word, other in replacements.items():
             text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", other, text)
         shown_replacements = ", ".join(f"'{other}' for '{word}'" for word, other in replacements.items())
@@ -479,7 +480,8 @@ class Searcher:
             if embedder is None:
                 disabled_remark = "search by meaning is switched off (embeddings.kind is none)"
                 return None, "", disabled_remark if mode == "semantic" else ""
-            model = embedder.model_id  # by which notes can be compared even where it doesn't answer now
+            # By which notes can be compared even where it doesn't answer now
+            model = embedder.model_id
             return embedder.query(query.plain), model, ""
         except EmbedderError as error:
             if mode == "semantic":
@@ -488,7 +490,8 @@ class Searcher:
 
     def _model(self) -> str:
         """Return whose vectors notes are compared by, whether or not the question has one; empty for nobody's."""
-        with suppress(EmbedderError):  # whoever asks for the question's vector hears of it
+        # Whoever asks for the question's vector hears of it
+        with suppress(EmbedderError):
             embedder = self._embedder()
             return embedder.model_id if embedder else ""
         return ""
@@ -551,8 +554,7 @@ def _score_chunks(snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _
     if query.phrases or query.excluded:
         matching = snapshot.matching(query, dense)
         dense = {i: score for i, score in dense.items() if i in matching}
-        notes_with_chunks = {
-            snapshot.note(i) for i in (*keyword, *dense)
-        }  # a name can't tell whether the text keeps to them
+        # A name can't tell whether the text keeps to them
+        notes_with_chunks = {snapshot.note(i) for i in (*keyword, *dense)}
         names = {note: score for note, score in names.items() if note in notes_with_chunks}
     return _ChunkScores(keyword=keyword, dense=dense, names=names)

@@ -110,13 +110,15 @@ _MIN_PARALLEL_VECTORS = 10_000
 class SqliteSnapshotCache:
     """Keep word counts, filters' answers and one model's vectors between looks; any thread may look."""
 
-    def __init__(self, store: IndexStore, *, min_parallel: int = _MIN_PARALLEL_VECTORS) -> None:
+    def __init__(
+        self, store: IndexStore, allowed: FilterMasks | None = None, *, min_parallel: int = _MIN_PARALLEL_VECTORS
+    ) -> None:
         """Look at *store*; from so *min_parallel* vectors on, threads rank beside the one that asks."""
         self._store = store
         self._many = min_parallel
         self._keywords = KeywordRanker()
         self._vectors = VectorCache("")
-        self.allowed = FilterMasks()
+        self.allowed = allowed or FilterMasks()
         self._executor = ThreadPoolExecutor(_count_ranking_threads(), thread_name_prefix=RANKING_THREAD_PREFIX)
 
     @contextmanager

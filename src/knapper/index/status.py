@@ -1,18 +1,22 @@
 """Count what the index holds, what it lacks and why, and whether an answer may miss something."""
 
+from __future__ import annotations
+
 import json
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from knapper.index import database, store
+from knapper.index.arrays import np
 from knapper.index.store import IndexStore
 from knapper.vault import walk
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

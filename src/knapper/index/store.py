@@ -11,10 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from knapper.index import database, documents
+from knapper.index.arrays import np
 from knapper.index.database import Database
 from knapper.index.documents import FileRecord, FileState
 from knapper.index.tokenizer import segment
@@ -23,6 +21,8 @@ from knapper.vault import links, paths
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from knapper.index.chunker import Chunk
 
 
@@ -187,6 +187,7 @@ def _reuse_vectors(
     connection: sqlite3.Connection, numbered: Sequence[tuple[int, int, Chunk]], *, generation: int
 ) -> set[int]:
     """Copy vectors of equal chunks elsewhere: a moved or copied note needn't be embedded again; tells for which."""
+    # INSERT ... SELECT would make FTS5 write out its buffered words each time
     vector_rows = [
         (i, generation, *row)
         for i, _, chunk in numbered
@@ -195,7 +196,7 @@ def _reuse_vectors(
             " WHERE c.digest = ? AND v.model = (SELECT value FROM meta WHERE key = 'model') LIMIT 1",
             (chunk.digest,),
         )
-    ]  # INSERT ... SELECT would make FTS5 write out its buffered words each time
+    ]
     connection.executemany("INSERT INTO vectors VALUES (?, ?, ?, ?)", vector_rows)
     return {row[0] for row in vector_rows}
 
@@ -451,7 +452,8 @@ class IndexStore:
         sql, parameters = "SELECT path, size, mtime_ns, racy, failed_ns FROM files", ()
         if below is not None:
             sql += " WHERE path = ? OR (path >= ? AND path < ?)"
-            parameters = (below, f"{below}/", f"{below}0")  # "0" comes right after "/"
+            # "0" comes right after "/"
+            parameters = (below, f"{below}/", f"{below}0")
         rows = self.database.reader().execute(sql, parameters)
         return {NotePath(p): FileState(size=s, mtime_ns=m, racy=bool(r), failed_ns=f) for p, s, m, r, f in rows}
 

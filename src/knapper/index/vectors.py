@@ -58,7 +58,8 @@ class VectorCache:
             allowed: By file id: whether its chunks may be found; None allows all.
             without: Chunks that may not.
         """
-        with self._lock:  # only for the moment: what is multiplied doesn't change, but for ids of what is removed
+        # Only for the moment: what is multiplied doesn't change, but for ids of what is removed
+        with self._lock:
             ids, rows = self._ids[: self._used].copy(), self._matrix[: self._used]
             hidden = [self._places[chunk_id] for chunk_id in without if chunk_id in self._places]
         if len(query) != rows.shape[1]:
@@ -108,7 +109,8 @@ class VectorCache:
             return
         size = int(newest_row[0])
         dimensions = size // 2
-        if self._matrix.shape[1] != dimensions:  # the model behind the name is another now
+        # The model behind the name is another now
+        if self._matrix.shape[1] != dimensions:
             uid = self._uid
             self._reset()
             self._uid, self._matrix = uid, np.empty((0, dimensions), np.float32)
@@ -119,7 +121,8 @@ class VectorCache:
         )
         cursor = connection.execute(f"SELECT chunk_id, vector {new_rows_sql}", parameters)
         while rows := cursor.fetchmany(_LOAD_ROWS):
-            for chunk_id, _ in rows:  # a vector that was made again takes a new place
+            # A vector that was made again takes a new place
+            for chunk_id, _ in rows:
                 old_place = self._places.pop(chunk_id, None)
                 if old_place is not None:
                     self._ids[old_place] = -1
@@ -134,7 +137,8 @@ class VectorCache:
         needed = self._used + more
         if needed <= len(self._ids):
             return
-        capacity = max(int(needed * _GROWTH_FACTOR), _MIN_CAPACITY)  # what nothing was written to yet takes no memory
+        # What nothing was written to yet takes no memory
+        capacity = max(int(needed * _GROWTH_FACTOR), _MIN_CAPACITY)
         self._ids = np.resize(self._ids, capacity) if len(self._ids) else np.empty(capacity, np.int64)
         larger_matrix = np.empty((capacity, dimensions), np.float32)
         larger_matrix[: self._used] = self._matrix[: self._used]

@@ -61,19 +61,21 @@ def follow_vault(
         ignore_permission_denied=True,
     )
     try:
-        file_changes = next(
-            changes, None
-        )  # the system is heard from here on: nothing falls between it and the comparison
-    except (OSError, RuntimeError):  # such as too many folders to watch; what is there is found all the same
+        # The system is heard from here on: nothing falls between it and the comparison
+        file_changes = next(changes, None)
+    except (OSError, RuntimeError):
+        # Such as too many folders to watch; what is there is found all the same
         _ = engine.refresh(progress=progress), engine.embed(stop=stop)
         raise
     outcome = engine.refresh(progress=progress)
     _ = engine.embed(stop=stop)
-    if file_changes is not None:  # that may have taken minutes
+    # That may have taken minutes
+    if file_changes is not None:
         file_changes = file_changes.union(*itertools.islice(changes, 1))
         _ = _index_paths(engine, _paths(file_changes), on_change, stop)
     try:
-        lock.write_heartbeat(engine.folder)  # not before: who sees it trusts the index without looking at the vault
+        # Not before: who sees it trusts the index without looking at the vault
+        lock.write_heartbeat(engine.folder)
         on_change(outcome)
         _follow_changes(engine, file_changes, changes, on_change, stop)
     finally:
@@ -104,7 +106,8 @@ def _follow_changes(
             folders = set()
         if now >= compare_at:
             compare_at = now + engine.compare_every_s
-            waiting |= {engine.view.root / rules for rules in _RULE_FILES}  # as if they had changed: all is compared
+            # As if they had changed: all is compared
+            waiting |= {engine.view.root / rules for rules in _RULE_FILES}
         if (waiting or not engine.graph.is_complete) and _index_paths(engine, waiting, on_change, stop):
             waiting = set()
         # what was put into a new folder before the system watched it tells nobody: such are looked at twice
@@ -127,7 +130,8 @@ def _index_paths(
         return False
     if outcome is not None:
         on_change(outcome)
-    _ = engine.embed(stop=stop)  # of what others have taken in, too
+    # Of what others have taken in, too
+    _ = engine.embed(stop=stop)
     return True
 
 

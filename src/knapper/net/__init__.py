@@ -1,1 +1,1 @@
-"""Guard every outgoing request."""
+"""Outgoing requests: the guard for untrusted URLs, clients of configured servers, web search and transcription."""

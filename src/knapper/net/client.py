@@ -1,4 +1,4 @@
-"""Send HTTP requests to servers that the owner configured, and clean the text that they return."""
+"""Send HTTP requests to configured servers, and clean the text that they return."""
 
 import contextlib
 import json
@@ -19,22 +19,22 @@ from knapper.errors import SetupError
 _INVISIBLE: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
 )
-"""Control characters, marks that turn the direction of writing, and tags, in all of which text can be hidden."""
+"""Control characters, bidirectional marks and tag characters, all of which can hide text."""
 _SPACES: Final = re.compile(r"\s+")
 
 
 def clean_text(text: str) -> str:
-    """Leave out characters that nobody sees, and write each line's end as a newline."""
+    """Remove invisible characters, and normalise line endings to newlines."""
     return _INVISIBLE.sub("", replace_surrogates(text).replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def replace_surrogates(text: str) -> str:
-    """Put a question mark for half of a character: JSON can hold it, and providers cut texts within an emoji."""
+    """Replace lone surrogates by question marks: JSON can hold them, and providers cut texts within an emoji."""
     return text.encode(errors="replace").decode()
 
 
 def clip_to_line(text: str, max_length: int) -> str:
-    """Write a text on one line of at most so many characters."""
+    """Return a text on one line of at most so many characters."""
     short = _SPACES.sub(" ", clean_text(text)).strip()
     return short if len(short) <= max_length else short[: max_length - 1].rstrip() + "…"
 
@@ -44,42 +44,39 @@ _KEY_FORM = re.compile(r"[\x21-\x7e]+")
 
 
 class Unreachable(SetupError):
-    """Say that a configured server doesn't answer, or not in time."""
+    """A configured server doesn't answer, or not in time."""
 
     code = "unreachable"
 
 
 class Oversized(SetupError):
-    """Say that a configured server's answer is longer than anything asked for."""
+    """A configured server's response is longer than allowed."""
 
     code = "oversized_answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """What a server said, whatever its status."""
+    """A server's response of any status."""
 
     status: int
     headers: Mapping[str, str]
-    """Names in any case."""
+    """Header names are compared without case."""
     body: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """A file that is sent, and what is said about it."""
+    """A file to upload, with the form fields beside it."""
 
     name: str
     content: BinaryIO
-    """Open, at the place from which on it is sent."""
+    """Open file, positioned where the upload begins."""
     fields: Mapping[str, str | list[str]]
 
 
 class HttpClient:
-    """Send JSON to one server; redirects aren't followed, and a key is never shown.
-
-    Any thread may use it.
-    """
+    """A thread-safe client of one server's JSON API; follows no redirects, and never shows a key."""
 
     def __init__(
         self,
@@ -95,16 +92,16 @@ class HttpClient:
         Args:
             base_url: ``http://`` or ``https://``, with the path that all requests begin with.
             api_key: Sent as a bearer token; empty for none.
-            key_header: Another header that takes the key, and takes it as it is.
-            max_bytes: The longest answer that is read.
-            env_proxies: Use the proxies and certificates that the environment names.
+            key_header: Another header for the key, which is then sent without ``Bearer``.
+            max_bytes: The longest response that is read.
+            env_proxies: Use the proxies and certificates of the environment.
 
         Raises:
             SetupError: The address or the key can't be used.
         """
         url = _parse_base_url(base_url)
         self.origin = f"{url.scheme}://{url.netloc.decode('ascii').rpartition('@')[2]}"
-        """The server, without what may be secret in its address."""
+        """The server's address without path and credentials, which may be secret."""
         self._max_bytes = max_bytes
         self._http = httpx2.Client(
             base_url=url,
@@ -120,16 +117,16 @@ class HttpClient:
         Args:
             path: Below the base address, without a slash in front.
             payload: Anything that JSON can hold.
-            timeout_s: For the whole answer, from the first byte sent to the last one read.
+            timeout_s: For the whole exchange, from the first byte sent to the last one read.
 
         Raises:
-            Unreachable: No answer, a broken one, or not in time.
-            Oversized: The answer is longer than ``max_bytes``.
+            Unreachable: No response, a broken one, or none in time.
+            Oversized: The response is longer than ``max_bytes``.
         """
         return self._send(self._http.build_request("POST", path, content=json.dumps(payload).encode()), timeout_s)
 
     def upload(self, path: str, upload_file: "Upload", *, timeout_s: float) -> HttpResponse:
-        """Send a file and fields as a form, the file a stretch at a time; errors are those of ``post``.
+        """Send a file and fields as a form, the file in pieces; errors are those of ``post``.
 
         Args:
             path: Below the base address, without a slash in front.
@@ -147,12 +144,12 @@ class HttpClient:
         return self._send(request, timeout_s)
 
     def get(self, path: str, query: Mapping[str, str], *, timeout_s: float) -> HttpResponse:
-        """Ask for what stands at *path*; arguments and errors are those of ``post``.
+        """Send a GET request for *path*; arguments and errors are those of ``post``.
 
         Args:
             path: Below the base address, without a slash in front.
-            query: Names and values that follow it.
-            timeout_s: For the whole answer.
+            query: Names and values of the query.
+            timeout_s: For the whole exchange.
         """
         return self._send(self._http.build_request("GET", path, params=dict(query)), timeout_s)
 
@@ -177,7 +174,7 @@ class HttpClient:
         self._http.close()
 
     def __enter__(self) -> Self:
-        """Use the client as a context."""
+        """Return the client as a context manager."""
         return self
 
     def __exit__(

@@ -1,6 +1,6 @@
 """Search DuckDuckGo, which needs no key, through ``ddgs``.
 
-A captcha, a block and a search without results look alike from here.
+Its answers don't distinguish a captcha, a block and a search without results.
 """
 
 import time
@@ -18,7 +18,7 @@ _HINT: Final = "try again in a minute, or set web.provider to tavily, brave or s
 
 
 class DuckDuckGo:
-    """Search DuckDuckGo."""
+    """The search provider DuckDuckGo."""
 
     caveat = (
         "No results, or DuckDuckGo blocked the search: it doesn't say which. Try other words, or in some minutes; "
@@ -26,7 +26,7 @@ class DuckDuckGo:
     )
 
     def __init__(self, *, timeout_s: float) -> None:
-        """Make one; nothing is opened yet."""
+        """Set the time-out; nothing is opened yet."""
         self._timeout_s = max(1, round(timeout_s))
 
     def search(self, query: str, count: int) -> list[WebHit]:
@@ -42,7 +42,8 @@ class DuckDuckGo:
             raise self._late() from error
         except DDGSException as error:
             if _NO_RESULTS in str(error):
-                if time.monotonic() - start >= self._timeout_s:  # the library says the same where it gave up waiting
+                # The library reports no results, too, where it gave up waiting.
+                if time.monotonic() - start >= self._timeout_s:
                     raise self._late() from error
                 return []
             raise SearchFailed("DuckDuckGo can't be reached", hint=_HINT) from error
@@ -55,4 +56,4 @@ class DuckDuckGo:
         return SearchFailed("DuckDuckGo doesn't answer in time", hint=_HINT, code="timeout")
 
     def close(self) -> None:
-        """Do nothing: nothing stays open."""
+        """Do nothing: no connection stays open."""

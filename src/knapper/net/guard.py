@@ -57,9 +57,9 @@ _LOCAL_NAMES: Final = ("localhost", "local", "internal", "home.arpa", "onion", "
 
 
 def is_public(address: str) -> bool:
-    """Return whether an address is one that anybody on the internet may reach.
+    """Return whether an address is in the public internet.
 
-    An IPv6 address that wraps an IPv4 one (NAT64) is as public as that; one in any other wrapping isn't.
+    An IPv6 address that embeds an IPv4 one by NAT64 is as public as that; other embeddings aren't public.
     """
     try:
         parsed = ip_address(address)
@@ -71,12 +71,12 @@ def is_public(address: str) -> bool:
 
 
 def all_public(addresses: Sequence[str]) -> bool:
-    """Return whether there are addresses, and each of them is public."""
+    """Return whether there are addresses and all of them are public."""
     return bool(addresses) and all(is_public(address) for address in addresses)
 
 
 def is_local_name(host: str) -> bool:
-    """Return whether a name is kept for one's own machine or network, so that asking for its address is no use."""
+    """Return whether a name is reserved for the own machine or network, so that it needn't be looked up."""
     return any(host == name or host.endswith(f".{name}") for name in _LOCAL_NAMES)
 
 
@@ -90,29 +90,29 @@ def _is_public_v6(address: IPv6Address) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostAllowlist:
-    """The list."""
+    """The hosts that a fetch may reach."""
 
     names: frozenset[str]
-    """Hosts, at the usual ports, as long as they are public."""
+    """Hosts at the usual ports, which have to be public."""
     parents: tuple[str, ...]
-    """What the names of such hosts may end in: ``.example.org``."""
+    """Suffixes of such hosts: ``.example.org``."""
     host_ports: frozenset[tuple[str, int]]
-    """Hosts with a port, wherever they stand, also on this machine."""
+    """Hosts with a port, which may also be private or on this machine."""
 
     def allows(self, url: Url) -> bool:
-        """Return whether the list names the host of an address."""
+        """Return whether the list contains the host of a URL."""
         return self.is_exempt(url) or url.host in self.names or url.host.endswith(self.parents)
 
     def is_exempt(self, url: Url) -> bool:
-        """Return whether the list names the very host and port, so that it needn't be public."""
+        """Return whether the list contains this host with its port, so that it needn't be public."""
         return (url.host, url.port) in self.host_ports
 
 
 def parse_hosts(entries: Sequence[str]) -> HostAllowlist:
-    """Read a list such as ``["example.org", "*.example.org", "localhost:9000"]``.
+    """Parse a list such as ``["example.org", "*.example.org", "localhost:9000"]``.
 
     Raises:
-        SetupError: An entry names no host.
+        SetupError: An entry isn't a host.
     """
     names: set[str] = set()
     parents: list[str] = []
@@ -147,17 +147,17 @@ ACCEPTED_ENCODINGS: Final = "gzip, deflate"
 
 
 def decode_body(parts: Iterable[bytes], coding: str, *, max_bytes: int) -> bytes:
-    """Join a body, decoded.
+    """Join and decompress a body.
 
     Args:
-        parts: As they come.
+        parts: The received parts, in order.
         coding: The header Content-Encoding.
-        max_bytes: How long the result may be, and what came as well.
+        max_bytes: Limit of the body, both compressed and decompressed.
 
     Raises:
-        TooLarge: It is longer, packed or unpacked.
+        TooLarge: It is longer, compressed or decompressed.
         WrongType: The coding isn't one that was asked for.
-        NoAnswer: What came is damaged.
+        NoAnswer: The body is damaged or incomplete.
     """
     name = coding.strip().lower()
     if name in {"", "identity"}:
@@ -191,7 +191,8 @@ def _inflate(parts: Iterable[bytes], window: int) -> Iterator[bytes]:
 
 class _Inflater:
     def __init__(self, first: bytes, window: int) -> None:
-        is_raw = window == zlib.MAX_WBITS and first[0] & 0x0F != zlib.DEFLATED  # what some servers send as deflate
+        # Some servers send raw deflate data, without zlib's header.
+        is_raw = window == zlib.MAX_WBITS and first[0] & 0x0F != zlib.DEFLATED
         self._stream = zlib.decompressobj(-zlib.MAX_WBITS if is_raw else window)
 
     def inflate(self, part: bytes) -> Iterator[bytes]:
@@ -208,22 +209,22 @@ class _Inflater:
 
 
 Resolver = Callable[[str, int], Sequence[str]]
-"""Gives the addresses of a host, as text; raises OSError where there are none."""
+"""Returns the addresses of a host as text; raises OSError where there are none."""
 Connector = Callable[[str, int, float], socket.socket]
 """Connects to an address and port within so many seconds; raises OSError."""
 
 
 def look_up_addresses(host: str, port: int) -> list[str]:
-    """Ask the system for a host's addresses, each once, in its order."""
+    """Look up a host's addresses with the system's resolver, each once, in its order."""
     entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 def connect_checked(address: str, port: int, timeout_s: float) -> socket.socket:
-    """Connect to an address; no name is looked up.
+    """Connect to an address, without a name look-up.
 
     Raises:
-        OSError: Nobody answers, or it is a public address of this very machine, whose servers aren't the public's.
+        OSError: No server answers, or the address is this machine's own, whose servers aren't public.
     """
     sock = socket.create_connection((address, port), timeout_s)
     if is_public(address) and is_same_machine(sock):
@@ -238,13 +239,13 @@ def is_same_machine(sock: socket.socket) -> bool:
 
 
 def system_certificates() -> ssl.SSLContext:
-    """Return the certificates that the system trusts; the environment isn't asked."""
+    """Return the certificates that the system trusts, whatever the environment sets."""
     return httpx2.create_ssl_context(trust_env=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialer:
-    """The three things that reach the network; tests put others in their place."""
+    """The three functions that reach the network; tests replace them."""
 
     resolve: Resolver = look_up_addresses
     connect: Connector = connect_checked
@@ -252,21 +253,21 @@ class Dialer:
 
 
 class UntrustedCertificate(httpcore2.ConnectError):
-    """Say that a server's certificate isn't one that is trusted for its name."""
+    """A server's certificate isn't trusted for its name."""
 
 
 class Deadline:
-    """Say how much time is left."""
+    """The time limit of a fetch."""
 
     def __init__(self, seconds: float) -> None:
-        """Begin now."""
+        """Start the limit now."""
         self._end = time.monotonic() + seconds
 
     def remaining_s(self, limit_s: float | None = None) -> float:
         """Return the seconds that are left, at most *limit_s*.
 
         Raises:
-            httpcore2.ReadTimeout: None are.
+            httpcore2.ReadTimeout: No time is left.
         """
         remaining = self._end - time.monotonic()
         if remaining <= 0:
@@ -275,7 +276,7 @@ class Deadline:
 
 
 def resolve_host(dialer: Dialer, host: str, port: int, timeout_s: float) -> list[str]:
-    """Look a host up, and wait no longer than that; a lookup that hangs is left to itself.
+    """Look up a host within a time limit; a look-up that hangs is left running in its thread.
 
     Raises:
         OSError: There is no such host.
@@ -300,16 +301,16 @@ def resolve_host(dialer: Dialer, host: str, port: int, timeout_s: float) -> list
 
 
 class PinnedBackend(httpcore2.NetworkBackend):
-    """Connect to the given addresses, whatever host is asked for."""
+    """A network backend that connects to checked addresses only, whatever host the library asks for."""
 
     def __init__(self, dialer: Dialer, pins: Sequence[str], deadline: Deadline, connect_s: float) -> None:
-        """Take what was checked.
+        """Pin the checked addresses.
 
         Args:
             dialer: Reaches the network.
             pins: Addresses, tried in turn.
-            deadline: When all has to be done.
-            connect_s: For each address.
+            deadline: The time limit of the whole fetch.
+            connect_s: Time limit for each address.
         """
         self._dialer = dialer
         self._pins = pins
@@ -318,7 +319,7 @@ class PinnedBackend(httpcore2.NetworkBackend):
 
     def connect_tcp(
         self,
-        host: str,  # noqa: ARG002 - what was checked counts
+        host: str,  # noqa: ARG002 - only checked addresses are used
         port: int,
         timeout: float | None = None,
         local_address: str | None = None,  # noqa: ARG002 - the interface of httpcore2
@@ -337,7 +338,7 @@ class PinnedBackend(httpcore2.NetworkBackend):
 
 
 class _DeadlineStream(httpcore2.NetworkStream):
-    """Read and write until the deadline, however little comes at a time."""
+    """A stream whose reads and writes share one deadline, however slowly data arrives."""
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock = sock
@@ -376,7 +377,8 @@ class _DeadlineStream(httpcore2.NetworkStream):
         except ssl.SSLCertVerificationError as error:
             self.close()
             raise UntrustedCertificate("no trusted certificate") from error
-        except (OSError, ValueError) as error:  # SSLError is an OSError
+        except (OSError, ValueError) as error:
+            # SSLError is an OSError, too.
             self.close()
             raise httpcore2.ConnectError("no handshake") from error
 
@@ -394,40 +396,40 @@ _CHARSET: Final = re.compile(r"charset\s*=\s*\"?([A-Za-z0-9._:-]{1,40})", re.IGN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Say how far a request may go."""
+    """The limits of a fetch."""
 
     total_s: float = 20.0
-    """For all of it, redirects and looking up names included."""
+    """Time for the whole fetch, redirects and name look-ups included."""
     connect_s: float = 5.0
-    """For each address that is tried."""
+    """Time for connecting to each address."""
     max_bytes: int = 3_000_000
-    """Of the body, packed and unpacked."""
+    """Limit of the body, both compressed and decompressed."""
     redirects: int = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedResponse:
-    """What a server said, whatever its status, but for redirects."""
+    """A server's response of any status but a redirect."""
 
     url: str
-    """Where it was found, after redirects."""
+    """The final URL, after redirects."""
     status: int
     content_type: str
-    """``text/html``, without parameters; empty where none was said."""
+    """``text/html``, without parameters; empty where the header is missing."""
     charset: str
-    """As said in the header; empty where none was."""
+    """As in the header; empty where it names none."""
     body: bytes
 
 
 class Guard:
-    """Fetch what anybody on the internet could fetch; any thread may."""
+    """A thread-safe fetcher for pages of the public internet."""
 
     def __init__(self, *, limits: Limits | None = None, dialer: Dialer | None = None) -> None:
         """Make one.
 
         Args:
-            limits: For each request; the usual ones where they aren't given.
-            dialer: Reaches the network; the system's where it isn't given.
+            limits: For each request; None takes the defaults.
+            dialer: Reaches the network; None takes the system's.
         """
         self._limits = limits or Limits()
         self._dialer = dialer or Dialer()
@@ -439,24 +441,24 @@ class Guard:
         allowed_hosts: Sequence[str] | None = None,
         accepts: Callable[[str], bool] | None = None,
     ) -> FetchedResponse:
-        """Fetch an address.
+        """Fetch a URL.
 
         Args:
-            url: As somebody wrote it.
-            allowed_hosts: All that may be reached, redirects included: ``example.org``, ``*.example.org``; one with
-                its port, like ``localhost:9000``, may stand anywhere. None for any public host.
-            accepts: Whether the body is wanted, told by its media type; what is refused isn't read.
+            url: The URL as written.
+            allowed_hosts: The only hosts that may be reached, redirects included, such as ``*.example.org``; one with its
+                        port, like ``localhost:9000``, may also be private. None for any public host.
+            accepts: Decides by the media type whether the body is wanted; a refused one isn't read.
 
         Returns:
-            The first answer that isn't a redirect, also where its status is an error.
+            The first response that isn't a redirect, even where its status is an error.
 
         Raises:
-            BadAddress: It isn't a plain address of the web.
-            NotPublic: It leads somewhere else than into the public internet, or to a host that isn't listed.
-            NoAnswer: No whole answer came, or not in time.
-            TooLarge: The answer is longer than allowed.
-            WrongType: The answer isn't wanted.
-            SetupError: An entry of *allowed_hosts* names no host.
+            BadAddress: It isn't a plain URL of the web.
+            NotPublic: It leads out of the public internet, or to a host that isn't listed.
+            NoAnswer: No complete response arrived, or not in time.
+            TooLarge: The response is longer than allowed.
+            WrongType: The response is of a type that isn't wanted.
+            SetupError: An entry of *allowed_hosts* isn't a host.
         """
         allowlist = None if allowed_hosts is None else parse_hosts(allowed_hosts)
         fetch = _Fetch(self._limits, self._dialer, allowlist, urls.parse(url).host)
@@ -464,9 +466,10 @@ class Guard:
 
 
 class _Fetch:
-    """Go from an address to the answer, through redirects, on one budget of time.
+    """One fetch from a URL through redirects to the response, within one time limit.
 
     Messages name the host that was asked for and never one that a server named.
+
     """
 
     def __init__(self, limits: Limits, dialer: Dialer, allowlist: HostAllowlist | None, name: str) -> None:
@@ -493,7 +496,7 @@ class _Fetch:
         )
 
     def _checked_addresses(self, url: Url) -> list[str]:
-        """Return the addresses to connect to, checked."""
+        """Return the checked addresses to connect to."""
         exempt = self._listed is not None and self._listed.is_exempt(url)
         if self._listed is not None and not self._listed.allows(url):
             raise NotPublic(
@@ -516,7 +519,8 @@ class _Fetch:
         except OSError as error:
             if exempt:
                 raise self._unreachable() from error
-            raise self._not_public_error() from None  # whether a private name exists is nobody's business
+            # The same error as for a private address: it must not reveal whether a private name exists.
+            raise self._not_public_error() from None
 
     def _redirect_url(self, url: Url, location: str) -> Url:
         try:
@@ -538,7 +542,7 @@ class _Fetch:
             raise self._redirect_error() from error
 
     def _request(self, url: Url, pins: Sequence[str], accepts: Callable[[str], bool]) -> FetchedResponse | str:
-        """Return the answer, or where it sends one."""
+        """Return the response, or the URL that it redirects to."""
         with httpcore2.ConnectionPool(
             ssl_context=self._dialer.trust() if url.scheme == "https" else None,
             max_connections=1,
@@ -615,7 +619,7 @@ class _Fetch:
 
 
 class _ResponseHead:
-    """Read the head of an answer, of which nothing is trusted."""
+    """The head of a response, of which nothing is trusted."""
 
     def __init__(self, response: httpcore2.Response) -> None:
         self.status = response.status
@@ -627,7 +631,7 @@ class _ResponseHead:
         self.charset = charset[1] if charset else ""
 
     def header(self, name: str) -> str:
-        """Return a header's values; what isn't text counts as none."""
+        """Return a header's values, without those that aren't text."""
         values = [value for key, value in self._headers if key.lower() == name.encode()]
         try:
             return b", ".join(values).decode("utf-8").strip()

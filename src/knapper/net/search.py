@@ -22,7 +22,7 @@ _MAX_SNIPPET: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebHit:
-    """Name a page that was found; strangers wrote all of it."""
+    """A page in the results; all of its text was written by strangers."""
 
     title: str
     url: str
@@ -30,22 +30,22 @@ class WebHit:
 
 
 class SearchProvider(Protocol):
-    """Search the web."""
+    """A provider of web search."""
 
     caveat: str
-    """What a search without results may mean besides; empty for nothing."""
+    """What else an empty result may mean; empty for nothing."""
 
     def search(self, query: str, count: int) -> list[WebHit]:
         """Return at most *count* pages, best first."""
         ...
 
     def close(self) -> None:
-        """Close connections."""
+        """Close the connections."""
         ...
 
 
 def collect_hits(results: Iterable[tuple[str, str, str]], count: int) -> list[WebHit]:
-    """Make hits of titles, addresses and snippets: each address once, only those of the web, at most *count*."""
+    """Build at most *count* hits from titles, URLs and snippets: each URL once, only those of the web."""
     hits: dict[str, WebHit] = {}
     for title, address, snippet in results:
         try:
@@ -60,7 +60,7 @@ def collect_hits(results: Iterable[tuple[str, str, str]], count: int) -> list[We
 
 
 def list_objects(answer: object, *path: str) -> list[JsonObject]:
-    """Return the objects of a list in an answer; what has another shape is left out."""
+    """Return the objects in a list of the response; values of other types are left out."""
     value = answer
     for name in path:
         value = cast("JsonObject", value).get(name) if isinstance(value, dict) else None
@@ -69,7 +69,7 @@ def list_objects(answer: object, *path: str) -> list[JsonObject]:
 
 
 def read_text_field(row: JsonObject, name: str) -> str:
-    """Return a text of an object; empty where there is none."""
+    """Return a text field of an object; empty where it is missing."""
     value = row.get(name)
     return value if isinstance(value, str) else ""
 
@@ -85,27 +85,27 @@ _BUSY_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderAccount:
-    """Say whom to ask, and with which key."""
+    """A provider's address and key."""
 
     provider: str
-    """As messages call it."""
+    """The provider's name in messages."""
     base_url: str
     api_key: str
     needs_key: bool = True
     key_header: str = "Authorization"
     timeout_s: float = 15.0
-    """For each try."""
+    """Time for each attempt."""
     pause: Callable[[float], None] = time.sleep
 
 
 class ProviderClient:
-    """Send requests to one provider; no message holds the key, the question, or what the provider wrote."""
+    """A client of one provider; its messages never contain the key, the query or text of the provider."""
 
     def __init__(self, account: ProviderAccount) -> None:
-        """Open it.
+        """Open the client.
 
         Raises:
-            SetupError: There is no key, or the address can't be used.
+                    SetupError: There is no key, or the address can't be used.
         """
         if account.needs_key and not account.api_key.strip():
             raise SetupError(
@@ -117,16 +117,16 @@ class ProviderClient:
         self._client = HttpClient(account.base_url, api_key=account.api_key, key_header=account.key_header)
 
     def post(self, path: str, payload: object) -> object:
-        """Send JSON, and give the JSON that comes back.
+        """Send JSON, and return the JSON response.
 
         Raises:
-            SearchFailed: The provider doesn't answer as it should.
-            SetupError: It refuses the key.
+            SearchFailed: The provider doesn't answer, or not as expected.
+            SetupError: The provider rejects the key.
         """
         return self._call(lambda: self._client.post(path, payload, timeout_s=self._account.timeout_s))
 
     def get(self, path: str, query: Mapping[str, str]) -> object:
-        """Ask, and give the JSON that comes back; errors are those of ``post``."""
+        """Send a GET request, and return the JSON response; errors are those of ``post``."""
         return self._call(lambda: self._client.get(path, query, timeout_s=self._account.timeout_s))
 
     def close(self) -> None:
@@ -150,7 +150,8 @@ class ProviderClient:
         try:
             return send()
         except Unreachable as error:
-            if is_last or error.code == "timeout":  # whoever has waited that long needn't wait again
+            # After a time-out the caller has waited long enough.
+            if is_last or error.code == "timeout":
                 raise
             return None
 
@@ -186,17 +187,17 @@ _BRAVE_MAX_COUNT: Final = 20
 
 
 class Brave:
-    """Search with Brave."""
+    """The search provider Brave."""
 
     caveat = ""
 
     def __init__(self, account: ProviderAccount) -> None:
-        """Open it; errors are those of `Calls`."""
+        """Open the client; errors are those of `ProviderClient`."""
         overrides = {"provider": "Brave", "key_header": "X-Subscription-Token"}
         self._calls = ProviderClient(replace(account, **overrides, base_url=account.base_url or BRAVE_URL))
 
     def search(self, query: str, count: int) -> list[WebHit]:
-        """Return at most *count* pages, best first; errors are those of `Calls`."""
+        """Return at most *count* pages, best first; errors are those of `ProviderClient`."""
         query_parameters = {
             "q": query[:_BRAVE_MAX_QUERY],
             "count": str(min(count, _BRAVE_MAX_COUNT)),
@@ -216,12 +217,12 @@ class Brave:
         )
 
     def close(self) -> None:
-        """Close connections."""
+        """Close the connections."""
         self._calls.close()
 
 
 def _strip_emphasis(text: str) -> str:
-    """Leave out the marks of emphasis that stand in titles and descriptions."""
+    """Strip the emphasis marks from titles and descriptions."""
     return unescape(sub(r"</?(?:strong|b|em)>", "", text))
 
 
@@ -229,17 +230,17 @@ SERPER_URL: Final = "https://google.serper.dev"
 
 
 class Serper:
-    """Search Google with Serper."""
+    """The search provider Serper, which searches Google."""
 
     caveat = ""
 
     def __init__(self, account: ProviderAccount) -> None:
-        """Open it; errors are those of `Calls`."""
+        """Open the client; errors are those of `ProviderClient`."""
         overrides = {"provider": "Serper", "key_header": "X-API-KEY"}
         self._calls = ProviderClient(replace(account, **overrides, base_url=account.base_url or SERPER_URL))
 
     def search(self, query: str, count: int) -> list[WebHit]:
-        """Return at most *count* pages, best first; errors are those of `Calls`."""
+        """Return at most *count* pages, best first; errors are those of `ProviderClient`."""
         results = list_objects(self._calls.post("search", {"q": query, "num": count}), "organic")
         return collect_hits(
             (
@@ -250,7 +251,7 @@ class Serper:
         )
 
     def close(self) -> None:
-        """Close connections."""
+        """Close the connections."""
         self._calls.close()
 
 
@@ -258,16 +259,16 @@ TAVILY_URL: Final = "https://api.tavily.com"
 
 
 class Tavily:
-    """Search with Tavily."""
+    """The search provider Tavily."""
 
     caveat = ""
 
     def __init__(self, account: ProviderAccount) -> None:
-        """Open it; errors are those of `Calls`."""
+        """Open the client; errors are those of `ProviderClient`."""
         self._calls = ProviderClient(replace(account, provider="Tavily", base_url=account.base_url or TAVILY_URL))
 
     def search(self, query: str, count: int) -> list[WebHit]:
-        """Return at most *count* pages, best first; errors are those of `Calls`."""
+        """Return at most *count* pages, best first; errors are those of `ProviderClient`."""
         response = self._calls.post("search", {"query": query, "max_results": count, "search_depth": "basic"})
         results = list_objects(response, "results")
         return collect_hits(
@@ -279,7 +280,7 @@ class Tavily:
         )
 
     def close(self) -> None:
-        """Close connections."""
+        """Close the connections."""
         self._calls.close()
 
 
@@ -294,15 +295,15 @@ _MARKDOWN_LINK: Final = re.compile(r"\(?\[[^\]]{0,200}\]\([^)\s]{0,2000}\)\)?")
 
 
 class ModelSearch:
-    """Search with the tool of a model provider."""
+    """Search through the web search tool of a model provider."""
 
     caveat = "The model may have answered without searching."
 
     def __init__(self, account: ProviderAccount, *, model: str) -> None:
-        """Open it; errors are those of `Calls`.
+        """Open the client; errors are those of `ProviderClient`.
 
         Raises:
-            SetupError: No model is named.
+            SetupError: No model is configured.
         """
         if not model:
             raise SetupError(
@@ -322,7 +323,7 @@ class ModelSearch:
         )
 
     def search(self, query: str, count: int) -> list[WebHit]:
-        """Return at most *count* pages, best first; errors are those of `Calls`."""
+        """Return at most *count* pages, best first; errors are those of `ProviderClient`."""
         response = self._calls.post(
             "responses",
             {
@@ -339,7 +340,7 @@ class ModelSearch:
         return collect_hits([*_list_citations(output), *_list_sources(output)], count)
 
     def close(self) -> None:
-        """Close connections."""
+        """Close the connections."""
         self._calls.close()
 
 
@@ -364,7 +365,7 @@ def _list_sources(output: list[JsonObject]) -> Iterator[tuple[str, str, str]]:
 
 
 def _cited_line(answer_text: str, position: object) -> str:
-    """Return the line that a citation stands in, without the links."""
+    """Return the line of a citation, without its links."""
     start = position if isinstance(position, int) and 0 <= position <= len(answer_text) else 0
     first = answer_text.rfind("\n", 0, start) + 1
     last = answer_text.find("\n", start)

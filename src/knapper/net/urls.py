@@ -1,4 +1,4 @@
-"""Parse web addresses into one strict spelling, and name the errors of a fetch."""
+"""Parse URLs strictly into one spelling; and the errors of a fetch."""
 
 import re
 from dataclasses import dataclass
@@ -12,43 +12,43 @@ from knapper.errors import BadInput, CallerError, NotFound, RefusedError, SetupE
 
 
 class BadAddress(BadInput):
-    """Say that an address can't be used as it is written."""
+    """A URL can't be used as written."""
 
     code = "bad_address"
 
 
 class NotPublic(RefusedError):
-    """Say that an address leads to a place that requests may not go to."""
+    """A URL leads to a place that requests may not reach."""
 
     code = "not_public"
 
 
 class NoAnswer(CallerError):
-    """Say that no whole answer came."""
+    """No complete response arrived."""
 
     code = "no_answer"
 
 
 class BadStatus(NotFound):
-    """Say that the server gave no page; ``details`` hold its ``status``."""
+    """The server answered with an error; ``details`` contain its ``status``."""
 
     code = "http_status"
 
 
 class TooLarge(CallerError):
-    """Say that an answer is longer than allowed."""
+    """A response is longer than allowed."""
 
     code = "too_large"
 
 
 class WrongType(CallerError):
-    """Say that an answer is of a kind that isn't read."""
+    """A response is of a type that isn't read."""
 
     code = "content_type"
 
 
 class SearchFailed(SetupError):
-    """Say that a search provider doesn't answer as it should."""
+    """A search provider doesn't answer, or not as expected."""
 
     code = "search_failed"
 
@@ -65,7 +65,7 @@ _URL_HINT: Final = "write it as https://example.org/page"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Url:
-    """An address that has been read."""
+    """A parsed URL."""
 
     scheme: str
     """``http`` or ``https``."""
@@ -77,27 +77,27 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """Return host and port; the port only where it isn't the scheme's own."""
+        """Return host and port; the port only where it isn't the scheme's default."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def literal(self) -> IPv4Address | IPv6Address | None:
-        """Return the host as an address, where it is one."""
+        """Return the host as an IP address, where it is one."""
         return _ip_literal(self.host)
 
     def __str__(self) -> str:
-        """Write it, without a fragment."""
+        """Return the URL without a fragment."""
         return f"{self.scheme}://{self.authority}{self.target}"
 
 
 def parse(text: str) -> Url:
-    """Read an address.
+    """Parse a URL.
 
     ``HTTP://Example.ORG:80/a#b`` gives ``http://example.org/a``.
 
     Raises:
-        BadAddress: It isn't a plain address of the web.
+        BadAddress: It isn't a plain URL of the web.
     """
     if len(text) > MAX_LENGTH:
         raise BadAddress(f"the address is longer than {MAX_LENGTH:,} characters", hint="leave out what isn't needed")
@@ -112,10 +112,10 @@ def parse(text: str) -> Url:
 
 
 def join(url: Url, location: str) -> Url:
-    """Read the address that a page sends one to, seen from its own.
+    """Parse the target of a redirect, relative to the page's own URL.
 
     Raises:
-        BadAddress: It isn't a plain address of the web.
+        BadAddress: It isn't a plain URL of the web.
     """
     if _UNSAFE.search(location):
         raise BadAddress("that isn't an address of the web", hint=_URL_HINT)
@@ -126,7 +126,7 @@ def join(url: Url, location: str) -> Url:
 
 
 def normalize_host(text: str) -> str:
-    """Bring a host into the one spelling in which hosts are compared; IPv6 stands in brackets.
+    """Normalise a host for comparisons; IPv6 is expected in brackets.
 
     Raises:
         BadAddress: It isn't a host.
@@ -141,7 +141,8 @@ def normalize_host(text: str) -> str:
         return str(address)
     host = _ascii_host(text).removesuffix(".")
     labels = host.split(".")
-    if len(host) > 253 or not all(_HOST_LABEL.fullmatch(label) for label in labels):  # RFC 1035, 2.3.4
+    # RFC 1035, section 2.3.4.
+    if len(host) > 253 or not all(_HOST_LABEL.fullmatch(label) for label in labels):
         raise BadAddress("the host's name has a form that no public host has", hint=_URL_HINT)
     if _NUMERIC_LABEL.fullmatch(labels[-1]) and _ip_literal(host) is None:
         raise BadAddress("the host is a number in an unusual spelling", hint="write it as four numbers, 192.0.2.1")

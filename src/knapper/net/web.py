@@ -34,7 +34,7 @@ _WEB_CHARSETS: Final = {
     "iso8859-9": "cp1254",
     "shift_jis": "cp932",
 }
-"""What pages mean by a name. Source: WHATWG, Encoding, section 4.2."""
+"""The encodings that browsers use for a charset's label. Source: WHATWG, Encoding, section 4.2."""
 _SUPPORTED_CHARSETS: Final = frozenset(
     {
         *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "gb18030", "big5", "big5hkscs", "cp932", "cp949", "cp874"),
@@ -43,20 +43,20 @@ _SUPPORTED_CHARSETS: Final = frozenset(
         *(f"iso8859-{number}" for number in range(2, 17)),
     }
 )
-"""Python's names of what pages are written in; others, some of which decode slowly, aren't used."""
+"""Python's names of the encodings of pages; others, some of which decode slowly, aren't used."""
 
 
 def decode_page(body: bytes, header_charset: str) -> str:
     """Decode a page.
 
-    A byte-order mark counts first, then the header, then what the page says of itself, then UTF-8, then a guess.
+    In order: the byte-order mark, the header, the page's own declaration, UTF-8, a guess.
 
     Args:
         body: The page.
         header_charset: The charset in the header; empty where it names none.
 
     Returns:
-        Text; bytes that don't fit became U+FFFD.
+        Text, with U+FFFD for invalid bytes.
     """
     for bom, name in _BOMS:
         if body.startswith(bom):
@@ -72,14 +72,14 @@ def decode_page(body: bytes, header_charset: str) -> str:
 
 
 def is_utf16(head: bytes, header_charset: str) -> bool:
-    """Return whether NUL bytes are usual in a page, since its characters have two bytes each."""
+    """Return whether a page is UTF-16, in which NUL bytes are usual."""
     return head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or find_charset(header_charset).startswith(
         "utf-16"
     )
 
 
 def find_charset(name: str) -> str:
-    """Return Python's name of a charset; empty where it isn't one that pages are written in."""
+    """Return Python's name of a charset; empty where pages don't use it."""
     try:
         charset = codecs.lookup(name).name if name else ""
     except (LookupError, ValueError):
@@ -94,41 +94,41 @@ def _guess_charset(body: bytes) -> str:
 
 
 MAX_ATTRIBUTES: Final = 1_000
-"""Attributes of one element: each is compared with all others, and no page has as many."""
+"""Maximum attributes of an element: the parser compares each with all others, and no real page has as many."""
 _OPENING_TAG: Final = re.compile(r"<([A-Za-z][A-Za-z0-9]*)(?:[^\"'>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')|[\"'=])*+")
 _ATTRIBUTE_GAP: Final = re.compile(r"[\s/]+")
 _CHARACTER_REFERENCE: Final = re.compile(r"&#(?:0*([0-9]{1,7})(?![0-9])|[xX]0*([0-9a-fA-F]{1,6})(?![0-9a-fA-F]));?")
 _INVALID_CODES: Final = frozenset({*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF})
-"""Characters that XML can't hold. Source: XML 1.0, section 2.2."""
+"""Characters that XML doesn't allow. Source: XML 1.0, section 2.2."""
 
 
 class HtmlElement(Protocol):
-    """Describe an element of a parsed page."""
+    """An element of a parsed page, as the library has it."""
 
     @property
     def attrib(self) -> MutableMapping[str, str]:
-        """Return its attributes."""
+        """Return the attributes."""
         ...
 
 
 class HtmlTree(Protocol):
-    """Describe a parsed page."""
+    """A parsed page, as the library has it."""
 
     def iter(self) -> Iterable[HtmlElement]:
-        """Return its elements."""
+        """Return the elements."""
         ...
 
 
 def trim_html(html: str) -> str:
-    """Leave out what keeps a page's main text from being found: tags' attributes by the thousand, and no characters.
+    """Remove what prevents the extraction of the main text: thousands of attributes, references to invalid characters.
 
-    Tags that were made to look like something else keep theirs.
+    Malformed tags keep their attributes.
     """
     return _CHARACTER_REFERENCE.sub(_drop_invalid, _OPENING_TAG.sub(_trim_tag, html))
 
 
 def strip_attributes(tree: HtmlTree) -> None:
-    """Leave out the attributes of elements that have thousands."""
+    """Remove the attributes of elements that have thousands."""
     for element in tree.iter():
         if len(element.attrib) > MAX_ATTRIBUTES:
             element.attrib.clear()
@@ -158,53 +158,53 @@ _OK_STATUSES: Final = range(200, 300)
 _PAGE_HEAD: Final = 1_024
 _MAX_TITLE: Final = 300
 _HTML_PARSER_ERRORS: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
-"""What comes of HTML that the library for it doesn't expect; there is no root to its errors."""
+"""Errors of the HTML library for unexpected input; it has no base class for them."""
 _MAX_HTML: Final = 1_000_000
-"""Characters of HTML that are looked through: a second of work for each 200,000 or so, at worst."""
+"""Characters of HTML that are parsed: at worst, 200,000 take about a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page's readable text, which strangers wrote."""
+    """A page's readable text, written by strangers."""
 
     url: str
-    """Where it was found, after redirects."""
+    """The final URL, after redirects."""
     title: str
     """Empty where it has none."""
     date: str
-    """When it was published, ``2026-03-01``; empty where it doesn't say."""
+    """Date of publication, ``2026-03-01``; empty where the page has none."""
     content_type: str
     text: str
     """Markdown, where the page was HTML; empty where nothing readable was found."""
     is_cut: bool = False
-    """Whether the page was so long that its end wasn't looked at."""
+    """Whether the page was too long to be parsed to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageExcerpt:
-    """A part of a page's text."""
+    """A part of a page's text, with its position."""
 
     text: str
     offset: int
-    """In characters."""
+    """Start of the excerpt, in characters."""
     next_offset: int | None
-    """Where to read on; None at the end."""
+    """Offset of the next excerpt; None at the end."""
     total: int
-    """How long the whole is, in characters."""
+    """Length of the whole text, in characters."""
 
 
 def fetch_page(guard: Guard, url: str, *, hosts: tuple[str, ...] = ()) -> Page:
     """Fetch a page.
 
     Args:
-        guard: The way to it.
-        url: Its address.
-        hosts: All that may be reached; empty for any public host.
+        guard: Fetches it.
+        url: The page's URL.
+        hosts: The only hosts that may be reached; empty for any public host.
 
     Raises:
-        BadStatus: The server gives no page.
+        BadStatus: The server answers with an error.
         WrongType: It isn't text.
-        KnapError: What the guard raises.
+        KnapError: As the guard raises it.
     """
     try:
         answer = guard.get(url, allowed_hosts=hosts or None, accepts=is_readable_type)
@@ -220,15 +220,15 @@ def fetch_page(guard: Guard, url: str, *, hosts: tuple[str, ...] = ()) -> Page:
 
 
 def is_readable_type(content_type: str) -> bool:
-    """Return whether pages of a media type can be read; one without a type may be."""
+    """Return whether pages of a media type can be read; true for an empty type."""
     return not content_type or content_type in _HTML_TYPES or bool(_TEXT_TYPES.fullmatch(content_type))
 
 
 def read_page(answer: FetchedResponse) -> Page:
-    """Read what a server sent.
+    """Extract the readable text of a response.
 
     Raises:
-        WrongType: It isn't text, whatever the server calls it.
+        WrongType: It isn't text, whatever its media type.
     """
     head = answer.body[:_PAGE_HEAD]
     if head.startswith(b"%PDF-"):
@@ -250,7 +250,7 @@ def read_page(answer: FetchedResponse) -> Page:
 
 
 def cut_excerpt(page: Page, offset: int, length: int) -> PageExcerpt:
-    """Return a part of a page's text.
+    """Return an excerpt of a page's text.
 
     Args:
         page: The page.
@@ -269,10 +269,10 @@ def cut_excerpt(page: Page, offset: int, length: int) -> PageExcerpt:
 
 
 def check_range(offset: int, length: int) -> None:
-    """Return whether a part of a page can be asked for with these numbers.
+    """Check the bounds of an excerpt.
 
     Raises:
-        BadInput: It can't.
+        BadInput: A number is out of its range.
     """
     if offset < 0:
         raise BadInput(f"offset is {offset}", hint="give 0 or more")
@@ -281,7 +281,7 @@ def check_range(offset: int, length: int) -> None:
 
 
 def _extract_html(html: str, url: str) -> tuple[str, str, str]:
-    """Return title, date and text, as far as the page can be read."""
+    """Return title, date and text, as far as they can be extracted."""
     html = trim_html(html)
     title, date, text = "", "", None
     with contextlib.suppress(*_HTML_PARSER_ERRORS):
@@ -326,36 +326,36 @@ _CACHE_S: Final = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebOptions:
-    """Say how the web is reached."""
+    """Options of web search and page fetches."""
 
     provider: ProviderName = "ddgs"
     api_key: str = field(default="", repr=False)
-    """The provider's."""
+    """The provider's API key."""
     base_url: str = ""
-    """The provider's address; empty for its usual one."""
+    """The provider's address; empty for its default."""
     model: str = ""
-    """Which model searches, for ``model``."""
+    """The model that searches, for the provider ``model``."""
     max_results: int = 8
-    """Of one search, at most."""
+    """Limit of results of a search."""
     hosts: tuple[str, ...] = ()
     """Hosts that pages are fetched from; empty for any public one."""
     timeout_s: float = 20.0
-    """For a page, or one try of a search."""
+    """Time for a page, or for one attempt of a search."""
     max_page_bytes: int = 2_000_000
 
 
 class Web:
-    """Search with one provider, and fetch pages through the guard; any thread may.
+    """Web search with one provider and page fetches through the guard; thread-safe.
 
-    The last pages are kept for some minutes, so that reading on doesn't fetch again.
+    The last pages are cached for some minutes, so that reading further doesn't fetch them again.
     """
 
     def __init__(self, *, open_provider: Callable[[], SearchProvider], guard: Guard, options: WebOptions) -> None:
         """Make one.
 
         Args:
-            open_provider: Opens the provider when it is first asked.
-            guard: The way to pages.
+            open_provider: Opens the provider at the first search.
+            guard: Fetches pages.
             options: Limits.
         """
         self._open_provider = open_provider
@@ -367,12 +367,12 @@ class Web:
 
     @property
     def max_results(self) -> int:
-        """Return how many results a search has at most."""
+        """Return the limit of results of a search."""
         return self._options.max_results
 
     @property
     def caveat(self) -> str:
-        """Return what a search without results may mean besides; empty for nothing."""
+        """Return what else an empty result may mean; empty for nothing."""
         return self._get_provider().caveat
 
     def search(self, query: str, n: int = 8) -> list[WebHit]:
@@ -380,7 +380,7 @@ class Web:
 
         Args:
             query: Words, at most 1,000 characters.
-            n: How many results at most; the owner's limit counts where that is lower.
+            n: Limit of results; the configured limit applies where it is lower.
 
         Raises:
             BadInput: The query is empty or too long, or *n* is below 1.
@@ -399,7 +399,7 @@ class Web:
         """Fetch a page's readable text.
 
         Raises:
-            KnapError: What `pages.fetch` raises.
+            KnapError: As `fetch_page` raises it.
         """
         key = str(urls.parse(url))
         cached_page = self._cached_page(key)
@@ -414,7 +414,7 @@ class Web:
         return page
 
     def close(self) -> None:
-        """Close connections."""
+        """Close the connections."""
         with self._lock:
             if self._provider is not None:
                 self._provider.close()
@@ -433,11 +433,11 @@ class Web:
 
 
 def open_web(options: WebOptions, *, dialer: Dialer | None = None) -> Web:
-    """Make the web as it is configured; nothing is sent yet.
+    """Build the configured web access; nothing is sent yet.
 
     Args:
-        options: What the owner says.
-        dialer: Reaches pages; the system's where it isn't given.
+        options: The configured options.
+        dialer: Reaches pages; None takes the system's.
     """
     limits = Limits(total_s=options.timeout_s, max_bytes=options.max_page_bytes)
     return Web(

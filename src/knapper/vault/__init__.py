@@ -1,1 +1,1 @@
-"""Read text and files of a vault; no network, no database."""
+"""The vault's files: paths, parsing, listing and access rules, without network or database."""

@@ -24,20 +24,20 @@ class Policy:
     ``Policy(client="mcp", hidden=("Journal/", "*.secret.md"))`` shows all but these.
 
     Raises:
-        SetupError: A pattern isn't one.
+        SetupError: A pattern is invalid.
     """
 
     client: str = "cli"
     read: tuple[str, ...] = ()
     """What the client may see; empty for all. ``!`` isn't allowed here: use ``hidden``."""
     within: tuple[str, ...] = ()
-    """What it may see at most, whatever ``read`` names; empty for no such limit. ``!`` isn't allowed here either."""
+    """An upper limit of what it may see, whatever ``read`` names; empty for none. ``!`` isn't allowed here either."""
     hidden: tuple[str, ...] = ()
     """What it may not see, even if ``read`` names it."""
     foreign_folders: tuple[str, ...] = ("Clippings/",)
-    """Where text lies that others wrote."""
+    """Where notes written by others lie."""
     foreign_properties: tuple[str, ...] = ("source",)
-    """Properties that, where they hold a web address, say that others wrote the note."""
+    """Properties that mark a note as written by others where they hold a web address."""
     _read: Globs = field(init=False, repr=False, compare=False)
     _within: Globs = field(init=False, repr=False, compare=False)
     _hidden: Globs = field(init=False, repr=False, compare=False)
@@ -45,7 +45,7 @@ class Policy:
     _foreign_names: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Compile the patterns once; a frozen instance lets itself be completed only so."""
+        """Compile the patterns once."""
         object.__setattr__(self, "_read", compile_patterns(self.client, "read", self.read, negation_rule="hidden"))
         object.__setattr__(
             self, "_within", compile_patterns(self.client, "within", self.within, negation_rule="hidden")
@@ -63,7 +63,7 @@ class Policy:
         return not self.read or self._read.match(path)
 
     def is_foreign(self, path: str, properties: Mapping[str, JSONValue]) -> bool:
-        """Return whether others wrote a note, so that whoever reads it should only propose changes from then on."""
+        """Return whether others wrote a note: after reading it, a client may only propose changes."""
         if self._foreign.match(path):
             return True
         return any(
@@ -72,28 +72,28 @@ class Policy:
 
     @property
     def sees_all(self) -> bool:
-        """Return whether no file is kept from the client."""
+        """Return whether the client may see every file."""
         return not (self.hidden or self.read or self.within)
 
     @property
     def fingerprint(self) -> str:
-        """Identify the rules, whoever the client is, for what is kept by them: 64 hexadecimal digits."""
+        """Identify the rules for caches, whoever the client is: 64 hexadecimal digits."""
         rules = [self.read, self.hidden, self.foreign_folders, self.foreign_properties]
         rules += [self.within] if self.within else []
         return hashlib.sha256(json.dumps(rules).encode()).hexdigest()
 
 
 def compile_patterns(client: str, name: str, lines: tuple[str, ...], *, negation_rule: str = "") -> Globs:
-    """Read the patterns of a client's rule.
+    """Parse the patterns of a client's rule.
 
     Args:
         client: For the message.
         name: The rule's name, for the message.
         lines: A pattern an item.
-        negation_rule: The rule that takes something back from this one, where ``!`` mustn't; empty where it may.
+        negation_rule: The rule to use in place of ``!``, where ``!`` isn't allowed; empty where it is.
 
     Raises:
-        SetupError: One isn't a pattern, or says nothing.
+        SetupError: A pattern is invalid or empty.
     """
     parsed_globs = matchers.parse_globs(lines)
     problems = list(parsed_globs.problems)
@@ -103,7 +103,7 @@ def compile_patterns(client: str, name: str, lines: tuple[str, ...], *, negation
         problems.append("an empty pattern, or a comment, says nothing")
     if problems:
         msg = f"the policy of {client!r} can't be used: {name}: {'; '.join(problems)}"
-        raise SetupError(msg, hint="mend the pattern in the configuration")
+        raise SetupError(msg, hint="correct the pattern in the configuration")
     return parsed_globs
 
 
@@ -119,14 +119,14 @@ ClientKind = Literal["person", "mcp", "http", "agent", "script", "named"]
 """A person sits at the command line or the page. A named client is one that the owner's configuration adds."""
 Capability = Literal["add", "delete", "create", "navigate", "move", "properties"]
 EditableScope = Literal["all", "current", "linked", "context"]
-"""Which notes may be changed: any, the one that is open, that and those it links to, or those given as context."""
+"""Which notes may be changed: all, the open one, the open one and those it links to, or those given as context."""
 Outcome = Literal["apply", "propose", "refuse"]
 Acceptance = Literal["always", "own", "never"]
-"""Whose proposals a client may accept: any; those with what its policy would apply at once; none."""
+"""Which proposals a client may accept: all; those that its policy would apply directly; none."""
 
 CAPABILITIES: Final[frozenset[Capability]] = frozenset({"add", "delete", "create", "navigate", "move", "properties"})
 PREFERENCES_NOTE: Final = "Preferences.md"
-"""The note that enters prompts as orders."""
+"""The note whose text enters prompts as instructions."""
 CLIENT_KINDS: Final[Mapping[str, ClientKind]] = {
     "cli": "person",
     "page": "person",
@@ -149,14 +149,14 @@ _DEFAULT_OUTCOMES: Final[Mapping[ClientKind, tuple[Outcome, Outcome]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The notes that an editable scope comes to right now; the caller finds them."""
+    """The notes that an editable scope covers right now; the caller determines them."""
 
     paths: frozenset[str] | None = None
-    """None where no note is open and none was given; then nothing may be changed unless the scope is ``all``."""
+    """None where no note is open or given; then nothing may be changed unless the scope is ``all``."""
     _keys: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Take the form that paths compare by once; a frozen instance lets itself be completed only so."""
+        """Fold the paths once for comparisons."""
         object.__setattr__(self, "_keys", frozenset(map(name_key, self.paths or ())))
 
     def contains(self, path: str) -> bool:
@@ -175,11 +175,11 @@ class Grants:
     proposes others there.
 
     Raises:
-        SetupError: A pattern isn't one.
+        SetupError: A pattern is invalid.
     """
 
     client: str
-    """From the owner's configuration, or from where the client comes in; never what it says of itself."""
+    """From the owner's configuration, or from the surface that the client uses; never from the client itself."""
     kind: ClientKind
     capabilities: frozenset[Capability] = CAPABILITIES
     write: tuple[str, ...] = ()
@@ -190,21 +190,21 @@ class Grants:
     """Whether it may change nothing at all."""
     editable: EditableScope = "all"
     small: Outcome = "propose"
-    """For one file, in a place that was named exactly, with nothing overwritten, moved or trashed."""
+    """Outcome of small changes: one file, an exactly named place, nothing overwritten, moved or trashed."""
     large: Outcome = "propose"
-    """For all else."""
+    """Outcome of all other changes."""
     guarded: tuple[str, ...] = (PREFERENCES_NOTE,)
-    """What changes only with a person's word."""
+    """Files that change only with a person's approval."""
     tainted: bool = False
-    """Whether it has read text that others wrote."""
+    """Whether it has read text written by others (tainted)."""
     behalf: str = ""
-    """The program for which an agent acts; empty where it acts for persons, and for all others."""
+    """The program that an agent acts for; empty where it acts for a person, and for all other clients."""
     _write: Globs = field(init=False, repr=False, compare=False)
     _read_only: Globs = field(init=False, repr=False, compare=False)
     _guarded: Globs = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Compile the patterns once; a frozen instance lets itself be completed only so."""
+        """Compile the patterns once."""
         object.__setattr__(
             self, "_write", compile_patterns(self.client, "write", self.write, negation_rule="read_only")
         )
@@ -213,12 +213,12 @@ class Grants:
 
     @property
     def is_person(self) -> bool:
-        """Return whether a person gives the word; what a person has read doesn't bind them."""
+        """Return whether the client is a person; persons aren't restricted by what they have read."""
         return self.kind == "person"
 
     @property
     def may_accept(self) -> Acceptance:
-        """Return whose proposals the client may accept."""
+        """Return which proposals the client may accept."""
         if self.is_person:
             return "always"
         if self.kind in {"agent", "script"} or self.tainted or self.is_read_only:
@@ -227,7 +227,7 @@ class Grants:
 
     @property
     def may_undo(self) -> bool:
-        """Return whether the client may take changes back."""
+        """Return whether the client may undo changes."""
         return self.may_accept != "never"
 
     def writable(self, path: str) -> bool:
@@ -237,26 +237,26 @@ class Grants:
         return not self.write or self._write.match(path)
 
     def is_guarded(self, path: str) -> bool:
-        """Return whether a file changes only with a person's word."""
+        """Return whether a file changes only with a person's approval."""
         return self._guarded.match(path)
 
     def editable_in(self, path: str, scope: Scope) -> bool:
-        """Return whether a note is among those that may be changed now."""
+        """Return whether the scope lets the client change a note."""
         return self.editable == "all" or scope.contains(path)
 
 
 def default_outcomes(kind: ClientKind) -> tuple[Outcome, Outcome]:
-    """Return what becomes of a client's small changes, and of its others, unless the owner says otherwise."""
+    """Return the default outcomes of a client's small changes and of its others."""
     return _DEFAULT_OUTCOMES[kind]
 
 
 @lru_cache(maxsize=64)
 def default_grants(client: str, kind: ClientKind | None = None) -> Grants:
-    """Return what a client may change unless the owner says otherwise.
+    """Return what a client may change by default.
 
     Args:
         client: Its name.
-        kind: None for what the name tells; a name that comes with no kind only proposes.
+        kind: None for the built-in client of that name; an unknown name may only propose.
     """
     kind = kind or CLIENT_KINDS.get(client, "named")
     small, large = default_outcomes(kind)

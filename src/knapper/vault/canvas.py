@@ -19,11 +19,11 @@ _FIELD_PATH_LENGTH: Final = 3
 
 
 def parse_canvas(raw: bytes) -> Outline:
-    """Read a canvas file; no bytes are too broken for it.
+    """Parse a canvas file; damaged content is reported in ``problems``.
 
     Links have the kind ``canvas``, or ``external``, and their node's id as key. A card's file is a link whose target
     span is the JSON string between its quotes; where it has a ``subpath``, ``start`` and ``stop`` span that one. Links
-    in texts are spans of the text as the JSON writes it, escapes included.
+    in texts are spans of the text as written in the JSON, escapes included.
 
     Returns:
         An outline without sections and blocks; ``passages`` are the texts and labels.
@@ -53,7 +53,7 @@ def parse_canvas(raw: bytes) -> Outline:
 
 
 class _CanvasReader:
-    """A canvas's strings, by node."""
+    """The strings of a canvas, by node."""
 
     def __init__(self, data: bytes, base: int) -> None:
         text = data[base:].decode()
@@ -123,7 +123,7 @@ class _CanvasReader:
         )
 
     def _in_text(self, string: JSONString) -> Iterator[Link]:
-        """Read a card's text as Markdown, and move its links to where the JSON writes them."""
+        """Parse a card's text as Markdown, and map the spans of its links to the JSON."""
         if "[" not in string.value and "://" not in string.value:
             return
         start = self._offsets[string.start]
@@ -147,7 +147,7 @@ _LINK_CALL: Final = re.compile(
 
 
 def parse_base(raw: bytes) -> Outline:
-    """Read a Bases file; no bytes are too broken for it.
+    """Parse a Bases file; damaged content is reported in ``problems``.
 
     Links are ``[[Note]]`` in any of its texts, and the first argument of ``link("…")``, ``file("…")``, ``image("…")``
     and ``hasLink("…")``; their kind is ``base`` and their key the path of the text, as in ``views.filters.and``.

@@ -1,4 +1,4 @@
-"""Find and read single files of a vault: follow links on disk, accept other spellings, suggest near names."""
+"""Find and read single files of a vault: follow symbolic links, accept other spellings, suggest similar names."""
 
 import errno
 import os
@@ -17,25 +17,27 @@ from knapper.vault.paths import NotePath, name_key, parent_folder, quote_path, s
 DEFAULT_MAX_BYTES: Final = 100 * 1024 * 1024
 _OPEN_FLAGS: Final = (
     os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)  # a pipe named like a note would wait for a writer
-    | getattr(os, "O_NOFOLLOW", 0)  # links were followed, and checked, before
+    # Without it, opening a named pipe would block until somebody writes to it.
+    | getattr(os, "O_NONBLOCK", 0)
+    # Links were followed and checked before; one that appears in between must not lead elsewhere.
+    | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
 
 
 def read_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
-    """Return all bytes of a file.
+    """Read all bytes of a file.
 
     Args:
-        file: An absolute path without links, as `knapper.vault.files` gives it.
+        file: An absolute path without symbolic links, as `resolve_path` returns it.
         shown_as: What errors call the file: its path in the vault.
-        max_bytes: More is an error (code ``too_large``), not a part of the file.
+        max_bytes: A larger file is an error (code ``too_large``); it isn't cut.
 
     Raises:
-        NotFound: It isn't there, perhaps since a moment ago.
+        NotFound: The file doesn't exist, or was removed a moment ago.
         BadInput: It is a folder, a pipe or a device (code ``not_a_file``), or too large.
-        StorageError: It may not be read, or the disk fails.
+        StorageError: Permission is missing, or the disk fails.
     """
     try:
         with _open_regular(file, shown_as) as opened:
@@ -50,7 +52,7 @@ def read_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES)
 
 @contextmanager
 def open_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES) -> Generator[BinaryIO]:
-    """Open a file to read it a stretch at a time; arguments and errors are those of `read_bytes`."""
+    """Open a file to read it in pieces; arguments and errors are those of `read_bytes`."""
     try:
         opened = _open_regular(file, shown_as)
     except OSError as error:
@@ -86,16 +88,16 @@ def _read_error(error: OSError, shown_as: str) -> KnapError:
 
 
 HINTED_PATHS: Final = 3
-"""As many as a hint names."""
+"""Number of names in a hint."""
 _MIN_LIKENESS: Final = 60
-"""Of 100: how much of two names has to be the same."""
+"""Minimum similarity of two names, of 100."""
 
 
 def score_stems(path: str, stems: Sequence[str]) -> list[tuple[float, int]]:
-    """Return the likeness and the place of those of *stems* that are like a path's own, in no certain order.
+    """Return the similarity and the index of those of *stems* that resemble a path's own stem, in no particular order.
 
     Args:
-        path: What was asked for.
+        path: The path that was asked for.
         stems: Names without their endings, folded by `knapper.vault.paths.name_key`.
     """
     from rapidfuzz import fuzz, process  # noqa: PLC0415 - 35 ms that only a mistyped path should cost
@@ -107,28 +109,28 @@ def score_stems(path: str, stems: Sequence[str]) -> list[tuple[float, int]]:
 
 
 def order_by_likeness(path: str, scored: Iterable[tuple[float, str]]) -> list[str]:
-    """Put paths with their likeness in order, the most like first; those in the path's own folder win ties."""
+    """Sort paths by their similarity, the most similar first; those in the path's own folder win ties."""
     here = parent_folder(path)
     ranked = sorted(scored, key=lambda one: (-one[0], parent_folder(one[1]) != here, len(one[1]), one[1]))
     return [other for _, other in ranked]
 
 
 def nearest_paths(path: str, names: Iterable[str], *, limit: int = HINTED_PATHS) -> list[str]:
-    """Return the paths whose names are most like a path's name, best first."""
+    """Return the paths whose names are most similar to a path's name, best first."""
     candidates = list(dict.fromkeys(names))
     hits = score_stems(path, [name_key(stem(other)) for other in candidates])
     return order_by_likeness(path, ((score, candidates[place]) for score, place in hits))[:limit]
 
 
 SCANNED_NAMES: Final = 20_000
-"""Names that a search for similar ones looks at; more would make a mistyped path slow."""
+"""Names that a search for similar ones compares; more would make a mistyped path slow."""
 MAX_SYMLINKS: Final = 40
-"""Symbolic links on the way to one file; systems give up at this number too."""
+"""Symbolic links on the way to one file; operating systems give up at this number too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedFile:
-    """Tell what a path names on disk."""
+    """What a path refers to on disk."""
 
     path: NotePath
     """Spelled as on disk, links to folders followed; a link to a file keeps its own name."""
@@ -139,9 +141,9 @@ class ResolvedFile:
 
 
 def resolve_path(root: Path, path: NotePath, *, must_exist: bool = True) -> ResolvedFile:
-    """Return what a path names on disk, with all symbolic links followed.
+    """Return what a path refers to on disk, with all symbolic links followed.
 
-    Where the path as spelled isn't there, the one file that differs only in case or Unicode form is taken:
+    Where the path as spelled doesn't exist, the one file that differs only in case or Unicode form is used:
     ``notes/CAFE.md`` gives ``Notes/Café.md``.
 
     Args:
@@ -150,10 +152,10 @@ def resolve_path(root: Path, path: NotePath, *, must_exist: bool = True) -> Reso
         must_exist: Whether a missing file is an error; if not, its folder's other spellings are still accepted.
 
     Raises:
-        NotFound: Nothing fits; the hint tells the nearest names.
-        Ambiguous: Several spellings fit, none of them exactly.
+        NotFound: Nothing matches; the hint names the most similar paths.
+        Ambiguous: Several spellings match, none of them exactly.
         RefusedError: A symbolic link leads out of the vault (code ``outside_vault``).
-        StorageError: A folder can't be read, or links lead in a circle (code ``link_loop``).
+        StorageError: A folder can't be read, or links form a loop (code ``link_loop``).
     """
     try:
         return find_path(root, path, must_exist=must_exist)
@@ -162,7 +164,7 @@ def resolve_path(root: Path, path: NotePath, *, must_exist: bool = True) -> Reso
 
 
 def missing_file_error(path: NotePath, nearest: Sequence[str]) -> NotFound:
-    """Make the error that says that a path names nothing, with those *nearest* it as its hint."""
+    """Build the error for a path that doesn't exist, with the paths *nearest* to it as hint."""
     hint = (
         "nearest: " + ", ".join(repr(other) for other in nearest)
         if nearest
@@ -172,7 +174,7 @@ def missing_file_error(path: NotePath, nearest: Sequence[str]) -> NotFound:
 
 
 def _candidate_paths(root: Path, path: NotePath) -> Iterator[str]:
-    """Return names that a mistyped path may have meant: its own folder's first, then what a short walk meets."""
+    """Return paths that a mistyped one may mean: first those of its own folder, then those of a short walk."""
     for start in dict.fromkeys((root / parent_folder(path), root)):
         for file in islice(_walk_files(start), SCANNED_NAMES):
             yield file.relative_to(root).as_posix()
@@ -191,20 +193,20 @@ def _always_visible(_: NotePath) -> bool:
 def find_path(
     root: Path, path: NotePath, *, must_exist: bool = True, visible: Callable[[NotePath], bool] = _always_visible
 ) -> ResolvedFile:
-    """Return what a path names on disk; `locate` without the search for similar names.
+    """Return what a path refers to on disk, like `resolve_path` but without the search for similar names.
 
     Args:
         root: The vault's folder.
         path: A path from `knapper.vault.paths.parse`.
         must_exist: Whether a missing file is an error.
-        visible: Asked for the path as given, as spelled on disk and as links lead; where it says no, the file
-            counts as missing, and nothing else about it is told.
+        visible: Called with the path as given, as spelled on disk and as its links resolve; where it returns False, the
+                file counts as missing, and the error says nothing else about it.
 
     Raises:
-        NotFound: Nothing fits, or it isn't visible.
-        Ambiguous: Several spellings fit, none of them exactly.
+        NotFound: Nothing matches, or the match isn't visible.
+        Ambiguous: Several spellings match, none of them exactly.
         RefusedError: A symbolic link leads out of the vault (code ``outside_vault``).
-        StorageError: A folder can't be read, or links lead in a circle (code ``link_loop``).
+        StorageError: A folder can't be read, or links form a loop (code ``link_loop``).
     """
     real = os.path.realpath(root)
     resolved: list[str] = []
@@ -234,7 +236,8 @@ def find_path(
             try:
                 linked_file = find_path(root, _join_parts(target), must_exist=must_exist, visible=visible)
             except NotFound:
-                raise missing_error from None  # whose message doesn't tell where the link leads to
+                # `from None`: the link error's message would reveal where a hidden link leads.
+                raise missing_error from None
             return ResolvedFile(path=_join_parts(resolved), target=linked_file.path, file=linked_file.file)
         remaining, resolved = [*target, *remaining], []
     full_path = _join_parts(resolved, remaining)
@@ -246,7 +249,7 @@ def _join_parts(*parts: list[str]) -> NotePath:
 
 
 def _follow_link(real_root: str, path: NotePath, link_count: int) -> list[str]:
-    """Return the parts of where a link leads to, from the vault's folder on."""
+    """Return the parts of a link's target, relative to the vault's folder."""
     link = Path(real_root, path)
     loop_error = StorageError(
         f"the symbolic link {quote_path(path)} leads in a circle", code="link_loop", hint="remove or mend the link"
@@ -258,7 +261,8 @@ def _follow_link(real_root: str, path: NotePath, link_count: int) -> list[str]:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise loop_error from error
-        target = Path(os.path.realpath(link))  # a link to nothing still may not point outside
+        # Also checked for a target that doesn't exist: it must not point out of the vault.
+        target = Path(os.path.realpath(link))
     if not target.is_relative_to(real_root):
         msg = f"the symbolic link {quote_path(path)} leads out of the vault"
         raise RefusedError(msg, code="outside_vault", hint="copy the file into the vault to use it there")
@@ -266,9 +270,9 @@ def _follow_link(real_root: str, path: NotePath, link_count: int) -> list[str]:
 
 
 def _name_on_disk(real_root: str, resolved: list[str], part: str) -> str | None:
-    """Return the name on disk that *part* stands for in a folder; None if there is none.
+    """Return the name on disk that *part* refers to in a folder; None if there is none.
 
-    The folder's listing costs time where it is large, so it is read only where the name alone doesn't tell.
+    Listing a large folder takes time, so the folder is listed only where the name alone doesn't decide.
     """
     folder_path = "/".join((real_root, *resolved))
     try:
@@ -284,7 +288,8 @@ def _name_on_disk(real_root: str, resolved: list[str], part: str) -> str | None:
         raise StorageError(msg, hint="check its permissions") from error
     matches = [part] if part in inodes else sorted(other for other in inodes if name_key(other) == name_key(part))
     if not matches and status:
-        matches = [other for other, inode in inodes.items() if inode == status.st_ino]  # a short name of Windows
+        # No listed name is spelled so: it may be a short name of Windows, which has the inode of the listed one.
+        matches = [other for other, inode in inodes.items() if inode == status.st_ino]
     if len(matches) > 1:
         candidates = [_join_parts(resolved, [fit]) for fit in matches]
         hint = "one of: " + ", ".join(map(repr, candidates))
@@ -300,4 +305,5 @@ def _is_link(path: str) -> bool:
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except OSError:
-        return False  # vanished a moment ago
+        # It was removed a moment ago.
+        return False

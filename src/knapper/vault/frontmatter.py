@@ -1,4 +1,4 @@
-"""Read a note's frontmatter: its YAML, its properties and the links in them."""
+"""Parse a note's frontmatter: its YAML, its properties and the links in them."""
 
 import math
 import re
@@ -41,7 +41,7 @@ _WORD_VALUES: Final[dict[str, bool | None]] = {
 
 
 class InvalidYAMLError(Exception):
-    """Say that a text isn't YAML that this program reads, and at which character."""
+    """A text that isn't YAML as this program reads it, with the index of the character at fault."""
 
     def __init__(self, reason: str, index: int) -> None:
         super().__init__(reason)
@@ -50,7 +50,7 @@ class InvalidYAMLError(Exception):
 
 
 class _NodeLoader(_Loader):
-    """Compose nodes, telling plain scalars from quoted ones, and nothing from their looks."""
+    """A loader that marks scalars as plain or quoted, and doesn't derive other types from their text."""
 
     def resolve(self, kind: type[yaml.Node], value: str | None, implicit: object) -> str:
         del value
@@ -71,6 +71,7 @@ def compose_yaml(text: str) -> yaml.Node | None:
     if len(text) > _MAX_CHARACTERS:
         raise InvalidYAMLError(f"longer than {_MAX_CHARACTERS:,} characters", 0)
     try:
+        # Before composing: libyaml overflows the C stack on deep nesting, which would end the process.
         _check_depth(text)
         loader = _NodeLoader(text)
         try:
@@ -79,12 +80,13 @@ def compose_yaml(text: str) -> yaml.Node | None:
             loader.dispose()  # pyright: ignore[reportUnknownMemberType]
     except yaml.YAMLError as error:
         raise _describe_error(error) from None
-    except RecursionError:  # the parser in Python, where libyaml is missing, called from deep inside
+    except RecursionError:
+        # Only the Python parser (used where libyaml is missing) raises it, and only when called with little stack left.
         raise InvalidYAMLError("nested too deep", 0) from None
 
 
 def _check_depth(text: str) -> None:
-    """Refuse what the composer would recurse into too deep: in C it is bounded by the stack alone."""
+    """Raise for text nested too deep for the composer: libyaml's recursion is bounded by the C stack alone."""
     if text.count("[") + text.count("{") < _MAX_DEPTH and not _DEEP_INDENT.search(text):
         return
     depth = 0
@@ -107,18 +109,18 @@ def _describe_error(error: yaml.YAMLError) -> InvalidYAMLError:
 
 
 class YamlReader:
-    """Turn nodes into JSON values, and remember keys that stand twice."""
+    """Converts nodes to JSON values, and records duplicate keys."""
 
     def __init__(self) -> None:
         self.duplicates: list[tuple[str, int]] = []
-        """Key and the character where it stands again."""
+        """Key, and the index of the character where it is repeated."""
         self._left: int = _MAX_NODES
 
     def read_mapping(self, node: yaml.Node | None) -> dict[str, JSONValue]:
         """Read the root of a note's properties.
 
         Raises:
-            InvalidYAMLError: It is no mapping, grows too large through aliases, or holds a tag that isn't plain YAML.
+            InvalidYAMLError: It isn't a mapping, grows too large through aliases, or holds a tag that isn't plain YAML.
         """
         if node is None:
             return {}
@@ -149,12 +151,12 @@ class YamlReader:
 
 
 def mapping_pairs(node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
-    """List a mapping's keys and values in order; empty where the node is none."""
+    """List a mapping's keys and values in order; empty for any other node."""
     return cast("list[tuple[yaml.Node, yaml.Node]]", node.value) if isinstance(node, yaml.MappingNode) else []
 
 
 def sequence_items(node: yaml.Node) -> list[yaml.Node]:
-    """List a sequence's entries in order; empty where the node is none."""
+    """List a sequence's entries in order; empty for any other node."""
     return cast("list[yaml.Node]", node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
@@ -170,7 +172,7 @@ def read_key(node: yaml.Node) -> str:
 
 
 def read_scalar(node: yaml.ScalarNode) -> JSONValue:
-    """Read one scalar: numbers, ``true``, ``false`` and ``null`` are those, and all else is text.
+    """Read one scalar: a number, ``true``, ``false`` or ``null``, and text in all other cases.
 
     ``007``, ``no``, ``1_000``, ``0x1F``, ``2024-01-01``, ``.nan`` and ``"1"`` stay text.
 
@@ -204,7 +206,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Properties:
-    """Frontmatter with what its text was made of."""
+    """Frontmatter with its YAML nodes and their offsets."""
 
     frontmatter: Frontmatter
     problems: tuple[Problem, ...]
@@ -215,12 +217,12 @@ class Properties:
 
 
 def find_text_start(data: bytes) -> int:
-    """Return where text can begin: after a byte-order mark."""
+    """Return the offset where text begins: after a byte-order mark, else 0."""
     return len(_BOM) if data.startswith(_BOM) else 0
 
 
 def find_frontmatter(data: bytes) -> tuple[int, int, int, int] | None:
-    """Find the block between ``---`` lines at a file's start.
+    """Find the block between ``---`` lines at the start of a file.
 
     Returns:
         Start, start of the YAML, its stop, and the byte after the closing line; None where there is no such block.
@@ -300,7 +302,7 @@ _MARKDOWN_LINK: Final = re.compile(r"!?\[(?P<text>[^\[\]]*)\]\((?P<inner>[^\r\n]
 def find_property_links(data: bytes, properties: Properties, lines: Lines) -> Iterator[Link]:
     """Find ``[[links]]`` inside text values, and values that are one Markdown link.
 
-    The kind is ``property`` and the key the property's name, with those of nested mappings after dots. An unquoted
+    The kind is ``property`` and the key the property's name, with nested keys after dots. An unquoted
     ``[[Note]]`` is a list in YAML, not a link.
     """
     if properties.root is None:
@@ -318,7 +320,7 @@ def find_property_links(data: bytes, properties: Properties, lines: Lines) -> It
 
 
 def list_scalars(root: yaml.Node) -> Iterator[tuple[str, yaml.ScalarNode]]:
-    """List all scalar values with their keys, those of nested mappings joined by dots; each once, whatever aliases."""
+    """List all scalar values with their keys (nested ones joined by dots), each once even where aliases repeat it."""
     visited: set[int] = set()
     pending_nodes = [("", root)]
     while pending_nodes:
@@ -340,7 +342,7 @@ def find_wikilinks(
 
     Args:
         data: The file.
-        span: Where the scalar stands in it.
+        span: The scalar's span in it.
         scalar: Its key and node.
         lines: The file's lines.
     """
@@ -394,7 +396,7 @@ def _parse_markdown_link(
 
 
 def _unquote(text: str, style: str) -> str:
-    """Take a quoted scalar's escapes out of a piece of its source."""
+    """Resolve the escapes in a piece of a quoted scalar's source."""
     if style == "'":
         return text.replace("''", "'")
     if style == '"' and "\\" in text:

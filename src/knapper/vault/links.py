@@ -1,4 +1,4 @@
-"""Find what a link points to: which note, and which heading in it."""
+"""Resolve what a link points to: which note, and which heading in it."""
 
 import re
 import unicodedata
@@ -16,12 +16,12 @@ _NOTE_SUFFIX: Final = ".md"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """What a link's target leads to."""
+    """The file that a link's target resolves to."""
 
     path: NotePath | None
-    """None where no file fits."""
+    """None where no file matches."""
     ambiguous: tuple[NotePath, ...] = ()
-    """All files that fit as well as *path* but for the rule that chose it, itself included; empty where it is alone."""
+    """All files that match equally well, *path* included; empty where *path* is the only match."""
 
 
 def is_external(target: str) -> bool:
@@ -35,17 +35,17 @@ def lookup_key(name: str) -> str:
 
 
 def resolve(target: str, source: NotePath, lookup: Callable[[str], Sequence[NotePath]]) -> Resolution:
-    """Find the file that a link means, as Obsidian does.
+    """Find the file that a link refers to, as Obsidian does.
 
     In order: the note itself for an empty target; a path from the vault's root; for ``./`` and ``../`` a path from the
     note's folder and nothing else; else the files whose path ends with the target: first the one in the note's own
     folder, then the one with the shortest path, then the first by name. ``.md`` may be left out, other suffixes not.
-    Of files whose paths differ only in case, the one that is spelled as the target is meant.
+    Of files whose paths differ only in case, the one spelled like the target is chosen.
 
     Args:
         target: A link's target, decoded and without fragment.
         source: The note that holds the link.
-        lookup: Gives all files of which the name has the given `key`.
+        lookup: Returns all files whose name has the given `lookup_key`.
     """
     folded_target = fold_target(target.replace("\\", "/")).strip()
     if not folded_target:
@@ -82,9 +82,9 @@ def fold_target(path: str) -> str:
 
 
 def join_relative(folder: str, relative: str) -> str:
-    """Return the path that a relative one leads to from a folder; empty where it leaves the vault.
+    """Return the path that a relative one resolves to from a folder; empty where it leaves the vault.
 
-    ``../img/a.png`` leads from ``Notes/Work`` to ``Notes/img/a.png``.
+    ``../img/a.png`` resolves from ``Notes/Work`` to ``Notes/img/a.png``.
     """
     parts = folder.split("/") if folder else []
     for part in relative.split("/"):
@@ -124,7 +124,7 @@ def _file_at(folded_path: str, target: str, candidates: Sequence[NotePath]) -> N
 
 
 def _pick_spelling(target: str, candidates: Sequence[NotePath]) -> NotePath:
-    """Choose among files whose paths differ only in case: the one that is spelled as the target, else the last."""
+    """Choose among files whose paths differ only in case: the one spelled like the target, else the last."""
     name = _normalize_spelling(target.replace("\\", "/")).strip().lstrip("./")
     same_spelling = (path for path in candidates if _normalize_spelling(path).endswith(_spellings(name)))
     return next(same_spelling, candidates[-1])
@@ -135,7 +135,7 @@ def _normalize_spelling(path: str) -> str:
 
 
 def _files_ending_with(folded_path: str, candidates: Sequence[NotePath]) -> list[NotePath]:
-    """List the files whose path ends with the target at a folder's border."""
+    """List the files whose path ends with the target, beginning at a folder boundary."""
     endings = tuple("/" + spelling for spelling in _spellings(folded_path))
     return list(dict.fromkeys(p for p in candidates if ("/" + fold_target(p)).endswith(endings)))
 

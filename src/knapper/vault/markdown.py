@@ -48,53 +48,53 @@ _BLOCK_KINDS: Final[dict[str, BlockKind]] = {
 _ROW_TAGS: Final = frozenset({"Item", "TableHead", "TableRow"})
 _LINK_TAGS: Final = frozenset({"Link", "Image"})
 _BLOCK_END_TAGS: Final = frozenset({*_BLOCK_KINDS, "Item"})
-"""What an end event without data closes; one with data closes a heading, a list or a quote."""
+"""Tags of end events without data that close a block; end events with data close a heading, a list or a quote."""
 _ENDING_LENGTH: Final = 2
 _MAX_NESTED_LINKS: Final = 20
-"""Images in each other's texts: each text holds all that are inside, so many levels would take quadratic room."""
+"""Depth of images inside images' texts: each text repeats all inner ones, so deep nesting takes quadratic memory."""
 
 
 @dataclass(slots=True)
 class MarkdownBlock:
-    """One block of any depth; a span that the parser gave, trailing blank lines included."""
+    """One block of any depth, with the parser's span, trailing blank lines included."""
 
     kind: BlockKind | Literal["item"]
     start: int
     stop: int
     parent: "MarkdownBlock | None"
-    """The block that it stands in; None for one of the note's own."""
+    """The enclosing block; None at the top level."""
     level: int = 0
-    """Of a heading."""
+    """Level of a heading; 0 for other blocks."""
     own_stop: int = 0
-    """Of an item: where its first sub-list begins; 0 where it has none."""
+    """For a list item: where its first sub-list begins; 0 where it has none."""
     rows: list[int] = field(default_factory=list[int])
     """Starts of a list's items or a table's rows."""
 
 
 @dataclass(slots=True)
 class RawLink:
-    """One link as the parser saw it."""
+    """One link as the parser reports it."""
 
     form: LinkForm
     image: bool
     start: int
     stop: int
     destination: str
-    """Unescaped; of a wikilink with its fragment."""
+    """Unescaped; includes the fragment for a wikilink."""
     label: str
-    """Of a reference link."""
+    """Label of a reference link."""
     text_stop: int
-    """Where the link's text ends at the latest known."""
+    """Where the link's text ends, as far as events have been read."""
 
     @property
     def untagged_start(self) -> int:
-        """Tell where nothing is a tag any more: a Markdown link's text may hold some, an image and a wikilink none."""
+        """Return where tags end: a Markdown link's text may hold tags, an image or a wikilink may not."""
         return self.start if self.image or self.form in {"wiki", "auto"} else self.text_stop
 
 
 @dataclass(slots=True)
 class ParserEvents:
-    """Everything that one pass over the parser's events found, in order of position."""
+    """The result of one pass over the parser's events, in order of position."""
 
     blocks: list[MarkdownBlock] = field(default_factory=list[MarkdownBlock])
     links: list[RawLink] = field(default_factory=list[RawLink])
@@ -103,7 +103,7 @@ class ParserEvents:
     html: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     math: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     hash_starts: dict[int, int] = field(default_factory=dict[int, int])
-    """Where text that begins with ``#`` begins anew, as in ``**#tag**`` or a table's cell, and where it stops."""
+    """Starts of text runs that begin with ``#``, as in ``**#tag**`` or a table's cell, with their stops."""
 
 
 def parse_events(text: str, base: int) -> ParserEvents:
@@ -111,11 +111,12 @@ def parse_events(text: str, base: int) -> ParserEvents:
 
     Args:
         text: A note's body.
-        base: Byte offset of the body in its file; every span is moved by it.
+        base: Byte offset of the body in its file, added to every span.
     """
     walk = _EventCollector(base)
     if "\r" in text:
-        text = _BARE_CR.sub("\n", text)  # pyromark 0.10 reads on over a bare one in indented code
+        # pyromark 0.10 doesn't end a line of indented code at a bare carriage return.
+        text = _BARE_CR.sub("\n", text)
     events = pyromark.events_with_range(text, options=_PARSER_OPTIONS, merge_text=True)
     walk.run(cast("Iterable[tuple[dict[str, object] | str, dict[str, int]]]", events))
     return walk.collected
@@ -134,7 +135,7 @@ def fold_label(name: str) -> str:
 
 
 class _EventCollector:
-    """Keep the open blocks and links while events go by."""
+    """Collects blocks and links from the parser's events, and tracks which are open."""
 
     def __init__(self, base: int) -> None:
         self.collected: ParserEvents = ParserEvents()
@@ -142,9 +143,9 @@ class _EventCollector:
         self._open: list[MarkdownBlock] = []
         """Open blocks, outermost first."""
         self._open_links: list[RawLink] = []
-        """Open links; an image may stand in a link."""
+        """Open links, outermost first; a link may contain an image."""
         self._at_text_start: bool = False
-        """Whether an inline span or a cell has just begun, so that text begins anew."""
+        """Whether an inline span or a cell has just begun, so that a new text run begins."""
 
     def run(self, events: Iterable[tuple[dict[str, object] | str, dict[str, int]]]) -> None:
         """Read all events."""
@@ -258,14 +259,14 @@ _MAX_LEAD: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedBody:
-    """A body's events, read with comments and maths out of the way."""
+    """The events of a body whose comments and maths were masked."""
 
     events: ParserEvents
     text: str
     """What was parsed: the body, masked by characters of the same length."""
     comments: tuple[Span, ...]
     math: tuple[Span, ...]
-    """Maths that was masked; what the parser saw itself is in *events*."""
+    """Maths that was masked; maths that the parser recognised is in *events*."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +277,7 @@ class _HiddenSpan:
 
 
 def parse_body(data: bytes, base: int) -> MaskedBody:
-    r"""Parse the body that begins at *base*, again where something had to be masked.
+    r"""Parse the body that begins at *base*, once more after each masking.
 
     ``%%\\n# x\\n%%`` has one comment and no heading.
     """
@@ -304,10 +305,10 @@ def parse_body(data: bytes, base: int) -> MaskedBody:
 
 
 def _find_hidden(body: bytes, base: int, settled_to: int, parser_events: ParserEvents) -> tuple[list[_HiddenSpan], int]:
-    """Find what is hidden from *settled_to* on, as far as this pass's view of the code holds.
+    """Find hidden spans from *settled_to* on, up to where masking one invalidates this pass's code spans.
 
     Returns:
-        What to mask, and the place up to which that is settled.
+        The spans to mask, and the offset up to which they are final.
     """
     links = [(anchor.start, anchor.stop) for anchor in parser_events.links]
     opaque = SpanSet((start - base, stop - base) for start, stop in (*parser_events.code, *parser_events.html, *links))
@@ -327,7 +328,8 @@ def _find_hidden(body: bytes, base: int, settled_to: int, parser_events: ParserE
         hidden.append(_HiddenSpan(kind="comment" if comment else "math", start=mark.start(), stop=stop))
         closing_span = opaque.find(stop - 1)
         if closing_span is not None and closing_span[1] > stop:
-            return hidden, stop  # code that began in what is now masked: all after it has to be read anew
+            # Code began inside the span that is now masked, so everything after it has to be parsed again.
+            return hidden, stop
     return hidden, len(body)
 
 
@@ -340,14 +342,14 @@ def _is_literal(body: bytes, start: int) -> bool:
 
 
 class _ClosingMarks:
-    """Find the mark that closes another, each byte of the body looked at once."""
+    """Finds the closing mark of an opening one; scans each byte of the body once."""
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes = body
         self._blank: int = -1
 
     def find_stop(self, mark: re.Match[bytes]) -> int | None:
-        """Return where the span that *mark* opens stops; None where nothing closes it."""
+        """Return the end of the span that *mark* opens; None where it isn't closed."""
         sign = mark.group()
         close = self._body.find(sign, mark.end())
         if close < 0:
@@ -358,7 +360,7 @@ class _ClosingMarks:
         return None
 
     def _next_blank(self, offset: int) -> int:
-        """Find the next blank line: a mark in the middle of a line can't reach over it."""
+        """Find the next blank line: a span that opens in the middle of a line can't cross it."""
         if self._blank < offset:
             blank = _BLANK_LINE.search(self._body, offset)
             self._blank = blank.start() if blank else len(self._body) + 1
@@ -366,7 +368,7 @@ class _ClosingMarks:
 
 
 def _mask_body(body: bytes, hidden: Sequence[_HiddenSpan]) -> bytes:
-    """Replace hidden bytes: by spaces on lines of their own, by letters where text stands beside them."""
+    """Replace hidden bytes: by spaces on lines of their own, by letters next to other text."""
     pieces: list[bytes] = []
     copied_to = 0
     for span in hidden:
@@ -415,7 +417,7 @@ def split_fragment(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def parse_wikilink_target(inner: bytes, start: int) -> tuple[LinkTarget, str | None]:
-    """Read what stands between ``[[`` and ``]]``, the byte at *start* on.
+    """Parse the content between ``[[`` and ``]]``, which begins at byte *start*.
 
     Returns:
         The target, and the alias or None.
@@ -441,7 +443,7 @@ def parse_wikilink_target(inner: bytes, start: int) -> tuple[LinkTarget, str | N
 
 
 class LinkReader:
-    """Turn what the parser saw into links."""
+    """Converts the parser's raw links to links."""
 
     def __init__(self, data: bytes, text: str, base: int, lines: Lines) -> None:
         self._data: bytes = data
@@ -459,7 +461,7 @@ class LinkReader:
                     yield link
 
     def addresses(self, covers: SpanSet) -> Iterator[Link]:
-        """Find addresses that stand in the text as they are."""
+        """Find bare web addresses in the text."""
         for match in _ADDRESS.finditer(self._data, self._base):
             start = match.start()
             if covers.contains(start) or self._data[start - 1 : start].isalnum():
@@ -520,7 +522,7 @@ class LinkReader:
         return None if opening < 0 else find_destination_span(self._data, opening + 2, anchor.stop)
 
     def _definition(self, anchor: RawLink) -> tuple[int, int] | None:
-        """Find the span of the destination that a reference link's definition gives."""
+        """Find the span of the destination in a reference link's definition."""
         if self._definitions is None:
             self._definitions = find_definitions(self._text, self._base)
         span = self._definitions.get(fold_label(anchor.label))
@@ -555,12 +557,12 @@ def find_destination_span(data: bytes, start: int, stop: int) -> tuple[int, int]
 
 
 def unescape_destination(written: str) -> str:
-    """Take Markdown's escapes and entities out of a destination."""
+    """Resolve Markdown's escapes and entities in a destination."""
     return html.unescape(_ESCAPE.sub(r"\1", written)) if "\\" in written or "&" in written else written
 
 
 def _decode_percent(text: str) -> str:
-    """Decode percent signs; text that they make no UTF-8 of stays as written."""
+    """Decode percent-encoding; text that wouldn't become UTF-8 stays as written."""
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
@@ -568,12 +570,12 @@ def _decode_percent(text: str) -> str:
 
 
 def parse_markdown_target(written: str, span: tuple[int, int]) -> LinkTarget:
-    """Read a destination as written: percent signs decoded, after the fragment is cut off."""
+    """Parse a destination as written: the fragment is split off before percent-encoding is decoded."""
     unescaped_text = unescape_destination(written)
     name, sign, rest = unescaped_text.partition("#")
     fragment_start = len(written)
     if sign:
-        # an entity such as &#32; holds a sign that begins no fragment
+        # The "#" of an entity such as &#32; doesn't begin a fragment.
         sign_offsets = [at for at, character in enumerate(written) if character == "#"]
         fragment_start = next(
             (at for at in sign_offsets if unescape_destination(written[:at]) == name), written.find("#")
@@ -589,7 +591,7 @@ def parse_markdown_target(written: str, span: tuple[int, int]) -> LinkTarget:
 
 
 def _strip_address_tail(address: bytes) -> bytes:
-    """Leave out the punctuation that ends a sentence, and a closing bracket that nothing opens."""
+    """Strip the punctuation that ends a sentence, and an unmatched closing bracket."""
     stop = len(address)
     surplus = address.count(b")") - address.count(b"(")
     while stop:

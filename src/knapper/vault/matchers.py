@@ -10,7 +10,7 @@ from typing import Final, Protocol, cast
 from knapper.vault.paths import base_name, name_key, parent_folders, quote_path
 
 MAX_GLOB_LENGTH: Final = 1000
-"""Characters; git's own files hold far shorter ones."""
+"""Characters; real gitignore files hold far shorter ones."""
 
 _TRAILING_SPACES: Final = re.compile(r"(?<!\\) +\Z")
 _PART_END: Final = "(?![^/])"
@@ -28,7 +28,7 @@ _CHARACTER_CLASSES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobRule:
-    """One pattern."""
+    """One compiled pattern."""
 
     regex: re.Pattern[str]
     includes: bool
@@ -40,15 +40,15 @@ class GlobRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Globs:
-    """Patterns of which the last that matches decides."""
+    """Patterns in gitignore's syntax; the last one that matches decides."""
 
     rules: tuple[GlobRule, ...] = ()
-    """Last line first."""
+    """In reverse order: the last line first."""
     problems: tuple[str, ...] = ()
-    """Lines that are no patterns and match nothing."""
+    """Lines that aren't patterns and match nothing, with the reason."""
 
     def match(self, path: str, *, is_folder: bool = False) -> bool:
-        """Return whether the patterns match a path or a folder around it, from where ``!`` can't take it back."""
+        """Return whether the patterns match a path or a folder above it, below which ``!`` can't re-include."""
         if not self.rules:
             return False
         return any(self.match_only(above, is_folder=True) for above in parent_folders(path)) or self.match_only(
@@ -56,7 +56,7 @@ class Globs:
         )
 
     def match_only(self, path: str, *, is_folder: bool) -> bool:
-        """Return whether the patterns match this very path, its folders not asked."""
+        """Return whether the patterns match this path itself, whatever its folders."""
         if not self.rules:
             return False
         folded_path = name_key(path)
@@ -70,7 +70,7 @@ class Globs:
 
 
 def parse_globs(lines: Iterable[str]) -> Globs:
-    """Read patterns, a line each, as gitignore's documentation describes them.
+    """Parse patterns, one a line, as gitignore's documentation describes them.
 
     ``["Private/", "*.tmp", "!keep.tmp"]`` matches ``a/Private/b.md`` and ``x.tmp``, not ``keep.tmp``.
     """
@@ -106,7 +106,7 @@ def _parse_rule(line: str) -> GlobRule | None:
 
 
 def _path_regex(parts: list[str]) -> str:
-    """Translate a pattern whose parts stand for parts of a path; ``**`` stands for any number of them."""
+    """Translate a pattern of several path parts; ``**`` matches any number of parts."""
     runs: list[list[str]] = [[]]
     for part in parts:
         if part == "**":
@@ -117,6 +117,7 @@ def _path_regex(parts: list[str]) -> str:
     regex = _run_regex(runs[0])
     glue = "/" if regex else ""
     for run in inner:
+        # Atomic groups keep the match linear: an untrusted pattern of many "**" must not backtrack.
         regex += f"{glue}(?>(?:[^/]+/)*?{_run_regex(run)})"
         glue = "/"
     if len(runs) == 1:
@@ -141,12 +142,13 @@ def _part_regex(glob: str) -> str:
         pieces[-1] += piece
     if len(pieces) == 1:
         return pieces[0]
+    # Atomic as well: the shortest match of each piece is enough, so nothing has to be tried again.
     middle = "".join(f"(?>[^/]*?{piece})" for piece in pieces[1:-1])
     return f"{pieces[0]}{middle}[^/]*{pieces[-1]}"
 
 
 def _character_regex(glob: str, at: int) -> tuple[str, int]:
-    """Translate what stands for one character; return it with the position after it."""
+    """Translate what matches one character; return the regex and the position after it."""
     if glob[at] == "?":
         return "[^/]", at + 1
     if glob[at] == "[":
@@ -160,7 +162,7 @@ def _character_regex(glob: str, at: int) -> tuple[str, int]:
 
 
 def _set_regex(glob: str, at: int) -> tuple[str, int]:
-    """Translate a set such as ``[a-z_]``, whose first character after the bracket stands at *at*."""
+    """Translate a set such as ``[a-z_]``; *at* is the position after its bracket."""
     negated = glob[at : at + 1] in {"!", "^"}
     at += negated
     members: list[str] = []
@@ -197,9 +199,9 @@ def _literal_character(glob: str, at: int) -> tuple[str, int]:
 
 
 MAX_REGEX_LENGTH: Final = 300
-"""Characters of an expression."""
+"""Maximum characters of an expression."""
 MAX_MEMORY: Final = 256 * 1024
-"""Bytes that RE2 may take for an expression and its remembered steps; a vault may have 200 expressions."""
+"""Bytes that RE2 may use for an expression and its cached states; a vault may have 200 expressions."""
 
 _ATOM: Final = re.compile(
     r"""
@@ -246,17 +248,18 @@ class Regex:
 
 
 def parse_regex(pattern: str) -> Regex:
-    """Parse a regular expression as Obsidian has it; ``.`` matches line breaks, too.
+    """Compile a regular expression as Obsidian's filters have it (JavaScript); ``.`` also matches line breaks.
 
     Raises:
-        ValueError: It isn't one, is too large, or holds what isn't covered; or RE2 isn't there. The text says which.
+        ValueError: It is invalid, too large or not supported by RE2, or RE2 isn't installed; the text says which.
     """
     if len(pattern) > MAX_REGEX_LENGTH:
         msg = f"longer than {MAX_REGEX_LENGTH} characters"
         raise ValueError(msg)
     written = _as_re2(pattern).encode(errors="replace")
     try:
-        re2 = importlib.import_module("re2")  # here, as few vaults have such a filter and the others needn't wait
+        # Imported here: few vaults have such a filter, and it isn't available on all systems.
+        re2 = importlib.import_module("re2")
     except ImportError as error:
         msg = "the package google-re2, which reads expressions, isn't installed (not all systems have it)"
         raise ValueError(msg) from error
@@ -265,7 +268,8 @@ def parse_regex(pattern: str) -> Regex:
     options.dot_nl = True
     options.never_capture = True
     options.max_mem = MAX_MEMORY
-    options.log_errors = False  # would go to stderr
+    # RE2 would write each error to stderr.
+    options.log_errors = False
     try:
         return Regex(pattern=pattern, compiled=cast("_Compiled", re2.compile(written, options)))
     except re2.error as error:
@@ -273,10 +277,10 @@ def parse_regex(pattern: str) -> Regex:
 
 
 def _as_re2(pattern: str) -> str:
-    """Return a JavaScript expression as RE2 spells it.
+    """Translate a JavaScript expression to RE2's syntax.
 
     Raises:
-        ValueError: It holds what RE2 doesn't cover, or would read otherwise.
+        ValueError: It uses what RE2 doesn't support or reads differently.
     """
     parts: list[str] = []
     in_set = False
@@ -285,7 +289,8 @@ def _as_re2(pattern: str) -> str:
         if atom.startswith("\\"):
             part = _escape(atom, in_set=in_set)
         elif in_set:
-            part = atom.replace("[", r"\[")  # `[:` would begin a class such as `[:alpha:]`
+            # In RE2 `[:` would begin a class such as `[:alpha:]`.
+            part = atom.replace("[", r"\[")
             in_set = not atom.endswith("]")
         elif atom == "[]":
             msg = "a set is empty"

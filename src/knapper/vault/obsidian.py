@@ -1,4 +1,4 @@
-"""Read the vault's Obsidian settings: link format, daily notes, date patterns and attachment folders."""
+"""Read a vault's Obsidian settings: link format, daily notes, date patterns and attachment folders."""
 
 import json
 import posixpath
@@ -30,9 +30,9 @@ class ObsidianSettings:
     """The settings that matter outside Obsidian; the defaults are Obsidian's."""
 
     user_ignore_filters: tuple[str, ...] = ()
-    """Beginnings of paths, or regular expressions between slashes."""
+    """Path prefixes, or regular expressions between slashes."""
     attachment_folder_path: str = "/"
-    """``/`` the vault, ``./`` the note's folder, ``./sub`` a folder below it, else a folder in the vault."""
+    """``/`` is the vault, ``./`` the note's folder, ``./sub`` a folder below that, else a folder in the vault."""
     new_link_format: LinkFormat = "shortest"
     use_markdown_links: bool = False
     always_update_links: bool = False
@@ -47,11 +47,11 @@ class ObsidianSettings:
     daily_notes_template: str = ""
     """Path of a note, its ``.md`` often left out; empty for none."""
     problems: tuple[str, ...] = ()
-    """What couldn't be used, and was replaced by the default."""
+    """Values that couldn't be used and were replaced by their defaults."""
 
 
 def read_settings(root: Path) -> ObsidianSettings:
-    """Read the settings of a vault; what is absent or broken has its default, and a broken one a problem's text."""
+    """Read the settings of a vault; missing or invalid values get defaults, invalid ones are reported."""
     problems: list[str] = []
     app = _SettingsReader(file=APP_FILE, values=_load_object(root, APP_FILE, problems), problems=problems)
     daily = _SettingsReader(
@@ -75,12 +75,12 @@ def read_settings(root: Path) -> ObsidianSettings:
 
 
 def load_json(root: Path, path: NotePath, problems: list[str]) -> object:
-    """Read a file of JSON that Obsidian or a plugin keeps in the vault; None where it is absent or broken.
+    """Read a JSON file that Obsidian or a plugin keeps in the vault; None where it is missing or invalid.
 
     Args:
         root: The vault's folder.
         path: Such as ``.obsidian/app.json``.
-        problems: Told what is broken.
+        problems: Receives a message where the file is invalid.
     """
     try:
         file = files.find_path(root, path)
@@ -107,7 +107,7 @@ def _load_object(root: Path, path: NotePath, problems: list[str]) -> Mapping[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SettingsReader:
-    """Take values of the wanted kind out of one file, and note the others."""
+    """Reads typed values from one file, and records invalid ones as problems."""
 
     file: NotePath
     values: Mapping[str, object]
@@ -219,10 +219,10 @@ _TOKEN_FORMATS: Final[Mapping[str, Callable[[datetime], str]]] = {
 
 
 def format_date(at: datetime, pattern: str) -> str:
-    """Write a time in a pattern.
+    """Format a time by a Moment.js pattern.
 
-    ``dddd, Do MMMM YYYY [at] HH:mm`` gives ``Sunday, 22nd November 2026 at 14:05``. Text between brackets stays as it
-    is, and so do letters that stand for nothing. Weeks of ``w`` and ``g`` begin on Sunday, those of ``W`` and ``G`` on
+    ``dddd, Do MMMM YYYY [at] HH:mm`` gives ``Sunday, 22nd November 2026 at 14:05``. Text in brackets stays as
+    it is, and so do letters without a meaning. Weeks of ``w`` and ``g`` begin on Sunday, those of ``W`` and ``G`` on
     Monday.
 
     Source: momentjs.com/docs/#/displaying/format.
@@ -257,12 +257,12 @@ def _day_of_year(at: datetime) -> int:
 
 
 def _weekday(at: datetime) -> int:
-    """Count from Sunday, 0."""
+    """Return the weekday, with Sunday as 0."""
     return at.isoweekday() % 7
 
 
 def _sunday_week(at: datetime) -> tuple[int, int]:
-    """Return year and number of the week that begins on Sunday; the first one holds the 1st of January."""
+    """Return year and number of a week that begins on Sunday; the first week contains January 1."""
     sunday = at.date() - timedelta(days=_weekday(at))
     year = (sunday + timedelta(days=6)).year
     new_year = date(year, 1, 1)
@@ -276,7 +276,7 @@ def _utc_offset(at: datetime) -> str:
 
 
 DAILY_FOLDER: Final = "Daily Notes"
-"""Where daily notes go in a vault that says nothing of them."""
+"""Default path pattern of daily notes."""
 DAILY_FORMAT: Final = "YYYY-MM-DD"
 _PLUGINS_FILE: Final = NotePath(".obsidian/community-plugins.json")
 _PERIODIC_NOTES_FILE: Final = NotePath(".obsidian/plugins/periodic-notes/data.json")
@@ -288,7 +288,7 @@ _TEMPLATE_VARIABLE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailyNotes:
-    """What a vault says of its daily notes."""
+    """A vault's settings for daily notes."""
 
     folder: str = DAILY_FOLDER
     """Empty for the vault itself."""
@@ -298,16 +298,16 @@ class DailyNotes:
     """Path of a note; empty for none."""
 
     def path(self, at: datetime) -> str:
-        """Return the path of a day's note, as it would be made: ``Journal/2026/2026-11-22.md``."""
+        """Return the path of a day's note: ``Journal/2026/2026-11-22.md``."""
         parts = (part.strip() for part in f"{self.folder}/{format_date(at, self.format)}".split("/"))
         relative_path = "/".join(part for part in parts if part)
         return relative_path if relative_path.endswith(_NOTE_SUFFIX) else f"{relative_path}{_NOTE_SUFFIX}"
 
     def fill(self, template: str, at: datetime) -> str:
-        """Write the variables of a template, as Obsidian does when it makes the note.
+        """Fill in the variables of a template, as Obsidian does when it creates the note.
 
         ``{{date}}``, ``{{time}}`` and ``{{title}}``, the first two also with a pattern: ``{{date:dddd}}``; and
-        ``{{yesterday}}`` and ``{{tomorrow}}``. What isn't known stays.
+        ``{{yesterday}}`` and ``{{tomorrow}}``. Unknown variables stay.
         """
         title = self.path(at).rpartition("/")[2].removesuffix(_NOTE_SUFFIX)
 
@@ -326,7 +326,7 @@ class DailyNotes:
 
 
 def read_daily_notes(root: Path) -> DailyNotes:
-    """Read what a vault says: the plugin Periodic Notes where it is in use, else Obsidian's own settings."""
+    """Read the settings for daily notes: of the plugin Periodic Notes where it is enabled, else Obsidian's own."""
     plugins = load_json(root, _PLUGINS_FILE, [])
     if isinstance(plugins, list) and "periodic-notes" in plugins:
         periodic_notes = _read_periodic_notes(_as_object(load_json(root, _PERIODIC_NOTES_FILE, [])))
@@ -339,7 +339,7 @@ def read_daily_notes(root: Path) -> DailyNotes:
 
 
 def _read_periodic_notes(values: Mapping[str, object]) -> DailyNotes | None:
-    """Read the plugin's settings of either form; None where it has no daily notes."""
+    """Read the plugin's settings in either of its formats; None where daily notes are off."""
     daily = _as_object(values.get("daily"))
     if daily.get("enabled"):
         return _make_daily_notes(daily, template="template")
@@ -372,11 +372,11 @@ def _as_text(value: object) -> str:
 AUDIO_SUFFIXES: Final = frozenset(
     {".m4a", ".webm", ".mp3", ".wav", ".ogg", ".oga", ".opus", ".flac", ".mp4", ".3gp", ".aac"}
 )
-"""Endings of files that may hold speech."""
+"""Suffixes of files that may hold speech."""
 
 
 def is_audio(path: str) -> bool:
-    """Return by a path's ending whether it may hold speech."""
+    """Return whether a path's suffix is that of an audio file."""
     return paths.suffix(path).lower() in AUDIO_SUFFIXES
 
 
@@ -394,20 +394,20 @@ def attachment_folder(source: NotePath, settings: ObsidianSettings) -> NotePath:
 def list_attachment_paths(
     target: str, *, source: NotePath, settings: ObsidianSettings, lookup: Callable[[str], Sequence[NotePath]]
 ) -> tuple[NotePath, ...]:
-    """Return where the file that a link in a note means may be, the likeliest place first.
+    """Return the possible paths of the file that a link in a note refers to, the likeliest first.
 
-    First the file that the link resolves to among those that are known. Then, for a file that came a moment ago: the
-    folder for attachments, the note's own folder, the vault's. A target that begins with ``/`` counts from the vault's
-    folder alone, one with ``./`` or ``../`` from the note's.
+    First the known file that the link resolves to. Then, for a file that was added a moment ago: the
+    folder for attachments, the note's own folder, the vault's. A target that begins with ``/`` is relative to the
+    vault's folder alone, one with ``./`` or ``../`` to the note's.
 
     Args:
         target: The link's target, decoded, such as ``recording.m4a`` or ``../Audio/recording.m4a``.
         source: The note that holds the link.
         settings: For the folder where attachments are put.
-        lookup: As `knapper.vault.links.resolve` takes it; gives only files that may be found.
+        lookup: As `knapper.vault.links.resolve` takes it; returns only visible files.
 
     Returns:
-        Paths in the vault; whether something is there is to be seen.
+        Paths in the vault; the files may not exist.
     """
     note_folder = paths.parent_folder(source)
     folders: Sequence[str] = (attachment_folder(source, settings), note_folder, "")
@@ -421,6 +421,6 @@ def list_attachment_paths(
 
 
 def _normalize_path(path: str) -> NotePath | None:
-    """Take ``.`` and ``..`` out of a path; None where it leaves the vault or names nothing."""
+    """Resolve ``.`` and ``..`` in a path; None where it leaves the vault or is empty."""
     clean = posixpath.normpath(path.lstrip("/") or ".")
     return None if clean == "." or clean.split("/")[0] == ".." else NotePath(clean)

@@ -1,4 +1,4 @@
-r"""Name the parts of a note's text, each with its byte span and line.
+r"""The parts of a note's text, each with its byte span and line.
 
 Spans are half-open ``start``/``stop`` byte offsets into the file as it lies on disk, byte-order mark included; those of
 a UTF-16 file count in ``source.decode(raw).data``, its text as UTF-8, since nothing in such a file is edited.
@@ -19,12 +19,12 @@ ProblemCode = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Say what is wrong with a file, and where."""
+    """A problem in a file, with its line."""
 
     code: ProblemCode
     message: str
     line: int = 0
-    """1-based; 0 where no line can be named."""
+    """1-based; 0 where no line applies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +41,14 @@ class Frontmatter:
     stop: int
     """After the closing line with its line ending."""
     values: dict[str, JSONValue]
-    """Empty where the YAML is invalid; ``Outline.problems`` says so then."""
+    """Empty where the YAML is invalid; ``Outline.problems`` has the reason then."""
     end_line: int
     valid: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading and what it owns, down to the next heading of its level or above."""
+    """A heading and its text, up to the next heading of the same or a higher level."""
 
     level: int
     """1 to 6; 0 for the text before the first heading (present only where that text isn't blank)."""
@@ -64,7 +64,7 @@ class Section:
     stop: int
     line: int
     end_line: int
-    """The last line that the section owns."""
+    """The section's last line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class Block:
     start: int
     stop: int
     items: tuple[int, ...] = ()
-    """Starts of a list's items or a table's rows (outermost ones), where a long block may be cut."""
+    """Starts of a list's items or a table's rows (outermost ones), where a long block may be split."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +97,11 @@ class Link:
     start: int
     stop: int
     target_start: int
-    """Span of what a move rewrites: the target as written, without fragment, alias, brackets or ``<>``."""
+    """Span that a move rewrites: the target as written, without fragment, alias, brackets or ``<>``."""
     target_stop: int
     line: int
     key: str = ""
-    """Property, canvas node id or Bases path that holds the link; empty in text."""
+    """Property, canvas node id or Bases path of the link; empty in text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class Task:
     """One task item."""
 
     state: str
-    """The character between the brackets; a space is open."""
+    """The character between the brackets; a space for an open task."""
     text: str
     start: int
     stop: int
@@ -129,20 +129,20 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockId:
-    """A ``^id`` and the block that it names."""
+    """A ``^id`` and the block that it identifies."""
 
     name: str
     start: int
-    """First byte of the named block (paragraph or list item)."""
+    """First byte of the identified block (paragraph or list item)."""
     stop: int
     id_start: int
-    """The ``^``."""
+    """Offset of the ``^``."""
     line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A piece of text from a file that isn't Markdown, as a reader sees it."""
+    """A piece of decoded text from a file that isn't Markdown."""
 
     text: str
     start: int
@@ -150,21 +150,21 @@ class Passage:
     stop: int
     line: int
     key: str
-    """Canvas node id or Bases path that holds it."""
+    """Canvas node id or Bases path of the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """All that a file's bytes say about its structure; everything in order of position.
+    """The structure of a file, read from its bytes; everything in order of position.
 
-    What a kind of file can't have is left empty: a canvas has no sections.
+    Fields that don't apply to a kind of file are empty: a canvas has no sections.
     """
 
     encoding: Literal["utf-8", "utf-8-sig", "utf-16", "unknown"]
     newline: Literal["\n", "\r\n", "\r", "mixed"]
-    """The only line ending that stands in the file; ``\\n`` where there is none."""
+    """The file's line ending where it uses only one; ``\\n`` where it has none."""
     line_starts: tuple[int, ...]
-    """Byte offset of each line's first byte; ``(0,)`` for an empty file. After a last line ending no line begins."""
+    """Byte offset of each line's first byte; ``(0,)`` for an empty file. No line begins after the last ending."""
     frontmatter: Frontmatter | None = None
     body_start: int
     """First byte after the frontmatter; after the byte-order mark where there is none."""
@@ -175,7 +175,7 @@ class Outline:
     tasks: tuple[Task, ...] = ()
     block_ids: tuple[BlockId, ...] = ()
     code_spans: tuple[tuple[int, int], ...] = ()
-    """Fences, inline code, maths, comments and raw HTML: where nothing is a link or a tag."""
+    """Fences, inline code, maths, comments and raw HTML, which contain no links or tags."""
     problems: tuple[Problem, ...] = ()
     passages: tuple[Passage, ...] = ()
     """Text of a canvas or base, which has no sections and blocks; empty for Markdown."""

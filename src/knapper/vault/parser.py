@@ -21,10 +21,10 @@ _BLOCK_ID_NAME: Final = re.compile(r"[A-Za-z0-9-]+")
 
 
 def list_sections(data: bytes, blocks: Sequence[MarkdownBlock], lines: Lines, body_start: int) -> tuple[Section, ...]:
-    """List the sections in order; only headings that stand in no list, quote or other block make one.
+    """List the sections in order; only top-level headings begin one, not those in lists, quotes or other blocks.
 
-    Text before the first heading is a section of level 0 where it isn't blank, so that frontmatter and the sections'
-    own spans join to the file.
+    Text before the first heading is a section of level 0 where it isn't blank, so that the frontmatter and the own
+    spans of the sections cover the whole file.
     """
     headings = [part for part in blocks if part.kind == "heading" and part.parent is None]
     starts = [lines.line_start(part.start) for part in headings]
@@ -72,7 +72,7 @@ def _make_section(lines: Lines, head: tuple[int, tuple[str, ...]], spans: tuple[
 
 
 def heading_title(source: str) -> str:
-    """Read a heading's text from its source: ``## A `b` ## ^id`` is ``A `b` ``, without the closing signs and the id.
+    """Return a heading's text from its source: ``## A `b` ## ^id`` is ``A `b` ``, without closing signs and block id.
 
     A setext heading's lines are joined by spaces.
     """
@@ -82,7 +82,7 @@ def heading_title(source: str) -> str:
 
 
 def strip_block_id(text: str) -> str:
-    """Take a block id off a line's end: ``A ^id`` is ``A``."""
+    """Strip a block id from a line's end: ``A ^id`` is ``A``."""
     head, caret, name = text.rpartition("^")
     if not caret or not _BLOCK_ID_NAME.fullmatch(name) or (head and head[-1] not in " \t"):
         return text
@@ -104,13 +104,13 @@ _NAMEABLE_KINDS: Final = frozenset({"paragraph", "heading", "item", "table"})
 def list_blocks(
     data: bytes, body_start: int, blocks: Sequence[MarkdownBlock], hidden: Mapping[Span, BlockKind], lines: Lines
 ) -> Iterator[Block]:
-    """List the blocks of the body, whole lines each, in order and without overlap; only blank lines lie between.
+    """List the blocks of the body as whole lines, in order and without overlap, with only blank lines in between.
 
     Args:
         data: The file.
         body_start: Where its body begins.
         blocks: Blocks of any depth.
-        hidden: Comments and maths that the parser didn't see.
+        hidden: Comments and maths that were masked for the parser.
         lines: The file's lines.
     """
     covers = SpanSet(hidden)
@@ -128,7 +128,7 @@ def list_blocks(
 
 
 def _leftover_paragraph(data: bytes, span: Span, lines: Lines) -> Iterator[Block]:
-    """Take as a paragraph what the parser gives no block for: definitions of reference links."""
+    """Return a paragraph for text without a block of the parser: definitions of reference links."""
     text = data[span[0] : span[1]]
     if text and not text.isspace():
         yield _whole_lines_block(data, (span[1] - len(text.lstrip(_BLANK)), span[1]), "paragraph", lines)
@@ -152,7 +152,7 @@ def _whole_lines_block(data: bytes, span: Span, kind: BlockKind, lines: Lines, i
 
 
 def find_block_ids(data: bytes, blocks: Sequence[MarkdownBlock], code: SpanSet, lines: Lines) -> Iterator[BlockId]:
-    """Find each ``^id`` at the end of a paragraph, list item or heading, or alone after the block that it names."""
+    """Find each ``^id`` at the end of a paragraph, list item or heading, or alone after the identified block."""
     id_matches = [
         match
         for match in _BLOCK_ID.finditer(data)
@@ -201,7 +201,7 @@ def _previous_siblings(blocks: Sequence[MarkdownBlock]) -> dict[int, MarkdownBlo
 
 
 class _TrimmedStops:
-    """Find where text ends before trailing blanks; nested items share their end, so each is looked for once."""
+    """Finds where text ends before trailing blanks; caches the ends, as nested items share them."""
 
     def __init__(self, data: bytes) -> None:
         self._data: bytes = data
@@ -225,7 +225,7 @@ _TASK_ITEM: Final = re.compile(
 def find_tasks(data: bytes, blocks: Sequence[MarkdownBlock], hidden: SpanSet, lines: Lines) -> Iterator[Task]:
     """List the items that begin with ``[ ]``, ``[x]`` or any other character in brackets.
 
-    A task's span is its first line, from the list marker on and without the line ending.
+    A task's span is its first line, from the list marker to before the line ending.
     """
     for part in blocks:
         if part.kind != "item":
@@ -247,9 +247,9 @@ _YAML_BLOCK_SIGNS: Final = frozenset({"|", "|-", "|+", ">", ">-", ">+"})
 
 
 def read_tag_name(text: str) -> str:
-    """Read the tag's name that *text* begins with, ``#`` already taken off; empty where it is none.
+    """Return the tag name that *text* begins with, after ``#``; empty where there is none.
 
-    A name holds letters of any script, digits, emoji, ``_``, ``-`` and ``/``, and at least one that is no digit.
+    A name holds letters of any script, digits, emoji, ``_``, ``-`` and ``/``, and at least one that isn't a digit.
     """
     match = _TAG_NAME.match(text)
     name = match.group() if match else ""
@@ -261,20 +261,21 @@ def find_text_tags(
 ) -> Iterator[Tag]:
     """Find ``#tag`` outside code, comments, HTML, maths and addresses.
 
-    Obsidian takes one at a line's start, after white space of any script, where text begins anew (``**#tag**``, a
-    table's cell), after ``_`` and directly after another tag; any other punctuation before it makes it text.
+    Obsidian recognises one at a line's start, after white space of any script, at the start of a text run
+    (``**#tag**``, a table's cell), after ``_`` and directly after another tag; after any other punctuation it is text.
 
     Args:
         data: The file.
         body_start: Where its text begins.
-        covers: Where nothing is a tag.
-        openings: Where text that begins with ``#`` begins anew, and where that text stops.
+        covers: Spans that contain no tags.
+        openings: Starts of text runs that begin with ``#``, and where each run stops.
         lines: The file's lines.
     """
     previous_stop = -1
     for match in _TAG_CANDIDATE.finditer(data, body_start):
         start = match.start()
-        if data[start - 1 : start] == b"\\":  # escaped, which is no tag even where text begins anew
+        # An escaped "#" isn't a tag, even at the start of a text run.
+        if data[start - 1 : start] == b"\\":
             continue
         limit = openings.get(start)
         if limit is None and start != previous_stop and not _follows_space(data, start, body_start):
@@ -320,13 +321,13 @@ def _find_scalar_tags(data: bytes, properties: Properties, node: yaml.ScalarNode
 
 
 def parse_note(raw: bytes) -> Outline:
-    """Read a note; no bytes are too broken for it.
+    """Parse a note; damaged content is reported in ``problems``.
 
     Args:
         raw: The file as it lies on disk.
 
     Returns:
-        Its outline; what couldn't be read is empty there and stands in ``problems``.
+        Its outline; parts that couldn't be read are empty and listed in ``problems``.
     """
     decoded = source.decode(raw)
     data = decoded.data
@@ -357,7 +358,7 @@ def parse_note(raw: bytes) -> Outline:
 
 
 def parse_head(raw: bytes) -> Outline:
-    """Read a note's properties and where its lines begin, and nothing of its text; takes a tenth of the time.
+    """Parse a note's properties and line starts but not its text, in a tenth of the time.
 
     Args:
         raw: The file as it lies on disk.
@@ -381,7 +382,7 @@ def parse_head(raw: bytes) -> Outline:
 def _collect_links(
     data: bytes, body_start: int, body: MaskedBody, properties: Properties | None, lines: Lines
 ) -> tuple[Link, ...]:
-    """Join the links of properties and body; none stands in a comment, as in Obsidian."""
+    """Return the links of properties and body, without those in comments, as Obsidian does."""
     link_list = list(frontmatter.find_property_links(data, properties, lines)) if properties else []
     reader = LinkReader(data, body.text, body_start, lines)
     link_list += reader.read(body.events.links, SpanSet((*body.comments, *body.math)))
@@ -403,35 +404,35 @@ def _collect_tags(
 
 
 def _opaque_spans(body: MaskedBody, links: Iterable[Span]) -> SpanSet:
-    """Join all spans in which text is neither a tag nor an address."""
+    """Return all spans that contain neither tags nor web addresses."""
     events = body.events
     return SpanSet((*events.code, *events.html, *events.math, *body.math, *body.comments, *links))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """One note as it was at one moment."""
+    """One note at one moment: its bytes, outline and hash."""
 
     path: NotePath
     raw: bytes
     hash: str
-    """Of ``raw``; what a change names as its base."""
+    """Hash of ``raw``, which a change names as its base."""
     outline: Outline
 
 
 def read_note(root: Path, path: NotePath, *, max_bytes: int = files.DEFAULT_MAX_BYTES) -> Note:
-    """Read a note in one go, and parse it.
+    """Read and parse a note.
 
     Args:
         root: The vault's folder.
-        path: From `knapper.vault.paths.parse`; another spelling of the name on disk will do.
+        path: From `knapper.vault.paths.parse`; another spelling of the name on disk is accepted.
         max_bytes: A larger note is an error (code ``too_large``).
 
     Raises:
-        NotFound: There is no such file, or it vanished meanwhile.
+        NotFound: There is no such file, or it was removed meanwhile.
         BadInput: It is a folder, a pipe or a device (code ``not_a_file``), or too large.
         RefusedError: A symbolic link leads out of the vault (code ``outside_vault``).
-        StorageError: It may not be read, or the disk fails.
+        StorageError: Permission is missing, or the disk fails.
     """
     file = files.resolve_path(root, path)
     raw = files.read_bytes(file.file, shown_as=file.path, max_bytes=max_bytes)
@@ -439,20 +440,20 @@ def read_note(root: Path, path: NotePath, *, max_bytes: int = files.DEFAULT_MAX_
 
 
 def make_note(path: NotePath, raw: bytes, *, read: Callable[[bytes], Outline] = parse_note) -> Note:
-    """Make a note of bytes at hand; *read* may be `parse.head` where only properties matter."""
+    """Build a note from bytes; *read* may be `parse_head` where only properties matter."""
     return Note(path=path, raw=raw, hash=content_hash(raw), outline=read(raw))
 
 
 def content_hash(raw: bytes) -> str:
-    """Return what identifies a file's content: ``sha256:`` and 64 hexadecimal digits."""
+    """Return the hash of a file's content: ``sha256:`` and 64 hexadecimal digits."""
     return f"sha256:{hashlib.sha256(raw).hexdigest()}"
 
 
 def decode_text(raw: bytes) -> str:
-    """Decode a note for people and the index, whatever its bytes; changes are made to the bytes instead.
+    """Decode a note of any bytes for people and the index; changes are made to the bytes instead.
 
-    UTF-8, or UTF-16 where a byte-order mark says so; the mark is dropped. Lines that aren't UTF-8 are read as
-    Windows-1252, and where that has gaps as Latin-1, so that a note of mixed origin stays readable.
+    UTF-8, or UTF-16 where there is such a byte-order mark; the mark is dropped. Lines that aren't UTF-8 are decoded as
+    Windows-1252, or Latin-1 where that has gaps, so that a note of mixed origin stays readable.
     """
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return raw.decode("utf-16", "replace")

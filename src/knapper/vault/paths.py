@@ -31,7 +31,7 @@ _RESERVED_NAME: Final = re.compile(
 
 
 def name_key(text: str) -> str:
-    """Return the form that names are compared by: NFC and case-folded.
+    """Fold a name for comparisons: NFC and case-folded.
 
     ``CAFÉ.md``, in whichever Unicode form, gives ``café.md``, composed.
     """
@@ -47,24 +47,24 @@ def base_name(path: str) -> str:
 
 
 def parent_folder(path: str) -> NotePath:
-    """Return all but the last part: ``a/b/c.md`` gives ``a/b``, ``c.md`` an empty text."""
+    """Return all but the last part: ``a/b/c.md`` gives ``a/b``, ``c.md`` an empty string."""
     return NotePath(path.rpartition("/")[0])
 
 
 def suffix(path: str) -> str:
-    """Return the name's ending with its dot, spelled as it is: ``a/b.MD`` gives ``.MD``; empty where there is none."""
+    """Return the name's suffix with its dot, as spelled: ``a/b.MD`` gives ``.MD``; empty where there is none."""
     last = base_name(path)
     dot = last.rfind(".")
     return last[dot:] if 0 < dot < len(last) - 1 else ""
 
 
 def stem(path: str) -> str:
-    """Return the name without its ending: ``a/b.md`` gives ``b``."""
+    """Return the name without its suffix: ``a/b.md`` gives ``b``."""
     return base_name(path).removesuffix(suffix(path))
 
 
 def fit_name(begin: str, end: str) -> str:
-    """Join the two parts of a name, and cut the first to what a file system takes.
+    """Join the two parts of a name, and truncate the first to the length that file systems allow.
 
     A stem of 84 Chinese characters and `` 2.md`` give 83 of them and `` 2.md``.
     """
@@ -79,18 +79,18 @@ def parent_folders(path: str) -> tuple[NotePath, ...]:
 
 
 def quote_path(text: str) -> str:
-    """Quote a path for a message, cut to a length that can be read."""
+    """Quote a path for a message, truncated to a readable length."""
     return repr(text if len(text) <= MAX_PART_BYTES else f"{text[:MAX_PART_BYTES]}…")
 
 
 def parse(raw: str, *, root: Path, windows: bool = WINDOWS) -> NotePath:
-    """Check a path as a caller wrote it; the disk need not have it.
+    """Parse and check a path as a caller wrote it; it need not exist on disk.
 
     ``./Notes/../a.md`` and ``/home/me/vault/a.md`` both give ``a.md`` in the vault ``/home/me/vault``.
-    Spaces, line breaks and any other character that a file name can hold are kept.
+    Spaces, line breaks and all other characters that a file name can hold are kept.
 
     Args:
-        raw: Relative to the vault, or absolute and inside it by any of its spellings.
+        raw: Relative to the vault, or absolute and inside it, with or without symbolic links resolved.
         root: The vault's folder, absolute; may be a symbolic link.
         windows: Read the path as Windows does: a backslash separates, a colon isn't part of a name.
 
@@ -148,14 +148,15 @@ def _check_part(part: str, *, windows: bool) -> None:
 
 
 def _strip_root(text: str, root: Path) -> str:
-    """Return what follows the vault's folder in an absolute path, whichever way the vault is reached."""
+    """Return an absolute path relative to the vault's folder, whether or not symbolic links are resolved in it."""
     clean = posixpath.normpath(text)
     for base in (root.absolute, root.resolve):
         prefix = base().as_posix().rstrip("/")
         if clean == prefix or clean.startswith(f"{prefix}/"):
             return clean[len(prefix) + 1 :]
     if text.startswith("//"):
-        raise _outside_error(text)  # before Windows asks another machine whether it has such a share
+        # Raised before any access: Windows would contact another machine to see whether it has such a share.
+        raise _outside_error(text)
     parts = clean.split("/")
     for end in range(1, len(parts) + 1):
         try:
@@ -169,7 +170,7 @@ def _strip_root(text: str, root: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameProblem:
-    """Say why a name isn't a good one for a new file."""
+    """Why a name is unsuitable for a new file."""
 
     code: NameCode
     part: str
@@ -178,17 +179,17 @@ class NameProblem:
 
 
 def check_new(path: NotePath, *, root: Path, portable: bool = True) -> tuple[NameProblem, ...]:
-    """Check the path of a file to be created for names that some system, or Obsidian, can't use.
+    """Check the path of a new file for names that some system, or Obsidian, can't use.
 
-    ``Plans/C#.md`` gives one problem, ``breaks_links``; only parts that aren't on disk yet are looked at.
+    ``Plans/C#.md`` gives one problem, ``breaks_links``; only parts that don't exist yet are checked.
 
     Args:
-        path: A path from `parse`, in the spelling that `knapper.vault.files` finds.
+        path: A path from `parse`, in the spelling that `knapper.vault.files` returns.
         root: The vault's folder.
-        portable: Refuse what can't exist on some system or beside what is there; otherwise tell it as a problem.
+        portable: Raise for names that can't exist on some system or beside an existing one; otherwise return a problem.
 
     Returns:
-        What is unwise but possible, in the order of the path's parts.
+        Problems that don't prevent the file, in the order of the path's parts.
 
     Raises:
         BadInput: A control character or a backslash, or, if *portable*, a name that some system can't hold; the code is
@@ -244,7 +245,7 @@ _MISSING_ERRORS: Final = (FileNotFoundError, NotADirectoryError)
 
 
 def lstat_or_none(path: str) -> os.stat_result | None:
-    """Return what the system says of a file, folder or link itself; None where there is nothing."""
+    """Return the status of a file, folder or link itself; None where there is none."""
     try:
         return os.lstat(path)
     except _MISSING_ERRORS:
@@ -252,15 +253,15 @@ def lstat_or_none(path: str) -> os.stat_result | None:
 
 
 def is_exact_name(folder: str, name: str, path_status: os.stat_result, *, windows: bool = WINDOWS) -> bool:
-    """Return whether a name that is there is surely the one that its folder lists.
+    """Return whether an existing name is certainly spelled as its folder lists it.
 
-    A system that ignores case or Unicode form answers to names that it doesn't list, and then to another spelling too.
-    Windows has short names besides, of which only the listing tells.
+    A file system that ignores case or Unicode form also opens names that it doesn't list, and other spellings of them.
+    Windows also has short names, which only the listing resolves.
 
     Args:
-        folder: Where it is.
-        name: As it was asked for.
-        path_status: What `status` gave for it.
+        folder: Its folder.
+        name: The name that was asked for.
+        path_status: Its status from `lstat_or_none`.
         windows: The system is Windows.
     """
     if windows:

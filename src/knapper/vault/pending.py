@@ -1,4 +1,4 @@
-"""Find the blocks that Knapper itself writes into notes: pending edits and log entries."""
+"""Find the blocks that Knapper writes into notes: pending edits and log entries."""
 
 import json
 import re
@@ -25,7 +25,7 @@ PendingProblem = Literal[
 
 _FENCE_OPENING: Final = re.compile(rb"(?P<lead>[ \t>]*)(?P<fence>`{3,})ai-edit[ \t]*")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-"""No UTF-8 can hold half a surrogate pair, though JSON can."""
+"""Lone surrogates, which JSON can hold and UTF-8 can't."""
 _LINE_LEAD: Final = b" \t>"
 _PENDING_TAG: Final = b"#ai_edit"
 _EDIT_KINDS: Final[dict[str, EditKind]] = {"replace": "replace", "add": "add", "delete": "delete"}
@@ -34,22 +34,22 @@ _EDIT_FIELDS: Final = frozenset({"id", "type", "before", "after"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingBlock:
-    """One block as it stands in the note, or what is left of one."""
+    """One pending block of a note, or the remains of one."""
 
     start: int
     """First byte of the opening fence's line."""
     stop: int
-    """After the tag's line, its ending included where it has one."""
+    """After the tag's line and its line ending."""
     tag_stop: int
     """After the tag itself: *stop* without the line ending."""
     line: int
     id: str
     kind: EditKind | None
-    """None where it can't be told."""
+    """None where it can't be read."""
     before: str
     after: str
     problem: PendingProblem | None
-    """What keeps the block from being accepted or rejected as it is; None where it is whole."""
+    """Why the block can't be accepted or rejected as it is; None where it is intact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +61,18 @@ class _Edit:
 
 
 def may_have_pending(raw: bytes, outline: Outline) -> bool:
-    """Return whether `find` could find anything; of the outline only the encoding matters."""
+    """Return whether `find_pending` could find anything; uses only the outline's encoding."""
     return _has_marker(_utf8_bytes(raw, outline))
 
 
 def find_pending(raw: bytes, outline: Outline) -> tuple[PendingBlock, ...]:
-    """Find all pending blocks, in order; those that a person edited or half deleted have a `problem`.
+    """Find all pending blocks in order; those that a person edited or partly deleted have a `problem`.
 
-    A block that is shown inside another fence, as in a page about such blocks, is none.
+    A block that is quoted inside another fence, as in documentation about such blocks, doesn't count.
 
     Args:
         raw: The file.
-        outline: What was read from it.
+        outline: Its outline.
     """
     data = _utf8_bytes(raw, outline)
     if not _has_marker(data):
@@ -97,7 +97,7 @@ def _has_marker(data: bytes) -> bool:
 
 
 class _PendingFinder:
-    """Walk a note's lines."""
+    """Scans a note's lines for pending blocks."""
 
     def __init__(self, data: bytes, outline: Outline) -> None:
         self._data: bytes = data
@@ -106,7 +106,7 @@ class _PendingFinder:
         self._code: SpanSet = SpanSet(outline.code_spans)
 
     def blocks(self) -> Iterator[PendingBlock]:
-        """Find what begins with an opening fence."""
+        """Find the blocks that begin with an opening fence."""
         at = self._data.find(b"`ai-edit")
         while at >= 0:
             number = self._lines.line_number(at)
@@ -119,7 +119,7 @@ class _PendingFinder:
             at = self._data.find(b"`ai-edit", search_from)
 
     def remnants(self, whole: SpanSet) -> Iterator[PendingBlock]:
-        """Find tags whose block is gone, or has lost its opening fence."""
+        """Find tags whose block is missing, or has lost its opening fence."""
         at = self._data.find(_PENDING_TAG)
         while at >= 0:
             number = self._lines.line_number(at)
@@ -139,7 +139,7 @@ class _PendingFinder:
         return number >= 1 and _FENCE_OPENING.fullmatch(self._row(number)) is not None
 
     def _is_quoted(self, fence: int) -> bool:
-        """Return whether other code, or a comment, holds the fence."""
+        """Return whether the fence lies inside other code or a comment."""
         cover = self._code.find(fence)
         return cover is not None and cover[0] != fence
 
@@ -218,7 +218,7 @@ class _PendingFinder:
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Refuse a key that stands twice, for nobody can tell which was meant."""
+    """Raise for a duplicate key: which value was meant is unknown."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise ValueError("a key stands twice")
@@ -235,12 +235,12 @@ _QUOTED_LINES: Final = re.compile(rb"(?:>[^\r\n]*(?:\r\n|\r|\n|\Z))+")
 def find_log_entries(data: bytes, outline: Outline) -> tuple[Span, ...]:
     """Find the entries, in order: whole lines that all begin with ``>``.
 
-    A line below an entry that only goes on with its text, without ``>``, is somebody else's and no part of it. What
-    stands in code or in another quote is no entry.
+    A line below an entry that continues its text without ``>`` was written by somebody else and isn't part of it. Text
+    in code or in another quote isn't an entry.
 
     Args:
         data: The note as UTF-8.
-        outline: What was read from it.
+        outline: Its outline.
     """
     if _LOG_MARK_BYTES not in data:
         return ()

@@ -14,9 +14,9 @@ Span = tuple[int, int]
 
 
 class SpanSet:
-    """Spans that don't overlap, in order.
+    """A set of spans, merged and in order.
 
-    ``Cover([(2, 5)]).at(3)`` is ``(2, 5)``, and ``.at(5)`` is None.
+    ``SpanSet([(2, 5)]).find(3)`` is ``(2, 5)``, and ``.find(5)`` is None.
     """
 
     def __init__(self, spans: Iterable[Span]) -> None:
@@ -24,14 +24,14 @@ class SpanSet:
         self._starts: list[int] = [start for start, _ in self.spans]
 
     def find(self, offset: int) -> Span | None:
-        """Find the span that holds the byte at *offset*."""
+        """Return the span that contains the byte at *offset*, or None."""
         index = bisect_right(self._starts, offset) - 1
         if index < 0 or self.spans[index][1] <= offset:
             return None
         return self.spans[index]
 
     def contains(self, offset: int) -> bool:
-        """Return whether some span holds the byte at *offset*."""
+        """Return whether a span contains the byte at *offset*."""
         return self.find(offset) is not None
 
 
@@ -52,36 +52,37 @@ Newline = Literal["\n", "\r\n", "\r", "mixed"]
 def find_line_starts(data: bytes) -> tuple[int, ...]:
     r"""List the byte offset of each line's first byte.
 
-    ``b"a\\r\\nb"`` gives ``(0, 3)``; ``b"a\\n"`` gives ``(0,)``, for nothing stands after its line ending.
+    ``b"a\\r\\nb"`` gives ``(0, 3)``; ``b"a\\n"`` gives ``(0,)``, as nothing follows its line ending.
     """
-    lengths = map(len, data.splitlines(keepends=True))  # bytes split at these three endings only, unlike str
+    # bytes.splitlines() splits at these three endings only, unlike that of str.
+    lengths = map(len, data.splitlines(keepends=True))
     return tuple(accumulate(lengths, initial=0))[:-1] or (0,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """Where a file's lines begin, and answer in the time of a binary search."""
+    """The line starts of a file, with lookups by binary search."""
 
     starts: tuple[int, ...]
     size: int
-    """Bytes in the file."""
+    """Length of the file in bytes."""
 
     def line_number(self, offset: int) -> int:
-        """Return the 1-based number of the line that holds the byte at *offset*."""
+        """Return the 1-based number of the line that contains the byte at *offset*."""
         return bisect_right(self.starts, offset) or 1
 
     def line_start(self, offset: int) -> int:
-        """Find the first byte of the line that holds *offset*."""
+        """Find the first byte of the line that contains *offset*."""
         return self.starts[self.line_number(offset) - 1]
 
     def line_stop(self, offset: int) -> int:
-        """Find the byte after the line that holds *offset*, its ending included."""
+        """Find the byte after the line that contains *offset*, its ending included."""
         number = self.line_number(offset)
         return self.starts[number] if number < len(self.starts) else self.size
 
 
 def measure_lines(data: bytes, *, text_start: int = 0) -> Lines:
-    """Measure a file's lines.
+    """Index a file's lines.
 
     Args:
         data: The file.
@@ -92,14 +93,14 @@ def measure_lines(data: bytes, *, text_start: int = 0) -> Lines:
 
 
 def line_number_at(data: bytes, offset: int) -> int:
-    """Return the 1-based number of the line at *offset* without a list of starts."""
+    """Return the 1-based number of the line at *offset*, without an index of the lines."""
     before = data[:offset]
     endings = before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
     return endings + (0 if before.endswith(b"\r") and data[offset : offset + 1] == b"\n" else 1)
 
 
 def detect_newline(data: bytes) -> Newline:
-    r"""Name the only line ending in *data*; ``\\n`` where there is none."""
+    r"""Return the line ending of *data*, or ``mixed``; ``\\n`` where there is none."""
     crlfs = data.count(b"\r\n")
     lfs = data.count(b"\n") - crlfs
     crs = data.count(b"\r") - crlfs
@@ -122,7 +123,7 @@ _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 class Source:
     """A file as valid UTF-8.
 
-    Except for UTF-16, *data* has the file's length, and every offset into it is one into the file.
+    Except for UTF-16, *data* has the file's length, so that every offset in it is also one in the file.
     """
 
     data: bytes
@@ -131,12 +132,12 @@ class Source:
 
 
 def decode(raw: bytes) -> Source:
-    r"""Read a file's bytes as UTF-8 without moving any of them.
+    r"""Decode a file's bytes as UTF-8 without changing any offset.
 
     ``b"a\\xffb"`` gives ``b"a?b"`` and the problem ``not_utf8``.
 
     Returns:
-        The file itself where it is UTF-8, with one ``?`` for each byte that isn't otherwise. A file with a UTF-16
+        The file itself where it is UTF-8, else with one ``?`` for each invalid byte. A file with a UTF-16
         byte-order mark is transcoded, without the mark, and its offsets count in the transcoded bytes.
     """
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

@@ -1,4 +1,4 @@
-"""Show a vault as one client may see it: everything that reads a vault's files goes through here."""
+"""A vault as one client may see it; everything that reads a vault's files goes through here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 HINTED_NAMES: Final = 20_000
-"""Names that are looked at for one like a missing one."""
+"""Names that are compared with a missing one to find similar ones."""
 
 
 def _ignore_problem(_: Skipped) -> None:
@@ -32,18 +32,18 @@ def _ignore_problem(_: Skipped) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A vault and the rules of who looks at it."""
+    """A vault as one client may see it, by the client's policy and the vault's ignore rules."""
 
     root: Path
     policy: Policy
     ignore: IgnoreRules
     settings: ObsidianSettings
     alike: Callable[[NotePath], Iterable[NotePath] | None] | None = None
-    """Tells from an index which paths are like one that isn't there, hidden ones too, best first; None if it can't."""
+    """Finds paths similar to a missing one in an index, best first, hidden ones included; returns None if it can't."""
 
     @classmethod
     def open(cls, root: Path, policy: Policy) -> View:
-        """Look at a vault by a policy and the rules that the vault itself holds.
+        """Open a vault with a policy and the vault's own ignore rules.
 
         Raises:
             SetupError: The vault's ``.knapignore`` can't be read.
@@ -54,33 +54,34 @@ class View:
         )
 
     def visible(self, path: NotePath) -> bool:
-        """Return whether a file of this path would be shown; the disk isn't asked."""
+        """Return whether a file of this path would be visible, without looking at the disk."""
         return not self.ignore.hides(path) and self.policy.visible(path)
 
     def path(self, raw: str) -> NotePath:
-        """Check a path as a caller wrote it, and return it as the listing has it.
+        """Check a path as a caller wrote it, and return it as spelled in the listing.
 
-        What is ignored, hidden or reached by a link to such gives the very error of what isn't there.
+        An ignored or hidden file, or a link to one, raises the same error as a missing file.
 
         Raises:
-            BadInput: The text can be no path.
-            NotFound: No visible file fits; the hint tells the nearest of those that are visible.
-            Ambiguous: Several spellings fit, none of them exactly.
+            BadInput: The text isn't a valid path.
+            NotFound: No visible file matches; the hint names the most similar visible ones.
+            Ambiguous: Several spellings match, none of them exactly.
             RefusedError: The path, or a symbolic link, leads out of the vault (code ``outside_vault``).
-            StorageError: A folder can't be read, or links lead in a circle.
+            StorageError: A folder can't be read, or links form a loop.
         """
         return self._resolve(raw).path
 
     def new_path(self, raw: str) -> NotePath:
-        """Check the path of a file that is to be made.
+        """Check the path of a new file.
 
         Raises:
-            BadInput: The text can be no path, or some system couldn't hold the name.
-            RefusedError: It would lie where this client, or nobody, sees it, or out of the vault.
-            ConflictError: Something is there already (code ``exists``); nothing is ever overwritten.
+            BadInput: The text isn't a valid path, or some system can't store the name.
+            RefusedError: The file would be hidden from this client, ignored, or outside the vault.
+            ConflictError: The path already exists (code ``exists``); nothing is ever overwritten.
         """
         path = paths.parse(raw, root=self.root)
-        if not (self.visible(path) and self.visible(NotePath(f"{path}/note.md"))):  # nor by a hidden folder's name
+        # A file must not get the name of a hidden folder either, hence the second check.
+        if not (self.visible(path) and self.visible(NotePath(f"{path}/note.md"))):
             hint = "choose another folder; hidden and ignored ones aren't written to"
             raise RefusedError(
                 f"{paths.quote_path(path)} can't be made: it wouldn't be visible", hint=hint, code="hidden"
@@ -115,13 +116,13 @@ class View:
 
     @contextmanager
     def open_bytes(self, raw: str, *, max_bytes: int = vault_files.DEFAULT_MAX_BYTES) -> Generator[BinaryIO]:
-        """Open any file to read it a stretch at a time; errors are those of `read`."""
+        """Open any file to read it in pieces; errors are those of `read`."""
         file = self._resolve(raw)
         with vault_files.open_bytes(file.file, shown_as=file.path, max_bytes=max_bytes) as opened:
             yield opened
 
     def list_files(self, *, on_problem: Callable[[Skipped], None] = _ignore_problem) -> Iterator[FileStat]:
-        """List the visible files in the order of `knapper.vault.walk.list_files`; problems of others aren't told.
+        """List the visible files in the order of `knapper.vault.walk.list_files`, and report only their problems.
 
         Raises:
             StorageError: The vault's own folder can't be read.
@@ -134,10 +135,10 @@ class View:
         return filter(self._is_file_visible, walk.list_files(self.root, self.ignore, on_problem=tell))
 
     def list_files_at(self, path: Path) -> tuple[NotePath | None, list[FileStat]]:
-        """List the visible files that a path on disk names right now: one, all below a folder, or none.
+        """List the visible files that a path on disk refers to right now: one, all below a folder, or none.
 
         Returns:
-            The path in the vault, None where it can't be one of a file in it; and the files.
+            The path in the vault, None where it isn't one of the vault; and the files.
         """
         try:
             inside = paths.parse(str(path), root=self.root)
@@ -148,7 +149,7 @@ class View:
         ]
 
     def with_policy(self, policy: Policy) -> View:
-        """Show the same vault by another policy."""
+        """Return a view of the same vault with another policy."""
         return replace(self, policy=policy)
 
     def _is_file_visible(self, file: FileStat) -> bool:

@@ -1,4 +1,4 @@
-"""List the files of a vault, and decide which are ignored."""
+"""List the files of a vault, without those that its rules ignore."""
 
 import contextlib
 import hashlib
@@ -24,33 +24,33 @@ MAX_IGNORE_BYTES: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoreRules:
-    """Say what in the vault's folder isn't part of the vault.
+    """The rules for what in the vault's folder isn't part of the vault.
 
-    Always so: names that begin with a dot, such as ``.obsidian``, ``.git``, ``.trash``, ``.venv`` or ``.chroma_db``.
+    Names that begin with a dot never are, such as ``.obsidian``, ``.git``, ``.trash``, ``.venv`` or ``.chroma_db``.
     Only names below the vault's folder count; the vault itself may lie in a folder of any name.
     """
 
     patterns: Globs = field(default_factory=Globs)
-    """Of ``.knapignore`` and of the caller, in gitignore's syntax."""
+    """Patterns of ``.knapignore`` in gitignore's syntax."""
     prefixes: tuple[str, ...] = ()
-    """Obsidian's filters, by `key`: what begins so is left out."""
+    """Obsidian's filters as folded path prefixes."""
     regexes: tuple[Regex, ...] = ()
-    """Obsidian's filters between slashes; tried on files, as Obsidian does, and not on folders."""
+    """Obsidian's filters between slashes; matched with files and not with folders, as Obsidian does."""
     problems: tuple[str, ...] = ()
     """Lines and filters that have no effect, with the reason."""
     fingerprint: str = ""
-    """Tells these rules from those that say something else."""
+    """Differs for rules with another content."""
 
     @classmethod
     def load(cls, root: Path, settings: ObsidianSettings) -> "IgnoreRules":
-        """Gather the rules of a vault.
+        """Read the rules of a vault.
 
         Args:
             root: The vault's folder, whose ``.knapignore`` is read if there is one.
             settings: For Obsidian's filters.
 
         Raises:
-            SetupError: There is a ``.knapignore`` that can't be read; to go on would show what it hides.
+            SetupError: There is a ``.knapignore`` that can't be read; without it, ignored files would be shown.
         """
         lines = _read_ignore_lines(root)
         ignore_globs = matchers.parse_globs(lines)
@@ -75,13 +75,13 @@ class IgnoreRules:
         )
 
     def hides(self, path: str, *, is_folder: bool = False) -> bool:
-        """Return whether a file or folder isn't part of the vault, be it for the sake of a folder around it."""
+        """Return whether a file or folder is ignored, by itself or by a folder above it."""
         if path.startswith(".") or "/." in path:
             return True
         return self.patterns.match(path, is_folder=is_folder) or self._matches_filter(path, is_folder=is_folder)
 
     def hides_itself(self, path: str, *, is_folder: bool) -> bool:
-        """Return the same of a path whose folders are known not to be hidden, and whose name has no leading dot."""
+        """Return whether a path is ignored by itself; its folders aren't, and its name has no leading dot."""
         return self.patterns.match_only(path, is_folder=is_folder) or self._matches_filter(path, is_folder=is_folder)
 
     def _matches_filter(self, path: str, *, is_folder: bool) -> bool:
@@ -100,11 +100,11 @@ def _read_ignore_lines(root: Path) -> list[str]:
     except NotFound:
         if os.path.islink(root / IGNORE_FILE):  # noqa: PTH114 - unlike Path's, no error where the folder is closed
             msg = f"the vault's rules can't be read: the symbolic link {IGNORE_FILE} leads nowhere"
-            raise SetupError(msg, hint=f"mend or remove {IGNORE_FILE} in the vault's folder") from None
+            raise SetupError(msg, hint=f"correct or remove {IGNORE_FILE} in the vault's folder") from None
         return []
     except KnapError as error:
         msg = f"the vault's rules can't be read: {error.message}"
-        raise SetupError(msg, hint=f"mend or remove {IGNORE_FILE} in the vault's folder") from error
+        raise SetupError(msg, hint=f"correct or remove {IGNORE_FILE} in the vault's folder") from error
     return raw.decode("utf-8-sig", "replace").split("\n")
 
 
@@ -116,7 +116,7 @@ _FILE_KINDS: Final[dict[str, FileKind]] = {"md": "note", "markdown": "note", "ca
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStat:
-    """Tell what the file system says about one file; for a link, about what it leads to."""
+    """The file system's facts about one file, or about the target of a symbolic link."""
 
     path: NotePath
     kind: FileKind
@@ -125,29 +125,29 @@ class FileStat:
     ctime_ns: int
     inode: int
     target: NotePath | None = None
-    """Where the bytes lie; None where that is ``path`` itself, so for all but symbolic links."""
+    """The file that holds the bytes; None except for symbolic links."""
     born_ns: int = 0
-    """When the file was made; 0 where the system doesn't tell."""
+    """When the file was created; 0 where the system doesn't record it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """Tell what was left out though no rule says so."""
+    """A file or folder that isn't listed although no rule ignores it."""
 
     path: str
-    """Relative to the vault, with bytes that aren't text escaped; empty for the vault itself."""
+    """Relative to the vault, with undecodable bytes escaped; empty for the vault itself."""
     code: SkipCode
     message: str
 
 
 def kind_of(path: str) -> FileKind:
-    """Return a file's kind by its ending, in whatever case."""
+    """Return a file's kind by its suffix, in any case."""
     _, dot, ending = path.rpartition(".")
     return _FILE_KINDS.get(ending.lower(), "attachment") if dot else "attachment"
 
 
 class _FolderEntry(Protocol):
-    """Be what a folder's listing tells of one file, folder or link."""
+    """One entry of a folder's listing: a file, folder or link."""
 
     @property
     def name(self) -> str: ...
@@ -168,13 +168,13 @@ def list_files(
     """List the files of a vault: of each folder first its files, then its folders, both by name.
 
     Symbolic links to files inside the vault are listed under their own names. Links to folders aren't followed:
-    what they lead to is either listed where it lies or not part of the vault.
+    their targets are either listed in their own place or not part of the vault.
 
     Args:
         root: The vault's folder.
-        ignore: What to leave out silently.
-        on_problem: Told of each file or folder that should be here and can't be; of what lies below such a folder
-            nothing is known.
+        ignore: Which files are left out.
+        on_problem: Receives each file or folder that can't be listed; nothing is known about the files below such a
+                folder.
 
     Raises:
         StorageError: The vault's own folder can't be read; then nothing is known about any of its files.
@@ -183,7 +183,7 @@ def list_files(
 
 
 def list_files_at(root: Path, ignore: IgnoreRules, path: NotePath) -> Iterator[FileStat]:
-    """List what `files` would of one file, or of all below one folder, right now; a missing one gives nothing.
+    """List one file, or all below one folder, as `list_files` would right now; nothing for a missing one.
 
     Raises:
         StorageError: The vault's own folder can't be read.
@@ -194,7 +194,8 @@ def list_files_at(root: Path, ignore: IgnoreRules, path: NotePath) -> Iterator[F
     real = os.path.realpath(root)
     folder_path = Path(real, folder)
     if os.path.realpath(folder_path) != os.fspath(folder_path):
-        return  # reached by a link, so that it is listed elsewhere or not at all
+        # A link leads to this folder, so its files are listed in their own place or not at all.
+        return
     entry = _find_entry(base, folder, paths.base_name(path))
     if entry is None:
         return
@@ -209,10 +210,11 @@ def list_files_at(root: Path, ignore: IgnoreRules, path: NotePath) -> Iterator[F
 
 
 def _find_entry(base: str, folder: str, name: str) -> _FolderEntry | None:
-    """Find what a folder lists under a name; all of it is listed only where the name alone doesn't tell."""
+    """Find a folder's entry by its name; the folder is listed only where the name alone doesn't decide."""
     prefix = f"{folder}/" if folder else ""
     folder_path = f"{base}/{folder}" if folder else base
-    with contextlib.suppress(OSError):  # a closed folder, a name too long: the listing says what there is to say
+    # Missing permission or a name that is too long: the listing below reports what is wrong.
+    with contextlib.suppress(OSError):
         status = paths.lstat_or_none(f"{folder_path}/{name}")
         if status is None and os.path.isdir(base):  # noqa: PTH112 - made for each file that is saved
             return None
@@ -227,7 +229,7 @@ def _find_entry(base: str, folder: str, name: str) -> _FolderEntry | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SingleEntry:
-    """Be to one file what an entry of a listing is."""
+    """The entry of a single file, with the interface of `os.DirEntry`."""
 
     name: str
     path: str
@@ -270,7 +272,7 @@ def _walk_folders(
 
 
 def _list_entries(base: str, folder: str, on_problem: Callable[[Skipped], None]) -> list[os.DirEntry[str]]:
-    """List what a folder holds, by name, without dot names and names that no path can have."""
+    """List a folder's entries by name, without names that begin with a dot or that no path can have."""
     try:
         with os.scandir(f"{base}/{folder}") as entries:
             listed = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
@@ -307,14 +309,15 @@ def _is_folder(entry: _FolderEntry) -> bool:
     try:
         return entry.is_dir(follow_symlinks=False) and not _is_junction(entry)
     except OSError:
-        return False  # and the attempt to read it as a file tells why
+        # Reading it as a file then reports the reason.
+        return False
 
 
 def _stat_entry(entry: _FolderEntry, path: str, real_root: str, ignore: IgnoreRules) -> FileStat | Skipped | None:
     try:
         if entry.is_symlink() or _is_junction(entry):
             return _stat_link(entry, path, real_root, ignore)
-        # On Windows an entry knows no inode, and a size that may be old.
+        # On Windows a directory entry has no inode, and its size may be outdated.
         status = os.stat(entry.path) if sys.platform == "win32" else entry.stat(follow_symlinks=False)  # noqa: PTH116
     except OSError as error:
         return Skipped(path=path, code="unreadable", message=f"{quote_path(path)}: {error.strerror}")
@@ -322,14 +325,14 @@ def _stat_entry(entry: _FolderEntry, path: str, real_root: str, ignore: IgnoreRu
 
 
 def _is_junction(entry: _FolderEntry) -> bool:
-    """Return whether an entry is what Windows has in place of a link to a folder."""
+    """Return whether an entry is a junction, Windows' link to a folder."""
     if sys.platform != "win32":
         return False
     return entry.stat(follow_symlinks=False).st_reparse_tag == stat.IO_REPARSE_TAG_MOUNT_POINT
 
 
 def _stat_link(entry: _FolderEntry, path: str, real_root: str, ignore: IgnoreRules) -> FileStat | Skipped | None:
-    """Return about what a symbolic link leads to; None for a folder, and for what isn't part of the vault."""
+    """Return the facts about a symbolic link's target; None for a folder or an ignored target."""
     try:
         file = os.path.realpath(entry.path, strict=True)
     except OSError as error:

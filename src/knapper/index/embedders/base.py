@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from knapper.errors import SetupError
+from knapper.index.arrays import np
 
 if TYPE_CHECKING:
     import threading
+
+    from numpy.typing import NDArray
 
 
 EmbedderKind = Literal["static", "endpoint", "onnx", "none"]

@@ -160,7 +160,8 @@ def _read_tokenizer(path: Path) -> Tokenizer:
         if not errors.raised_by(error, "tokenizers"):
             raise
         raise EmbedderError(f"the embedder's file {path} is damaged", hint=_HINT) from error
-    tokenizer.encode_special_tokens = True  # "<s>" in a note is HTML
+    # "<s>" in a note is HTML
+    tokenizer.encode_special_tokens = True
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

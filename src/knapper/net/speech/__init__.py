@@ -1,4 +1,4 @@
-"""Turn speech into text: servers of OpenAI's form, or a model on this machine."""
+"""Transcription of speech, by servers with OpenAI's API or a model on this machine."""
 
 from knapper.net.speech.transcripts import Audio, Segment, Transcriber, TranscriberError, Transcript
 

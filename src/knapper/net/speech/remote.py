@@ -1,4 +1,4 @@
-"""Transcribe with a server that speaks OpenAI's protocol, and parse its answers."""
+"""Transcribe with a server that has OpenAI's API, and parse its responses."""
 
 import json
 import math
@@ -15,18 +15,18 @@ from knapper.net.speech.transcripts import Audio, Segment, Transcriber, Transcri
 
 _ERROR_CODE: Final = re.compile(r"\w{1,60}", re.ASCII)
 _MAX_SEGMENTS: Final = 500_000
-"""Segments or words of one answer."""
+"""Limit of segments or words in a response."""
 
 _JsonObject = Mapping[str, object]
 
 
 def parse_transcript(body: bytes) -> Transcript:
-    """Read a transcript.
+    """Parse a transcript.
 
-    Speakers come from segments, from stretches of speakers, or else from words; they are numbered as they begin.
+    Speakers come from the segments, from speaker segments, or else from the words, numbered in order of appearance.
 
     Raises:
-        ValueError: With what is wrong with the answer; nothing of its own text is in it.
+        ValueError: The response is invalid; the message contains none of its text.
     """
     try:
         answer: object = json.loads(body)
@@ -46,9 +46,9 @@ def parse_transcript(body: bytes) -> Transcript:
 
 
 def read_error_code(body: bytes) -> str:
-    """Find the short code that a server gives for a refusal; empty where there is none.
+    """Return a server's short error code; empty where there is none.
 
-    A server's sentences may repeat what was sent, so none of them is shown.
+    A server's error message may repeat what was sent, so it is never shown.
     """
     try:
         error: object = json.loads(body)["error"]
@@ -105,7 +105,7 @@ def _join_words(words: Sequence[Segment]) -> Segment:
 
 
 def _number_speakers(segments: Sequence[Segment]) -> list[Segment]:
-    """Call speakers by the order in which they begin: servers' own labels mean nothing."""
+    """Number speakers in order of appearance: servers' own labels have no meaning."""
     labels = dict.fromkeys(segment.speaker for segment in segments if segment.speaker)
     names = {label: f"Speaker {number}" for number, label in enumerate(labels, 1)} | {"": ""}
     return [
@@ -114,7 +114,7 @@ def _number_speakers(segments: Sequence[Segment]) -> list[Segment]:
 
 
 def _read_seconds(value: object) -> float:
-    """Read seconds; 0 for what isn't any."""
+    """Read seconds; 0 for an invalid value."""
     if isinstance(value, str):
         try:
             value = float(value)
@@ -129,37 +129,37 @@ ServerKind = Literal["fireworks", "openai", "server"]
 FormFields = Mapping[str, str | list[str]]
 
 _BUSY_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
-"""Statuses that may be another one a moment later."""
+"""Statuses of temporary failures, after which the request is sent again."""
 _RETRY_WAITS_S: Final = (2.0,)
 _MAX_ANSWER_BYTES: Final = 64_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions:
-    """Say where a server is, and how it is asked."""
+    """A server's address, key and options."""
 
     form: ServerKind
     base_url: str
-    """With the path that ends before ``/audio/transcriptions``."""
+    """Address up to, and without, ``/audio/transcriptions``."""
     model: str
     api_key: str = ""
     language: str = ""
-    """Such as ``de``; empty lets the model find out."""
+    """Such as ``de``; empty lets the model detect it."""
     timeout_s: float = 600.0
-    """For sending a recording and reading the whole answer."""
+    """Time for sending a recording and reading the whole response."""
     max_bytes: int = 200_000_000
     env_proxies: bool = False
 
 
 class RemoteTranscriber(Transcriber):
-    """Ask ``/v1/audio/transcriptions``; recordings are sent as they are read from the disk."""
+    """A client of ``/v1/audio/transcriptions``; recordings are streamed from the disk."""
 
     def __init__(self, access: ServerOptions, *, pause: Callable[[float], None] = time.sleep) -> None:
-        """Check the address and the key; the server is asked on first use.
+        """Check the address and the key; the first request is sent on first use.
 
         Args:
-            access: Where it is.
-            pause: Waits some seconds before a recording is sent again.
+            access: Its address, key and options.
+            pause: Sleeps some seconds before a recording is sent again.
 
         Raises:
             SetupError: The address or the key can't be used.
@@ -172,23 +172,23 @@ class RemoteTranscriber(Transcriber):
 
     @property
     def model_id(self) -> str:
-        """Name server, model and language."""
+        """Return an id of server, model and language."""
         access = self._access
         return "|".join((access.form, self._client.origin, access.model, access.language))
 
     @property
     def max_bytes(self) -> int:
-        """Return how large a recording may be."""
+        """Return the size limit of a recording."""
         return self._access.max_bytes
 
     def transcribe(self, audio: Audio) -> Transcript:
-        """Send a recording, and read what the server makes of it.
+        """Send a recording, and read the server's transcript.
 
-        A server that doesn't know the long form of answers is asked for the short one, without times.
+        A server that doesn't support the verbose response format is asked for the simple one, without times.
 
         Raises:
-            TranscriberError: The server refuses, fails, or gives what can't be read.
-            Unreachable: It doesn't answer, or not in time.
+            TranscriberError: The server refuses, fails, or its response can't be read.
+            Unreachable: The server doesn't answer, or not in time.
         """
         answer = self._send(audio, form_fields(self._access))
         if answer.status == 400 and self._access.form == "server":
@@ -210,7 +210,7 @@ class RemoteTranscriber(Transcriber):
         self._client.close()
 
     def _send(self, audio: Audio, form: FormFields) -> HttpResponse:
-        """Send a recording, again where the failure may pass."""
+        """Send a recording, again after a temporary failure."""
         for wait_s in _RETRY_WAITS_S:
             answer = self._post(audio, form)
             if answer.status not in _BUSY_STATUSES:
@@ -251,7 +251,7 @@ class RemoteTranscriber(Transcriber):
 
 
 def form_fields(access: ServerOptions, *, short: bool = False) -> FormFields:
-    """Return the form that goes with a recording; only Fireworks is asked to tell speakers apart in its own words."""
+    """Return the form fields of a recording; Fireworks has parameters of its own for telling speakers apart."""
     form: dict[str, str | list[str]] = {"model": access.model}
     if access.language:
         form["language"] = access.language

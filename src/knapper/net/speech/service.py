@@ -22,12 +22,12 @@ from knapper.net.speech.remote import RemoteTranscriber, ServerOptions
 from knapper.net.speech.transcripts import Audio, Segment, Transcriber, TranscriberError, Transcript
 
 _LIBRARIES: Final = ("av", "ctranslate2", "huggingface_hub", "onnxruntime")
-"""What the extra stands on; their errors have no root of their own."""
+"""Packages that the extra depends on; their errors have no common base class."""
 _MODEL_HINT: Final = "check audio.model and the connection that it is fetched over; a model's folder will do too"
 
 
 class WhisperSegment(Protocol):
-    """Describe what the library says of one stretch."""
+    """One segment, as the library has it."""
 
     text: str
     start: float
@@ -35,35 +35,35 @@ class WhisperSegment(Protocol):
 
 
 class WhisperInfo(Protocol):
-    """Describe what the library says of a whole recording."""
+    """Facts about a whole recording, as the library has them."""
 
     language: str
     duration: float
 
 
 class WhisperModel(Protocol):
-    """Describe a loaded model of the library."""
+    """A loaded model, as the library has it."""
 
     def transcribe(
         self, audio: BinaryIO, *, language: str | None, vad_filter: bool
     ) -> tuple[Iterable[WhisperSegment], WhisperInfo]:
-        """Return the stretches of speech, as they are found."""
+        """Return the segments of speech as they are recognised."""
         ...
 
 
 class WhisperModelFactory(Protocol):
-    """Describe the library's class of models."""
+    """The library's class of models."""
 
     def __call__(self, model: str, *, device: str, compute_type: str) -> WhisperModel:
-        """Load a model, and fetch it where it isn't here."""
+        """Load a model; download it where it isn't on this machine."""
         ...
 
 
 class WhisperTranscriber(Transcriber):
-    """Run a model of the Whisper family, loaded on first use.
+    """A model of the Whisper family, loaded on first use.
 
-    Nothing that was said leaves the machine; who said it isn't told apart. One recording at a time: a second
-    one would only make both slower.
+    The audio doesn't leave the machine; speakers aren't told apart. Recordings are transcribed one at a time: a
+    second one in parallel would only slow both down.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class WhisperTranscriber(Transcriber):
         max_bytes: int = 2_000_000_000,
         models: WhisperModelFactory | None = None,
     ) -> None:
-        """Take the settings.
+        """Set the model; it is loaded on first use.
 
         Args:
             model: Its name, such as ``small``, or its folder.
-            language: Such as ``de``; empty lets the model find out.
-            max_bytes: How large a recording may be.
-            models: Stands in for the library's class.
+            language: Such as ``de``; empty lets the model detect it.
+            max_bytes: Size limit of a recording.
+            models: Replaces the library's class, for tests.
         """
         self._name = model
         self._language = language
@@ -90,21 +90,21 @@ class WhisperTranscriber(Transcriber):
 
     @property
     def model_id(self) -> str:
-        """Name model and language."""
+        """Return an id of model and language."""
         return f"whisper|{self._name}|{self._language}"
 
     @property
     def max_bytes(self) -> int:
-        """Return how large a recording may be."""
+        """Return the size limit of a recording."""
         return self._limit
 
     def transcribe(self, audio: Audio) -> Transcript:
-        """Transcribe here.
+        """Transcribe on this machine.
 
-        Silence is left out before: the model hears words in it.
+        Silence is removed first, because the model hallucinates words in it.
 
-        Raises:
-            TranscriberError: The extra isn't installed, the model can't be loaded, or the recording can't be read.
+                Raises:
+                    TranscriberError: The extra isn't installed, the model can't be loaded, or the recording can't be read.
         """
         with self._lock:
             model = self._model
@@ -134,7 +134,7 @@ class WhisperTranscriber(Transcriber):
         )
 
     def close(self) -> None:
-        """Leave the model to the memory's care."""
+        """Do nothing: the model is freed with the object."""
 
     @cached_property
     def _model(self) -> WhisperModel:
@@ -163,20 +163,20 @@ def _load_library() -> WhisperModelFactory:
 
 
 MAX_TRANSCRIPTS: Final = 2_000
-"""Transcripts that are kept; those that weren't asked for the longest go first."""
+"""Limit of cached transcripts; the least recently used are removed first."""
 _FILE_VERSION: Final = 1
 
 
 class TranscriptStore:
-    """Keep transcripts in a folder, a file each, by a recording's content and what transcribed it."""
+    """A folder of transcripts, one file each, by a recording's content and its transcriber."""
 
     def __init__(self, folder: Path, *, most: int = MAX_TRANSCRIPTS) -> None:
-        """Keep them in *folder*, which is made when something is kept; at most so many."""
+        """Use *folder*, which is created with the first transcript; at most so many are kept."""
         self._folder = folder
         self._most = most
 
     def find(self, digest: str, model_id: str) -> Transcript | None:
-        """Return what is kept; None where nothing is, or it is damaged."""
+        """Return the cached transcript; None where there is none, or it is damaged."""
         file = self._file(digest, model_id)
         try:
             record: object = json.loads(file.read_text(encoding="utf-8"))
@@ -190,7 +190,7 @@ class TranscriptStore:
         return replace(transcript, is_cached=True)
 
     def save(self, digest: str, transcript: Transcript) -> None:
-        """Keep a transcript; where the disk doesn't let that happen, it is made again another time."""
+        """Save a transcript; a failure of the disk is ignored, as it can be made again."""
         file = self._file(digest, transcript.model_id)
         with contextlib.suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -217,30 +217,31 @@ class TranscriptStore:
 
 
 class CachedTranscriber(Transcriber):
-    """Ask a transcriber only for what isn't kept."""
+    """A transcriber with a cache."""
 
     def __init__(self, transcriber: Transcriber, store: TranscriptStore) -> None:
-        """Ask *transcriber*, and keep what it says in *store*."""
+        """Cache the transcripts of *transcriber* in *store*."""
         self._transcriber = transcriber
         self._store = store
 
     @property
     def model_id(self) -> str:
-        """Name what transcribes."""
+        """Return the transcriber's id."""
         return self._transcriber.model_id
 
     @property
     def max_bytes(self) -> int:
-        """Return how large a recording may be."""
+        """Return the size limit of a recording."""
         return self._transcriber.max_bytes
 
     def transcribe(self, audio: Audio) -> Transcript:
-        """Return what is kept, or transcribe; errors are the transcriber's, and aren't kept."""
+        """Return the cached transcript, or transcribe; errors are the transcriber's, and aren't cached."""
         cached = self._store.find(audio.digest, self.model_id)
         if cached is not None:
             return cached
         transcript = replace(self._transcriber.transcribe(audio), model_id=self.model_id)
-        if Audio.measure(audio.name, audio.content).digest == audio.digest:  # not where it was recorded on meanwhile
+        # Not cached where the recording went on meanwhile: the transcript isn't that of the digest.
+        if Audio.measure(audio.name, audio.content).digest == audio.digest:
             self._store.save(audio.digest, transcript)
         return transcript
 
@@ -278,7 +279,7 @@ _FIREWORKS: Final = "https://audio-prod.api.fireworks.ai/v1"
 _FIREWORKS_TURBO: Final = "https://audio-turbo.api.fireworks.ai/v1"
 _OPENAI: Final = "https://api.openai.com/v1"
 _OPENAI_BYTES: Final = 25_000_000
-"""What OpenAI takes at most."""
+"""OpenAI's size limit."""
 _DEFAULT_MODELS: Final = {"fireworks": "whisper-v3", "openai": "whisper-1", "server": "whisper-1", "whisper": "small"}
 _KEY_VARIABLES: Final = {"fireworks": "FIREWORKS_API_KEY", "openai": "OPENAI_API_KEY"}
 _TRANSCRIPTIONS_PATH: Final = "/audio/transcriptions"
@@ -286,20 +287,20 @@ _TRANSCRIPTIONS_PATH: Final = "/audio/transcriptions"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechSettings:
-    """What the owner says about transcribing."""
+    """The configured settings of transcription."""
 
     access: SpeechAccess = "auto"
     """``auto``: allowed where a provider, an address or a key is set. ``local``: nothing leaves the machine."""
     provider: SpeechProvider = "auto"
     """``auto``: the server at *base_url*, else Fireworks."""
     model: str = ""
-    """Empty for the provider's usual one; so is the one that is usual at Fireworks, which no other has."""
+    """Empty for the provider's default; so is Fireworks' default, which no other provider has."""
     base_url: str = ""
     api_key: str = field(default="", repr=False)
     fireworks_key: str = field(default="", repr=False)
-    """Sent to Fireworks alone, where *api_key* is empty."""
+    """Sent to Fireworks only, where *api_key* is empty."""
     openai_key: str = field(default="", repr=False)
-    """Sent to OpenAI alone, where *api_key* is empty."""
+    """Sent to OpenAI only, where *api_key* is empty."""
     language: str = ""
     max_bytes: int = 200_000_000
     timeout_s: float = 600.0
@@ -307,11 +308,11 @@ class SpeechSettings:
 
 
 def open_transcriber(settings: SpeechSettings, *, folder: Path | None = None) -> Transcriber:
-    """Open what transcribes; nothing is asked and loaded before the first recording.
+    """Open the configured transcriber; nothing is requested or loaded before the first recording.
 
     Args:
-        settings: What the owner says.
-        folder: Where transcripts are kept; None keeps none.
+        settings: The configured settings.
+        folder: Cache of transcripts; None for no cache.
 
     Raises:
         SetupError: It isn't allowed, or something is missing.
@@ -321,7 +322,7 @@ def open_transcriber(settings: SpeechSettings, *, folder: Path | None = None) ->
 
 
 def is_loopback(base_url: str) -> bool:
-    """Return whether an address is this machine's own, by what it says and without asking anybody."""
+    """Return whether an address is this machine's own, without a name look-up."""
     try:
         host = urlsplit(base_url).hostname or ""
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -334,7 +335,8 @@ def _choose_transcriber(settings: SpeechSettings) -> Transcriber:
     if settings.provider == "auto" and settings.base_url:
         provider = "server"
     key = settings.api_key
-    if not key and not settings.base_url:  # a provider's key goes to no other address
+    # A provider's key must not be sent to another address.
+    if not key and not settings.base_url:
         key = {"fireworks": settings.fireworks_key, "openai": settings.openai_key}.get(provider, "")
     if settings.access == "off":
         raise _disabled_error("audio.access is off")
@@ -396,6 +398,6 @@ def _default_address(provider: _ChosenProvider, model: str) -> str:
 
 
 def _normalize_base_url(url: str) -> str:
-    """Bring an address to the form that ends before ``/audio/transcriptions``."""
+    """Normalise an address so that it ends before ``/audio/transcriptions``."""
     bare = url.strip().rstrip("/").removesuffix(_TRANSCRIPTIONS_PATH).rstrip("/")
     return f"{bare}/v1" if bare and bare.count("/") == 2 else bare

@@ -1,4 +1,4 @@
-"""Say what transcribers take and give."""
+"""The interface of transcribers: recordings, transcripts and errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BLOCK: Final = 1 << 20
 
 
 class TranscriberError(SetupError):
-    """Say that audio can't be transcribed; the code tells why."""
+    """Audio can't be transcribed; the code says why."""
 
     code = "transcriber"
 
@@ -23,16 +23,16 @@ class Audio:
     """One recording, open for reading."""
 
     name: str
-    """With its ending, which tells servers what it is."""
+    """With its suffix, from which servers know the format."""
     content: BinaryIO
-    """At its beginning; can be read again from there."""
+    """Positioned at the start; seekable."""
     size: int
     digest: str
-    """SHA-256 of all of it, hexadecimal."""
+    """SHA-256 of the whole content, hexadecimal."""
 
     @classmethod
     def measure(cls, name: str, content: BinaryIO) -> Audio:
-        """Measure an open file, a stretch at a time."""
+        """Read size and digest of an open file, in pieces."""
         hasher = hashlib.sha256()
         size = 0
         _ = content.seek(0)
@@ -45,18 +45,18 @@ class Audio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """What one speaker says in one go, or a sentence where speakers aren't told apart."""
+    """One speaker's uninterrupted words, or a sentence where speakers aren't told apart."""
 
     text: str
     start_s: float
     stop_s: float
     speaker: str = ""
-    """``Speaker 1`` is whoever speaks first; empty where nobody is told apart."""
+    """``Speaker 1`` is the first to speak; empty where speakers aren't told apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """What was said."""
+    """The text of a recording."""
 
     text: str
     segments: Sequence[Segment] = ()
@@ -65,13 +65,13 @@ class Transcript:
     duration_s: float = 0.0
     """0 where it isn't known."""
     model_id: str = ""
-    """What transcribed it."""
+    """Id of the transcriber."""
     is_cached: bool = False
-    """It was transcribed earlier."""
+    """Whether it comes from the cache."""
 
     @property
     def shown(self) -> str:
-        """Return the text, a paragraph for each change of speaker where speakers are known.
+        """Return the text, with a paragraph for each change of speaker where speakers are known.
 
         ``Speaker 1: Good morning.`` and ``Speaker 2: Hello.`` are two paragraphs.
         """
@@ -86,27 +86,27 @@ class Transcript:
 
 
 class Transcriber(Protocol):
-    """Turn audio into text; any thread may."""
+    """A thread-safe transcriber of audio."""
 
     @property
     def model_id(self) -> str:
-        """Name what transcribes, and with which options: transcripts of different ones aren't taken for each other."""
+        """Return an id of the transcriber and its options, under which transcripts are cached."""
         ...
 
     @property
     def max_bytes(self) -> int:
-        """Return how large a recording may be."""
+        """Return the size limit of a recording."""
         ...
 
     def transcribe(self, audio: Audio) -> Transcript:
-        """Return what is said in a recording.
+        """Transcribe a recording.
 
         Raises:
-            TranscriberError: It can't be done, and the code tells who can mend that.
+            TranscriberError: It can't be done; the code says why.
             Unreachable: The server doesn't answer, or not in time.
         """
         ...
 
     def close(self) -> None:
-        """Let go of connections and models."""
+        """Release connections and models."""
         ...
