@@ -1,1 +1,1 @@
-"""Hold the one way in which anything is written."""
+"""All writing to a vault: requests, drafts, rules, proposals, and durable changes on disk."""

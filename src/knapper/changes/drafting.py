@@ -36,11 +36,11 @@ _NOTE_SUFFIX = ".md"
 def draft_creation(view: View, request: Create) -> tuple[FileDraft, tuple[str, ...]]:
     """Draft a new note, with its properties in the order given.
 
-    A name without ending is a note's: ``Plans/Week`` becomes ``Plans/Week.md``, and that is said.
+    A name without extension is taken for a note's: ``Plans/Week`` becomes ``Plans/Week.md``, and a notice says so.
 
     Raises:
         BadInput: The path, the text or a property can't be written.
-        RefusedError: The note would lie where the client sees nothing.
+        RefusedError: The client couldn't see the note at this path.
         ConflictError: There is such a file.
     """
     if not request.path.strip() or request.path.endswith("/"):
@@ -76,7 +76,8 @@ def draft_tag_rename(view: View, request: RenameTag, tagged: Sequence[NotePath])
         except NotFound:
             if request.paths:
                 raise
-            continue  # the index is behind, or the note isn't the client's to see
+            # The index is behind, or the client may not see the note.
+            continue
         after = splices.merge(note.raw, renamed.splices)
         in_properties = any(tag.origin == "property" for tag in note.outline.tags)
         needs = frozenset[Capability]({"properties", "delete"} if in_properties else {"delete"})
@@ -94,7 +95,7 @@ TRASH_FOLDER = ".trash"
 
 
 def draft_trashing(view: View, request: Trash) -> FileDraft:
-    """Draft the way to the trash that the vault's settings name; nothing is deleted for good.
+    """Draft a move to the trash that the vault's settings name; nothing is deleted for good.
 
     Raises:
         NotFound: There is no such file.
@@ -113,7 +114,7 @@ def draft_trashing(view: View, request: Trash) -> FileDraft:
 
 
 def draft_restore(view: View, request: Restore) -> FileDraft:
-    """Draft the way back out of the vault's trash.
+    """Draft a move out of the vault's trash.
 
     Raises:
         NotFound: The trash has no such file; the hint lists what it has of that name.
@@ -140,7 +141,7 @@ def _similar_in_trash(view: View, path: NotePath) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftContext:
-    """What drafting looks at."""
+    """What drafting reads: the vault, its links, and what the journal knows."""
 
     view: View
     """The vault as the client sees it."""
@@ -148,16 +149,16 @@ class DraftContext:
     """The vault as its owner sees it: links in notes that the client doesn't see follow a move too."""
     graph: Graph
     read_version: Callable[[str], bytes | None]
-    """Gives the content of a hash that the journal knows."""
+    """Returns the content of a hash; None where the journal doesn't know it."""
     catch_up: Callable[[], None]
-    """Makes the index know all that changed; asked before links or tags of the whole vault are looked up."""
+    """Brings the index up to date; called before links or tags of the whole vault are looked up."""
     link_history: LinkHistory | None = None
-    """What earlier moves rewrote, so that the way back gives every link what it said; None for no memory."""
+    """What earlier moves rewrote, so that moving back restores every link's old text; None to look nothing up."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Batch:
-    """Gather what the requests of a batch come to."""
+    """Draft of a batch while its requests are read."""
 
     files: list[FileDraft] = field(default_factory=list[FileDraft])
     folders: list[tuple[NotePath, NotePath]] = field(default_factory=list[tuple[NotePath, NotePath]])
@@ -178,8 +179,8 @@ class DraftResult:
 def draft_requests(context: DraftContext, requests: Sequence[Request]) -> DraftResult:
     """Draft a batch; each request is read against the files as they are now, and none against another's outcome.
 
-    Requests that can't be carried out are listed, and the others form the draft. In whatever order requests come, the
-    draft is the same.
+    Requests that can't be carried out are listed, and the others form the draft. The order of requests doesn't change
+    the draft.
 
     Raises:
         BadInput: Two requests want the same file to become different things.
@@ -231,7 +232,8 @@ def _collect_text_edit(
     ):
         _draft_request(context, batch, number, Create(path=request.path, content=request.content))
         return
-    entry = texts.get(NotePath(request.path))  # the usual spelling needn't be looked up and parsed again
+    # A path that is spelled as it is on disk needn't be looked up and parsed again for each request of the batch.
+    entry = texts.get(NotePath(request.path))
     note, changes = entry or texts.setdefault((fresh := read(request.path)).path, (fresh, []))
     _check_kind(note, request)
     one = text_edits.resolve_request(note, request, version=context.read_version)
@@ -240,7 +242,7 @@ def _collect_text_edit(
 
 
 def _check_kind(note: Note, request: TextRequest) -> None:
-    """Refuse what would spoil a file that is no note.
+    """Check that a request suits the kind of file, so that no attachment is damaged.
 
     Raises:
         BadInput: It isn't text, or has no place for properties.
@@ -291,7 +293,7 @@ def _draft_request(
 
 
 def _draft_moves(context: DraftContext, batch: _Batch, moves: Sequence[tuple[int, Move]]) -> None:
-    """Draft all moves as one, so that links between them are right; where that fails, find those that can't be made."""
+    """Draft all moves together, so that links between them are right; if that fails, find those that can't be made."""
     if not moves:
         return
     try:

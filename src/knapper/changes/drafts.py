@@ -47,7 +47,7 @@ class FileDraft:
     cause: Cause = "asked"
     """``link``: the file only follows another's move."""
     hidden: bool = False
-    """Whoever asks may not see the file: it is counted, and neither named nor shown."""
+    """The client may not see the file: it is counted, but neither named nor shown."""
     requests: frozenset[int] = frozenset()
     """Numbers of the batch's requests that want this."""
 
@@ -59,7 +59,7 @@ class FileDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRewrite:
-    """One link, or definition of links, that says something else so as to lead where it led."""
+    """One link, or link definition, rewritten so that it leads to the same place as before."""
 
     path: NotePath
     """The file that holds it, as it is named before the move."""
@@ -70,7 +70,7 @@ class LinkRewrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What belongs together: all of it happens, or nothing."""
+    """File changes that belong together: all of them are made, or none."""
 
     files: tuple[FileDraft, ...]
     folders: tuple[tuple[NotePath, NotePath], ...] = ()
@@ -78,7 +78,7 @@ class Draft:
     by_query: bool = False
     """The files were chosen by a query or a folder, and not named one by one."""
     notices: tuple[str, ...] = ()
-    """What the caller should hear: a match after normalising, a link that stays broken."""
+    """What the caller should know: a match after normalising, a link that stays broken."""
     rewritten: tuple[LinkRewrite, ...] = ()
     """Links that follow a move or a renamed heading, by file and place; those in hidden files aren't among them."""
 
@@ -88,7 +88,7 @@ class Draft:
         return sum(file.cause == "asked" for file in self.files)
 
     def effects(self) -> Iterator[Effect]:
-        """Return the effects that do it, in order: names first, then contents."""
+        """Return the effects that carry out the draft, in order: names first, then contents."""
         moved = {source for source, _ in self.folders}
         yield from (Rename(source=source, target=target) for source, target in self.folders)
         for file in self.files:
@@ -107,21 +107,21 @@ _SHOWN_FAILURES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One of them."""
+    """One request of a batch that can't be carried out."""
 
     number: int
-    """From 0, in the order given."""
+    """Index of the request in the batch, from 0."""
     error: KnapError
 
 
 def failure_row(failure: Failure) -> dict[str, JSONValue]:
-    """Shape a failure as every surface shows it."""
+    """Return a failure in the shape that every surface shows."""
     error = failure.error
     return {"request": failure.number, "error": error.message, "code": error.code, "hint": error.hint}
 
 
 def failure_rows(failures: Sequence[Failure], batch: Sequence[Request]) -> JSONValue:
-    """Shape failures as an error's details list them: with the path that each is about.
+    """Return failures in the shape of an error's details: each with the path that it is about.
 
     Args:
         failures: Some requests of the batch.
@@ -131,15 +131,15 @@ def failure_rows(failures: Sequence[Failure], batch: Sequence[Request]) -> JSONV
 
 
 def batch_error(failures: Sequence[Failure], batch: Sequence[Request]) -> KnapError:
-    """Make the error of a batch of which nothing can be carried out.
+    """Build the error for a batch of which no request can be carried out.
 
     Args:
         failures: One at least.
         batch: The batch.
 
     Returns:
-        What is wrong with the only request, or an error whose ``details["failures"]`` lists each with path, code and
-        hint. Its code is theirs where they have the same, else ``batch_failed``.
+        The error of the only request, or one whose ``details["failures"]`` lists each with path, code and hint. Its
+        code is the one that all failures share, else ``batch_failed``.
     """
     errors = [one.error for one in failures]
     if len(batch) == 1:
@@ -154,7 +154,7 @@ def batch_error(failures: Sequence[Failure], batch: Sequence[Request]) -> KnapEr
 
 
 def _common_error_class(errors: Sequence[KnapError]) -> type[KnapError]:
-    """Return who must act: whoever does for every one of them, else the caller."""
+    """Return the closest class that all errors share, since it says who must act; `CallerError` where there is none."""
     shared = (kind for kind in type(errors[0]).__mro__ if all(isinstance(error, kind) for error in errors))
     kind = next(shared, KnapError)
     return kind if issubclass(kind, KnapError) and kind is not KnapError else CallerError

@@ -1,4 +1,4 @@
-"""Name what a caller asks of a vault: each request is one thing to be done.
+"""Requests: what a caller asks of a vault, one change each.
 
 Paths are as the caller wrote them. ``base`` is the hash of the file that the caller saw, or empty.
 """
@@ -12,7 +12,7 @@ from knapper.jsontypes import JSONValue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditText:
-    """Put new text in the place of old text that stands there so many times."""
+    """Replacement of text that occurs exactly ``count`` times."""
 
     path: str
     old: str
@@ -23,7 +23,7 @@ class EditText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtPosition:
-    """Change text at a position such as ``after:## Heading`` or ``replace:3-5``; see `positions`."""
+    """Change at a position such as ``after:## Heading`` or ``replace:3-5``; see `positions.parse_position`."""
 
     path: str
     position: str
@@ -33,7 +33,7 @@ class AtPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditSection:
-    """Change what a heading owns; see `sections`."""
+    """Change of a heading's section; see `positions.find_section`."""
 
     path: str
     heading: str
@@ -46,7 +46,7 @@ class EditSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddText:
-    """Put text at a note's start, after its properties, or at its end."""
+    """Text for a note's start, after its properties, or for its end."""
 
     path: str
     content: str
@@ -56,19 +56,19 @@ class AddText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditProperty:
-    """Set, remove, append to or rename one property."""
+    """Change of one property: set, remove, append or rename."""
 
     path: str
     word: Literal["set", "remove", "append", "rename"]
     name: str
     value: JSONValue = ""
-    """Text is read as a person types it; any other value is written as just that type. The new name to rename."""
+    """Text is read as a person types it; any other value keeps its type. For ``rename``, the new name."""
     base: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """Replace a whole note; the hash of what is replaced has to be given."""
+    """Replacement of a whole note; ``base`` has to be the hash of the replaced text."""
 
     path: str
     content: str
@@ -77,7 +77,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """Make a new note; nothing is ever overwritten."""
+    """New note; nothing is ever overwritten."""
 
     path: str
     content: str = ""
@@ -86,7 +86,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameTag:
-    """Rename a tag, and those below it, in some notes or in all that have it."""
+    """New name for a tag and those below it, in some notes or in all that have it."""
 
     old: str
     new: str
@@ -96,7 +96,7 @@ class RenameTag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameHeading:
-    """Rename a heading, and the links that lead to it."""
+    """New title for a heading, with the links that lead to it."""
 
     path: str
     heading: str
@@ -106,7 +106,7 @@ class RenameHeading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameBlock:
-    """Rename a block id, and the links that lead to it."""
+    """New id for a block, with the links that lead to it."""
 
     path: str
     old: str
@@ -116,7 +116,7 @@ class RenameBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Give a note, an attachment or a folder another path; links follow."""
+    """New path for a note, an attachment or a folder; links follow."""
 
     source: str
     destination: str
@@ -124,7 +124,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trash:
-    """Put a file into the trash."""
+    """Move of a file to the trash."""
 
     path: str
     base: str = ""
@@ -132,7 +132,7 @@ class Trash:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
-    """Take a file out of the vault's trash, to where it was or to another path."""
+    """Move of a file out of the vault's trash, to where it was or to another path."""
 
     path: str
     """Below ``.trash/``, with or without that."""
@@ -140,12 +140,12 @@ class Restore:
 
 
 TextRequest: TypeAlias = EditText | AtPosition | EditSection | AddText | EditProperty | Rewrite
-"""What changes one note's text, so that several of them go into one snapshot."""
+"""Requests that change one note's text: several for one note are applied to one snapshot."""
 Request: TypeAlias = TextRequest | Create | RenameTag | RenameHeading | RenameBlock | Move | Trash | Restore
 
 
 def subject(request: Request) -> str:
-    """Return which file a request is about, as its caller wrote it; empty where it is about no one file."""
+    """Return the path that a request is about, as its caller wrote it; empty for a tag, which may be in many notes."""
     match request:
         case Move():
             return request.source

@@ -22,10 +22,10 @@ from knapper.vault.paths import NotePath
 
 
 def check_person(writer: Writer, what: str) -> None:
-    """See that the client is a person.
+    """Check that the client is a person.
 
     Raises:
-        RefusedError: It isn't.
+        RefusedError: It isn't one.
     """
     if not writer.grants.is_person:
         raise RefusedError(f"only a person can {what}", hint="use `knap edits`, or accept the proposal itself")
@@ -46,24 +46,24 @@ def get_decidable(writer: Writer, proposal_id: str) -> Proposal:
 
 
 def sync_note_blocks(writer: Writer, proposal_id: str) -> None:
-    """Learn what became of blocks in notes meanwhile, of a proposal that the client may know of."""
+    """Record what was done to a proposal's blocks in notes meanwhile; the client has to be allowed to know of it."""
     _ = writer.proposals.show(proposal_id, visible=writer.context.view.visible)
     acceptance.sync_accepted_blocks(writer.proposals, writer.state.journal, writer.context.view.root, proposal_id)
 
 
 def apply_block_draft(writer: Writer, draft: Draft, reason: str, run: str = "", *, proposal: str = "") -> Submission:
-    """Write what only concerns blocks in notes; the rules hold for that, too."""
+    """Write a draft that only concerns blocks in notes; the rules apply to it, too."""
     draft = _check_permitted(writer, draft)
     return writer.apply(draft, ChangeMeta(client=writer.grants.client, run=run, reason=reason, proposal=proposal))
 
 
 def plan_block_draft(writer: Writer, draft: Draft) -> Submission:
-    """Return what `apply` would do; errors are the same."""
+    """Return what `apply_block_draft` would do; errors are the same."""
     return preview_draft(writer, _check_permitted(writer, draft))
 
 
 def preview_draft(writer: Writer, draft: Draft) -> Submission:
-    """Return what applying a draft would do, once it is permitted."""
+    """Return what applying a permitted draft would do."""
     with visibility.hiding_errors(visibility.hidden_paths(draft.files, writer.context.view.visible)):
         plan.check_conflicts(apply.plan_effects(writer.state, list(draft.effects())))
     files, hidden = changes_writer.report_files(draft)
@@ -72,30 +72,30 @@ def preview_draft(writer: Writer, draft: Draft) -> Submission:
 
 
 def _check_permitted(writer: Writer, draft: Draft) -> Draft:
-    grants, ground = writer.grants, rules.facts_of(writer.context.view)
+    grants, facts = writer.grants, rules.facts_of(writer.context.view)
     draft = visibility.mark_hidden(draft, writer.context.view.visible)
-    rules.judge(draft, replace(grants, editable="all"), ground, person_word=True).raise_if_refused()
+    rules.judge(draft, replace(grants, editable="all"), facts, person_word=True).raise_if_refused()
     return draft
 
 
 _MAX_READ_BACK = 50
-"""Proposals about one note that are told what became of their blocks in it."""
+"""Largest number of proposals about one note whose blocks in it are updated after it was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteBlocks:
-    """Handle the blocks in notes on behalf of the client that a writer writes for."""
+    """Blocks in notes, shown and resolved on behalf of a writer's client."""
 
     writer: Writer
 
     def draw(self, proposal_id: str, *, dry_run: bool = False) -> Submission:
-        """Show what waits of a proposal as blocks in its notes; the notes' own text stays as it is.
+        """Show the waiting parts of a proposal as blocks in its notes; the notes' own text stays as it is.
 
-        What can't be shown in a note, such as a change of its properties, waits outside of it and is told.
+        What can't be shown in a note, such as a change of its properties, waits outside of it, and a notice says so.
 
         Args:
             proposal_id: Which.
-            dry_run: Only tell what that would do.
+            dry_run: Only report what that would do.
 
         Raises:
             NotFound: There is none.
@@ -109,7 +109,7 @@ class NoteBlocks:
         )
 
     def draw_locked(self, proposal_id: str, *, dry_run: bool) -> Submission:
-        """Draw as `draw` does, while nobody else writes."""
+        """Show blocks as `draw` does; the caller holds the write lock."""
         sync_note_blocks(self.writer, proposal_id)
         proposal, note_contents = acceptance.fit_to_files(
             self.writer.proposals, self.writer.context.view.root, proposal_id
@@ -138,12 +138,12 @@ class NoteBlocks:
     def resolve(
         self, path: str, choice: BlockChoice | Mapping[str, BlockChoice], *, dry_run: bool = False
     ) -> Submission:
-        """Accept or reject the edits that wait as blocks in a note: all of them, or each by its id.
+        """Accept or reject the edits that wait as blocks in a note: all of them, or some by their ids.
 
         Args:
             path: The note's.
-            choice: What becomes of all, or of each.
-            dry_run: Only tell what that would do.
+            choice: One decision for all, or one for each id.
+            dry_run: Only report what that would do.
 
         Raises:
             NotFound: There is no such note or block.
@@ -158,7 +158,7 @@ class NoteBlocks:
     def resolve_locked(
         self, path: str, choice: BlockChoice | Mapping[str, BlockChoice], *, dry_run: bool
     ) -> Submission:
-        """Resolve as `resolve` does, while nobody else writes."""
+        """Resolve blocks as `resolve` does; the caller holds the write lock."""
         note = self.writer.context.view.read(path)
         for one in self._proposals_about(note.path):
             self.writer.proposals.note_blocks.sync_texts(one, {note.path: note.raw})
@@ -175,7 +175,7 @@ class NoteBlocks:
         return replace(submission, proposal_id=proposal)
 
     def _accepted(self, path: NotePath, choice: BlockChoice | Mapping[str, BlockChoice]) -> list[str]:
-        """List the proposals of which blocks in a note are accepted."""
+        """Return the ids of the proposals of which blocks in a note are accepted."""
         return [
             one
             for one in self._proposals_about(path)
@@ -184,16 +184,16 @@ class NoteBlocks:
         ]
 
     def _read_back(self, path: NotePath, raw: bytes, change_id: str) -> None:
-        """Report proposals what became of their blocks in a note."""
-        drawings = self.writer.proposals.note_blocks
+        """Record in each proposal what was done to its blocks in a note."""
+        store = self.writer.proposals.note_blocks
         for one in self._proposals_about(path):
-            block_hunks = drawings.get(one).get(path)
+            block_hunks = store.get(one).get(path)
             if not block_hunks:
                 continue
             file = next(file for file in self.writer.proposals.show(one).files if file.path == path)
             decisions = note_blocks.read_decisions(file, raw, block_hunks)
-            _ = drawings.mark(one, decisions.states, change_id=change_id)
-            drawings.put(one, path, decisions.blocks)
+            _ = store.mark(one, decisions.states, change_id=change_id)
+            store.put(one, path, decisions.blocks)
 
     def _proposals_about(self, path: NotePath) -> list[str]:
         return [one.id for one in self.writer.proposals.find(ProposalFilter(path=path), limit=_MAX_READ_BACK).proposals]
@@ -202,7 +202,7 @@ class NoteBlocks:
 def _render_files(
     proposal: Proposal, note_contents: Mapping[NotePath, bytes], shown_blocks: Mapping[NotePath, BlockHunks]
 ) -> tuple[dict[NotePath, NoteRendering], list[BadInput]]:
-    """Put what waits into its notes, and gather why that can't be done with some."""
+    """Render what waits in its notes, and collect the errors of those where that fails."""
     renderings: dict[NotePath, NoteRendering] = {}
     causes: list[BadInput] = []
     for file in proposal.files:
@@ -222,23 +222,23 @@ _MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edited:
-    """Say what became of a proposal of which a hunk was edited."""
+    """Outcome of editing a hunk of a proposal."""
 
     proposal: Proposal
     change_id: str = ""
-    """The change that drew its block anew; empty where no note shows it."""
+    """The change that rendered its block again; empty if no note shows it."""
     notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewer:
-    """Decide on behalf of the client that a writer writes for."""
+    """Decisions on proposals on behalf of a writer's client."""
 
     writer: Writer
 
     @property
     def note_blocks(self) -> NoteBlocks:
-        """Show what waits as blocks in its notes, and decide on it there."""
+        """The proposals' blocks in notes."""
         return NoteBlocks(writer=self.writer)
 
     def accept(
@@ -255,14 +255,13 @@ class Reviewer:
         def accept(alone: Writer) -> Submission:
             return replace(self, writer=alone).accept_locked(proposal_id, digest, files=files, hunks=hunks, run=run)
 
-        return self.writer.exclusively(
-            accept
-        )  # a part that another one has applied, but not marked yet, seems not to fit
+        # Under the lock: a part that another process has applied, but not yet marked, would seem stale.
+        return self.writer.exclusively(accept)
 
     def accept_locked(
         self, proposal_id: str, digest: str, *, files: Sequence[str], hunks: Sequence[str], run: str
     ) -> Submission:
-        """Accept as `accept` does, while nobody else writes."""
+        """Accept as `accept` does; the caller holds the write lock."""
         sync_note_blocks(self.writer, proposal_id)
         selection = acceptance.select_parts(
             self.writer.proposals, self.writer.context.view, proposal_id, digest, files=files, hunks=hunks
@@ -288,7 +287,7 @@ class Reviewer:
     def plan(
         self, proposal_id: str, digest: str, *, files: Sequence[str] = (), hunks: Sequence[str] = (), run: str = ""
     ) -> Submission:
-        """Return what accepting would do, and do nothing; errors are those of `accept`."""
+        """Return what accepting would do, without doing it; errors are those of `accept`."""
         view = self.writer.context.view
         sync_note_blocks(self.writer, proposal_id)
         selection = acceptance.select_parts(self.writer.proposals, view, proposal_id, digest, files=files, hunks=hunks)
@@ -297,12 +296,12 @@ class Reviewer:
         return replace(preview_draft(self.writer, selection.draft), proposal_id=proposal_id)
 
     def _check_rules(self, selection: Selection, run: str) -> None:
-        grants, ground = self.writer.current_grants(run), rules.facts_of(self.writer.context.view)
-        verdict = rules.judge_acceptance(selection.draft, grants, ground, selection.scope, tainted=selection.tainted)
+        grants, facts = self.writer.current_grants(run), rules.facts_of(self.writer.context.view)
+        verdict = rules.judge_acceptance(selection.draft, grants, facts, selection.scope, tainted=selection.tainted)
         verdict.raise_if_refused()
 
     def refit(self, proposal_id: str) -> Proposal:
-        """Fit a proposal to the files as they are now, and give it as the client may see it.
+        """Fit a proposal to the files as they are now, and return it as the client may see it.
 
         Raises:
             NotFound: There is none, or it is about a file that the client may not know of.
@@ -317,14 +316,14 @@ class Reviewer:
         return visibility.visible_part(fitted, self.writer.context.view.visible)
 
     def _hiding_errors(self, proposal_id: str) -> AbstractContextManager[None]:
-        """Let errors tell nothing of those files of a proposal that the client may not know of."""
+        """Redact errors in the block, so that they don't reveal the files that the client may not know of."""
         files = self.writer.proposals.show(proposal_id).files
         return visibility.hiding_errors(visibility.hidden_paths(files, self.writer.context.view.visible))
 
     def reject(
         self, proposal_id: str, reason: str = "", *, files: Sequence[str] = (), hunks: Sequence[str] = ()
     ) -> Proposal:
-        """Return no to a proposal, or to the named files or hunks of it; blocks of it leave the notes.
+        """Reject a proposal, or the named files or hunks of it; their blocks are taken out of the notes.
 
         Raises:
             NotFound: There is no such proposal, file or hunk.
@@ -339,7 +338,7 @@ class Reviewer:
         return self.writer.proposals.show(proposal_id, visible=self.writer.context.view.visible)
 
     def reject_locked(self, proposal_id: str, reason: str, *, files: Sequence[str], hunks: Sequence[str]) -> Submission:
-        """Reject as `reject` does, while nobody else writes."""
+        """Reject as `reject` does; the caller holds the write lock."""
         proposal = get_decidable(self.writer, proposal_id)
         parts.check_names(proposal, files, hunks)
         sync_note_blocks(self.writer, proposal_id)
@@ -349,7 +348,8 @@ class Reviewer:
         with self._hiding_errors(proposal_id):
             cleared = acceptance.draft_block_removal(self.writer.proposals, root, proposal_id, ending=ending)
         submission = Submission(status="applied", proposal_id=proposal_id)
-        if cleared.files:  # first, so that a kill leaves nothing in notes of what is rejected
+        # The notes come first, so that a kill in between leaves no blocks of a rejected proposal in them.
+        if cleared.files:
             submission = apply_block_draft(self.writer, cleared, f"rejected {proposal_id}", proposal.run)
         _ = self.writer.proposals.reject(proposal_id, reason, files=files, hunks=hunks)
         return submission
@@ -368,17 +368,17 @@ class Reviewer:
         )
 
     def edit(self, proposal_id: str, digest: str, hunk: str, text: str, *, run: str = "") -> Edited:
-        """Put another text in the place of a hunk's new side, before it is accepted; the digest changes with it.
+        """Replace the new side of a hunk before it is accepted; the digest changes with it.
 
-        A block that shows the hunk in its note is drawn anew; that is a change of its own, and taking it back takes
-        back the text, too.
+        A block that shows the hunk in its note is rendered again. That is a change of its own, and undoing it restores
+        the hunk's old text, too.
 
         Raises:
             NotFound: There is no such proposal or hunk.
             ConflictError: It isn't what was shown any more, or is closed; or a block of it was edited by hand.
             BadInput: The hunk isn't open, or would change nothing.
-            RefusedError: It is another client's, and the client is no person; or who edits has read text that others
-                wrote, which whoever proposed it hadn't, or it would come into a note.
+            RefusedError: It is another client's, and the client is no person. Or the editing client has read text that
+                others wrote, and the proposing client hadn't, or a note shows the hunk.
         """
 
         def edit(alone: Writer) -> Submission:
@@ -389,12 +389,12 @@ class Reviewer:
         return Edited(proposal=now, change_id=submission.change_id, notices=submission.notices)
 
     def edit_locked(self, proposal_id: str, digest: str, hunk: str, text: str, *, run: str) -> Submission:
-        """Edit as `edit` does, while nobody else writes."""
+        """Edit as `edit` does; the caller holds the write lock."""
         proposal = get_decidable(self.writer, proposal_id)
         parts.check_names(proposal, (), (hunk,))
         sync_note_blocks(self.writer, proposal_id)
-        drawings = self.writer.proposals.note_blocks
-        shown_blocks = drawings.get(proposal_id)
+        store = self.writer.proposals.note_blocks
+        shown_blocks = store.get(proposal_id)
         if self.writer.current_grants(run).tainted and not self.writer.grants.is_person:
             _check_edit_taint(proposal, shown_blocks, hunk)
         note_contents: Mapping[NotePath, bytes] = {}
@@ -403,7 +403,7 @@ class Reviewer:
                 _, note_contents = acceptance.fit_to_files(
                     self.writer.proposals, self.writer.context.view.root, proposal_id
                 )
-        rendering = drawings.edit(proposal_id, digest, hunk, text, note_contents).rendering
+        rendering = store.edit(proposal_id, digest, hunk, text, note_contents).rendering
         submission = Submission(status="applied")
         if rendering is not None:
             try:
@@ -411,13 +411,14 @@ class Reviewer:
                     self.writer, rendering.draft, f"edited {hunk} of {proposal_id}", run or proposal.run
                 )
             except KnapError:
-                drawings.sync_texts(proposal_id, note_contents)
+                # The text was stored before the note was written: take it back.
+                store.sync_texts(proposal_id, note_contents)
                 raise
         return replace(submission, notices=(*submission.notices, *(rendering.left_out if rendering else ())))
 
 
 def _check_edit_taint(proposal: Proposal, shown_blocks: Mapping[NotePath, BlockHunks], hunk: str) -> None:
-    """Keep what somebody wrote who has read others' text out of what was trusted, and out of notes."""
+    """Check that the text of a tainted client gets neither into an untainted proposal nor into a note."""
     if not proposal.tainted:
         hint = "propose it anew, so that a person decides on it"
         raise RefusedError(f"{proposal.id} was proposed before text was read that others wrote", hint=hint)
@@ -431,7 +432,7 @@ def _check_edit_taint(proposal: Proposal, shown_blocks: Mapping[NotePath, BlockH
 
 
 def _stale_notices(proposal: Proposal) -> tuple[str, ...]:
-    """Return of what was asked for and didn't fit its file any more."""
+    """Return a notice of the files that were to be changed but don't fit any more."""
     stale = [file.path for file in proposal.files if file.state == "open"]
     if not stale:
         return ()

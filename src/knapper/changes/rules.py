@@ -1,4 +1,4 @@
-"""Decide what becomes of a change: what a client may do, how large the change is, and what the vault says."""
+"""Rules that decide whether a change is applied, proposed or refused, by its client, its size and its paths."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from knapper.vault.view import View
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultFacts:
-    """The questions that the rules ask; a test answers them by itself."""
+    """What the rules need to know of a vault, as functions, so that a test can answer without one."""
 
     visible: Callable[[NotePath], bool]
     """Whether the client may know of a path; ignored ones count as not visible."""
@@ -32,7 +32,7 @@ class VaultFacts:
 
 
 def facts_of(view: View) -> VaultFacts:
-    """Answer from a vault as the client sees it."""
+    """Return the facts of a vault as the client sees it."""
 
     def real(path: NotePath) -> NotePath:
         return files.find_path(view.root, path, must_exist=False).target
@@ -48,8 +48,8 @@ _FEW_LINES: Final = 2
 def why_large(draft: Draft) -> str:
     """Return why a draft isn't small; empty where it is.
 
-    Small is what changes one file, in a place that was named exactly, and overwrites, moves and trashes nothing: text
-    that stands there once, a unique heading's section, a property, the start or end, a new note.
+    A small draft changes one file at an exactly named place, and overwrites, moves and trashes nothing. Such places are
+    text that occurs once, a unique heading's section, a property, the start or end, and a new note.
     """
     if draft.by_query or draft.folders:
         return why_unnamed(draft)
@@ -62,7 +62,8 @@ def why_large(draft: Draft) -> str:
 def why_unnamed(draft: Draft) -> str:
     """Return why the files of a draft count as not named one by one; empty where they were.
 
-    A folder that moves file by file reads like one that moves as a whole: the difference tells what is hidden in it.
+    The reason is the same for a folder that moves file by file and for one that moves as a whole: a difference would
+    reveal that the folder has hidden files.
     """
     named_files = [file for file in draft.files if file.cause == "asked"]
     if draft.folders or (draft.by_query and named_files and all(file.target is not None for file in named_files)):
@@ -83,7 +84,7 @@ def _why_file_is_large(file: FileDraft) -> str:
 
 
 def overwrites(before: bytes, after: bytes) -> bool:
-    """Return whether nothing is left of a note of several lines."""
+    """Return whether a change keeps no line of a note that had several."""
     old, new = _significant_lines(before), _significant_lines(after)
     return len(old) >= _FEW_LINES and old.isdisjoint(new)
 
@@ -107,7 +108,7 @@ _CAPABILITY_PHRASES: Final[dict[Capability, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Say why one file of a draft may not be changed."""
+    """Reason why one file of a draft may not be changed."""
 
     path: NotePath
     """Empty for a file that the client may not know of."""
@@ -116,19 +117,19 @@ class Refusal:
     """Names the file and the rule."""
     hint: str
     requests: frozenset[int] = frozenset()
-    """Numbers of the batch's requests that want it; the others may go on without them."""
+    """Numbers of the batch's requests that want the change; the others may be carried out without them."""
 
 
 def find_refusals(
     draft: Draft, grants: Grants, facts: VaultFacts, scope: Scope = access.EMPTY_SCOPE
 ) -> tuple[Refusal, ...]:
-    """Find the files that the client may not change so, each with the first rule that it breaks.
+    """Return the files that the client may not change in this way, each with the first rule that it breaks.
 
     Args:
         draft: What would happen.
         grants: The client's.
         facts: The vault as the client sees it.
-        scope: The notes that the client's editable scope comes to right now.
+        scope: The notes in the client's editable scope right now.
 
     Returns:
         In the draft's order; empty where all is allowed.
@@ -180,7 +181,7 @@ def _first_refusal(file: FileDraft, grants: Grants, facts: VaultFacts, scope: Sc
 
 
 def _is_restored(file: FileDraft) -> bool:
-    """Return whether a file only comes back out of the vault's trash."""
+    """Return whether a change only moves a file out of the vault's trash."""
     return (
         file.path.startswith(_TRASH_PREFIX)
         and file.target is not None
@@ -194,6 +195,7 @@ def _path_refusal(path: NotePath, file: FileDraft, grants: Grants, facts: VaultF
     if real is None:
         reason = f"{display_name(path, file)} is a symbolic link that leads out of the vault"
         return Refusal(path=path, code="outside_vault", reason=reason, hint="copy the file into the vault first")
+    # A link's own path and its target both have to be allowed: either alone could be made to lead past the rules.
     for place in dict.fromkeys((path, real)):
         if _is_dotted(place) or not (file.cause == "link" or facts.visible(place)):
             return _untouchable(path, file)
@@ -210,7 +212,7 @@ def _path_refusal(path: NotePath, file: FileDraft, grants: Grants, facts: VaultF
 
 
 def display_name(path: NotePath, file: FileDraft) -> str:
-    """Name a file, unless the client may not know of it."""
+    """Return how a message names a file: not by its path where the client may not know of it."""
     return "a file that isn't shown here" if file.hidden else f"'{path}'"
 
 
@@ -224,7 +226,10 @@ def _is_dotted(path: NotePath) -> bool:
 
 
 def _missing_capability(file: FileDraft, grants: Grants) -> Capability | None:
-    """Find what a change needs and the client may not do; what the change is counts, whatever it says it needs."""
+    """Return the first capability that a change needs and the client lacks.
+
+    What a change does adds to the needs that it declares, so that a draft can't understate them.
+    """
     needs: set[Capability] = set(file.needs)
     if file.target is not None and not _is_restored(file):
         needs.add("move")
@@ -237,25 +242,25 @@ def _missing_capability(file: FileDraft, grants: Grants) -> Capability | None:
 
 
 def _is_outside(file: FileDraft, grants: Grants, scope: Scope) -> bool:
-    """Return whether a note that exists may not be changed now; links that follow a move go where the move goes."""
+    """Return whether an existing note lies outside the editable scope; links that follow a move are exempt."""
     is_new = file.before is None and file.base is None and file.target is None and file.trash is None
     return file.cause == "asked" and not is_new and not grants.editable_in(file.path, scope)
 
 
 MOST_FILES: Final = 5
-"""More that the caller named are always a proposal."""
+"""Largest number of named files that may be changed without a proposal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTarget:
-    """Say where the program adds an entry to its own log, and what a note that is made for it begins with."""
+    """Note in which the program keeps its own log, and what the note begins with if it is new."""
 
     path: NotePath
     opening: bytes = b""
-    """Of a new note; what is in one that exists counts itself."""
+    """Only for a new note; an existing one is compared with its own content."""
 
     def is_only_entry(self, draft: Draft) -> bool:
-        """Return whether a draft does nothing else than to put one entry at the end of this note."""
+        """Return whether all that a draft does is to add one entry at the end of this note."""
         if len(draft.files) != 1 or draft.folders or draft.by_query:
             return False
         (file,) = draft.files
@@ -269,7 +274,7 @@ class LogTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Say what becomes of a draft."""
+    """Decision on a draft."""
 
     kind: Outcome
     reason: str = ""
@@ -277,7 +282,7 @@ class Verdict:
     refusals: tuple[Refusal, ...] = ()
 
     def raise_if_refused(self) -> None:
-        """Turn a refusal into an error.
+        """Raise an error if the draft is refused.
 
         Raises:
             RefusedError: The draft is refused; ``details["refusals"]`` has each file with its rule.
@@ -306,16 +311,17 @@ def judge(
     person_word: bool = False,
     log: LogTarget | None = None,
 ) -> Verdict:
-    """Decide whether a draft is applied, waits as a proposal, or is refused.
+    """Return whether a draft is applied, kept as a proposal, or refused.
 
     Args:
         draft: What would happen.
         grants: The client's.
         facts: The vault as the client sees it.
         scope: The notes that the client's editable scope comes to right now.
-        person_word: A person has seen this very draft and said yes.
+        person_word: A person has seen this very draft and approved it.
         log: Where the draft adds an entry to the program's own log; it counts only if the draft does nothing else.
     """
+    # Refusals come before all else: neither a small size nor a person's approval lifts a path rule.
     refused = find_refusals(draft, grants, facts, scope)
     if refused:
         return Verdict(kind="refuse", reason=_refusal_summary(refused), refusals=refused)
@@ -335,14 +341,14 @@ def judge(
 def judge_acceptance(
     draft: Draft, grants: Grants, facts: VaultFacts, scope: Scope = access.EMPTY_SCOPE, *, tainted: bool = False
 ) -> Verdict:
-    """Decide whether a client may accept what was proposed; it is applied or refused.
+    """Return whether a client may accept what was proposed: it is applied or refused.
 
     Args:
         draft: What accepting would do.
         grants: Those of the client that accepts.
         facts: The vault as that client sees it.
-        scope: The notes that its editable scope comes to right now.
-        tainted: Whether whoever proposed it had read text that others wrote.
+        scope: The notes in its editable scope right now.
+        tainted: The proposing client had read text that others wrote.
     """
     allowed = grants.may_accept
     if allowed == "never":
@@ -376,7 +382,7 @@ def _why_many_files(draft: Draft) -> str:
 
 
 def _why_person_needed(draft: Draft, grants: Grants, facts: VaultFacts) -> str:
-    """Return what about a draft wants a person's word, whatever its size."""
+    """Return why a draft of any size needs a person's approval; empty where it doesn't."""
     if grants.is_person:
         return ""
     if grants.tainted:

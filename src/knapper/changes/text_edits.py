@@ -33,12 +33,12 @@ class TextChange:
 def resolve_request(note: Note, request: TextRequest, *, version: Callable[[str], bytes | None]) -> TextChange:
     """Turn one request into splices of the note as it is now.
 
-    Where the request names an older state as its base, what it does there is moved to where the same text stands now.
+    Where the request's base is an older state, its splices are moved to where the same text is now.
 
     Args:
         note: As it is on disk.
         request: For this note.
-        version: Gives the content of a hash, where it is known.
+        version: Returns the content of a hash; None where it isn't known.
 
     Raises:
         BadInput: The request makes no sense for this note, or nothing would change.
@@ -63,7 +63,7 @@ def resolve_request(note: Note, request: TextRequest, *, version: Callable[[str]
 
 
 def stale_error(note: Note, base: str) -> ConflictError:
-    """Return that a note isn't what a request was made against."""
+    """Build the error for a note that isn't what a request was made against."""
     return ConflictError(
         f"{note.path} changed meanwhile: it isn't {base} any more",
         hint="read it again, and make the change against its current hash",
@@ -98,7 +98,7 @@ def _resolve(snapshot: Snapshot, request: TextRequest, *, anchored: bool) -> Tex
 
 
 def _text_change(new_splices: Sequence[Splice], *, anchored: bool, notices: tuple[str, ...] = ()) -> TextChange:
-    """Return by its splices what a change needs: taking text away is more than adding to it."""
+    """Build a change with the capabilities that its splices need: removing text needs more than adding it."""
     needs: set[Capability] = {"delete" if splice.stop > splice.start else "add" for splice in new_splices}
     return TextChange(splices=tuple(new_splices), needs=frozenset(needs), anchored=anchored, notices=notices)
 
@@ -139,11 +139,11 @@ def _rewrite_all(snapshot: Snapshot, content: str) -> Splice:
 
 
 def apply_all(note: Note, changes: Sequence[TextChange]) -> bytes:
-    """Apply what several requests do to one note, all against its one state.
+    """Apply the changes of several requests to one note, all of them made against the same state.
 
     Raises:
         BadInput: Two of them overlap.
-        ConflictError: One cuts into an edit that waits in the note.
+        ConflictError: One overlaps a block in the note that waits for a decision.
     """
     all_splices = [splice for one in changes for splice in one.splices]
     blocks.check_blocks_untouched(splices.take_snapshot(note.raw, note.outline), all_splices)

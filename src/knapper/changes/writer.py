@@ -1,4 +1,4 @@
-"""Submit changes: check, then apply, propose or refuse them, and answer what came of it."""
+"""Submission of changes: checked, then applied, proposed or refused, and reported."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ Status = Literal["applied", "proposed", "refused", "planned"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReport:
-    """Say what happened, or would happen, to one file."""
+    """What happened, or would happen, to one file."""
 
     path: NotePath
     target: NotePath | None
@@ -52,7 +52,7 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """Say what became of a batch of requests."""
+    """Outcome of a batch of requests."""
 
     status: Status
     reason: str = ""
@@ -68,7 +68,7 @@ class Submission:
     rewritten: tuple[LinkRewrite, ...] = ()
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape the answer as every surface shows it; empty parts are left out."""
+        """Return the outcome in the shape that every surface shows; empty parts are left out."""
         answer: dict[str, JSONValue] = {"success": self.status != "refused", "status": self.status}
         files: list[JSONValue] = [_file_row(report) for report in self.files]
         failures: list[JSONValue] = [drafts.failure_row(one) for one in self.failures]
@@ -143,33 +143,33 @@ def _no_notices(_: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitOptions:
-    """Say how a batch of requests is meant."""
+    """Options of a batch of requests."""
 
     reason: str = ""
     """Why, for the journal and the proposal."""
     run: str = ""
     dry_run: bool = False
-    """Only tell what would happen."""
+    """Only report what would happen."""
     propose: bool = False
-    """Make a proposal even of what would be applied."""
+    """Make a proposal even of a change that would be applied."""
     chosen_by: str = ""
     """How the files were chosen that aren't named one by one, such as ``folder Projects``: always a proposal then."""
     approved_by_person: bool = False
-    """A person has seen this very batch and said yes."""
+    """A person has seen this very batch and approved it."""
     log: LogTarget | None = None
     """Where the program adds an entry to its own log."""
     scope: Scope = access.EMPTY_SCOPE
 
 
 def _was_overtaken(error: ConflictError) -> bool:
-    """Return whether somebody else wrote between our reading and our writing; then all can be read once more."""
+    """Return whether another writer changed files between reading and writing, so that a second attempt may succeed."""
     conflicts = cast("Sequence[Mapping[str, object]]", error.details.get("conflicts", ()))
     return bool(conflicts) and all(one["problem"] == "has changed" for one in conflicts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """Write to one vault on behalf of one client."""
+    """Access to write to one vault on behalf of one client."""
 
     context: DraftContext
     state: State
@@ -178,18 +178,18 @@ class Writer:
     grants: Grants
     """The client's, as the owner configured them."""
     on_touched: Callable[[Sequence[Path]], None]
-    """Told which files and folders were written, so that the index follows."""
+    """Called with the files and folders that were written, so that the index is updated."""
     proposal_days: float = DEFAULT_DAYS
     """How long proposals wait."""
     on_applied: Callable[[str], tuple[str, ...]] = _no_notices
-    """Told the id of each change that was applied; answers what the caller should hear."""
+    """Called with the id of each applied change; returns notices for the caller."""
     recovered: list[str] = field(default_factory=list[str])
-    """What became of changes that a kill had cut short; told with the first change, and then no more."""
+    """Notices about changes that a kill had interrupted; reported once, with the first change."""
 
     def submit(self, requests: Sequence[Request], options: SubmitOptions | None = None) -> Submission:
         """Carry out a batch: apply it, keep it as a proposal, or refuse it, as the client's rules say.
 
-        Items that can't be carried out, or that the rules refuse, are listed, and the others go on together.
+        Requests that can't be carried out, or that the rules refuse, are listed; the others are carried out together.
 
         Raises:
             KnapError: Every request fails (``details["failures"]`` has each where there are several), or the disk does;
@@ -203,13 +203,14 @@ class Writer:
         except ConflictError as error:
             if options.approved_by_person or not _was_overtaken(error):
                 raise
+        # Under the lock no other client or process can write in between, so a second attempt is enough.
         return self.exclusively(lambda alone: alone.attempt(requests, options))
 
     def exclusively(self, work: "Callable[[Writer], Submission]") -> Submission:
-        """Do work while nobody else writes, so that what it reads stays so; of changes is told when others can again.
+        """Do work under the write lock, so that what it reads doesn't change; listeners are called after its release.
 
         Raises:
-            KnapError: As the work says, or another writer has the vault's lock all the time.
+            KnapError: As the work raises, or another writer held the vault's lock until the time-out.
         """
         if self.state.is_locked:
             return work(self)
@@ -218,13 +219,14 @@ class Writer:
             with apply.hold_lock(self.state) as held_state:
                 submission = work(replace(self, state=held_state, on_touched=touched.extend, on_applied=_no_notices))
         finally:
+            # Also after an error: a part of the work may have been written before it.
             if touched:
                 self.on_touched(touched)
         more = self.on_applied(submission.change_id) if submission.change_id else ()
         return replace(submission, notices=(*submission.notices, *more))
 
     def attempt(self, requests: Sequence[Request], options: SubmitOptions) -> Submission:
-        """Carry out a batch as `submit` does, but fail where somebody else writes between reading and writing."""
+        """Carry out a batch as `submit` does, but fail if another writer changes files between reading and writing."""
         drafted = drafting.draft_requests(self.context, requests)
         draft, failures = drafted.draft, drafted.failures
         if options.chosen_by:
@@ -282,7 +284,7 @@ class Writer:
         return changes
 
     def _may_know(self, change: Change) -> bool:
-        """Return whether the client may know of a change: a person of all, others of what they did or could see."""
+        """Return whether the client may know of a change: a person of any, others of their own and of visible files."""
         if self.grants.is_person or self.context.view.policy.sees_all or change.client == self.grants.client:
             return True
         ends = ({end for end in (file.before_path, file.after_path) if end} for file in change.files)
@@ -290,7 +292,7 @@ class Writer:
         return any(all(end.startswith(_TRASH_PREFIX) or visible(NotePath(end)) for end in both) for both in ends)
 
     def _check_undo(self, change: Change) -> None:
-        """Hold an undo to the rules as they are now; who isn't a person takes back only what it did itself."""
+        """Check an undo by the current rules; a client that isn't a person may only undo its own changes."""
         touched = (end for file in change.files for end in (file.before_path, file.after_path) if end)
         ends = [NotePath(end) for end in touched if not end.startswith(_TRASH_PREFIX)]
         own = change.client == self.grants.client and not any(map(self.grants.is_guarded, ends))
@@ -307,15 +309,15 @@ class Writer:
             )
 
     def current_grants(self, run: str = "") -> Grants:
-        """Return the client's rules as they hold right now: who has read foreign text only proposes."""
+        """Return the client's current rules: a client that has read foreign text may only propose."""
         return replace(self.grants, tainted=self.taints.is_tainted(self.grants.client, run))
 
     def _decide(self, draft: Draft, options: SubmitOptions) -> Verdict:
-        ground = rules.facts_of(self.context.view)
+        facts = rules.facts_of(self.context.view)
         verdict = rules.judge(
             draft,
             self.current_grants(options.run),
-            ground,
+            facts,
             options.scope,
             person_word=options.approved_by_person,
             log=options.log,
@@ -340,17 +342,17 @@ class Writer:
         if options.dry_run:
             return submission
         tainted = self.current_grants(options.run).tainted
-        note = ProposalTerms(
+        terms = ProposalTerms(
             why=verdict.reason,
             tainted=tainted,
             days=self.proposal_days,
             scope=options.scope,
             behalf=self.grants.behalf,
         )
-        return replace(submission, status="proposed", proposal_id=self.proposals.save(draft, meta, note).id)
+        return replace(submission, status="proposed", proposal_id=self.proposals.save(draft, meta, terms).id)
 
     def apply(self, draft: Draft, meta: ChangeMeta) -> Submission:
-        """Do what was decided, and let the index follow; deciding is the caller's.
+        """Apply a draft, and report the files to the index; the caller has checked the rules.
 
         Raises:
             KnapError: As for `knapper.changes.disk.apply.apply_effects`; nothing was changed then.
@@ -363,7 +365,8 @@ class Writer:
         notices = (*self.recovered, *applied.notices)
         if self.context.view.policy.sees_all:
             self.recovered.clear()
-        else:  # of other changes, and of files that follow, whoever sees all is told
+        else:
+            # Notices about other changes and hidden files are only for a client that sees everything.
             own = [path for file in draft.files for path in (file.path, file.place)]
             notices = tuple(one for one in applied.notices if _names_any(one, own) and not _names_any(one, unseen))
         return Submission(
@@ -384,11 +387,11 @@ def _names_any(notice: str, paths: Iterable[str]) -> bool:
 
 
 def _without_refused(draft: Draft, verdict: Verdict) -> Draft | None:
-    """Leave out the requests that are refused; None where nothing would be left, or what is left isn't whole."""
-    hit = frozenset(number for refusal in verdict.refusals for number in refusal.requests)
-    if not hit or draft.folders:
+    """Return a draft without the refused requests; None if nothing would be left, or a folder moves."""
+    refused = frozenset(number for refusal in verdict.refusals for number in refusal.requests)
+    if not refused or draft.folders:
         return None
-    files = tuple(file for file in draft.files if not file.requests & hit)
+    files = tuple(file for file in draft.files if not file.requests & refused)
     if not files:
         return None
     paths = {file.path for file in files}

@@ -1,1 +1,1 @@
-"""Write to disk all or none, durably, and take it back: effects, the journal, recovery, undo."""
+"""Durable changes on disk, made completely or not at all: effects, the journal, recovery and undo."""

@@ -1,4 +1,4 @@
-"""Apply effects to a vault as one change, and recover what a kill cut short."""
+"""Application of effects to a vault as one change, and recovery after a kill."""
 
 import contextlib
 from collections.abc import Generator, Sequence
@@ -17,17 +17,17 @@ from knapper.errors import ConflictError, StorageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """Say what became of a change that a kill or a failure had cut short."""
+    """Outcome of recovering a change that a kill or a failure had interrupted."""
 
     change_id: str
     outcome: Literal["finished", "taken back"]
     paths: tuple[str, ...]
     notices: tuple[str, ...]
-    """What an editor had saved meanwhile, and where it is."""
+    """What an editor saved meanwhile, and where it is kept."""
 
     @property
     def summary(self) -> str:
-        """Return it in a sentence."""
+        """Return the outcome in one sentence."""
         return f"change {self.change_id}, which was cut short, is {self.outcome}: {', '.join(self.paths)}"
 
 
@@ -39,7 +39,7 @@ def open_state(
     lock_timeout_s: float = LOCK_TIMEOUT_S,
     trash_limit: int = TRASH_LIMIT_BYTES,
 ) -> tuple[State, list[Recovered]]:
-    """Open what writes to a vault need, and recover unless another process is writing right now.
+    """Open the state that writing to a vault needs, and recover unless another process is writing right now.
 
     Args:
         root: The vault's folder.
@@ -72,18 +72,18 @@ def open_state(
 
 
 def recover_unfinished(state: State) -> list[Recovered]:
-    """Finish or take back what was cut short; the caller holds the lock, so whoever began it is dead or gave up.
+    """Finish or take back interrupted changes; the caller holds the lock, so their writers are dead or gave up.
 
     Raises:
-        StorageError: The disk refuses; nothing else may be written until it doesn't.
+        StorageError: The disk refuses; nothing else may be written until this succeeds.
     """
     return [_recover(state, change) for change in state.journal.unfinished()]
 
 
 def find_stray_temp_files(state: State) -> list[Path]:
-    """List temp files that no change of this journal explains: another machine's, or left by a power cut.
+    """Return temp files that no change of this journal explains: another machine's, or left by a power cut.
 
-    Nobody but a person can tell which, so they are only listed.
+    Only a person can tell which, so they are only listed.
     """
     known = {Path(step.temp).name for change in state.journal.unfinished() for step in change.steps}
     return sorted(path for path in state.root.rglob(f"{files.TEMP_PREFIX}*") if path.name not in known)
@@ -96,7 +96,8 @@ def _recover_if_free(state: State) -> list[Recovered]:
         with storage.hold_write_lock(state.folder, timeout_s=0):
             return recover_unfinished(state)
     except ConflictError:
-        return []  # its writer is alive
+        # The lock is held, so the writer of the unfinished change is alive.
+        return []
 
 
 def _recover(state: State, change: Change) -> Recovered:
@@ -114,9 +115,10 @@ def _recover(state: State, change: Change) -> Recovered:
 
 
 def _finish_or_take_back(state: State, context: ExecutionContext, change: Change) -> Literal["finished", "taken back"]:
+    # Interrupted exchanges are completed first: `is_step_done` expects each file under its own name or its temp name.
     for step in change.steps:
         if step.temp:
-            context.files.mend(context.at(step.temp))  # before all of them are looked at
+            context.files.mend(context.at(step.temp))
     if change.phase == "ready" and all(transaction.is_step_done(context, step) for step in change.steps):
         transaction.sync_folders(context, change.steps)
         state.journal.applied(change.id)
@@ -132,22 +134,22 @@ def _finish_or_take_back(state: State, context: ExecutionContext, change: Change
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """Say what was done."""
+    """Result of an applied change."""
 
     change_id: str
-    """Empty if the files were as wanted already, so that nothing was done."""
+    """Empty if the files were as wanted already, so that nothing was written."""
     files: tuple[FileResult, ...]
     notices: tuple[str, ...]
-    """What a person should know: a file that went to another trash, what an editor saved meanwhile, what became of a
-    change that an earlier process had left unfinished."""
+    """What a person should know: a file that went to another trash, what an editor saved meanwhile, the outcome of a
+    change that an earlier process left unfinished."""
 
 
 def apply_effects(state: State, effects: Sequence[Effect], meta: ChangeMeta) -> Applied:
-    """Do effects in order, as one change.
+    """Apply effects in order, as one change.
 
     Args:
         state: The vault's.
-        effects: Each is read against what those before it leave.
+        effects: Each is planned against the result of those before it.
         meta: Who and why.
 
     Raises:
@@ -158,6 +160,7 @@ def apply_effects(state: State, effects: Sequence[Effect], meta: ChangeMeta) -> 
         StorageError: The disk refused, or a file is read-only. Nothing was changed.
     """
     with hold_lock(state) if not state.is_locked else contextlib.nullcontext():
+        # An interrupted change comes first: the plan has to see its final files.
         earlier = [notice for one in recover_unfinished(state) for notice in (one.summary, *one.notices)]
         change_id = plan.make_id()
         planned = plan_effects(state, effects, change_id=change_id)
@@ -170,13 +173,13 @@ def apply_effects(state: State, effects: Sequence[Effect], meta: ChangeMeta) -> 
 
 @contextlib.contextmanager
 def hold_lock(state: State) -> Generator[State]:
-    """Keep all others from writing until the block ends, so that what is read in it is so when it is written.
+    """Hold the vault's write lock until the block ends, so that what it reads is current when it writes.
 
     Yields:
-        The state to write with meanwhile.
+        The state to write with inside the block.
 
     Raises:
-        ConflictError: Another writer has the vault's lock all the time.
+        ConflictError: Another writer held the vault's lock until the time-out.
         StorageError: The lock's file can't be made.
     """
     with storage.hold_write_lock(state.folder, timeout_s=state.lock_timeout_s):
@@ -184,7 +187,7 @@ def hold_lock(state: State) -> Generator[State]:
 
 
 def plan_effects(state: State, effects: Sequence[Effect], *, change_id: str = "") -> ChangePlan:
-    """Plan effects without doing anything; conflicts are listed in the plan.
+    """Return the plan for effects, without writing anything; conflicts are listed in the plan.
 
     Raises:
         BadInput: An effect makes no sense.

@@ -20,13 +20,13 @@ from typing import Any, Literal, TypeAlias
 from knapper.errors import StorageError
 
 TEMP_PREFIX = ".knap-tmp-"
-"""Begins the name of every temp file; the change's id follows, then the step's number."""
+"""Start of every temp file's name; the change's id and the step's number follow."""
 
 _MACOS_ACL_AND_XATTR = 1 << 0 | 1 << 2
 
 
 def temp_name(change_id: str, number: int) -> str:
-    """Name a temp file: ``.knap-tmp-0m3k9x2a1b-7h2mq9xw-0``."""
+    """Return the name of a temp file: ``.knap-tmp-0m3k9x2a1b-7h2mq9xw-0``."""
     return f"{TEMP_PREFIX}{change_id}-{number}"
 
 
@@ -54,7 +54,7 @@ def stage_file(temp: Path, content: bytes, *, like: Path | None = None, mode: in
 
 
 def copy_metadata(source: Path, target: Path) -> None:
-    """Give *target* what *source* has besides content; what the system forbids is left out."""
+    """Copy owner, attributes, mode and (on macOS) birth time, as far as the system permits."""
     status = source.stat()
     target_status = target.stat()
     if (status.st_uid, status.st_gid) != (target_status.st_uid, target_status.st_gid) and hasattr(os, "chown"):
@@ -67,6 +67,7 @@ def copy_metadata(source: Path, target: Path) -> None:
 
 def sync_file(path: Path) -> None:
     """Force a file's content to the disk."""
+    # Windows flushes only files that are open for writing; elsewhere, a read-only file can be synced, too.
     handle = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0) if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -77,7 +78,8 @@ def sync_file(path: Path) -> None:
 def sync_folder(path: Path) -> None:
     """Force a folder's names to the disk, where the system can."""
     if os.name == "nt":
-        return  # NTFS journals names, and a folder can't be opened for it
+        # NTFS journals names, and a folder can't be opened to sync it.
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -99,18 +101,19 @@ def _copy_attributes(source: Path, target: Path) -> None:
 
 
 def _copy_birth_time(status: os.stat_result, target_status: os.stat_result, target: Path) -> None:
-    if sys.platform == "darwin":  # setting an earlier modification time moves the birth time with it
+    # On macOS, setting an earlier modification time moves the birth time with it.
+    if sys.platform == "darwin":
         os.utime(target, (status.st_birthtime, status.st_birthtime))
         os.utime(target, (target_status.st_atime, target_status.st_mtime))
 
 
 RenameMode = Literal["swap", "noreplace"]
 NativeRename: TypeAlias = Callable[[Path, Path, RenameMode], None]
-"""Rename in a manner, or raise OSError: of ``UNSUPPORTED`` where the file system can't."""
+"""Renames in a mode, or raises OSError: with a number of ``UNSUPPORTED`` where the file system can't do it."""
 
 UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP})
 OLD_SUFFIX = "-old"
-"""Added to a temp file's name while a replaced file has no other."""
+"""Suffix of a temp file's name under which a replaced file is kept during an exchange."""
 
 _AT_FDCWD = -100
 _LINUX_FLAGS = {"noreplace": 1, "swap": 2}
@@ -122,7 +125,7 @@ _WINDOWS_HALF_DONE = 1177
 
 
 def native_rename(system: str = sys.platform) -> NativeRename | None:
-    """Find this system's call; None where it has none."""
+    """Return the system's call for renaming; None where it has none."""
     if system == "linux":
         return linux_rename(ctypes.CDLL(None, use_errno=True), machine=platform.machine())
     if system == "darwin":
@@ -184,10 +187,10 @@ def windows_rename(kernel32: Any, *, last_error: Callable[[], int]) -> NativeRen
 
 
 def swap_files(temp: Path, target: Path, how: NativeRename | None) -> None:
-    """Let *temp* and *target* change contents: afterwards *temp* has what was displaced.
+    """Exchange *temp* and *target*: afterwards *temp* is the displaced file.
 
-    Without the system's help a save by renaming over *target*, within the microseconds between the last look and the
-    replacement, would be lost; a save into the file isn't, since the displaced file itself is kept.
+    Without a call of the system for it, a save that renames over *target* would be lost if it came in the microseconds
+    between the last check and the replacement. A save into the file isn't lost, since the displaced file is kept.
 
     Raises:
         OSError: Nothing happened.
@@ -196,6 +199,7 @@ def swap_files(temp: Path, target: Path, how: NativeRename | None) -> None:
         return
     old = _old_name(temp)
     try:
+        # Repeated if the target was saved between reading its identity and linking it.
         while _keep_second_name(target, old) != _file_identity(target):
             old.unlink()
         temp.replace(target)
@@ -207,16 +211,17 @@ def swap_files(temp: Path, target: Path, how: NativeRename | None) -> None:
 
 
 def place_file(source: Path, target: Path, how: NativeRename | None) -> None:
-    """Rename *source* to a name that nothing has.
+    """Rename *source* to *target*, which must not exist.
 
     Raises:
-        FileExistsError: Something has it.
+        FileExistsError: It exists.
         OSError: Nothing happened.
     """
     if how and _try_native(how, source, target, "noreplace"):
         return
     if source.is_dir() and not source.is_symlink():
-        target.mkdir()  # reserves the name; a folder may be renamed over an empty one
+        # Making the folder reserves the name; a folder may be renamed over an empty one.
+        target.mkdir()
         try:
             source.rename(target)
         except OSError:
@@ -236,12 +241,13 @@ def place_file(source: Path, target: Path, how: NativeRename | None) -> None:
 
 
 def finish_swap(temp: Path) -> None:
-    """Finish a replacement that a kill cut in two: what was displaced goes to *temp*."""
+    """Finish an exchange that a kill interrupted: the displaced file becomes *temp*."""
     old = _old_name(temp)
     if not os.path.lexists(old):
         return
     if os.path.lexists(temp):
-        old.unlink()  # the target was not yet replaced, and is this same file
+        # The target was not yet replaced, and is the same file.
+        old.unlink()
     else:
         old.rename(temp)
 
@@ -295,11 +301,12 @@ PAUSE_S = 0.001
 
 
 def wait_for_writers(path: Path, *, timeout_s: float) -> bool:
-    """Wait until nobody has *path* open for writing.
+    """Wait until no program has *path* open for writing.
 
     Returns:
-        False if somebody still has; True if nobody has, or if the system can't tell.
+        False if one still has it open; True if none has, or if the system can't tell.
     """
+    # Only Linux has read leases, which are refused while a program has the file open for writing.
     if sys.platform != "linux":
         return True
     until = time.monotonic() + timeout_s
@@ -315,7 +322,7 @@ def wait_for_writers(path: Path, *, timeout_s: float) -> bool:
 
 
 def _leases_work(folder: Path) -> bool:
-    """Try with a file that nobody else knows of whether this file system grants leases at all."""
+    """Return whether this file system grants leases at all, tried with a new file that no other program has open."""
     handle, name = tempfile.mkstemp(prefix=f"{TEMP_PREFIX}probe-", dir=folder)
     os.close(handle)
     probe = Path(name)
@@ -333,7 +340,8 @@ def _lease_granted(handle: int) -> bool:
     import fcntl  # noqa: PLC0415 (Windows has no such module)
 
     try:
-        fcntl.fcntl(handle, fcntl.F_SETSIG, signal.SIGURG)  # a broken lease must not end the process
+        # The default signal of a broken lease would end the process; SIGURG is ignored by default.
+        fcntl.fcntl(handle, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:
         return error.errno != errno.EAGAIN
@@ -344,11 +352,11 @@ def _lease_granted(handle: int) -> bool:
 
 FileKind = Literal["file", "folder", "link", "other"]
 HASH_OPEN = "open"
-"""Stands for the hash of a file that somebody is still writing."""
+"""In place of the hash of a file that a program is still writing."""
 HASH_FOLDER = "folder"
-"""Stands for the hash of a folder that has taken a file's name."""
+"""In place of the hash of a folder that has taken a file's name."""
 LINK_PREFIX = "link:"
-"""Begins what stands for the hash of a symbolic link that is moved itself."""
+"""Start of the hash of a symbolic link's own target path, used where the link itself is moved."""
 
 _HASHED_BYTES = 64 * 1024 * 1024
 _WAIT_S = 1.0
@@ -356,7 +364,7 @@ _WAIT_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What the file system says about one name; symbolic links aren't followed."""
+    """Status of one name in the file system; symbolic links aren't followed."""
 
     kind: FileKind
     size: int
@@ -366,17 +374,17 @@ class Stamp:
     mode: int
 
     def same_content(self, other: "Stamp") -> bool:
-        """Return whether nothing but the name changed between two looks."""
+        """Return whether nothing but the name changed between two stamps."""
         return (self.inode, self.size, self.mtime_ns) == (other.inode, other.size, other.mtime_ns)
 
 
 def hash_content(content: bytes) -> str:
-    """Name content: ``sha256:`` and 64 hex digits."""
+    """Return the hash of content: ``sha256:`` and 64 hex digits."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
 def storage_error(error: OSError, path: str) -> StorageError:
-    """Return which file the system refused, and why."""
+    """Build the error for a file that the system refused to write."""
     cause = error.strerror or str(error)
     hints = {
         errno.ENOSPC: "free some space on the disk, then try again",
@@ -395,15 +403,15 @@ def storage_error(error: OSError, path: str) -> StorageError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """Do each operation with the real system; every one raises OSError and leaves things as they were."""
+    """File operations of the real system; a failed one raises OSError and leaves things as they were."""
 
     native: NativeRename | None = field(default_factory=native_rename)
     """The system's call for exchanging names; None for none."""
     wait_s: float = _WAIT_S
-    """How long a file that another program is writing is waited for."""
+    """How long to wait for a file that another program is writing."""
 
     def stamp(self, path: Path) -> Stamp | None:
-        """Look at a name; None if nothing has it."""
+        """Return the stamp of a name; None if nothing has it."""
         try:
             status = path.lstat()
         except (FileNotFoundError, NotADirectoryError):
@@ -422,15 +430,15 @@ class Files:
         return path.read_bytes()
 
     def link_hash(self, path: Path) -> str:
-        """Name what a symbolic link itself says, whatever lies where it leads: ``link:`` and 64 hex digits."""
+        """Return the hash of a symbolic link's own target path: ``link:`` and 64 hex digits."""
         return LINK_PREFIX + hashlib.sha256(os.fsencode(path.readlink())).hexdigest()
 
     def names(self, path: Path) -> list[str]:
-        """List a folder."""
+        """Return the names in a folder."""
         return [entry.name for entry in path.iterdir()]
 
     def fingerprint(self, path: Path) -> str:
-        """Name a file's content without loading it: its hash, or size and time where it is very large."""
+        """Identify a file's content without loading it: by its hash, or by size and time if it is very large."""
         status = path.stat()
         if status.st_size > _HASHED_BYTES:
             return f"stat:{status.st_size}-{status.st_mtime_ns}"
@@ -438,10 +446,10 @@ class Files:
             return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
 
     def settled_hash(self, path: Path) -> str | None:
-        """Hash a file once nobody writes it any more.
+        """Hash a file once no program writes it any more.
 
         Returns:
-            ``OPEN`` if somebody writes it for too long, ``FOLDER`` for a folder, None for nothing.
+            ``HASH_OPEN`` if a program writes it for too long, ``HASH_FOLDER`` for a folder, None for nothing.
         """
         if path.is_dir():
             return HASH_FOLDER
@@ -453,7 +461,7 @@ class Files:
             return None
 
     def stage(self, temp: Path, content: bytes, *, like: Path | None, mode: int | None) -> None:
-        """Write a temp file; see `atomic.stage`."""
+        """Write a temp file; see `stage_file`."""
         stage_file(temp, content, like=like, mode=mode)
 
     def sync(self, path: Path) -> None:
@@ -465,27 +473,27 @@ class Files:
         sync_folder(path)
 
     def swap(self, temp: Path, target: Path) -> None:
-        """Exchange two files' names; see `exchange.swap`."""
+        """Exchange two files' names; see `swap_files`."""
         swap_files(temp, target, self.native)
 
     def place(self, source: Path, target: Path) -> None:
-        """Rename to a name that nothing has; see `exchange.place`."""
+        """Rename to a name that nothing has; see `place_file`."""
         place_file(source, target, self.native)
 
     def respell(self, source: Path, target: Path) -> None:
-        """Change the case of a name on a system that doesn't tell the two apart."""
+        """Change the case of a name on a file system that ignores case."""
         source.rename(target)
 
     def mend(self, temp: Path) -> None:
-        """Finish an exchange that a kill cut in two; see `exchange.mend`."""
+        """Finish an exchange that a kill interrupted; see `finish_swap`."""
         finish_swap(temp)
 
     def unlink(self, path: Path) -> None:
-        """Take a file's name away; nothing happens where there is none."""
+        """Delete a file; nothing happens if there is none."""
         path.unlink(missing_ok=True)
 
     def mkdir(self, path: Path, *, mode: int | None) -> None:
-        """Make a folder; nothing happens where it exists."""
+        """Make a folder; nothing happens if it exists."""
         path.mkdir(exist_ok=True)
         if mode is not None:
             path.chmod(mode)

@@ -1,7 +1,7 @@
-"""Commit what changes touched, and nothing else, where the vault lies in a git repository.
+"""Git commits of the files that changes touched, and nothing else, if the vault is in a git repository.
 
-A commit is put together in an index of its own, so that what a person has staged stays staged as it is; no hook runs.
-Where a commit could surprise (a merge under way, a detached HEAD), there is none, and the outcome says why.
+A commit is built in an index of its own, so that what a person has staged stays staged; no hook runs. Where a commit
+could surprise (a merge in progress, a detached HEAD), there is none, and the outcome says why.
 """
 
 import os
@@ -39,13 +39,13 @@ _OPERATIONS = {
     "BISECT_LOG": "a bisection",
 }
 _PATHSPEC_COMMANDS = frozenset({"add", "ls-files"})
-"""Commands that would read a path such as ``a [b].md`` as a pattern."""
+"""Commands that take a path such as ``a [b].md`` for a pattern."""
 _ABSENT = ("000000", "0" * 40)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitOutcome:
-    """Say what became of a commit."""
+    """Outcome of a commit."""
 
     commit: str
     """Its id; empty if there is none."""
@@ -54,7 +54,7 @@ class CommitOutcome:
 
 
 class _NoCommitError(Exception):
-    """Carry the reason why there is no commit."""
+    """Reason why there is no commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class _Git:
     env: Mapping[str, str]
 
     def run(self, *arguments: str, stdin: bytes = b"", index: Path | None = None) -> bytes:
-        """Run a command; what git says is the reason where it fails."""
+        """Run a command; if it fails, git's message is the reason for no commit."""
         process = self.try_run(*arguments, stdin=stdin, index=index)
         if process.returncode:
             lines = process.stderr.decode(errors="replace").strip().splitlines() or [f"git {arguments[0]} failed"]
@@ -93,19 +93,20 @@ class _Git:
             raise _NoCommitError(f"git can't be run: {error}") from error
 
     def line(self, *arguments: str) -> str:
-        """Run a command that answers with a line."""
+        """Run a command that prints one line."""
         return os.fsdecode(self.run(*arguments)).rstrip("\n")
 
 
 def commit(root: Path, changes: Sequence[Change], *, env: Mapping[str, str]) -> CommitOutcome:
-    """Commit the files that some changes touched, as they lie on disk now.
+    """Commit the files that some changes touched, as they are on disk now.
 
     Args:
         root: The vault's real folder.
         changes: Of one run, or a single one; oldest first.
-        env: The process's environment: git finds itself and its owner's settings there.
+        env: The process's environment, in which git finds its program and the person's settings.
     """
     try:
+        # Variables that a surrounding git command sets would lead to another repository or index.
         repository, prefix = _open_repository(
             root, {name: value for name, value in env.items() if name not in _GIT_VARIABLES}
         )
@@ -116,7 +117,7 @@ def commit(root: Path, changes: Sequence[Change], *, env: Mapping[str, str]) -> 
 
 
 def commit_message(changes: Sequence[Change]) -> str:
-    """Write a commit's message: what and why in a line, the files, and by whom.
+    """Return a commit's message: what and why in a line, the files, and by whom.
 
     ``Edit Ideas/Trees.md`` with ``Knap-Change: 0gpx4k2e9-7h2mq9xw`` at its end.
     """
@@ -152,6 +153,7 @@ def _commit(git: _Git, touched: Sequence[str], text: str) -> CommitOutcome:
     if tree == git.line("rev-parse", f"{parent}^{{tree}}"):
         raise _NoCommitError("git has nothing to commit: the files are as in the last commit, or ignored")
     commit_id = os.fsdecode(git.run("commit-tree", tree, "-p", parent, "-F", "-", stdin=text.encode())).strip()
+    # The old value is given, so that git refuses if somebody else has committed meanwhile.
     git.run("update-ref", "-m", "commit: by knap", branch, commit_id, parent)
     try:
         _update_index(git, parent, commit_id)
@@ -177,7 +179,7 @@ def _current_tip(git: _Git) -> tuple[str, str]:
 
 
 def _write_tree(git: _Git, touched: Sequence[str], index: Path) -> str:
-    """Make a tree of the last commit's with the touched files as they are on disk."""
+    """Write the last commit's tree, with the touched files as they are on disk; return its id."""
     git.run("read-tree", "HEAD", index=index)
     tracked = _split_nul(git.run("ls-files", "-z", "--", *_few_paths(touched), index=index))
     tracked_folders = {path[:place] for path in tracked for place, sign in enumerate(path) if sign == "/"}
@@ -192,7 +194,7 @@ def _write_tree(git: _Git, touched: Sequence[str], index: Path) -> str:
 
 
 def _update_index(git: _Git, old: str, new: str) -> None:
-    """Let the person's index have the new texts where it had the last commit's, and nowhere else."""
+    """Update the person's index where it had the last commit's texts, and nowhere else."""
     changed = _parse_differences(git.run("diff-tree", "-r", "--no-renames", "--raw", "-z", old, new))
     staged = _parse_entries(git.run("ls-files", "-s", "-z"))
     lines = [
@@ -225,7 +227,7 @@ def _parse_entries(raw: bytes) -> dict[str, list[tuple[str, str]]]:
 
 
 def _few_paths(touched: Sequence[str]) -> tuple[str, ...]:
-    """Return few paths as they are; a command line can't take many, and none means all."""
+    """Return the paths if they are few, else none, which means all: a command line can't take many."""
     return tuple(touched) if len(touched) <= MAX_LISTED else ()
 
 

@@ -1,4 +1,4 @@
-"""Journal of changes: each is written down before it is made, in one SQLite file a vault."""
+"""Journal of changes: each is recorded before it is made, in one SQLite file per vault."""
 
 import sqlite3
 import threading
@@ -14,15 +14,15 @@ from knapper.changes.disk.plan import ChangeMeta, FileResult, Step
 from knapper.errors import NotFound, StorageError
 
 Phase = Literal["staging", "ready", "applied", "done"]
-"""How far a change came: its temp files are being written; its names are being changed; it holds, and its leftovers
-are being removed; it is finished."""
+"""Progress of a change. *Staging*: its temp files are being written. *Ready*: names are being changed. *Applied*: it is
+in effect, and its leftovers are being deleted. *Done*: it is finished."""
 
 STEP_COLUMNS = "kind, source, target, source_at, target_at, before, after, mode, temp, inode, is_folder"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change as the journal tells it."""
+    """One change as recorded in the journal."""
 
     id: str
     phase: Phase
@@ -40,12 +40,12 @@ class Change:
 
     @property
     def files(self) -> tuple[FileResult, ...]:
-        """What became of each file."""
+        """The result of the change for each file."""
         return plan.file_results(self.steps)
 
 
 def read_change_row(row: sqlite3.Row, *, undoes: Iterable[str], steps: Iterable[Step]) -> Change:
-    """Shape a change from its row, and from what the other tables hold of it."""
+    """Build a change from its row, and from its rows in the other tables."""
     return Change(
         id=row["id"],
         phase=row["phase"],
@@ -61,7 +61,7 @@ def read_change_row(row: sqlite3.Row, *, undoes: Iterable[str], steps: Iterable[
 
 
 def read_step_row(row: sqlite3.Row) -> Step:
-    """Shape a step from its row."""
+    """Build a step from its row."""
     facts = {name: row[name] for name in STEP_COLUMNS.split(", ")}
     facts["is_folder"] = bool(facts["is_folder"])
     return Step(**facts)
@@ -75,7 +75,7 @@ def step_values(one: Step) -> tuple[object, ...]:
 SCHEMA_VERSION: Final = 2
 BUSY_S: Final = 10.0
 _MOST_WAL_BYTES: Final = 16_000_000
-"""What the file beside the journal may keep of the disk once a large change is through."""
+"""Size to which the write-ahead log is cut after a large change."""
 _SCHEMA: Final = f"""
 CREATE TABLE IF NOT EXISTS changes (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -129,7 +129,7 @@ PRAGMA user_version = {SCHEMA_VERSION};
 
 
 def prepare_journal(database: sqlite3.Connection, path: Path) -> None:
-    """Make the tables that aren't there, and set how the file is used.
+    """Create missing tables, and set the options of the connection.
 
     Raises:
         StorageError: A newer version made the file.
@@ -138,7 +138,9 @@ def prepare_journal(database: sqlite3.Connection, path: Path) -> None:
         raise StorageError(f"'{path}' was made by a newer version", hint="update this program")
     if _schema_version(database) < SCHEMA_VERSION:
         with storage.hold_write_lock(path.parent, timeout_s=BUSY_S):
+            # Checked again under the lock: another process may have made the tables meanwhile.
             if _schema_version(database) < SCHEMA_VERSION:
+                # SQLite takes this setting only before the first table is made.
                 database.execute("PRAGMA auto_vacuum = INCREMENTAL")
                 database.execute("PRAGMA journal_mode = WAL").fetchone()
                 database.executescript("BEGIN IMMEDIATE;" + _SCHEMA + "COMMIT;")
@@ -151,7 +153,7 @@ def _schema_version(database: sqlite3.Connection) -> int:
 
 
 def add_change(database: sqlite3.Connection, change_id: str, at: str, meta: ChangeMeta, steps: Iterable[Step]) -> None:
-    """Keep a change that is about to be made."""
+    """Record a change that is about to be made."""
     database.execute(
         "INSERT INTO changes (id, phase, at, client, run, reason, proposal) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (change_id, "staging", at, meta.client, meta.run, meta.reason, meta.proposal),
@@ -171,25 +173,25 @@ def read_change(database: sqlite3.Connection, row: sqlite3.Row) -> Change:
 
 
 def undone_ids(database: sqlite3.Connection, change_id: str) -> list[str]:
-    """List what a change took back."""
+    """Return the ids of the changes that a change took back."""
     rows = database.execute("SELECT undone FROM undoes WHERE change = ?", (change_id,))
     return [row["undone"] for row in rows.fetchall()]
 
 
 def toggle_undone(database: sqlite3.Connection, change_id: str) -> None:
-    """Turn a change to undone or back, and what it had taken back itself the other way."""
+    """Mark a change as undone or as in effect again, and the changes that it took back itself as the opposite."""
     database.execute("UPDATE changes SET undone = 1 - undone WHERE id = ?", (change_id,))
     for inner in undone_ids(database, change_id):
         toggle_undone(database, inner)
 
 
 def set_phase(database: sqlite3.Connection, change_id: str, phase: Phase) -> None:
-    """Note how far a change came."""
+    """Record the progress of a change."""
     database.execute("UPDATE changes SET phase = ? WHERE id = ?", (phase, change_id))
 
 
 def delete_change(database: sqlite3.Connection, change_id: str) -> int:
-    """Delete a change with its steps, and contents that nothing else names; tell how many stored bytes went."""
+    """Delete a change with its steps, and contents that nothing else uses; return how many bytes were freed."""
     rows = database.execute("SELECT before, after FROM steps WHERE change = ?", (change_id,)).fetchall()
     database.execute("DELETE FROM changes WHERE id = ?", (change_id,))
     return storage.drop_unused_blobs(database, (name for row in rows for name in row))
@@ -197,20 +199,20 @@ def delete_change(database: sqlite3.Connection, change_id: str) -> int:
 
 _RECORD_PRUNED: Final = """INSERT OR IGNORE INTO pruned
     SELECT id, at, run, proposal, undone = 0 AND id NOT IN (SELECT change FROM undoes) FROM changes WHERE id = ?"""
-"""What was undone, and undos, are no loss: `held` tells the others."""
+"""``held`` is 1 for a change that was still in effect; one that was undone, or an undo, is no loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrunedChange:
-    """Name a change that the journal had to drop."""
+    """A change that the journal had to drop."""
 
     id: str
     at: str
-    """When it was made, as the journal writes times."""
+    """When it was made, in the journal's format."""
 
 
 def prune_by_age(database: sqlite3.Connection, oldest: str) -> int:
-    """Drop the finished changes that were made before a time; tell how many."""
+    """Drop the finished changes that were made before a time; return how many."""
     rows = database.execute("SELECT id FROM changes WHERE phase = 'done' AND at < ?", (oldest,)).fetchall()
     for row in rows:
         _drop_change(database, row["id"])
@@ -218,9 +220,9 @@ def prune_by_age(database: sqlite3.Connection, oldest: str) -> int:
 
 
 def prune_by_size(database: sqlite3.Connection, max_bytes: int) -> int:
-    """Drop finished changes, the oldest first, until contents take no more bytes; tell how many.
+    """Drop finished changes, the oldest first, until the contents fit into *max_bytes*; return how many.
 
-    The newest stays whatever its size, so that it can be taken back.
+    The newest is kept whatever its size, so that it can be undone.
     """
     size = storage.blob_bytes(database)
     if size <= max_bytes:
@@ -236,7 +238,7 @@ def prune_by_size(database: sqlite3.Connection, max_bytes: int) -> int:
 
 
 def find_pruned(database: sqlite3.Connection, where: str, values: Mapping[str, object]) -> list[PrunedChange]:
-    """List dropped changes, newest first, that a condition of constant SQL over the table fits."""
+    """Return the dropped changes that match a condition of constant SQL over the table, newest first."""
     rows = database.execute(f"SELECT id, at FROM pruned WHERE {where} ORDER BY at DESC", values)  # noqa: S608
     return [PrunedChange(id=row["id"], at=row["at"]) for row in rows.fetchall()]
 
@@ -251,10 +253,10 @@ _PRUNE_SHARE = 20
 
 
 class Journal:
-    """The open journal of a vault; threads may share it, and processes have one each."""
+    """Open journal of a vault; threads may share it, processes have one each."""
 
     def __init__(self, database: sqlite3.Connection, path: Path) -> None:
-        """Wrap an open database; `open_journal` makes one."""
+        """Wrap an open database; use `open_journal`."""
         self._database = database
         self._guard = threading.RLock()
         self._max_bytes: int | None = None
@@ -262,23 +264,24 @@ class Journal:
         self.path = path
 
     def begin(self, change_id: str, meta: ChangeMeta, steps: Iterable[Step]) -> None:
-        """Note which temp files are about to be written."""
+        """Record the change before its temp files are written."""
+        # Not synced: a record lost in a power cut leaves only temp files, and no name has changed yet.
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         with self._transaction(durable=False) as database:
             add_change(database, change_id, at, meta, steps)
 
     def ready(self, change_id: str, contents: Mapping[str, bytes]) -> None:
-        """Keep what the change replaces and writes, and note that names change from here on."""
+        """Store what the change replaces and writes, and record that names change from here on."""
         with self._transaction() as database:
             self._grown += sum(storage.put_blob(database, name, content) for name, content in contents.items())
             set_phase(database, change_id, "ready")
 
     def applied(self, change_id: str, *, durable: bool = True) -> None:
-        """Note that the change holds, and that what it undoes is undone.
+        """Record that the change is in effect, and that what it undoes is undone.
 
         Args:
             change_id: Which.
-            durable: False spares the wait for the disk, where the one file tells by itself what became of the change.
+            durable: False doesn't wait for the disk; enough for one step, whose outcome recovery can see in the file.
         """
         with self._transaction(durable=durable) as database:
             set_phase(database, change_id, "applied")
@@ -286,14 +289,14 @@ class Journal:
                 toggle_undone(database, undone)
 
     def close(self, change_id: str) -> None:
-        """Note that nothing of the change is left over."""
+        """Record that nothing of the change is left over."""
         with self._transaction(durable=False) as database:
             set_phase(database, change_id, "done")
         if self._max_bytes is not None and self._grown > self._max_bytes // _PRUNE_SHARE:
             self.prune(max_bytes=self._max_bytes)
 
     def forget(self, change_id: str) -> None:
-        """Take out a change that wasn't made, or was taken back just after it had been."""
+        """Delete the record of a change that wasn't made, or was taken back at once."""
         with self._transaction(durable=False) as database:
             applied_row = database.execute(
                 "SELECT 1 FROM changes WHERE id = ? AND phase = 'applied'", (change_id,)
@@ -303,7 +306,7 @@ class Journal:
             delete_change(database, change_id)
 
     def unfinished(self) -> list[Change]:
-        """List the changes that a kill or a failure cut short, oldest first."""
+        """Return the changes that a kill or a failure interrupted, oldest first."""
         with self.reading() as database:
             rows = database.execute("SELECT * FROM changes WHERE phase <> 'done' ORDER BY seq").fetchall()
             return [read_change(database, row) for row in rows]
@@ -321,7 +324,7 @@ class Journal:
             return read_change(database, row)
 
     def missing(self, change_id: str) -> NotFound:
-        """Make the error that says that there is no such change."""
+        """Build the error for a change that isn't in the journal."""
         return NotFound(f"no change '{change_id}' in the journal", hint="list the journal for its changes")
 
     def content(self, name: str) -> bytes:
@@ -334,7 +337,7 @@ class Journal:
             return storage.get_blob(database, name)
 
     def select(self, where: str, values: Mapping[str, object] | None = None) -> list[Change]:
-        """Return the changes that a condition of SQL over the table ``changes`` holds for.
+        """Return the changes that match a condition of SQL over the table ``changes``.
 
         Args:
             where: Constant text of this package, with ``ORDER BY`` and ``LIMIT`` where wanted; never a caller's.
@@ -345,13 +348,13 @@ class Journal:
             return [read_change(database, row) for row in rows]
 
     def count(self, where: str, values: Mapping[str, object] | None = None) -> int:
-        """Count what `select` gives."""
+        """Return how many changes `select` would return."""
         with self.reading() as database:
             row = database.execute(f"SELECT count(*) FROM changes WHERE {where}", values or {}).fetchone()  # noqa: S608
             return int(row[0])
 
     def limit(self, *, max_bytes: int, max_age_days: float) -> int:
-        """Prune now, and by size again whenever a twentieth of that came in; tell how many changes were dropped."""
+        """Prune now, and by size again after each growth by a twentieth of the limit; return how many were dropped."""
         self._max_bytes = max_bytes
         return self.prune(max_bytes=max_bytes, max_age_days=max_age_days)
 
@@ -375,11 +378,12 @@ class Journal:
                 self._grown = 0
         if dropped:
             with self.reading() as database:
-                database.executescript("PRAGMA incremental_vacuum")  # `execute` would free one page and no more
+                # `execute` would free a single page: it stops at the pragma's first row.
+                database.executescript("PRAGMA incremental_vacuum")
         return dropped
 
     def pruned(self, where: str, values: Mapping[str, object] | None = None) -> list[PrunedChange]:
-        """List the changes that `prune` dropped, newest first; the condition is as for `select`."""
+        """Return the changes that `prune` dropped, newest first; the condition is as for `select`."""
         with self.reading() as database:
             return find_pruned(database, where, values or {})
 
@@ -390,7 +394,7 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
-        """Lend the database to one thread.
+        """Give one thread at a time access to the database.
 
         Raises:
             StorageError: The file can't be read.
@@ -413,7 +417,7 @@ class Journal:
 
 
 def open_journal(folder: Path) -> Journal:
-    """Open a vault's journal, and make it where there is none.
+    """Open a vault's journal, and create it where there is none.
 
     Args:
         folder: The vault's state folder; it exists.

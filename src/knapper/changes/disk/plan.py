@@ -1,4 +1,4 @@
-"""Effects of a change, and the plan of steps that brings them about."""
+"""Effects of a change, and the plan of steps that carries them out."""
 
 import secrets
 import time
@@ -18,9 +18,9 @@ _RANDOM_DIGITS = 8
 
 
 def make_id() -> str:
-    """Make an id: 9 digits of time in milliseconds, 8 random ones.
+    """Return a new id: 9 digits of time in milliseconds, 8 random ones.
 
-    ``0gpx4k2e9-7h2mq9xw``; two of one millisecond sort in any order.
+    ``0gpx4k2e9-7h2mq9xw``; ids of the same millisecond sort in any order.
     """
     moment = time.time_ns() // 1_000_000
     digits = (ALPHABET[moment >> shift & 31] for shift in range(5 * (_TIME_DIGITS - 1), -1, -5))
@@ -32,19 +32,19 @@ TrashPlace = Literal["vault", "system"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """Put content at a path: over the file whose hash is *base*, or where no file is."""
+    """Write of content to a path: over the file whose hash is *base*, or to a new file."""
 
     path: NotePath
     content: bytes
     base: str | None = None
-    """Hash of the file that is replaced; None where none may exist (parent folders are made)."""
+    """Hash of the file that is replaced; None for a new file, whose parent folders are made."""
     mode: int | None = None
     """Permission bits of a new file; None for the system's default. A replaced file keeps its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rename:
-    """Give a file, or a folder with all it holds, another path; never over an existing one."""
+    """New path for a file, or for a folder with all it holds; never over an existing one."""
 
     source: NotePath
     target: NotePath
@@ -54,7 +54,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveToTrash:
-    """Move a file or folder to the trash: ``.trash/`` in the vault, or the system's."""
+    """Move of a file or folder to the trash: ``.trash/`` in the vault, or the system's."""
 
     path: NotePath
     base: str | None = None
@@ -63,7 +63,7 @@ class MoveToTrash:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remove:
-    """Take a file away and keep its content in the journal only; how undo takes back a new file."""
+    """Deletion of a file, whose content is kept in the journal only; undo takes back a new file by it."""
 
     path: NotePath
     base: str
@@ -71,7 +71,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MakeFolder:
-    """Make a folder and those above it; nothing happens where it exists."""
+    """New folder with those above it; nothing happens if it exists."""
 
     path: NotePath
     mode: int | None = None
@@ -79,11 +79,11 @@ class MakeFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveFolder:
-    """Remove an empty folder."""
+    """Removal of an empty folder."""
 
     path: NotePath
     keep_filled: bool = False
-    """True leaves a missing folder, or one that holds something, as it is; False is a conflict then."""
+    """True skips a missing folder, or one that holds something; False makes it a conflict."""
 
 
 Effect: TypeAlias = Write | Rename | MoveToTrash | Remove | MakeFolder | RemoveFolder
@@ -91,7 +91,7 @@ Effect: TypeAlias = Write | Rename | MoveToTrash | Remove | MakeFolder | RemoveF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeMeta:
-    """Say who makes a change, and why."""
+    """Who makes a change, and why."""
 
     client: str
     run: str = ""
@@ -109,9 +109,9 @@ NO_PATH = NotePath("")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step: enough to do it, to tell after a kill whether it was done, and to take it back.
+    """One step of a plan, with enough to do it, to see after a kill whether it was done, and to take it back.
 
-    A replaced note has the same ``source`` and ``target``; a new one no source, a removed one no target.
+    A replaced note has the same ``source`` and ``target``, a new one no source, a removed one no target.
     """
 
     kind: StepKind
@@ -120,7 +120,7 @@ class Step:
     target: NotePath = NO_PATH
     """Path in the vault after; empty where nothing is."""
     source_at: str = ""
-    """Where the source lies below the vault's real folder, symbolic links followed."""
+    """Path of the source below the vault's real folder, symbolic links followed."""
     target_at: str = ""
     before: str | None = None
     """Hash before; None for folders."""
@@ -130,7 +130,7 @@ class Step:
     temp: str = ""
     """The temp file's place below the vault's real folder; empty where none is needed."""
     inode: str = ""
-    """Of what is moved; a text, since some systems' numbers are too large for the journal."""
+    """Of what is moved; as text, since some systems' numbers are too large for an integer of SQLite."""
     is_folder: bool = False
     """Whether a folder is moved."""
 
@@ -142,9 +142,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileResult:
-    """Say what became of one file, or of a folder that was moved whole.
+    """Result of a change for one file, or for a folder that was moved as a whole.
 
-    A moved and edited note is one result; one that came and went within the change is none.
+    A moved and edited note has one result, one that was made and removed within the change none.
     """
 
     before_path: NotePath | None
@@ -160,7 +160,7 @@ class FileResult:
 
 
 def file_results(steps: Iterable[Step]) -> tuple[FileResult, ...]:
-    """Sum steps up by file, in the order in which the files were first touched."""
+    """Return the results of steps by file, in the order in which the files were first touched."""
     collected: list[FileResult] = []
     at: dict[str, int] = {}
     for step in steps:
@@ -201,35 +201,35 @@ def _moved_result(result: FileResult, step: Step) -> FileResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Say which effect doesn't fit the disk any more."""
+    """Effect that doesn't fit the disk any more."""
 
     effect: int
-    """Its place in the list."""
+    """Its index in the list of effects."""
     path: str
     problem: str
     expected: str | None
     current: str | None
-    """Hash of what is there; None if nothing is, or if it is a folder."""
+    """Current hash; None if nothing is there, or a folder."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ChangePlan:
-    """What is to be done; nothing of it is unless ``conflicts`` is empty."""
+    """The steps to carry out; none of them is carried out unless ``conflicts`` is empty."""
 
     steps: list[Step] = field(default_factory=list[Step])
     contents: dict[str, bytes] = field(default_factory=dict[str, bytes])
     """What the steps replace, remove and write, by hash."""
     stamps: dict[int, Stamp] = field(default_factory=dict[int, Stamp])
-    """What the moved files looked like, by step."""
+    """Stamps of the moved files, by step."""
     conflicts: list[Conflict] = field(default_factory=list[Conflict])
     notices: list[str] = field(default_factory=list[str])
 
 
 def check_conflicts(plan: ChangePlan) -> None:
-    """Refuse a plan that doesn't fit the disk.
+    """Check that a plan fits the disk.
 
     Raises:
-        ConflictError: With each file, the hash that was expected and the current one in ``details["conflicts"]``.
+        ConflictError: It doesn't; ``details["conflicts"]`` has each file with its expected and its current hash.
     """
     if not plan.conflicts:
         return

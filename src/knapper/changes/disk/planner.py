@@ -1,4 +1,4 @@
-"""Planner: turn effects into steps, each checked against the disk as the steps before leave it."""
+"""Planner that turns effects into steps, each checked against the disk as the earlier steps leave it."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from knapper.vault.paths import NotePath
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlayEntry:
-    """What a path will name."""
+    """What a path will refer to after the planned steps."""
 
     kind: FileKind
     at: str
@@ -24,7 +24,7 @@ class OverlayEntry:
     """Where it lies now; None if a planned step makes it."""
     stamp: Stamp | None = None
     hash: str | None = None
-    """Of planned content; None where the disk tells it."""
+    """Of planned content; None where it has to be read from the disk."""
     step: int | None = None
     """The planned step that writes it."""
     new_mode: int | None = None
@@ -32,15 +32,15 @@ class OverlayEntry:
 
     @property
     def mode(self) -> int | None:
-        """The permission bits it will have, as far as they are known."""
+        """The permission bits that it will have, as far as they are known."""
         return self.stamp.mode if self.stamp else self.new_mode
 
 
 class Overlay:
-    """Answer for paths as if the planned steps had been done."""
+    """View of the vault's paths as if the planned steps had been carried out."""
 
     def __init__(self, root: Path, files: Files) -> None:
-        """Begin with the vault as it is on disk.
+        """Start with the vault as it is on disk.
 
         Args:
             root: The vault's real folder, symbolic links followed.
@@ -52,7 +52,7 @@ class Overlay:
         self._parents: dict[str, str] = {"": ""}
 
     def entry(self, path: str) -> OverlayEntry | None:
-        """Return what a path will name; None for nothing.
+        """Return what a path will refer to; None for nothing.
 
         Raises:
             RefusedError: A symbolic link leads out of the vault.
@@ -86,7 +86,7 @@ class Overlay:
         return f"{holder.at}/{path[len(origin) + 1 :]}"
 
     def target(self, entry: OverlayEntry) -> OverlayEntry:
-        """Follow a symbolic link to the file that its text lies in.
+        """Return the entry of the file that a symbolic link leads to; any other entry as it is.
 
         Raises:
             RefusedError: It leads out of the vault.
@@ -102,22 +102,22 @@ class Overlay:
         return planned or OverlayEntry(kind=stamp.kind if stamp else "other", at=at, disk=real, stamp=stamp)
 
     def put(self, path: str, entry: OverlayEntry) -> None:
-        """Plan that a path will name *entry*."""
+        """Record that a path will refer to *entry*."""
         self._known[path] = entry
 
     def write(self, path: str, entry: OverlayEntry) -> None:
-        """Plan new content for what a path names: the link's target where it is a link."""
+        """Record new content for a path, or for the link's target if it is a symbolic link."""
         entry_before = self.entry(path)
         self._known[entry.at if entry_before is not None and entry_before.kind == "link" else path] = entry
 
     def drop(self, path: str) -> None:
-        """Plan that a path will name nothing, nor any path below it."""
+        """Record that a path and all paths below it will refer to nothing."""
         for below in self._below(path):
             del self._known[below]
         self._known[path] = None
 
     def move(self, source: str, target: str, entry: OverlayEntry, *, at: str) -> None:
-        """Plan that what *source* names, and all it holds, will be at *target*."""
+        """Record that *source*, with all below it, will be at *target*."""
         for path in self._below(source):
             inner = self._known.pop(path)
             if inner is not None and inner.at.startswith(entry.at + "/"):
@@ -171,20 +171,21 @@ def _outside_vault(link: str) -> RefusedError:
 
 
 def is_renamed_only(effect: plan.Rename, entry: OverlayEntry, other: OverlayEntry) -> bool:
-    """Return whether only the case or Unicode form of a name changes, on a system that doesn't tell the two apart."""
+    """Return whether only the case or Unicode form of a name changes, on a file system that ignores it."""
     if paths.name_key(effect.source) != paths.name_key(effect.target) or entry.stamp is None or other.stamp is None:
         return False
     return entry.stamp.inode == other.stamp.inode
 
 
 def refuse_read_only(path: str, entry: OverlayEntry) -> None:
-    """Refuse to replace a file that may not be written.
+    """Check that a file may be replaced.
 
     Raises:
-        StorageError: It may not.
+        StorageError: It is read-only.
     """
     if entry.stamp is None or entry.disk is None:
         return
+    # An exchange of names would replace even a read-only file: only the folder's permissions count for it.
     if not entry.stamp.mode & 0o222 or not os.access(entry.disk, os.W_OK):
         raise StorageError(
             f"'{path}' is read-only; nothing was changed",
@@ -195,10 +196,10 @@ def refuse_read_only(path: str, entry: OverlayEntry) -> None:
 
 
 def refuse_relative_link(link: Path, source: str, target: str) -> None:
-    """Refuse to move a symbolic link to where it would lead elsewhere.
+    """Check that a symbolic link leads to the same place after a move.
 
     Raises:
-        BadInput: It would.
+        BadInput: It is relative, and the folder changes.
     """
     if paths.parent_folder(source) != paths.parent_folder(target) and not link.readlink().is_absolute():
         msg = f"'{source}' is a symbolic link that leads elsewhere from '{paths.parent_folder(target) or 'the top'}'"
@@ -206,10 +207,10 @@ def refuse_relative_link(link: Path, source: str, target: str) -> None:
 
 
 class PlanBuilder:
-    """A plan while it is made."""
+    """Builder of a plan, which collects its steps."""
 
     def __init__(self, root: Path, change_id: str) -> None:
-        """Begin a plan.
+        """Start a plan.
 
         Args:
             root: The vault's real folder, symbolic links followed.
@@ -223,11 +224,11 @@ class PlanBuilder:
         self._unstable: set[str] = set()
 
     def announce(self, requested: Iterable[Effect]) -> None:
-        """Hear of all effects before the first is planned, so that temp files lie where no folder moves."""
+        """Register all effects before the first is planned, so that temp files are put where no folder moves."""
         self._unstable = {path for effect in requested for path in _moving_paths(effect)}
 
     def add(self, step: Step) -> int:
-        """Add a step, with a name for the temp file that it needs; tell its number."""
+        """Add a step, with a name for the temp file that it needs, and return its number."""
         number = len(self.plan.steps)
         if step.kind in {"replace", "create", "remove", "discard"}:
             step = replace(step, temp=self._temp(step, number))
@@ -235,7 +236,7 @@ class PlanBuilder:
         return number
 
     def _temp(self, step: Step, number: int) -> str:
-        """Name a temp file beside the target, or above where the target's folder comes, goes or moves meanwhile."""
+        """Return a path for a temp file: beside the target, or further up if that folder is made, moved or removed."""
         at = step.target_at or step.source_at
         folder = paths.parent_folder(at)
         while folder and (self._is_unstable(folder) or not (self._root / folder).is_dir()):
@@ -247,19 +248,19 @@ class PlanBuilder:
         return any(one in self._unstable for one in (folder, *paths.parent_folders(folder)))
 
     def add_content(self, content: bytes) -> str:
-        """Hold what a file is to have or had, for the disk and the journal; tell its hash."""
+        """Store the old or new content of a file, for the disk and the journal, and return its hash."""
         name = files.hash_content(content)
         self.plan.contents.setdefault(name, content)
         return name
 
     def conflict(self, path: str, problem: str, *, expected: str | None, current: str | None) -> None:
-        """Note that the effect at hand doesn't fit the disk."""
+        """Record that the current effect doesn't fit the disk."""
         self.plan.conflicts.append(
             Conflict(effect=self.effect, path=path, problem=problem, expected=expected, current=current)
         )
 
     def finished(self) -> ChangePlan:
-        """Return the plan, without the notes that got their old text again."""
+        """Return the plan, without replacements that end with the old content."""
         plan = self.plan
         numbers = [
             number for number, step in enumerate(plan.steps) if step.kind != "replace" or step.before != step.after
@@ -283,10 +284,10 @@ TRASH_FOLDER = ".trash"
 
 
 class Planner:
-    """Read effects in order, each against what those before it leave."""
+    """Planner of effects in order, each against the result of those before it."""
 
     def __init__(self, root: Path, disk: Files, *, change_id: str, trash_limit: int) -> None:
-        """Begin a plan.
+        """Start a plan.
 
         Args:
             root: The vault's real folder, symbolic links followed.
@@ -389,8 +390,9 @@ class Planner:
             self._steps.conflict(effect.target, "already exists", expected=None, current=self._current(other))
             return
         if effect.source != effect.target:
-            returns = (effect.base or "").startswith(files.LINK_PREFIX)  # only an undo knows what a link said
-            self._move(entry, effect.source, effect.target, loose_links=returns)
+            # Only an undo has the hash of a symbolic link, and it moves the link back to where it was right.
+            is_undo = (effect.base or "").startswith(files.LINK_PREFIX)
+            self._move(entry, effect.source, effect.target, loose_links=is_undo)
 
     def _trash(self, effect: plan.MoveToTrash) -> None:
         entry = self._expect(effect.path, effect.base, load=False)
@@ -422,7 +424,7 @@ class Planner:
         self._overlay.drop(effect.path)
 
     def _expect(self, path: str, base: str | None, *, load: bool = True) -> OverlayEntry | None:
-        """Return what a path names, its hash told, if it is what the effect was made against."""
+        """Return a path's entry with its hash, if it is what the effect was made against; else record a conflict."""
         entry = self._overlay.entry(path)
         if entry is None:
             self._steps.conflict(path, "is gone", expected=base, current=None)
@@ -443,7 +445,7 @@ class Planner:
         return resolved if entry.kind != "link" or load else replace(entry, hash=current)
 
     def _expect_link(self, path: str, entry: OverlayEntry, base: str) -> OverlayEntry | None:
-        """Compare a symbolic link with what it said; where it leads need not be there, as for one in the trash."""
+        """Check that a symbolic link has its old target, which needn't exist, as for a link in the trash."""
         current = self._disk.link_hash(entry.disk) if entry.kind == "link" and entry.disk else self._current(entry)
         if current != base:
             self._steps.conflict(path, "has changed", expected=base, current=current)
@@ -451,7 +453,7 @@ class Planner:
         return entry
 
     def _loaded(self, entry: OverlayEntry) -> str:
-        """Hash a file, and keep what it holds for the journal."""
+        """Return the hash of a file, and store its content for the journal."""
         if entry.disk is None or entry.hash in self._steps.plan.contents:
             return entry.hash or ""
         return self._steps.add_content(self._disk.read(entry.disk))

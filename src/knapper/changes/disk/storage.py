@@ -1,4 +1,4 @@
-"""Storage that processes share: the write lock, contents kept once each, and SQLite files of a vault's state."""
+"""Storage that processes share: the write lock, contents stored once each, and SQLite files of a vault's state."""
 
 import contextlib
 import os
@@ -18,20 +18,20 @@ from knapper.errors import ConflictError, NotFound, StorageError
 LOCK_FILE = "write.lock"
 HOLDER_FILE = "write.lock.pid"
 NEXT_FILE = "write.next.lock"
-"""Is held by who is next: whoever has just written can't come in again before those who waited meanwhile."""
+"""Held by the next writer in line, so that one that has just written can't overtake those that wait."""
 _POLL_S = 0.005
 _PID_DIGITS = 12
 
 
 @contextlib.contextmanager
 def hold_write_lock(folder: Path, *, timeout_s: float) -> Generator[None]:
-    """Keep every other process and thread from writing until the block ends.
+    """Hold the write lock, which keeps every other process and thread from writing, until the block ends.
 
-    The system frees the lock of a process that dies.
+    The system releases the lock of a process that dies.
 
     Args:
         folder: The vault's state folder.
-        timeout_s: Seconds to wait for another writer; 0 asks once.
+        timeout_s: Seconds to wait for another writer; 0 tries once.
 
     Raises:
         ConflictError: Another writer still has it; ``details["pid"]`` names its process.
@@ -46,7 +46,8 @@ def hold_write_lock(folder: Path, *, timeout_s: float) -> Generator[None]:
         msg = f"the vault's lock in '{folder}' can't be taken: {error.strerror}"
         raise StorageError(msg, hint="check that the folder is there and can be written") from error
     try:
-        with contextlib.suppress(OSError):  # a full disk; who holds the lock is only told, and must not matter
+        # The process id only serves error messages, so failing to write it (on a full disk) doesn't matter.
+        with contextlib.suppress(OSError):
             _write_pid(holder)
         yield
     finally:
@@ -54,20 +55,21 @@ def hold_write_lock(folder: Path, *, timeout_s: float) -> Generator[None]:
 
 
 def _acquire_lock(folder: Path, timeout_s: float) -> filelock.BaseFileLock:
-    """Wait to be next, and then for the one who writes; who asks only once doesn't queue."""
+    """Acquire the lock: first the next place in line, then the lock itself; without a time-out, try only once."""
     guard = filelock.FileLock(folder / LOCK_FILE, poll_interval=_POLL_S, thread_local=False)
     if timeout_s <= 0:
         guard.acquire(timeout=0)
         return guard
     deadline = time.monotonic() + timeout_s
-    turn = filelock.FileLock(folder / NEXT_FILE, poll_interval=_POLL_S, thread_local=False)
-    with turn.acquire(timeout=timeout_s):
+    next_in_line = filelock.FileLock(folder / NEXT_FILE, poll_interval=_POLL_S, thread_local=False)
+    with next_in_line.acquire(timeout=timeout_s):
         guard.acquire(timeout=max(deadline - time.monotonic(), 0))
     return guard
 
 
 def _write_pid(holder: Path) -> None:
-    """Write this process's id over the last one's; cutting the file first would make some file systems flush it."""
+    """Write this process's id over the last one's."""
+    # The id is padded instead of truncating the file, which some file systems answer with a flush.
     handle = os.open(holder, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         os.write(handle, f"{os.getpid():<{_PID_DIGITS}}".encode("ascii"))
@@ -97,13 +99,13 @@ CREATE TABLE IF NOT EXISTS blobs (
 ) WITHOUT ROWID;
 """
 _COMPRESSION_LEVEL = 3
-"""Takes two thirds of the time of the usual one, for a twentieth more room."""
+"""Takes two thirds of the default level's time, for a twentieth more space."""
 _FAST_COMPRESSION_LEVEL = 1
 _LARGE_BYTES = 1024 * 1024
 
 
 def put_blob(database: sqlite3.Connection, name: str, content: bytes) -> int:
-    """Store content under its hash, unless it is there; tell how many bytes that took."""
+    """Store content under its hash, unless it is there; return how many bytes were added."""
     if database.execute("SELECT 1 FROM blobs WHERE hash = ?", (name,)).fetchone():
         return 0
     packed = zlib.compress(content, _FAST_COMPRESSION_LEVEL if len(content) > _LARGE_BYTES else _COMPRESSION_LEVEL)
@@ -112,7 +114,7 @@ def put_blob(database: sqlite3.Connection, name: str, content: bytes) -> int:
 
 
 def get_blob(database: sqlite3.Connection, name: str) -> bytes:
-    """Return back content.
+    """Return stored content by its hash.
 
     Raises:
         NotFound: The journal doesn't hold it, or no longer.
@@ -128,7 +130,7 @@ def get_blob(database: sqlite3.Connection, name: str) -> bytes:
 
 
 def drop_unused_blobs(database: sqlite3.Connection, names: Iterable[str | None]) -> int:
-    """Delete those of *names* that no step names any more; tell how many stored bytes went."""
+    """Delete those of *names* that no step refers to any more; return how many stored bytes were freed."""
     freed = 0
     for name in {name for name in names if name}:
         rows = database.execute(
@@ -141,39 +143,40 @@ def drop_unused_blobs(database: sqlite3.Connection, names: Iterable[str | None])
 
 
 def blob_bytes(database: sqlite3.Connection) -> int:
-    """Sum the stored bytes."""
+    """Return the total of stored bytes."""
     return int(database.execute("SELECT coalesce(sum(packed), 0) FROM blobs").fetchone()[0])
 
 
 BUSY_S = 10.0
 DataVersion: TypeAlias = tuple[int, int]
-"""Another one after every write, be it by this process or by another."""
+"""Differs after every write, by this process or by another."""
 
 
 class SharedDatabase:
-    """An open file; threads may share it, and processes have one each."""
+    """Open SQLite file; threads may share it, processes have one each."""
 
     def __init__(self, database: sqlite3.Connection, path: Path) -> None:
-        """Wrap an open database; `open_ledger` makes one."""
+        """Wrap an open database; use `open_shared_database`."""
         self._database = database
         self._guard = threading.RLock()
         self._begun = 0
         self.path = path
 
     def stamp(self, database: sqlite3.Connection) -> DataVersion | None:
-        """Identify the state that a lent database is in; None where the block has written to it itself."""
+        """Return the version of the data inside a block; None if the block itself has written."""
         if database.total_changes != self._begun:
             return None
         return int(database.execute("PRAGMA data_version").fetchone()[0]), database.total_changes
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
-        """Lend the database to one thread, as it is at one moment.
+        """Give one thread at a time access to the database, in one consistent state.
 
         Raises:
             StorageError: The file can't be read.
         """
         with self._guard, _storage_errors(self.path):
+            # A read inside a write block of the same thread sees what the block has written.
             if self._database.in_transaction:
                 yield self._database
                 return
@@ -186,7 +189,7 @@ class SharedDatabase:
 
     @contextmanager
     def writing(self) -> Generator[sqlite3.Connection]:
-        """Keep what the block writes, all or nothing, so that it outlasts a power cut.
+        """Commit what the block writes, all or nothing and durably.
 
         Raises:
             StorageError: The file can't be written.
@@ -212,7 +215,7 @@ class SharedDatabase:
 
 
 def open_shared_database(path: Path, schema: str, version: int) -> SharedDatabase:
-    """Open a file, and make it where there is none.
+    """Open a file, and create it where there is none.
 
     Args:
         path: In the vault's state folder, which exists.
@@ -238,6 +241,7 @@ def _prepare_database(database: sqlite3.Connection, path: Path, schema: str, ver
         raise StorageError(f"'{path}' was made by a newer version", hint="update this program")
     if _schema_version(database) < version:
         with hold_write_lock(path.parent, timeout_s=BUSY_S):
+            # Checked again under the lock: another process may have made the tables meanwhile.
             if _schema_version(database) < version:
                 database.execute("PRAGMA journal_mode = WAL").fetchone()
                 database.executescript(f"BEGIN IMMEDIATE; {schema} PRAGMA user_version = {version}; COMMIT;")

@@ -1,4 +1,4 @@
-"""Execution of a plan, step by step: all of it happens or nothing."""
+"""Execution of a plan, step by step: all of it is done, or nothing."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ CONFLICTS_FOLDER = "conflicts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A vault's folder, its state folder and its open journal; `recover.open_state` makes one."""
+    """A vault's folder, its state folder and its open journal; `apply.open_state` makes one."""
 
     root: Path
     """The vault's real folder, symbolic links followed."""
@@ -32,7 +32,7 @@ class State:
     files: Files = field(default_factory=Files)
     lock_timeout_s: float = LOCK_TIMEOUT_S
     is_locked: bool = False
-    """Whether who has this holds the vault's lock already."""
+    """Whether the owner of this state holds the vault's lock already."""
     trash_limit: int = TRASH_LIMIT_BYTES
     """Bytes above which a file goes to the vault's trash even if the system's is asked for."""
 
@@ -47,39 +47,40 @@ _MAX_SUFFIX: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionContext:
-    """Where and with what the steps of one change are done."""
+    """What the steps of one change need: the vault, the file operations, and the journal's contents."""
 
     root: Path
     """The vault's real folder."""
     files: Files
     conflicts_folder: Path
-    """Folder for what an editor saved and another save displaced."""
+    """Folder for an editor's save that another save displaced."""
     content: Callable[[str], bytes]
-    """Gives the journal's content for a hash."""
+    """Returns the journal's content for a hash."""
     notices: list[str] = field(default_factory=list[str])
     expected_stamps: dict[str, Stamp] = field(default_factory=dict[str, Stamp])
-    """What each displaced file was like when it was found to be the expected one, by temp path."""
+    """Stamp of each displaced file when its content was checked, by temp path."""
 
     def at(self, relative: str) -> Path:
-        """Return where a step's place is on disk."""
+        """Return the path on disk of a step's place."""
         return self.root / relative
 
     def clear(self, relative: str) -> None:
-        """Take a temp file away if it is there: a read-only file system refuses even where nothing is."""
+        """Delete a temp file if it is there."""
+        # A read-only file system refuses to delete even a file that doesn't exist.
         if self.files.stamp(self.at(relative)) is not None:
             self.files.unlink(self.at(relative))
 
     def symlinked_folder(self, step: Step) -> str:
-        """Return which folder on the way to a step's places is a symbolic link by now; empty for none.
+        """Return a folder above a step's places that is a symbolic link now; empty if there is none.
 
-        When the step was planned, all links were followed: whoever put one there since may lead out of the vault.
+        All links were followed when the step was planned: one that was made since may lead out of the vault.
         """
         folders = {folder for at in (step.source_at, step.target_at, step.temp) for folder in paths.parent_folders(at)}
         return min((folder for folder in folders if self.at(folder).is_symlink()), default="")
 
 
 def changed_error(step: Step, current: str | None) -> ConflictError:
-    """Make the error for a file that an editor saved while it was being changed."""
+    """Build the error for a file that an editor saved while it was being changed."""
     if current == HASH_OPEN:
         return ConflictError(
             f"'{step.path}' is open for writing in another program; nothing was changed",
@@ -94,7 +95,7 @@ def changed_error(step: Step, current: str | None) -> ConflictError:
 
 
 def symlink_error(folder: str) -> ConflictError:
-    """Make the error for a folder that became a symbolic link while something in it was being changed."""
+    """Build the error for a folder that became a symbolic link while something in it was being changed."""
     return ConflictError(
         f"'{folder}' became a symbolic link meanwhile; nothing was changed",
         hint="look at who put it there, then try again",
@@ -103,7 +104,7 @@ def symlink_error(folder: str) -> ConflictError:
 
 
 def appeared_error(site: ExecutionContext, step: Step) -> ConflictError:
-    """Make the error for a file that appeared where a step was to put one."""
+    """Build the error for a file that appeared where a step was to create one."""
     current = site.files.settled_hash(site.at(step.target_at))
     return ConflictError(
         f"'{step.target}' was made by another program meanwhile; nothing was changed",
@@ -113,27 +114,27 @@ def appeared_error(site: ExecutionContext, step: Step) -> ConflictError:
 
 
 def keep_conflict_copy(site: ExecutionContext, temp: Path, step: Step) -> None:
-    """Keep a copy of what no name holds any more, and say where."""
+    """Move a file that has lost its name to the conflicts folder, with a notice."""
     begin = f"{temp.name.lstrip('.')}-{paths.stem(step.path)}"
-    copy = site.conflicts_folder / paths.fit_name(
-        begin, paths.suffix(step.path)[:_MAX_SUFFIX]
-    )  # what tells copies apart isn't cut
+    # The change's id and the step's number come first, so that shortening a long name keeps copies distinct.
+    copy = site.conflicts_folder / paths.fit_name(begin, paths.suffix(step.path)[:_MAX_SUFFIX])
     site.files.copy(temp, copy)
     site.files.unlink(temp)
     site.notices.append(f"'{step.path}': an earlier save by another program is kept in '{copy}'")
 
 
 MAX_RESTORE_ROUNDS = 50
-"""Saves in a row that are given way to before an editor's last one is kept as a copy."""
+"""Attempts to restore a file that an editor keeps saving, before the last save is kept as a copy."""
 
 
 def replace_file(site: ExecutionContext, step: Step) -> None:
-    """Exchange a file with its staged successor, and back if it isn't the one that was checked."""
+    """Exchange a file with its staged successor, and back if it isn't the version that was checked."""
     temp, target = site.at(step.temp), site.at(step.target_at)
     try:
         site.files.swap(temp, target)
     except FileNotFoundError as error:
         raise changed_error(step, None) from error
+    # Checked after the exchange: a check before it would miss a save in between.
     displaced = _hash_displaced(site, step)
     if displaced != step.before:
         site.expected_stamps.pop(step.temp, None)
@@ -142,8 +143,9 @@ def replace_file(site: ExecutionContext, step: Step) -> None:
 
 
 def _hash_displaced(site: ExecutionContext, step: Step) -> str | None:
-    """Hash what a name gave up, and remember what it looked like just before."""
+    """Return the hash of a displaced file, and remember its stamp."""
     temp = site.at(step.temp)
+    # The stamp comes first: a write during or after hashing then differs from it in `check_displaced`.
     stamp = site.files.stamp(temp)
     current = site.files.settled_hash(temp)
     if stamp is not None:
@@ -152,11 +154,12 @@ def _hash_displaced(site: ExecutionContext, step: Step) -> str | None:
 
 
 def restore_file(site: ExecutionContext, step: Step) -> None:
-    """Give the name back to what the temp file holds, unless somebody saved over it since."""
+    """Put the temp file's content back under its name, unless an editor has saved over it since."""
     temp, target = site.at(step.temp), site.at(step.target_at)
     if site.files.stamp(temp) is None:
         return
     last_put = step.after
+    # An editor may save between each check and exchange: what comes out is compared with what was put in last.
     for _ in range(MAX_RESTORE_ROUNDS):
         if site.files.settled_hash(target) != last_put:
             site.notices.append(f"'{step.path}' was saved by another program meanwhile; its text stands")
@@ -175,7 +178,7 @@ def restore_file(site: ExecutionContext, step: Step) -> None:
 
 
 def create_file(site: ExecutionContext, step: Step) -> None:
-    """Give a staged file a name that nothing has."""
+    """Give a staged file its name, which nothing may have."""
     try:
         site.files.place(site.at(step.temp), site.at(step.target_at))
     except FileExistsError as error:
@@ -183,7 +186,7 @@ def create_file(site: ExecutionContext, step: Step) -> None:
 
 
 def remove_created(site: ExecutionContext, step: Step) -> None:
-    """Take a new file away, unless an editor saved it since."""
+    """Delete a new file, unless an editor has saved it since."""
     temp, target = site.at(step.temp), site.at(step.target_at)
     if site.files.settled_hash(target) == step.after and _take_name(site, target, temp):
         if site.files.settled_hash(temp) == step.after:
@@ -202,7 +205,7 @@ def _take_name(site: ExecutionContext, target: Path, temp: Path) -> bool:
 
 
 def set_file_aside(site: ExecutionContext, step: Step) -> None:
-    """Give a file a temp file's name."""
+    """Rename a file to its temp name."""
     source = site.at(step.source_at)
     try:
         site.files.place(source, site.at(step.temp))
@@ -215,7 +218,7 @@ def set_file_aside(site: ExecutionContext, step: Step) -> None:
 
 
 def give_back(site: ExecutionContext, step: Step, home: Path) -> None:
-    """Move the temp file to where it came from, or keep a copy if something newer is there."""
+    """Move the temp file to where it came from, or keep it as a copy if something newer is there."""
     temp = site.at(step.temp)
     site.expected_stamps.pop(step.temp, None)
     try:
@@ -226,13 +229,16 @@ def give_back(site: ExecutionContext, step: Step, home: Path) -> None:
 
 
 def put_back(site: ExecutionContext, step: Step) -> None:
-    """Give a file that was set aside its name again."""
+    """Rename a file that was set aside back to its name."""
     if site.files.stamp(site.at(step.temp)) is not None:
         give_back(site, step, site.at(step.source_at))
 
 
 def drop_extra_name(site: ExecutionContext, kept: Path, extra: Path) -> None:
-    """Take one of two names away that a kill left a file with, where a name is given by linking."""
+    """Delete one of two names of a file.
+
+    A kill leaves both where a rename is made by linking and unlinking.
+    """
     one, other = site.files.stamp(kept), site.files.stamp(extra)
     if one is not None and other is not None and one.inode == other.inode:
         site.files.unlink(extra)
@@ -241,7 +247,8 @@ def drop_extra_name(site: ExecutionContext, kept: Path, extra: Path) -> None:
 def is_replaced(site: ExecutionContext, step: Step) -> bool:
     """Return whether the exchange was made."""
     temp = site.at(step.temp)
-    if site.files.stamp(temp) is None:  # finished, and the mark of it lost, or taken back already
+    # Without a temp file, the step was finished and its record lost, or it was taken back already.
+    if site.files.stamp(temp) is None:
         return site.files.settled_hash(site.at(step.target_at)) == step.after
     return site.files.settled_hash(temp) != step.after
 
@@ -254,14 +261,14 @@ def is_created(site: ExecutionContext, step: Step) -> bool:
 
 
 def is_set_aside(site: ExecutionContext, step: Step) -> bool:
-    """Return whether the file has the temp file's name, or none at all."""
+    """Return whether the file has its temp name, or is gone."""
     temp, source = site.at(step.temp), site.at(step.source_at)
     drop_extra_name(site, source, temp)
     return site.files.stamp(temp) is not None or site.files.stamp(source) is None
 
 
 def move_file(site: ExecutionContext, step: Step) -> None:
-    """Give a file or folder a name that nothing has."""
+    """Rename a file or folder to a name that nothing may have."""
     source, target = site.at(step.source_at), site.at(step.target_at)
     try:
         if _is_case_change(site, step):
@@ -287,7 +294,7 @@ def check_moved(site: ExecutionContext, step: Step, planned: Stamp) -> None:
 
 
 def move_file_back(site: ExecutionContext, step: Step) -> None:
-    """Move back, unless something new has the old name."""
+    """Rename a file or folder back, unless something new has the old name."""
     source, target = site.at(step.source_at), site.at(step.target_at)
     try:
         if _is_case_change(site, step):
@@ -316,7 +323,8 @@ def is_moved(site: ExecutionContext, step: Step) -> bool:
     source_stamp = site.files.stamp(source)
     if source_stamp is None:
         return True
-    if source_stamp.inode == target_stamp.inode and not step.is_folder:  # linked, and the old name not yet taken away
+    # The file was linked, and a kill came before the old name was deleted.
+    if source_stamp.inode == target_stamp.inode and not step.is_folder:
         site.files.unlink(source)
         return True
     return str(target_stamp.inode) == step.inode
@@ -332,7 +340,7 @@ def discard_file(site: ExecutionContext, step: Step) -> None:
 
 
 def restore_discarded(site: ExecutionContext, step: Step) -> None:
-    """Write a file anew from the journal."""
+    """Write a file again from the journal."""
     temp, source = site.at(step.temp), site.at(step.source_at)
     site.files.unlink(temp)
     site.files.stage(temp, site.content(step.before or ""), like=None, mode=step.mode)
@@ -353,7 +361,7 @@ def remove_folder(site: ExecutionContext, step: Step) -> None:
 
 
 def unmake_folder(site: ExecutionContext, step: Step) -> None:
-    """Remove a folder again, unless something lies in it."""
+    """Remove a folder again, unless it holds something."""
     folder = site.at(step.target_at)
     if site.files.stamp(folder) is not None and not site.files.names(folder):
         site.files.rmdir(folder)
@@ -398,12 +406,12 @@ _STEP_ACTIONS: dict[StepKind, _StepActions] = {
 
 
 def do_step(site: ExecutionContext, step: Step, planned: Stamp | None = None) -> None:
-    """Do a step whose temp file is staged.
+    """Carry out a step whose temp file is staged.
 
     Args:
-        site: Where.
-        step: What.
-        planned: What a moved file looked like when it was checked; None for no matter what.
+        site: The change's context.
+        step: The step.
+        planned: Stamp of a moved file when it was checked; None for no check.
 
     Raises:
         ConflictError: An editor saved, made or moved the file since it was checked; its file is as the editor left it.
@@ -418,12 +426,12 @@ def do_step(site: ExecutionContext, step: Step, planned: Stamp | None = None) ->
 
 
 def is_step_done(site: ExecutionContext, step: Step) -> bool:
-    """Return from the disk whether a staged step was done, after a kill at any point."""
+    """Return whether a staged step was done, judged by the disk alone, after a kill at any point."""
     return _STEP_ACTIONS[step.kind].is_done(site, step)
 
 
 def take_step_back(site: ExecutionContext, step: Step) -> None:
-    """Undo a step if it was done; an editor's newer file stays, and a notice says so.
+    """Take a step back if it was done; an editor's newer file stays, and a notice says so.
 
     Raises:
         OSError: The system refused; the next start tries again.
@@ -440,10 +448,10 @@ def take_step_back(site: ExecutionContext, step: Step) -> None:
 
 
 def check_displaced(site: ExecutionContext, step: Step) -> None:
-    """Check that nobody wrote into a displaced file after it was looked at.
+    """Check that no program wrote into a displaced file after its content was checked.
 
     Raises:
-        ConflictError: Somebody did.
+        ConflictError: One did.
     """
     stamp = site.expected_stamps.get(step.temp)
     if stamp is not None and site.files.stamp(site.at(step.temp)) != stamp:
@@ -451,7 +459,7 @@ def check_displaced(site: ExecutionContext, step: Step) -> None:
 
 
 def finish_step(site: ExecutionContext, step: Step) -> None:
-    """Remove what an applied step left: the displaced file, or a copy of it if an editor wrote into it at last."""
+    """Delete the displaced file of an applied step, or keep it as a copy if an editor wrote into it late."""
     if step.kind not in {"replace", "remove"}:
         return
     temp = site.at(step.temp)
@@ -470,7 +478,7 @@ _Item = TypeVar("_Item")
 
 
 def make_context(state: State) -> ExecutionContext:
-    """Return where the steps of a vault's change are done."""
+    """Return the context for the steps of a change."""
     return ExecutionContext(
         root=state.root, files=state.files, conflicts_folder=state.conflicts_folder, content=state.journal.content
     )
@@ -493,11 +501,13 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
         staged = stage_steps(context, plan)
         hashes = {name for step in plan.steps for name in (step.before, step.after)}
         contents = {name: content for name, content in plan.contents.items() if name in hashes}
+        # Everything has to be on disk before the first name changes; files and journal wait for the disk side by side.
         _run_both(
             lambda: _for_each(partial(_sync_step, context), staged), lambda: state.journal.ready(change_id, contents)
         )
         for tried, step in enumerate(plan.steps, start=1):
             do_step(context, step, plan.stamps.get(tried - 1))
+        # An editor that opened a file before the exchange may have written into the displaced one since.
         for step in plan.steps:
             check_displaced(context, step)
         sync_folders(context, plan.steps)
@@ -515,7 +525,7 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
 
 
 def stage_steps(context: ExecutionContext, plan: ChangePlan) -> list[Step]:
-    """Write every temp file that takes a name later, not yet synced, and tell whose they are."""
+    """Write the temp files, not yet synced, and return their steps."""
     staged: list[Step] = []
     for number, step in enumerate(plan.steps):
         if step.kind not in {"replace", "create"}:
@@ -532,10 +542,10 @@ def stage_steps(context: ExecutionContext, plan: ChangePlan) -> list[Step]:
 
 
 def roll_back(context: ExecutionContext, steps: Sequence[Step], *, tried: int) -> None:
-    """Take back what was done of some steps, the last first, and remove their temp files.
+    """Take back the steps that were done, the last first, and delete their temp files.
 
     Args:
-        context: Where.
+        context: The change's context.
         steps: All of the change's.
         tried: How many of them may have been done.
 
@@ -551,7 +561,7 @@ def roll_back(context: ExecutionContext, steps: Sequence[Step], *, tried: int) -
 
 
 def finish_change(state: State, context: ExecutionContext, steps: Iterable[Step], change_id: str) -> None:
-    """Remove what an applied change left over; what can't be removed is left to the next start."""
+    """Delete what an applied change left over; what can't be deleted is left to the next start."""
     try:
         _for_each(partial(finish_step, context), [step for step in steps if step.temp])
         state.journal.close(change_id)
@@ -560,14 +570,14 @@ def finish_change(state: State, context: ExecutionContext, steps: Iterable[Step]
 
 
 def sync_folders(context: ExecutionContext, steps: Iterable[Step]) -> None:
-    """Force the names that steps changed to the disk, each folder once."""
+    """Sync the folders in which steps changed names, each once."""
     places = {place for step in steps for place in (step.source_at, step.target_at, step.temp) if place}
     folders = {context.at(place).parent for place in places}
     _for_each(context.files.sync_folder, [folder for folder in folders if folder.is_dir()])
 
 
 def _metadata_source(context: ExecutionContext, earlier: Sequence[Step], at: str) -> Path | None:
-    """Return where the file lies now that will lie at a place after some steps; None if they make it."""
+    """Return the current path of the file that some steps bring to a place; None if they create it."""
     for step in reversed(earlier):
         if step.kind == "create" and step.target_at == at:
             return None
@@ -585,7 +595,8 @@ def _abandon(state: State, context: ExecutionContext, steps: Sequence[Step], tri
             code="unfinished",
             hint="mend the cause; the next start finishes the way back",
         ) from error
-    with contextlib.suppress(StorageError):  # the next start forgets it then
+    # If the journal can't be written now, the next start forgets the change.
+    with contextlib.suppress(StorageError):
         state.journal.forget(change_id)
 
 
@@ -598,7 +609,7 @@ def _add_notices(error: KnapError, notices: Sequence[str]) -> KnapError:
 
 
 def _run_both(aside: Callable[[], None], here: Callable[[], None]) -> None:
-    """Wait for two things at once, one of them in another thread."""
+    """Run two functions at the same time, one of them in another thread."""
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(aside)
         here()

@@ -1,4 +1,4 @@
-"""Undo: list and select changes, and take them back as a change of its own."""
+"""Undo: listing and selecting changes, and taking them back as a change of its own."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -19,21 +19,21 @@ DEFAULT_LIMIT = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFilter:
-    """Say which changes are wanted; what is empty or None is no condition."""
+    """Criteria for a list of changes; an empty or None field is no condition."""
 
     client: str = ""
     run: str = ""
     proposal: str = ""
     path: str = ""
-    """A file's path before or after, or a folder's: whatever lies below counts."""
+    """A file's path before or after the change, or a folder's, which matches all below it."""
     since: datetime | None = None
     sees: Callable[[str], bool] | None = None
-    """Asked for the paths of files and folders; a change of none that is seen is left out. None sees all."""
+    """Whether the reader may see a path; a change of which no file is visible is left out. None sees all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePage:
-    """A stretch of the list, newest first."""
+    """One page of the list of changes, newest first."""
 
     changes: tuple[Change, ...]
     total: int
@@ -60,10 +60,10 @@ _CONDITIONS = {
 def list_changes(
     journal: Journal, criteria: ChangeFilter | None = None, *, limit: int = DEFAULT_LIMIT, offset: int = 0
 ) -> ChangePage:
-    """List changes that hold, newest first; undone ones and undos count.
+    """Return applied changes, newest first, with undone ones and undos.
 
     Args:
-        journal: Where they are.
+        journal: The vault's.
         criteria: Which; None for all.
         limit: How many.
         offset: How many of the newest are left out.
@@ -80,7 +80,7 @@ def list_changes(
 def _visible_only(
     journal: Journal, where: str, values: dict[str, object], sees: Callable[[str], bool]
 ) -> tuple[str, dict[str, object]]:
-    """Narrow a condition to changes of which at least one file is seen."""
+    """Narrow a condition to changes of which at least one file is visible."""
     with journal.reading() as database:
         sql = f"{_STEP_PATHS} AND change IN (SELECT id FROM changes WHERE {where})"  # noqa: S608 - constant text of ours
         rows = database.execute(sql, values).fetchall()
@@ -89,7 +89,7 @@ def _visible_only(
 
 
 def format_time(at: datetime) -> str:
-    """Write a time as the journal does; one without a zone is in the system's."""
+    """Format a time as the journal does; one without a zone is in the system's."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
@@ -112,14 +112,14 @@ _UNDOS = "(SELECT change FROM undoes WHERE undone = :id)"
 _LIMITS_HINT: Final = "it keeps what the settings journal.max_mb and journal.max_age_days leave room for"
 _MAX_LISTED: Final = 20
 _MAX_ID_LENGTH: Final = 80
-"""Characters of an id that are told again."""
+"""Characters of an id that an error message repeats."""
 _BATCH_SIZE: Final = 200
 _UNDOABLE = f"{_HOLDS} AND {_NO_UNDO} {_BACKWARDS}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Last:
-    """The newest change that still holds and is no undo itself; asked twice, it takes back two changes."""
+    """The newest change that is still in effect and no undo itself; used twice, it takes back two changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,13 +160,13 @@ def _sees_every(_: Change) -> bool:
 def select_changes(
     journal: Journal, selector: Selector, *, partial: bool = False, sees: Callable[[Change], bool] = _sees_every
 ) -> list[Change]:
-    """Return the changes that a selector means and that still hold, newest first.
+    """Return the changes that a selector means and that are still in effect, newest first.
 
     Args:
-        journal: Where they are.
+        journal: The vault's.
         selector: Which.
-        partial: True gives those that the journal still has of what is meant.
-        sees: Tells of a change whether whoever asks may know of it; others are as if they weren't there.
+        partial: True returns those that the journal still has, even if it dropped others.
+        sees: Whether the client may know of a change; others are treated as if they didn't exist.
 
     Raises:
         NotFound: There is none, or the journal had to drop it (code ``pruned``).
@@ -187,7 +187,7 @@ def select_changes(
 
 
 def _selector_phrase(selector: Selector) -> str:
-    """Return what was asked for, where it isn't the last change."""
+    """Return the selection in words for a message; empty for the last change."""
     match selector:
         case OfRun():
             return f" of the run '{selector.run[:_MAX_ID_LENGTH]}'"
@@ -200,7 +200,7 @@ def _selector_phrase(selector: Selector) -> str:
 
 
 def find_lost(journal: Journal, selector: Selector) -> list[PrunedChange]:
-    """List the changes that a selector means, but that the journal had to drop for its size or their age."""
+    """Return the changes that a selector means, but that the journal had to drop for its size or their age."""
     match selector:
         case Last():
             return journal.pruned("held")
@@ -215,7 +215,7 @@ def find_lost(journal: Journal, selector: Selector) -> list[PrunedChange]:
 
 
 def describe_lost(pruned: Sequence[PrunedChange]) -> str:
-    """Return what can't be taken back any more."""
+    """Return a sentence about changes that can't be taken back any more."""
     if len(pruned) == 1:
         return f"change '{pruned[0].id}' of {pruned[0].at[:10]} isn't in the journal any more"
     return f"{len(pruned)} changes up to {pruned[0].at[:10]} aren't in the journal any more"
@@ -246,7 +246,8 @@ def _find_selected(journal: Journal, selector: Selector, sees: Callable[[Change]
 
 
 def _iterate_backwards(journal: Journal) -> Iterator[Change]:
-    offset, limit = 0, 1  # nearly always the first is meant
+    # The first batch is a single change, which is nearly always the one that is wanted.
+    offset, limit = 0, 1
     while batch := journal.select(f"{_UNDOABLE} LIMIT :limit OFFSET :offset", {"limit": limit, "offset": offset}):
         yield from batch
         offset, limit = offset + limit, _BATCH_SIZE
@@ -264,7 +265,7 @@ def _get_change(journal: Journal, change_id: str, sees: Callable[[Change], bool]
 
 
 def _changes_since(journal: Journal, at: datetime) -> list[Change]:
-    """Leave pairs out of which both halves are new: an undone change, and the undo that took it back."""
+    """Return the changes since a time, without undone ones, and without undos of changes that are as new."""
     recent = journal.select(f"phase IN ('applied', 'done') AND at >= :at {_BACKWARDS}", {"at": format_time(at)})
     new = {change.id for change in recent}
     return [change for change in recent if not change.undone and not (change.undoes and new.issuperset(change.undoes))]
@@ -280,15 +281,15 @@ _UNDONE = """SELECT id, coalesce((
 
 
 def find_undone(journal: Journal, changes: Collection[str]) -> dict[str, str]:
-    """Find those of some changes that were taken back and weren't made again.
+    """Return which of some changes were taken back, and not made again since.
 
     Args:
-        journal: Where they are.
-        changes: Their ids.
+        journal: The vault's.
+        changes: Ids.
 
     Returns:
-        Ids, each with that of the undo: taking that back brings the change again. Empty where the journal has dropped
-        it.
+        Ids of undone changes, each with the id of the undo; undoing that makes the change again. The undo's id is empty
+        if the journal has dropped it.
     """
     if not changes:
         return {}
@@ -299,14 +300,14 @@ def find_undone(journal: Journal, changes: Collection[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
-    """Say what was taken back."""
+    """Result of an undo."""
 
     applied: Applied
-    """The undo as a change; undo its id to have everything again."""
+    """The undo as a change; undoing it makes the changes again."""
     changes: tuple[str, ...]
     """Ids of what was taken back, newest first."""
     left: tuple[Conflict, ...]
-    """Files that stayed, since they were changed meanwhile; empty unless a partial undo was asked for."""
+    """Files that were left alone because they were changed meanwhile; only a partial undo has any."""
 
 
 def undo(
@@ -317,16 +318,16 @@ def undo(
     partial: bool = False,
     checked: Sequence[Change] | None = None,
 ) -> Undone:
-    """Bring the files of some changes back to what they were before.
+    """Restore the files of some changes to their state before.
 
-    Folders that the changes made are removed where they are empty now; what went to the system's trash is written anew.
+    Folders that the changes made are removed if they are empty now; files in the system's trash are written again.
 
     Args:
         state: The vault's.
         selector: Which changes.
         meta: Who and why; its ``undoes`` is filled in.
         partial: True takes back what it can and leaves files that were changed since.
-        checked: What the selector gave when the rules were asked, so that just that is taken back; None asks anew.
+        checked: The changes that the rules were checked for, so that only these are taken back; None selects them now.
 
     Raises:
         NotFound: Nothing fits the selector, or the journal had to drop it.
@@ -381,7 +382,7 @@ def _inverse_effect(journal: Journal, step: Step) -> Effect:
 
 
 def _leave_out_conflicts(state: State, requested: Sequence[Effect]) -> tuple[list[Effect], tuple[Conflict, ...]]:
-    """Leave out what doesn't fit the files, then what was to follow on it, until the rest fits."""
+    """Leave out effects that don't fit the files, then those that depend on them, until the rest fits."""
     remaining, conflicts = list(requested), list[Conflict]()
     while True:
         planned = apply.plan_effects(state, remaining)

@@ -1,1 +1,1 @@
-"""Rewrite the links that would lead elsewhere after a move or a rename, and only those."""
+"""Links that follow a move or a rename: only those that would lead elsewhere are rewritten."""

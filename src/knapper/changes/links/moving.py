@@ -30,29 +30,29 @@ from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
 _FILE_DEPENDENT_KINDS = frozenset({"markdown", "image", "property", "canvas", "base"})
-"""Kinds of links of which only the file tells whether they stay right."""
+"""Kinds of links for which the index isn't enough: only the file shows whether they stay right."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ReferrerCounts:
-    """Count what a person should hear of the files that were looked at."""
+    """Counts of the files that were read, for notices."""
 
     stale: int = 0
-    """Files that the index has otherwise than the disk; they were read anew."""
+    """Files that changed since they were indexed; they were read again."""
     hidden: int = 0
-    """Files with links that aren't the asker's to see, and for which no other view was given."""
+    """Files with links that the client may not see, and for which no other view was given."""
     unreadable: list[NotePath] = field(default_factory=list[NotePath])
 
 
 class Referrers:
-    """Read the files that may have to follow a move."""
+    """Reader of the files whose links may have to follow a move."""
 
     def __init__(self, view: View, owner: View, graph: Graph) -> None:
-        """Look at a vault.
+        """Prepare to read a vault.
 
         Args:
-            view: As the asker sees it.
-            owner: As whoever may change links everywhere sees it; the same as *view* for nobody.
+            view: The vault as the client sees it.
+            owner: The vault as its owner sees it, for links in hidden files; *view* again to leave those alone.
             graph: The index's.
         """
         self.counts: ReferrerCounts = ReferrerCounts()
@@ -61,11 +61,11 @@ class Referrers:
         self._graph: Graph = graph
 
     def following(self, relocation: Relocation, pasts: Collection[NotePath]) -> Iterator[LinkSource]:
-        """Read the files that don't move, and have links that may lead elsewhere afterwards, or led elsewhere once.
+        """Yield the files that don't move, but have links that may lead elsewhere afterwards, or that a move rewrote.
 
         Args:
             relocation: What moves.
-            pasts: Files of which the journal has something to tell.
+            pasts: Files that earlier moves rewrote.
         """
         candidates = [one for one in self._graph.links_to_keys(relocation.keys) if one.source not in relocation.files]
         yield from self._pages(
@@ -73,11 +73,11 @@ class Referrers:
         )
 
     def linking(self, path: NotePath, matters: Callable[[Edge], bool]) -> Iterator[LinkSource]:
-        """Read the files that link to a note, without the note itself.
+        """Yield the files that link to a note, without the note itself.
 
         Args:
             path: The note.
-            matters: Asked for each link; files without one that matters are left out.
+            matters: Called for each link; files without a link that matters are left out.
         """
         sources = {edge.source for edge in self._graph.incoming(path) if matters(edge)}
         candidates = self._graph.links_to_keys([store.link_key(path)])
@@ -87,7 +87,7 @@ class Referrers:
     def moving(
         self, path: NotePath, relocation: Relocation, pasts: Collection[NotePath]
     ) -> tuple[bytes, LinkSource | None]:
-        """Read a note, canvas or base that moves; None in the page's place where none of its links can be touched.
+        """Return a moving note, canvas or base, with its links; None in their place if none of them can change.
 
         Raises:
             NotFound: It is gone.
@@ -111,11 +111,11 @@ class Referrers:
                 yield page
 
     def is_hidden(self, path: NotePath) -> bool:
-        """Return whether a file isn't the asker's to see."""
+        """Return whether the client may not see a file."""
         return not self._view.visible(path)
 
     def _may_change(self, indexed_links: UnresolvedLinks, relocation: Relocation) -> bool:
-        """Return whether some link of a file may have to be rewritten, or the index can't tell."""
+        """Return whether a link of a file may have to be rewritten, or the index is out of date."""
         if not self._is_current(indexed_links.source, indexed_links.known):
             return True
         return any(
@@ -135,10 +135,12 @@ class Referrers:
         try:
             match = files.find_path(self._owner.root, path)
             if match.target != path:
-                return None  # a symbolic link: the file that it leads to is read by its own name
+                # A symbolic link: the file that it leads to is read under its own path.
+                return None
             return LinkSource(path=path, raw=self._owner.read_bytes(path), kind=walk.kind_of(path))
         except NotFound:
-            return None  # gone since it was indexed
+            # The file is gone since it was indexed.
+            return None
         except KnapError:
             if self._view.visible(path):
                 self.counts.unreadable.append(path)
@@ -163,18 +165,18 @@ _MAX_SHOWN: Final = 5
 
 @dataclass(slots=True, kw_only=True)
 class LinkReport:
-    """The files of a draft, and the links in them that changed, or couldn't."""
+    """Files of a draft, with the links in them that were rewritten, or couldn't be."""
 
     needs: frozenset[Capability]
-    """What a client must be allowed to do for it."""
+    """What a client must be allowed to do for the draft."""
     files: list[FileDraft] = field(default_factory=list[FileDraft])
     rewritten: list[LinkRewrite] = field(default_factory=list[LinkRewrite])
     broken: list[tuple[NotePath, UnwritableLink]] = field(default_factory=list[tuple[NotePath, UnwritableLink]])
     hidden: int = 0
-    """Links rewritten in files that the asker doesn't see."""
+    """Number of links rewritten in files that the client doesn't see."""
     hidden_broken: int = 0
     healed: int = 0
-    """Links that led nowhere and lead to a file now."""
+    """Number of links that led nowhere and lead to a file now."""
 
     def add(self, file: FileDraft, relinked: RelinkedFile) -> None:
         """Add a file that the caller named."""
@@ -182,7 +184,7 @@ class LinkReport:
         self._count(file.place, relinked)
 
     def follow(self, page: LinkSource, relinked: RelinkedFile, *, hidden: bool) -> None:
-        """Add a file that only follows; nothing happens where none of its links changes."""
+        """Add a file in which only links follow; nothing happens if none changes."""
         if hidden:
             self.hidden += len(relinked.rewritten)
             self.hidden_broken += len(relinked.broken)
@@ -203,16 +205,16 @@ class LinkReport:
             )
 
     def sorted_rewrites(self) -> tuple[LinkRewrite, ...]:
-        """List what was rewritten, by file and line."""
+        """Return the rewritten links, sorted by file and line."""
         return tuple(sorted(self.rewritten, key=lambda one: (one.path, one.line)))
 
     def notices(self, counts: ReferrerCounts, *, missing: int = 0, is_complete: bool = True) -> Iterator[str]:
-        """Return what a person should know.
+        """Yield what a person should know.
 
         Args:
-            counts: What was found while files were read.
-            missing: How many files the index knows that are gone.
-            is_complete: The index has seen the whole vault.
+            counts: Of the files that were read.
+            missing: Number of files that are in the index, but gone.
+            is_complete: The index covers the whole vault.
         """
         yield from self._broken_notices()
         if self.hidden:
@@ -253,11 +255,11 @@ def rewrite_links(
     """Rewrite the links of a file that would lead elsewhere after a move; every other byte stays.
 
     Args:
-        page: The file as it is, by the path that it has before.
+        page: The file as it is, under its path before the move.
         relocation: What moves.
         convention: How the vault writes links.
-        pasts: What earlier moves, which are made backwards now, rewrote in the file: links get back what they said,
-            even those that are still right, where nobody has changed them since.
+        pasts: What earlier moves, which are now reversed, rewrote in the file. Links get their old text back, even
+            those that are still right, unless they were changed since.
     """
     forms = LinkForms(page.raw, page.kind, page.outline)
     earlier = _earlier_targets(page, pasts)
@@ -295,7 +297,7 @@ def rewrite_links(
 
 
 def _earlier_targets(page: LinkSource, pasts: Sequence[PastRewrite]) -> dict[int, list[tuple[str, bytes]]]:
-    """Find the links that still say what earlier moves made them say, and what they said before, the oldest first."""
+    """Return the links that are still as earlier moves rewrote them, with what they said before, the oldest first."""
     earlier_targets: dict[int, list[tuple[str, bytes]]] = {}
     current_targets = [_target_bytes(page.raw, link) for link in page.outline.links]
     for before, after in filter(None, (past.read() for past in reversed(pasts))):
@@ -323,7 +325,7 @@ def _link_shape(link: Link) -> tuple[str, tuple[str, ...], str, str | None]:
 def _earlier_target(
     aim: LinkRedirect, earlier: Sequence[tuple[str, bytes]], relocation: Relocation
 ) -> tuple[str, bytes] | None:
-    """Return the first of what a link said before earlier moves that leads where it is to lead now."""
+    """Return the oldest text of a link, from before earlier moves, that leads to the right file now."""
     unstyled = aim if aim.style == "card" else replace(aim, style="name")
     return next(
         (candidate for candidate in earlier if rewriting.is_correct_target(unstyled, candidate[0], relocation.after)),
@@ -337,9 +339,9 @@ def _becomes_resolved(page: LinkSource, link: Link, relocation: Relocation) -> b
 
 
 def _find_redirect(
-    page: LinkSource, forms: LinkForms, link: Link, relocation: Relocation, habit: LinkConvention, *, is_sure: bool
+    page: LinkSource, forms: LinkForms, link: Link, relocation: Relocation, convention: LinkConvention, *, is_sure: bool
 ) -> LinkRedirect | None:
-    """Tell where a link leads and is to lead; None where nothing changes, or it leads nowhere and didn't say where."""
+    """Return where a link leads and is to lead; None if nothing changes, or its target is unknown."""
     resolution = relocation.resolve_before(link.target, page.path)
     card = is_card(page.raw, link)
     old = resolution.path or _unindexed_target(page.path, link.target, is_card=card)
@@ -349,7 +351,7 @@ def _find_redirect(
     return LinkRedirect(
         target=link.target,
         form=form,
-        style=rewriting.link_style(link.target, form, (page.path, old), habit, is_card=card),
+        style=rewriting.link_style(link.target, form, (page.path, old), convention, is_card=card),
         source=relocation.path_after(page.path),
         old=old,
         new=relocation.path_after(old),
@@ -360,14 +362,14 @@ def _find_redirect(
 
 
 def _is_unaffected(path: NotePath, link: Link, page: LinkSource, relocation: Relocation) -> bool:
-    """Return quickly of most links that nothing about them changes."""
+    """Return whether neither a link's file nor its meaning changes; a quick check that settles most links."""
     if path in relocation.files or page.path in relocation.files:
         return False
     return relocation.after.resolve(link.target, page.path).path == path
 
 
 def _unindexed_target(source: NotePath, target: str, *, is_card: bool) -> NotePath | None:
-    """Return the place that a path means though the index knows no file there: an ignored one, or one to be."""
+    """Return the path that a relative target or a card means if the index has no file there, such as an ignored one."""
     if is_card:
         return NotePath(target)
     if not target.startswith(("./", "../")):
@@ -380,20 +382,20 @@ def draft_moves(
 ) -> Draft:
     """Draft moves of notes, other files and whole folders, with every link rewritten that would lead elsewhere.
 
-    A link that is still right stays as it is, byte for byte. One that isn't keeps its form: a wikilink stays one, a
-    name stays a name where that is unique, a path stays a path of its kind, ``.md`` and percent signs stay or don't.
-    Where the asker sees a file, its links to files that the asker doesn't see stay as they are.
+    A link that is still right stays as it is, byte for byte. Any other keeps its form: a wikilink stays a wikilink, a
+    name stays a name if that is unique, a path stays a path of its kind, and ``.md`` and percent signs are kept.
+    In files that the client sees, links to files that it doesn't see stay as they are.
 
     Args:
-        view: The vault as the asker sees it.
-        owner: The vault as its owner does: links in files that the asker doesn't see follow too, and are only counted.
-            Pass *view* again to leave such files alone.
-        graph: The links that the index knows; files are read anew.
-        moves: From where to where, as the asker wrote the paths.
-        history: What earlier moves rewrote, so that the way back gives every link what it said; None for no memory.
+        view: The vault as the client sees it.
+        owner: The vault as its owner sees it: links in files that the client doesn't see follow too, and are only
+            counted. Pass *view* again to leave such files alone.
+        graph: The links in the index; files are read again.
+        moves: From where to where, as the client wrote the paths.
+        history: What earlier moves rewrote, so that moving back restores every link's text; None to look nothing up.
 
     Raises:
-        BadInput, NotFound, Ambiguous, RefusedError, ConflictError: As for `destinations.plan`.
+        BadInput, NotFound, Ambiguous, RefusedError, ConflictError: As for `targets.plan_moves`.
         StorageError: A file that moves can't be read.
     """
     planned = targets.plan_moves(view, moves)
@@ -404,30 +406,32 @@ def draft_moves(
         view.root,
         view.visible,
     )
-    habit = LinkConvention(format=view.settings.new_link_format, is_app_vault=(view.root / ".obsidian").is_dir())
+    convention = LinkConvention(format=view.settings.new_link_format, is_app_vault=(view.root / ".obsidian").is_dir())
     referrers = Referrers(view, owner, graph)
-    sheet = LinkReport(needs=frozenset({"move"}))
+    report = LinkReport(needs=frozenset({"move"}))
     earlier: Mapping[NotePath, Sequence[PastRewrite]] = history.of(_move_ends(planned)) if history else {}
     for old, new in relocation.files.items():
         if walk.kind_of(old) == "attachment":
-            sheet.files.append(FileDraft(path=old, base=None, target=new, needs=sheet.needs))
+            report.files.append(FileDraft(path=old, base=None, target=new, needs=report.needs))
             continue
         raw, page = referrers.moving(old, relocation, earlier)
-        relinked = rewrite_links(page, relocation, habit, earlier.get(old, ())) if page else RelinkedFile(after=raw)
+        relinked = (
+            rewrite_links(page, relocation, convention, earlier.get(old, ())) if page else RelinkedFile(after=raw)
+        )
         base = parser.content_hash(raw)
-        sheet.add(
-            FileDraft(path=old, base=base, before=raw, after=relinked.after, target=new, needs=sheet.needs), relinked
+        report.add(
+            FileDraft(path=old, base=base, before=raw, after=relinked.after, target=new, needs=report.needs), relinked
         )
     for page in referrers.following(relocation, earlier):
-        relinked = rewrite_links(page, relocation, habit, earlier.get(page.path, ()))
-        sheet.follow(page, relinked, hidden=referrers.is_hidden(page.path))
-    report_notices = sheet.notices(referrers.counts, missing=len(relocation.gone), is_complete=graph.is_complete)
+        relinked = rewrite_links(page, relocation, convention, earlier.get(page.path, ()))
+        report.follow(page, relinked, hidden=referrers.is_hidden(page.path))
+    report_notices = report.notices(referrers.counts, missing=len(relocation.gone), is_complete=graph.is_complete)
     return Draft(
-        files=tuple(sheet.files),
+        files=tuple(report.files),
         folders=tuple(relocation.folders.items()),
         by_query=any(one.is_folder for one in planned),
         notices=(*(notice for one in planned for notice in one.notices), *report_notices),
-        rewritten=sheet.sorted_rewrites(),
+        rewritten=report.sorted_rewrites(),
     )
 
 

@@ -1,4 +1,4 @@
-"""Drafts of new names for headings and block ids, with the links that follow."""
+"""Drafts of renamed headings and block ids, with the links that follow."""
 
 import re
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _NOT_IN_LINK: Final = re.compile(r"[:#|^\\\[\]\r\n]|%%")
 
 
 def find_heading_path(wanted: Sequence[str], sections: Sequence[Section]) -> tuple[int, ...]:
-    """Find the section that a link means: the first with the last heading that lies below the ones named before it.
+    """Find the section that a link means: the first that has the last heading and lies below the headings before it.
 
     ``("A", "C")`` finds ``# A > ## B > ### C``: headings between may be left out.
 
@@ -32,7 +32,7 @@ def find_heading_path(wanted: Sequence[str], sections: Sequence[Section]) -> tup
         sections: The note's, in order.
 
     Returns:
-        The place of each named heading's section, the last one that of the section itself; empty where none fits.
+        The index of each named heading's section, that of the meant section last; empty if none fits.
     """
     keys = [links.heading_key(heading) for heading in wanted]
     path: list[int] = []
@@ -62,7 +62,7 @@ def _match_chain(keys: Sequence[str], path: Sequence[int], sections: Sequence[Se
 
 
 def ancestors(number: int, sections: Sequence[Section]) -> tuple[int, ...]:
-    """List a section with those it lies in, outermost first."""
+    """Return the indexes of a section and of those that contain it, outermost first."""
     numbers = [number]
     for other in range(number - 1, -1, -1):
         if 0 < sections[other].level < sections[numbers[-1]].level:
@@ -71,25 +71,25 @@ def ancestors(number: int, sections: Sequence[Section]) -> tuple[int, ...]:
 
 
 def linkable_title(title: str) -> str:
-    """Write a heading as a link names it: without the signs that end a link or begin another heading."""
+    """Return a heading as a link writes it: without the signs that end a link or begin another heading."""
     return " ".join(_NOT_IN_LINK.sub(" ", title).split())
 
 
 class AnchorRename(Protocol):
-    """Tell what links to a renamed place have to say."""
+    """Rename of a place in a note, which decides what links to it have to say."""
 
     def matters(self, edge: Edge) -> bool:
-        """Return whether a link that the index knows may be concerned."""
+        """Return whether a link in the index may be affected."""
         ...
 
     def updated_link(self, link: Link) -> Link | None:
-        """Return a link with the headings or the block that it is to have; None where nothing leads there any more."""
+        """Return a link with its new headings or block; None if no link can lead there any more."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _HeadingRename:
-    """A note's sections before and after one of them gets another title."""
+    """New title of a section, with the note's sections before and after."""
 
     old: Sequence[Section]
     new: Sequence[Section]
@@ -100,7 +100,7 @@ class _HeadingRename:
         return any(links.heading_key(heading) in keys for heading in edge.headings)
 
     def updated_link(self, link: Link) -> Link | None:
-        """Leave a link as it is where it still leads to its section, and name more headings where it has to."""
+        """Return a link unchanged if it still leads to its section, else with as many headings as it needs."""
         heading_path = find_heading_path(link.headings, self.old)
         if not heading_path:
             return link
@@ -116,7 +116,7 @@ class _HeadingRename:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BlockRename:
-    """A block's id before and after."""
+    """New id of a block."""
 
     old: str
     new: str
@@ -131,13 +131,13 @@ class _BlockRename:
 def draft_rename(view: View, owner: View, graph: Graph, request: RenameHeading | RenameBlock) -> Draft:
     """Draft a heading's new title, or a block's new id, with every link that leads there.
 
-    Of several equal headings a link means the first, so that links follow only where that is the one renamed. A link
-    that would lead to another heading of the new title names the headings above it, too.
+    Of several equal headings, a link means the first, so links follow only if that one is renamed. A link that would
+    lead to another heading with the new title gets the headings above it, too.
 
     Args:
-        view: The vault as the asker sees it.
-        owner: The vault as its owner does; see `knapper.changes.links.moving.draft_moves`.
-        graph: The links that the index knows; files are read anew.
+        view: The vault as the client sees it.
+        owner: The vault as its owner sees it; see `knapper.changes.links.moving.draft_moves`.
+        graph: The links in the index; files are read again.
         request: What gets which name.
 
     Raises:
@@ -152,28 +152,29 @@ def draft_rename(view: View, owner: View, graph: Graph, request: RenameHeading |
     splice, renamed = _rename_anchor(splices.take_snapshot(note.raw, note.outline), request)
     names = Relocation({}, {}, graph.lookup, view.root)
     referrers = Referrers(view, owner, graph)
-    sheet = LinkReport(needs=frozenset({"delete"}))
+    report = LinkReport(needs=frozenset({"delete"}))
     page = LinkSource(path=note.path, raw=splices.merge(note.raw, [splice]), kind="note")
-    fresh = range(splice.start, splice.start + len(splice.new))  # links in the new title say what they should
+    # Links in the new title itself were written by the caller, and stay as they are.
+    fresh = range(splice.start, splice.start + len(splice.new))
     relinked = _relink(page, [link for link in _links_into(page, note.path, names) if link.start not in fresh], renamed)
     file = FileDraft(
         path=note.path,
         base=note.hash,
         before=note.raw,
         after=relinked.after,
-        needs=sheet.needs,
+        needs=report.needs,
         anchored=True,
     )
-    sheet.add(file, relinked)
+    report.add(file, relinked)
     for other in referrers.linking(note.path, renamed.matters):
         relinked = _relink(other, _links_into(other, note.path, names), renamed)
-        sheet.follow(other, relinked, hidden=referrers.is_hidden(other.path))
-    report_notices = sheet.notices(referrers.counts, is_complete=graph.is_complete)
-    return Draft(files=tuple(sheet.files), notices=tuple(report_notices), rewritten=sheet.sorted_rewrites())
+        report.follow(other, relinked, hidden=referrers.is_hidden(other.path))
+    notices = report.notices(referrers.counts, is_complete=graph.is_complete)
+    return Draft(files=tuple(report.files), notices=tuple(notices), rewritten=report.sorted_rewrites())
 
 
 def _rename_anchor(snapshot: Snapshot, request: RenameHeading | RenameBlock) -> tuple[Splice, AnchorRename]:
-    """Make the change in the note itself, and tell what it means for links."""
+    """Return the splice of the note itself, and the rename by which links follow."""
     if isinstance(request, RenameBlock):
         splice = positions.rename_block(snapshot, request.old, request.new)
         return splice, _BlockRename(old=snapshot.decode(splice.start, splice.stop), new=splice.new.decode())
@@ -186,7 +187,7 @@ def _rename_anchor(snapshot: Snapshot, request: RenameHeading | RenameBlock) -> 
 
 
 def _links_into(page: LinkSource, path: str, names: Relocation) -> list[Link]:
-    """List a file's links that lead to a note, and into it."""
+    """Return a file's links to a heading or block of a note."""
     return [
         link
         for link in page.outline.links

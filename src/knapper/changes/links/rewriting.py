@@ -1,4 +1,4 @@
-"""New targets and fragments for links, each written in the form that the link has."""
+"""New targets and fragments for links, each written in the link's own form."""
 
 import html
 import json
@@ -27,7 +27,7 @@ PARSERS: Final[Mapping[str, Callable[[bytes], Outline]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSource:
-    """A file that may have links."""
+    """File that may have links."""
 
     path: NotePath
     raw: bytes
@@ -36,27 +36,27 @@ class LinkSource:
 
     @property
     def outline(self) -> Outline:
-        """Return what the file's bytes say."""
+        """Return the outline of the file."""
         return self.outline_of(self.raw)
 
     def outline_of(self, raw: bytes) -> Outline:
-        """Read the file as if it held other bytes, each only once: the way back leads to bytes that it once held."""
+        """Return the outline of the file with other bytes; cached, since moving back leads to bytes that it had."""
         if raw not in self._outlines:
             self._outlines[raw] = PARSERS[self.kind](raw)
         return self._outlines[raw]
 
     def line(self, link: Link) -> int:
-        """Return in which line a link's target stands."""
+        """Return the line of a link's target."""
         return source.Lines(starts=self.outline.line_starts, size=len(self.raw)).line_number(link.target_start)
 
     def display_span(self, link: Link) -> tuple[int, int]:
-        """Return the whole link, or the target alone where that stands elsewhere: in a definition, or on a card."""
+        """Return the span of the link, or of the target alone if it is elsewhere: in a definition or on a card."""
         if link.start <= link.target_start and link.target_stop <= link.stop:
             return link.start, link.stop
         return link.target_start, link.target_stop
 
     def can_encode(self, new: bytes) -> bool:
-        """Return whether bytes can be put in: UTF-16 isn't edited, and a file of unknown encoding takes ASCII alone."""
+        """Return whether bytes can be inserted: never into UTF-16, and only ASCII into an unknown encoding."""
         return self.outline.encoding != "utf-16" and (self.outline.encoding != "unknown" or new.isascii())
 
 
@@ -67,7 +67,7 @@ _STYLES: Final[dict[str, ScalarStyle]] = {"'": "single", '"': "double", "|": "bl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scalar:
-    """One text of a YAML document."""
+    """One scalar of a YAML document."""
 
     style: ScalarStyle
     start: int
@@ -77,7 +77,7 @@ class Scalar:
 
 
 def read_scalars(raw: bytes, kind: FileKind, outline: Outline) -> list[Scalar]:
-    """List the scalars of a note's properties, or of a base, that was read without problems.
+    """Return the scalars of a note's properties, or of a base, that was read without problems.
 
     Args:
         raw: The file.
@@ -129,9 +129,9 @@ class LinkForm:
     markup: Markup
     container: Container
     pieces: tuple[bytes, ...]
-    """The target between its slashes, as the file has it; empty where it can't be cut like the target itself."""
+    """The target split at its slashes, as written in the file; empty if it has other parts than the decoded target."""
     bracketed: bool = False
-    """In ``<>``."""
+    """Whether it is written in ``<>``."""
     encodes_letters: bool = False
     """Letters beyond ASCII are written with percent signs, or with escapes in JSON."""
     escapes_slashes: bool = False
@@ -141,11 +141,11 @@ class LinkForm:
 
     @property
     def slash(self) -> bytes:
-        """Return what stands between two parts."""
+        """Return the separator of two parts."""
         return b"\\/" if self.escapes_slashes else b"/"
 
     def write(self, part: str) -> bytes | None:
-        """Write one part of a path; None where a link of this form can't hold it."""
+        """Return one part of a path as written; None if a link of this form can't hold it."""
         if self.markup == "wikilink" and _NOT_IN_WIKILINK.search(part):
             return None
         if self.markup == "path" and self.container != "json" and _NOT_IN_CALL.search(part):
@@ -162,7 +162,7 @@ class LinkForm:
                 return text.encode()
 
     def _destination(self, part: str) -> str:
-        """Write a part of a Markdown link's destination, with percent signs where it needs them."""
+        """Return a part of a Markdown link's destination, percent-encoded where needed."""
         text = (_NOT_IN_BRACKETS if self.bracketed else _NOT_IN_DESTINATION).sub(_percent_encode, part)
         if self.container != "text":
             text = _QUOTES.sub(_percent_encode, text)
@@ -174,13 +174,13 @@ class LinkForm:
 
 
 class LinkForms:
-    """Tell how the links of one file are written."""
+    """Reader of the forms in which the links of one file are written."""
 
     def __init__(self, raw: bytes, kind: FileKind, outline: Outline) -> None:
-        """Look at a file.
+        """Wrap a file.
 
         Args:
-            raw: Its bytes, in which the spans of its links count.
+            raw: Its bytes, to which the spans of its links refer.
             kind: Its kind.
             outline: What was read from it.
         """
@@ -231,7 +231,7 @@ class LinkForms:
         return "path" if link.kind == "base" else "markdown"
 
     def _encodes_letters(self, markup: Markup, container: Container, written: bytes) -> bool:
-        """Return how letters beyond ASCII are written: as the target itself does, where it has any."""
+        """Return whether letters beyond ASCII are encoded: as in the target itself, if it has any."""
         if container == "json" and markup != "markdown":
             return written.isascii() and b"\\u" in written
         encoded = written.isascii() and _ENCODED_LETTER.search(written) is not None
@@ -244,15 +244,15 @@ def is_card(raw: bytes, link: Link) -> bool:
     return link.kind == "canvas" and around == b'""'
 
 
-def _percent_encode(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found.group().encode())
+def _percent_encode(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match.group().encode())
 
 
 _CARET: Final = re.compile(rb"(?:\^|%5[eE]|\\u005[eE])[ \t]*")
 
 
 def fragment_span(page: LinkSource, link: Link, form: LinkForm) -> tuple[int, int]:
-    """Find the bytes of a link's fragment, ``#`` included: ``#H`` in ``[[Note#H|text]]``."""
+    """Return the span of a link's fragment, ``#`` included: ``#H`` in ``[[Note#H|text]]``."""
     if form.markup == "path" and is_card(page.raw, link):
         return (link.start, link.stop) if link.start != link.target_start else (link.target_stop, link.target_stop)
     if form.markup == "markdown":
@@ -267,10 +267,10 @@ def fragment_span(page: LinkSource, link: Link, form: LinkForm) -> tuple[int, in
 
 
 def replace_headings(page: LinkSource, link: Link, form: LinkForm, wanted: Sequence[str]) -> Splice | None:
-    """Put other headings into a link; those that stay keep the spelling that they have in the file.
+    """Replace the headings of a link; unchanged ones keep their spelling.
 
     Returns:
-        None where a link of this form can't hold them, or isn't written as expected.
+        None if a link of this form can't hold them, or isn't written as expected.
     """
     start, stop = fragment_span(page, link, form)
     written_pieces = [piece for piece in page.raw[start:stop].split(b"#") if piece.strip()]
@@ -287,7 +287,7 @@ def replace_headings(page: LinkSource, link: Link, form: LinkForm, wanted: Seque
 
 
 def replace_block_id(page: LinkSource, link: Link, form: LinkForm, wanted: str) -> Splice | None:
-    """Put another block id into a link; None where it isn't written as expected."""
+    """Replace the block id of a link; return None if it isn't written as expected."""
     start, stop = fragment_span(page, link, form)
     carets = list(_CARET.finditer(page.raw, start, stop))
     if len(carets) != 1:
@@ -306,40 +306,40 @@ _SUFFIX: Final = ".md"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkConvention:
-    """Say how a vault writes links."""
+    """How a vault writes links."""
 
     format: LinkFormat
     is_app_vault: bool
-    """Obsidian has opened it; elsewhere a Markdown link is what any reader of Markdown takes it for."""
+    """Obsidian has opened the vault; otherwise, Markdown links are read as any Markdown reader does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRedirect:
-    """What one link says, where it led, and where it is to lead."""
+    """One link with the file that it led to, and the path that it is to lead to."""
 
     target: str
     form: LinkForm
     style: LinkStyle
     source: NotePath
-    """The file that holds the link, by its path afterwards."""
+    """The file that holds the link, by its path after the move."""
     old: NotePath
     new: NotePath
     is_file: bool
-    """False for a relative path to nothing that the index knows."""
+    """False for a relative path to a file that isn't in the index."""
     ambiguous: bool
-    """Other files fitted the target as well."""
+    """Other files matched the target as well."""
     uses_dot_prefix: bool = False
-    """Links of the file that lead below its folder begin with ``./``."""
+    """The file's links to what is below its folder begin with ``./``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetCandidate:
-    """One way to say where a link leads."""
+    """One way to write a link's target."""
 
     prefix: str
     parts: tuple[str, ...]
     alone: bool = False
-    """Only good where no other file fits."""
+    """Only valid if no other file matches."""
 
     @property
     def target(self) -> str:
@@ -350,14 +350,14 @@ class TargetCandidate:
 def link_style(
     target: str, form: LinkForm, ends: tuple[NotePath, NotePath], convention: LinkConvention, *, is_card: bool
 ) -> LinkStyle:
-    """Return how a link says where it leads.
+    """Return the style of a link's target.
 
     Args:
         target: Decoded.
         form: How it is written.
         ends: The file that holds it, and the file that it leads to.
         convention: The vault's.
-        is_card: It is a canvas's card.
+        is_card: The link is a canvas's card.
     """
     source, path = ends
     normalized = target.replace("\\", "/").strip()
@@ -378,7 +378,7 @@ def link_style(
 
 
 def is_correct_target(aim: LinkRedirect, target: str, names: NameResolver) -> bool:
-    """Return whether a target leads where its link is to lead, in the way that the link's style promises."""
+    """Return whether a target leads to the right file, in the way that the link's style requires."""
     if aim.style == "card":
         return links.fold_target(target) == links.fold_target(aim.new)
     if (aim.style == "literal" or not aim.is_file) and not _same_file(
@@ -391,10 +391,10 @@ def is_correct_target(aim: LinkRedirect, target: str, names: NameResolver) -> bo
 def candidate_targets(
     aim: LinkRedirect, convention: LinkConvention, names: NameResolver
 ) -> Iterator[tuple[str, bytes]]:
-    """Return what a link could say, best first: decoded, and as the file has it.
+    """Yield possible targets of a link, best first: decoded, and as written in the file.
 
     Args:
-        aim: The link's.
+        aim: The link.
         convention: The vault's.
         names: Files as they are to be.
     """
@@ -408,14 +408,14 @@ def candidate_targets(
             yield choice.target, target_bytes
 
 
-def _candidates(aim: LinkRedirect, habit: LinkConvention) -> Iterator[TargetCandidate]:
+def _candidates(aim: LinkRedirect, convention: LinkConvention) -> Iterator[TargetCandidate]:
     new_parts = tuple(aim.new.split("/"))
     name = _target_name(aim)
     for last in dict.fromkeys((name, new_parts[-1])):
         parts = (*new_parts[:-1], last)
         absolute = TargetCandidate(prefix="", parts=parts)
         relative = _relative_candidate(aim, parts)
-        longer = [relative, absolute] if habit.format == "relative" else [absolute, relative]
+        longer = [relative, absolute] if convention.format == "relative" else [absolute, relative]
         match aim.style:
             case "name":
                 yield TargetCandidate(prefix="", parts=(last,), alone=not aim.ambiguous)
@@ -437,7 +437,7 @@ def _candidates(aim: LinkRedirect, habit: LinkConvention) -> Iterator[TargetCand
 
 
 def _target_name(aim: LinkRedirect) -> str:
-    """Return the file's name as the link would say it: without ``.md``, unless the link says it."""
+    """Return the file's name as the link would write it: without ``.md``, unless the link has it."""
     new = paths.base_name(aim.new)
     if not _is_note(new) or aim.style == "card":
         return new
@@ -452,7 +452,7 @@ def _target_name(aim: LinkRedirect) -> str:
 
 
 def _relative_candidate(aim: LinkRedirect, parts: Sequence[str]) -> TargetCandidate:
-    """Return the way from the link's folder, with dots before it."""
+    """Return the path relative to the link's folder, beginning with dots."""
     source_folders = paths.parent_folder(aim.source).split("/") if "/" in aim.source else []
     same = 0
     while same < min(len(source_folders), len(parts) - 1) and source_folders[same] == parts[same]:
@@ -462,13 +462,13 @@ def _relative_candidate(aim: LinkRedirect, parts: Sequence[str]) -> TargetCandid
 
 
 def _without_dot(aim: LinkRedirect, relative: TargetCandidate) -> TargetCandidate:
-    """Leave out the dot that says nothing to a reader of Markdown, unless the link or the file is used to it."""
+    """Leave out ``./``, which Markdown doesn't need, unless the link or the file uses it."""
     is_dotted = aim.uses_dot_prefix or aim.target.startswith("./") or aim.form.markup != "markdown"
     return relative if relative.prefix != "./" or is_dotted else TargetCandidate(prefix="", parts=relative.parts)
 
 
 def _spell_candidate(aim: LinkRedirect, choice: TargetCandidate) -> bytes | None:
-    """Write a choice; the parts that stay the same keep the spelling that they have in the file."""
+    """Return a candidate as written; parts that don't change keep their spelling in the file."""
     spelled_parts: list[bytes] = []
     for place, part in enumerate(reversed(choice.parts)):
         piece = _original_spelling(aim, place, part)
@@ -510,17 +510,17 @@ _SAFE_TARGETS: Final[Mapping[LinkKind, re.Pattern[str]]] = {
     "markdown": _DESTINATION,
     "image": _DESTINATION,
 }
-"""What may stand in a target without a doubt about what it is read as."""
+"""Targets that a parser can't read as anything else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnwritableLink:
-    """A link that can't be written so that it leads where it led."""
+    """Link that can't be written so that it leads to the same file."""
 
     line: int
     text: str
     path: NotePath
-    """Where it led, by its new path."""
+    """The file that it led to, by its new path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -531,29 +531,29 @@ class RelinkedFile:
     rewritten: tuple[LinkRewrite, ...] = ()
     broken: tuple[UnwritableLink, ...] = ()
     healed: int = 0
-    """Links that led nowhere and lead to a file now; they stay as they are."""
+    """Number of links that led nowhere and lead to a file now; they aren't rewritten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEdit:
-    """What one link, or several through their definition, is to say."""
+    """New text of one link, or of several through their definition."""
 
     link: Link
     wanted: Link
-    """Has the target, headings and block that are to be read."""
+    """The link as it should be read afterwards: its target, headings and block."""
     splice: Splice
     scalar: Scalar | None
     """The YAML scalar that holds it."""
     path: NotePath
-    """Where it is to lead."""
+    """The file that it is to lead to."""
 
 
 def apply_edits(page: LinkSource, edits: Sequence[LinkEdit]) -> RelinkedFile:
-    """Make edits, read the file again, and leave out those that it doesn't take.
+    """Apply edits, read the file again, and leave out the edits that aren't read as intended.
 
     Args:
         page: The file as it is.
-        edits: What links are to say; no two of the same span.
+        edits: New texts of links; no two of the same span.
     """
     applied, failed = _working_edits(page, edits)
     after = splices.merge(page.raw, [splice for _, splice in applied])
@@ -569,7 +569,7 @@ _AppliedGroup = tuple[Sequence[LinkEdit], Splice]
 
 
 def _working_edits(page: LinkSource, edits: Sequence[LinkEdit]) -> tuple[list[_AppliedGroup], list[LinkEdit]]:
-    """Find the edits after which every link says what it should: nearly always all of them."""
+    """Return the edits that are read as intended, and those that aren't; nearly always, all are."""
     applied: list[_AppliedGroup] = [((edit,), edit.splice) for edit in edits]
     if all(_is_plainly_safe(page, edit) for edit in edits) or _verify_links(page, applied):
         return applied, []
@@ -588,14 +588,14 @@ def _working_edits(page: LinkSource, edits: Sequence[LinkEdit]) -> tuple[list[_A
 
 
 def _is_plainly_safe(page: LinkSource, edit: LinkEdit) -> bool:
-    """Return that old and new text hold nothing that means anything to a parser, which spares reading a long file."""
+    """Return whether old and new text are so plain that a long file needn't be parsed again."""
     allowed = _SAFE_TARGETS.get(edit.link.kind)
     old, new = page.raw[edit.splice.start : edit.splice.stop].decode(errors="replace"), edit.splice.new.decode()
     return allowed is not None and bool(allowed.fullmatch(old) and allowed.fullmatch(new)) and new == new.strip()
 
 
 def _group_by_scalar(edits: Iterable[LinkEdit]) -> list[list[LinkEdit]]:
-    """Put edits of one YAML scalar together."""
+    """Group the edits by YAML scalar."""
     groups: dict[int, list[LinkEdit]] = {}
     for edit in edits:
         groups.setdefault(edit.scalar.start if edit.scalar else edit.link.target_start, []).append(edit)
@@ -603,7 +603,7 @@ def _group_by_scalar(edits: Iterable[LinkEdit]) -> list[list[LinkEdit]]:
 
 
 def _quote_scalar(page: LinkSource, group: Sequence[LinkEdit]) -> Splice | None:
-    """Put quotes around the text of a property, which needs them for what its links say now."""
+    """Return a splice that quotes a plain scalar, which its new links may require; None if it can't be quoted."""
     scalar = group[0].scalar
     if scalar is None or scalar.style != "plain":
         return None
@@ -617,7 +617,7 @@ def _quote_scalar(page: LinkSource, group: Sequence[LinkEdit]) -> Splice | None:
 
 
 def _verify_links(page: LinkSource, applied: Sequence[_AppliedGroup]) -> bool:
-    """Read the file as it would be: the same links in the same order, each saying what it should."""
+    """Return whether the edited file has the same links in the same order, each as intended."""
     expected_links = {_target_span(edit.link): edit.wanted for group, _ in applied for edit in group}
     outline = page.outline_of(splices.merge(page.raw, [splice for _, splice in applied]))
     old, new = page.outline.links, outline.links
@@ -654,6 +654,6 @@ def _rewrite_record(page: LinkSource, edit: LinkEdit) -> LinkRewrite:
 
 
 def unwritable_link(page: LinkSource, link: Link, path: NotePath) -> UnwritableLink:
-    """Name a link that can't be written so that it leads to a file."""
+    """Build the record of a link that can't be written so that it leads to a file."""
     start, stop = page.display_span(link)
     return UnwritableLink(line=page.line(link), text=page.raw[start:stop].decode(errors="replace"), path=path)

@@ -1,4 +1,4 @@
-"""Moves that are checked, and what links mean before and after them."""
+"""Checked moves, and what links mean before and after them."""
 
 import os
 import sqlite3
@@ -17,7 +17,7 @@ from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
 _WARNING_ONLY: Final = frozenset({"breaks_links", "dot_name"})
-"""Problems of a new name that are told, and don't stand in the way."""
+"""Problems of a new name that give a notice, but don't prevent the move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class PlannedMove:
     """All files that move with it, by their paths before; a file has itself."""
     is_folder: bool = False
     is_whole: bool = False
-    """The folder moves by itself, with all that it holds; otherwise the client's files in it do, one by one."""
+    """The folder moves as a whole, with all that it holds; otherwise the client's files in it move one by one."""
     notices: tuple[str, ...] = ()
 
     def pairs(self) -> Iterator[tuple[NotePath, NotePath]]:
@@ -40,7 +40,7 @@ class PlannedMove:
 
 
 def plan_moves(view: View, moves: Sequence[Move]) -> list[PlannedMove]:
-    """Check moves; each is read against the files as they are, and none against another's outcome.
+    """Check moves, each against the current files, and none against the outcome of another.
 
     Raises:
         BadInput: A path can't be one, a name can't be used, a folder would go into itself, nothing would change, or two
@@ -73,7 +73,7 @@ def _plan_move(view: View, move: Move) -> PlannedMove:
 
 
 def _complete_destination(view: View, raw: str, source: NotePath, *, is_folder: bool) -> NotePath:
-    """Complete a destination: ``Folder/`` is a place in that folder, and a note's name without ending is a note's."""
+    """Complete a destination: ``Folder/`` gets the file's name, and a note's name without extension gets the note's."""
     if raw.endswith("/"):
         return paths.parse(raw + paths.base_name(source), root=view.root)
     is_bare = not is_folder and walk.kind_of(source) == "note" and raw and not paths.suffix(raw)
@@ -83,14 +83,14 @@ def _complete_destination(view: View, raw: str, source: NotePath, *, is_folder: 
 
 
 def _is_folder(view: View, path: NotePath) -> bool:
-    """Return whether a folder is there, as far as the client may know."""
+    """Return whether a folder exists, as far as the client may know."""
     if not (view.root / path).is_dir():
         return False
     return view.visible(NotePath(f"{path}/note.md")) or bool(view.list_files_at(view.root / path)[1])
 
 
 def _find_source(view: View, raw: str) -> tuple[NotePath, tuple[NotePath, ...], bool]:
-    """Find what is to move: its path, the files in it that the client sees, and whether it is a folder."""
+    """Return what is to move: its path, the files in it that the client sees, and whether it is a folder."""
     try:
         path = view.path(raw)
     except NotFound:
@@ -99,8 +99,9 @@ def _find_source(view: View, raw: str) -> tuple[NotePath, tuple[NotePath, ...], 
             raise
         _, visible_files = view.list_files_at(view.root / folder)
         files = tuple(file.path for file in visible_files)
+        # For a client that sees nothing in it, the folder doesn't exist.
         if not files and not view.policy.sees_all:
-            raise  # for the client, nothing is there
+            raise
         return folder, files, True
     return path, (path,), False
 
@@ -115,14 +116,13 @@ def _find_folder(view: View, path: NotePath) -> NotePath | None:
 
 
 def _resolve_destination(view: View, move: PlannedMove) -> NotePath:
-    """Find the new path in the spelling of the folders that are there.
-
-    The rules come before the disk is asked, so that no answer tells what is hidden there.
-    """
+    """Return the new path, in the spelling of the existing folders."""
     source, destination = move.source, move.target
+    # Visibility is checked before the disk is read, so that no error reveals what is hidden there.
     _check_visible(view, move, destination)
     resolved = files.find_path(view.root, destination, must_exist=False).path
-    if resolved == source:  # at most another spelling of its name
+    # Only the spelling of the file's own name can differ then.
+    if resolved == source:
         resolved = NotePath(resolved[: len(resolved) - len(paths.base_name(resolved))] + paths.base_name(destination))
     if resolved == source:
         hint = "name another path"
@@ -137,7 +137,8 @@ def _resolve_destination(view: View, move: PlannedMove) -> NotePath:
 
 def _check_visible(view: View, move: PlannedMove, destination: NotePath) -> None:
     places = [place for _, place in move.pairs()]
-    if not move.is_folder:  # a name that only a hidden folder may have can be no file's: it would tell of the folder
+    # A file can't get the name of a hidden folder either: refusing or allowing it would reveal the folder.
+    if not move.is_folder:
         places.append(NotePath(f"{move.target}/note.md"))
     if not all(map(view.visible, places)):
         hint = "choose another folder; hidden and ignored ones aren't written to"
@@ -169,7 +170,7 @@ def _free_name(view: View, target: NotePath) -> str:
 
 
 def _name_notices(view: View, source: NotePath, target: NotePath) -> list[str]:
-    """Look at the new parts of a path; a name that a file has already is its own affair.
+    """Return notices about the new parts of a path; names that the file has already aren't checked.
 
     Raises:
         BadInput: Some system can't hold a name.
@@ -202,7 +203,7 @@ _KIND_PHRASES: Final = {"note": "a note", "canvas": "a canvas", "base": "a base"
 
 
 def _can_move_whole(view: View, planned: PlannedMove) -> bool:
-    """Tell whether a folder may move by itself: nothing that is kept from the client moves or comes to light by it."""
+    """Return whether a folder may move as a whole: no hidden file moves with it or becomes visible by it."""
     if view.policy.sees_all:
         return True
     visible_files = set(planned.files)
@@ -221,7 +222,7 @@ def _walk_files(view: View, folder: NotePath) -> Iterator[str]:
 
 
 def _check_independent(planned: Sequence[PlannedMove]) -> None:
-    """Refuse moves of which one touches a place that another one needs."""
+    """Check that no move touches a place that another move needs."""
     claimed: dict[str, int] = {}
     for number, one in enumerate(planned):
         for end in (one.source, one.target):
@@ -237,16 +238,16 @@ def _check_independent(planned: Sequence[PlannedMove]) -> None:
 
 
 class NameResolver:
-    """The files of one state by name, and remember what targets mean."""
+    """Resolver of link targets among the files of one state, which caches its results."""
 
     def __init__(self, lookup: Callable[[str], Sequence[NotePath]]) -> None:
-        """Ask *lookup* once for each name key."""
+        """Wrap *lookup*, which is called once for each name key."""
         self._lookup: Callable[[str], Sequence[NotePath]] = lookup
         self._files: dict[str, Sequence[NotePath]] = {}
-        self._found: dict[tuple[str, NotePath], Resolution] = {}
+        self._resolutions: dict[tuple[str, NotePath], Resolution] = {}
 
     def files(self, key: str) -> Sequence[NotePath]:
-        """List the files of a name key, by path."""
+        """Return the files of a name key."""
         if key not in self._files:
             self._files[key] = self._lookup(key)
         return self._files[key]
@@ -255,10 +256,11 @@ class NameResolver:
         """Find the file that a link's target means, as seen from the file that holds it."""
         if not target.strip():
             return Resolution(path=source)
-        slot = (target, paths.parent_folder(source))  # nothing but the folder of the source counts
-        if slot not in self._found:
-            self._found[slot] = links.resolve(target, source, self.files)
-        return self._found[slot]
+        # Resolution depends on nothing of the source but its folder.
+        slot = (target, paths.parent_folder(source))
+        if slot not in self._resolutions:
+            self._resolutions[slot] = links.resolve(target, source, self.files)
+        return self._resolutions[slot]
 
     def means(self, target: str, source: NotePath, wanted: NotePath, *, alone: bool = False) -> bool:
         """Return whether a target means a file.
@@ -278,7 +280,7 @@ def _sees_all(_: NotePath) -> bool:
 
 
 class Relocation:
-    """Which files get which paths."""
+    """New paths of moved files, and what link targets mean before and after the move."""
 
     def __init__(
         self,
@@ -294,15 +296,15 @@ class Relocation:
             files: New paths of moved files, those in moved folders included.
             folders: New paths of folders that move as a whole.
             lookup: The index's files by name key.
-            root: The vault's folder; what the index names and isn't there counts for nothing.
-            sees: Tells which files the asker sees.
+            root: The vault's folder; files that are only in the index don't count.
+            sees: Whether the client sees a file.
         """
         self.files: Mapping[NotePath, NotePath] = files
         self.folders: Mapping[NotePath, NotePath] = folders
         self.before: NameResolver = NameResolver(self._files_before)
         self.after: NameResolver = NameResolver(self._files_after)
         self.gone: set[NotePath] = set()
-        """Files that the index knows and that aren't there any more."""
+        """Files that are in the index, but don't exist any more."""
         self._lookup: Callable[[str], Sequence[NotePath]] = lookup
         self._root: str = os.fspath(root)
         self._sees: Callable[[NotePath], bool] = sees
@@ -312,22 +314,22 @@ class Relocation:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Return the name keys of all moved files, old and new: links that say others mean what they meant."""
+        """Return the old and new name keys of all moved files; links with other names keep their meaning."""
         return frozenset((*self._old, *self._new))
 
     def may_affect(self, target: str) -> bool:
-        """Return whether what a target means can change by the names that come and go."""
+        """Return whether the move can change what a target means."""
         return store.link_key(target) in self._affected_keys
 
     def resolve_before(self, target: str, source: NotePath) -> Resolution:
         """Find the file that a link's target meant before the move.
 
-        A link to a hidden file is one to nothing in a file that the asker sees: a path written there would tell of it.
+        In a file that the client sees, a link to a hidden file counts as unresolved: a rewrite would reveal the path.
         """
         return self._hide_invisible(self.before.resolve(target, source), source)
 
     def resolves_after(self, target: str, source: NotePath) -> bool:
-        """Return whether a link's target means a file after the move, as far as the asker may know."""
+        """Return whether a link's target means a file after the move, as far as the client may know."""
         return self._hide_invisible(self.after.resolve(target, source), source).path is not None
 
     def _hide_invisible(self, resolution: Resolution, source: NotePath) -> Resolution:
@@ -336,7 +338,7 @@ class Relocation:
         return Resolution(path=None)
 
     def path_after(self, path: NotePath) -> NotePath:
-        """Return where a file lies afterwards; the path needn't be that of a file that there is."""
+        """Return the path of a file after the move; the file needn't exist."""
         if path in self.files:
             return self.files[path]
         for above in reversed(paths.parent_folders(path)):
@@ -374,29 +376,30 @@ _REPLACED_FILES = """SELECT s.target, s.before, s.after FROM steps s JOIN change
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRewrite:
-    """What an earlier change made of one file, by hashes."""
+    """An earlier change of one file, by the hashes before and after."""
 
     journal: Journal
     before: str
     after: str
 
     def read(self) -> tuple[bytes, bytes] | None:
-        """Return what the file held before and after; None where the journal has forgotten."""
+        """Return the file's content before and after; None if the journal has dropped it."""
         try:
             return self.journal.content(self.before), self.journal.content(self.after)
         except NotFound:
-            return None  # contents are kept for a while only
+            # The journal keeps contents for a limited time only.
+            return None
 
 
 class LinkHistory:
-    """Look up what earlier moves rewrote."""
+    """Lookup of what earlier moves rewrote."""
 
     def __init__(self, journal: Journal) -> None:
-        """Ask *journal*."""
+        """Wrap the vault's journal."""
         self._journal: Journal = journal
 
     def of(self, moves: Iterable[tuple[NotePath, NotePath]]) -> Mapping[NotePath, list[PastRewrite]]:
-        """Return what was rewritten when files went the other way, the oldest first.
+        """Return what was rewritten when files were moved the other way, the oldest first.
 
         Args:
             moves: Old and new path of each file or folder that moves now.
@@ -415,7 +418,7 @@ class LinkHistory:
 
 
 def _find_departure(database: sqlite3.Connection, old: NotePath, new: NotePath) -> Iterator[int]:
-    """Find the last change that moved a file, or a folder around it, from where it is going to where it is."""
+    """Yield the last change that moved a file, or a folder above it, from its new path to its current one."""
     for above in _path_and_parents(new):
         suffix = new[len(above) :]
         if not old.endswith(suffix):

@@ -1,1 +1,1 @@
-"""Keep what waits for a person, show it, and accept or reject it."""
+"""Proposals: changes that wait for a person, stored, shown as blocks in notes, accepted or rejected."""

@@ -1,4 +1,4 @@
-"""Selection of what is accepted, fitted to the files as they are now."""
+"""Acceptance of proposals: fitting them to the files as they are now, and selecting what is accepted."""
 
 import os
 from collections.abc import Collection
@@ -26,18 +26,18 @@ def select_parts(
     files: Collection[str] = (),
     hunks: Collection[str] = (),
 ) -> Selection:
-    """Select what was said yes to; blocks of it in notes make way, and those that still wait are drawn anew.
+    """Select what is accepted: its blocks are taken out of the notes, and those that still wait are rendered again.
 
     Args:
         store: Where the proposal is.
-        view: The vault as whoever accepts sees it.
+        view: The vault as the accepting client sees it.
         proposal_id: Which.
         digest: Of the state that was shown.
-        files: Paths; with *hunks* empty too, all that fits is meant.
+        files: Paths; if *hunks* is empty too, all that fits is selected.
         hunks: Ids such as ``2.1``.
 
     Raises:
-        NotFound: There is no such proposal, file or hunk, or it is about a file that may not be known of.
+        NotFound: There is no such proposal, file or hunk, or it is about a file that the client may not know of.
         ConflictError: It isn't what was shown any more, it is closed, something chosen is stale, or a block in a note
             was edited by hand.
         BadInput: What was chosen can't be taken by itself.
@@ -52,7 +52,7 @@ def select_parts(
 
 
 def fit_to_files(store: Proposals, root: Path, proposal_id: str) -> tuple[Proposal, dict[NotePath, bytes]]:
-    """Fit a proposal to what its files hold now, without its own blocks.
+    """Fit a proposal to the current content of its files, without its own blocks.
 
     Args:
         store: Where the proposal is.
@@ -60,7 +60,7 @@ def fit_to_files(store: Proposals, root: Path, proposal_id: str) -> tuple[Propos
         proposal_id: Which.
 
     Returns:
-        The proposal, and what the notes hold that have blocks of it.
+        The proposal, and the contents of the notes that have blocks of it.
 
     Raises:
         NotFound: There is no such proposal.
@@ -71,7 +71,7 @@ def fit_to_files(store: Proposals, root: Path, proposal_id: str) -> tuple[Propos
 
 
 def draft_block_removal(store: Proposals, root: Path, proposal_id: str, *, ending: Collection[str] = ()) -> Draft:
-    """Draft the notes of a proposal without those of its blocks that don't wait any more.
+    """Draft the removal of a proposal's blocks that don't wait any more from its notes.
 
     Args:
         store: Where the proposal is; hunks of it were rejected, or it ended.
@@ -80,7 +80,7 @@ def draft_block_removal(store: Proposals, root: Path, proposal_id: str, *, endin
         ending: Ids of hunks that will be rejected once their blocks are gone.
 
     Returns:
-        A draft without files where no note holds such a block.
+        A draft; without files if no note has such a block.
 
     Raises:
         NotFound: There is no such proposal.
@@ -104,7 +104,7 @@ def draft_block_removal(store: Proposals, root: Path, proposal_id: str, *, endin
 def _read_without_blocks(
     store: Proposals, root: Path, proposal_id: str
 ) -> tuple[dict[NotePath, bytes | None], dict[NotePath, bytes]]:
-    """Read what a proposal's files hold without its own blocks, and what the notes hold that have such."""
+    """Return the contents of a proposal's files without its own blocks, and of the notes that have such with them."""
     proposal = store.show(proposal_id)
     shown_blocks = store.note_blocks.get(proposal_id)
     current = _read_files(root, proposal, shown_blocks)
@@ -126,7 +126,8 @@ def _read_files(root: Path, proposal: Proposal, shown: Collection[NotePath]) -> 
             continue
         if file.before is not None:
             contents[file.path] = read_note(root, file.path)
-        else:  # of any size, so that only whether it is there is looked at
+        else:
+            # A file without stored text may be of any size, so only its existence is checked.
             contents[file.path] = b"" if _exists(root, file.path) else None
         if file.target is not None:
             is_occupied = _exists(root, file.target) and not _is_same_file(root, file)
@@ -135,10 +136,10 @@ def _read_files(root: Path, proposal: Proposal, shown: Collection[NotePath]) -> 
 
 
 def read_note(root: Path, path: NotePath) -> bytes | None:
-    """Read what a note holds; None where it is gone, or leads out of the vault."""
+    """Return a note's content; None if it is gone, or a link that leads out of the vault."""
     try:
         return files.read_bytes(files.find_path(root, path).file, shown_as=path)
-    except (NotFound, RefusedError):  # a link out of the vault is as good as nothing
+    except (NotFound, RefusedError):
         return None
 
 
@@ -147,7 +148,7 @@ def _exists(root: Path, path: NotePath) -> bool:
 
 
 def _is_same_file(root: Path, file: ProposedFile) -> bool:
-    """Return whether only the case of a name changes, on a system that doesn't tell the two apart."""
+    """Return whether only the case of a name changes, on a file system that ignores case."""
     try:
         return (root / file.path).samefile(root / file.place)
     except OSError:
@@ -155,11 +156,11 @@ def _is_same_file(root: Path, file: ProposedFile) -> bool:
 
 
 def sync_accepted_blocks(store: Proposals, journal: Journal, root: Path, proposal_id: str) -> None:
-    """Note which blocks of a proposal were accepted in its notes meanwhile.
+    """Record which blocks of a proposal were accepted in its notes meanwhile.
 
     Args:
         store: Where the proposal is.
-        journal: Tells whether a change of ours did it.
+        journal: Shows whether one of the program's own changes did it.
         root: The vault's folder.
         proposal_id: Which.
 
@@ -173,7 +174,7 @@ def sync_accepted_blocks(store: Proposals, journal: Journal, root: Path, proposa
 
 
 def _find_change(journal: Journal, proposal_id: str, path: NotePath, raw: bytes) -> str:
-    """Find the change that left a note as it is, on behalf of a proposal; empty where there is none."""
+    """Return the id of the change that gave a note its content on behalf of a proposal; empty if there is none."""
     after = parser.content_hash(raw)
     candidates = journal.select(
         "proposal = :id AND phase IN ('applied', 'done') ORDER BY seq DESC", {"id": proposal_id}

@@ -1,4 +1,4 @@
-"""Name what a proposal is made of, and what of it can still be accepted."""
+"""Parts of a proposal: files and hunks, their states, and the digest of what can still be accepted."""
 
 import hashlib
 import json
@@ -15,45 +15,45 @@ from knapper.vault.access import EMPTY_SCOPE, Scope
 from knapper.vault.paths import NotePath
 
 ProposalStatus = Literal["open", "stale", "accepted", "partly_accepted", "rejected", "expired", "superseded"]
-"""*Open* while something can be accepted, *stale* while what is left can't because the files changed; *partly accepted*
-once nothing is left of which some was accepted and some rejected."""
+"""*Open* while something can be accepted; *stale* while what is left can't, because the files changed; *partly
+accepted* once everything is decided, and some of it was accepted and some rejected."""
 ItemState = Literal["open", "accepted", "rejected"]
 ItemKind = Literal["edit", "create", "move", "trash"]
 StaleCode = Literal["changed", "gone", "exists"]
 
 _DIGEST_DIGITS: Final = 32
-"""Enough that nobody makes two proposals of one digest, even one who writes both."""
+"""Enough that nobody can construct two proposals with one digest."""
 _ID_DIGITS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:
-    """Say why something that was proposed doesn't fit any more."""
+    """Reason why a proposed file or hunk doesn't fit its file any more."""
 
     code: StaleCode
     message: str
     line: int | None = None
-    """Where the place is now, about."""
+    """About where the place is now."""
     current_text: str = ""
-    """What stands there now."""
+    """The text there now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedHunk:
-    """One stretch of an edit, which can be accepted, rejected and edited by itself."""
+    """One hunk of an edit, which can be accepted, rejected and edited by itself."""
 
     number: int
-    """From 1, in the file; it stays whatever becomes of the others."""
+    """From 1, in the file; it doesn't change when other hunks are decided."""
     id: str
     """``2.1``: the first hunk of the second file."""
     hunk: Hunk
-    """Its `Hunk.id` stays too, and is bound to the proposal."""
+    """Its `Hunk.id` doesn't change either, and is bound to the proposal."""
     origin: bytes
     """The state that the hunk was made against."""
     state: ItemState = "open"
     stale: Stale | None = None
     edited: bool = False
-    """Whether its new text is another than was proposed."""
+    """Whether its new text differs from what was proposed."""
     reason: str = ""
     """Why it was rejected."""
 
@@ -72,7 +72,7 @@ class ProposedFile:
     target: NotePath | None = None
     trash: TrashPlace | None = None
     base: str | None = None
-    """Hash of the file that this fits now."""
+    """Hash of the file's state that this fits now."""
     before: bytes | None = None
     content: bytes | None = None
     """The text of a new or moved note; an edit's follows from its hunks."""
@@ -84,7 +84,7 @@ class ProposedFile:
     state: ItemState = "open"
     """Of an edit: open while a hunk is, accepted if one was."""
     stale: Stale | None = None
-    """Why this can't be accepted as a whole; an edit's hunks tell for themselves."""
+    """Why this can't be accepted as a whole; of an edit, each hunk has its own."""
     reason: str = ""
     """Why it was rejected."""
 
@@ -102,32 +102,32 @@ class ProposedFile:
 
     @property
     def is_acceptable(self) -> bool:
-        """Whether something of it could be accepted now."""
+        """Whether any part of it could be accepted now."""
         return bool(self.waiting) if self.kind == "edit" else self.state == "open" and self.stale is None
 
     @property
     def is_stale(self) -> bool:
-        """Whether something of it that is still open doesn't fit any more."""
+        """Whether any open part of it doesn't fit any more."""
         if self.kind == "edit":
             return any(one.state == "open" and one.stale for one in self.hunks)
         return self.state == "open" and self.stale is not None
 
     @property
     def after(self) -> bytes | None:
-        """What the file would hold if all that can be accepted were; None where it goes to the trash."""
+        """The file's content if all that can be accepted were; None for a file that is trashed."""
         if self.kind != "edit" or self.before is None:
             return self.content
         return diff.apply_hunks(self.before, (one.hunk for one in self.waiting))
 
     @property
     def unified(self) -> str:
-        """The difference that accepting makes to the text, as ``diff -u`` shows it."""
+        """The difference that accepting would make, as ``diff -u`` shows it."""
         return diff.unified_diff(self.before or b"", self.after or b"", self.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """One proposal as it is now."""
+    """One proposal in its current state."""
 
     id: str
     client: str
@@ -138,28 +138,28 @@ class Proposal:
     reason: str
     """Why the client wants it."""
     why: str
-    """Why it waits: what the rules said."""
+    """Why it isn't applied: the reason that the rules gave."""
     tainted: bool
-    """Whether whoever proposed it had read text that others wrote."""
+    """Whether the proposing client had read text that others wrote."""
     by_query: bool
     files: tuple[ProposedFile, ...]
     folders: tuple[tuple[NotePath, NotePath], ...]
     notices: tuple[str, ...]
     rewritten: tuple[LinkRewrite, ...]
     scope: Scope = EMPTY_SCOPE
-    """The notes that the client's editable scope came to."""
+    """The notes in the client's editable scope when it proposed."""
     behalf: str = ""
-    """The program for which an agent made it; empty where there is none."""
+    """The client for which an agent made it; empty where there is none."""
     rejection: str = ""
-    """Why the last of it was rejected."""
+    """Why its last open part was rejected."""
     superseded_by: str = ""
     changes: tuple[str, ...] = ()
     """Ids of the changes that accepting it made, in order."""
     digest: str = ""
-    """Identifies what can be accepted now, text by text, so that nobody accepts what wasn't shown."""
+    """Identifies what can be accepted now, text by text, so that nobody accepts anything that wasn't shown."""
 
     def groups(self) -> tuple[tuple[ProposedFile, ...], ...]:
-        """List the files that go together: a move with those whose links follow it, a folder with all it holds."""
+        """Return the files that belong together: a move with those whose links follow, a folder with all it holds."""
         leaders = {file.number: file.number for file in self.files}
         for together in self._bound():
             chosen = {leaders[number] for number in together}
@@ -170,7 +170,7 @@ class Proposal:
         return tuple(map(tuple, groups.values()))
 
     def _bound(self) -> list[set[int]]:
-        """List the numbers of files that go together, request by request: all of one whose links follow."""
+        """Return the numbers of files that belong together, a set for each request whose links follow."""
         links = [file for file in self.files if file.cause == "link"]
         if self.folders or not all(file.requests for file in links):
             return [{file.number for file in self.files}]
@@ -178,7 +178,7 @@ class Proposal:
         return [{file.number for file in self.files if request in file.requests} for request in sorted(request_numbers)]
 
     def acceptable(self) -> tuple[ProposedFile, ...]:
-        """List the files of which something can be accepted now; none of a group of which a part is stale."""
+        """Return the files of which a part can be accepted now; none of a group in which one is stale."""
         return tuple(
             file
             for group in self.groups()
@@ -190,7 +190,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A line about a proposal."""
+    """Short description of a proposal, for a list."""
 
     id: str
     client: str
@@ -205,14 +205,14 @@ class Summary:
     path: NotePath
     """Of the first file."""
     items: Mapping[Literal["open", "stale", "accepted", "rejected"], int]
-    """How many hunks and whole files are in which state."""
+    """Counts of hunks and whole files by state."""
     changes: tuple[str, ...] = ()
     """Ids of the changes that accepting it made, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalPage:
-    """A stretch of the list, newest first."""
+    """One page of the list of proposals, newest first."""
 
     proposals: tuple[Summary, ...]
     total: int
@@ -221,19 +221,19 @@ class ProposalPage:
 
 
 def seal(proposal: Proposal) -> Proposal:
-    """Return a proposal the digest of what it is now."""
+    """Return a proposal with the digest of its current state."""
     return replace(proposal, digest=compute_digest(proposal))
 
 
 def compute_digest(proposal: Proposal) -> str:
-    """Identify what of a proposal can be accepted, as it is now."""
+    """Return a digest of what can be accepted of a proposal now."""
     file_facts = [[file.number, *_digest_facts(file)] for file in proposal.acceptable()]
     payload = json.dumps([proposal.id, list(map(list, proposal.folders)), file_facts]).encode()
     return hashlib.sha256(payload).hexdigest()[:_DIGEST_DIGITS]
 
 
 def _digest_facts(file: ProposedFile) -> Iterator[object]:
-    """Return what a person says yes to."""
+    """Return the facts that a person approves by accepting a file."""
     yield from (file.path, file.kind, file.target, file.trash)
     if file.kind == "trash":
         yield file.base
@@ -246,5 +246,5 @@ def _content_hash(content: bytes) -> str:
 
 
 def make_hunk_id(proposal: str, file: int, number: int) -> str:
-    """Make the id of a hunk in its note: 8 hexadecimal digits that tell the proposal, file and hunk."""
+    """Return the id of a hunk in its note: 8 hexadecimal digits, derived from proposal, file and hunk."""
     return hashlib.sha256(f"{proposal} {file}.{number}".encode()).hexdigest()[:_ID_DIGITS]

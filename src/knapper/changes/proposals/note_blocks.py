@@ -1,4 +1,4 @@
-"""Blocks in notes that show hunks of proposals: draw them, and read back what a person did to them."""
+"""Blocks in notes that show hunks of proposals: rendering them, and reading what a person did to them."""
 
 import json
 import sqlite3
@@ -27,30 +27,30 @@ class NoteRendering:
 
     draft: Draft
     blocks: BlockHunks
-    """For `Drawings.put`, once the draft is applied."""
+    """For `NoteBlockStore.put`, once the draft is applied."""
     left_out: tuple[str, ...] = ()
-    """Hunks that can't be shown there, such as those of properties, each with the cause."""
+    """Hunks that can't be shown in the note, such as those of properties, each with the cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockDecisions:
-    """Say what a person did to the blocks of a note."""
+    """What a person did to the blocks of a note."""
 
     states: Mapping[str, ItemState]
-    """Hunk ids with what became of each; for `Drawings.mark`."""
+    """New states by hunk id, for `NoteBlockStore.mark`."""
     blocks: BlockHunks
     """Those that still wait."""
     problems: tuple[str, ...]
-    """Blocks that were edited or half deleted, or whose outcome nobody can tell; never guessed."""
+    """Blocks that were edited or half deleted, or whose outcome is unclear; it is never guessed."""
 
 
 def render_note(file: ProposedFile, raw: bytes, shown: BlockHunks) -> NoteRendering:
-    """Put what waits of an edit into its note, without what can't be shown there.
+    """Put the waiting hunks of an edit into its note as blocks, without those that can't be shown there.
 
     Args:
         file: What is proposed, fitted to the note without blocks.
-        raw: What the note holds.
-        shown: Blocks of the proposal that it holds already; they are drawn anew.
+        raw: The note's content.
+        shown: Blocks of the proposal that the note has already; they are rendered again.
 
     Raises:
         BadInput: Nothing of it can be shown as a block, or nothing waits.
@@ -82,7 +82,7 @@ def _draft_note(file: ProposedFile, raw: bytes, after: bytes) -> FileDraft:
 
 
 def _insert_waiting(file: ProposedFile, plain: bytes) -> tuple[blocks.RenderedBlocks, tuple[str, ...]]:
-    """Draw all hunks, or else those that can be drawn one by one."""
+    """Render all hunks, or if that fails, those that can be rendered one by one."""
     snapshot = splices.take_snapshot(plain)
     try:
         return blocks.insert_blocks(snapshot, [one.hunk for one in file.waiting]), ()
@@ -109,11 +109,11 @@ def _insertion_problem(snapshot: Snapshot, one: ProposedHunk) -> str:
 
 
 def draft_removal(file: ProposedFile, raw: bytes, shown: Iterable[str]) -> FileDraft:
-    """Draft a note without blocks of a proposal: their old text stands in their place again, byte for byte.
+    """Draft a note without some blocks of a proposal: their old text takes their place again, byte for byte.
 
     Args:
-        file: What is proposed for it.
-        raw: What it holds.
+        file: What is proposed for the note.
+        raw: The note's content.
         shown: The blocks' ids.
 
     Raises:
@@ -131,7 +131,7 @@ def draft_removal(file: ProposedFile, raw: bytes, shown: Iterable[str]) -> FileD
 
 
 def withdraw_blocks(raw: bytes, shown: Iterable[str]) -> bytes:
-    """Take blocks out of a note; those that it doesn't hold any more are left alone.
+    """Return a note without some blocks; those that aren't in it any more are skipped.
 
     Raises:
         ConflictError: One was edited by hand.
@@ -145,7 +145,7 @@ def withdraw_blocks(raw: bytes, shown: Iterable[str]) -> bytes:
 
 
 def intact_blocks(raw: bytes, shown: Collection[str]) -> set[str]:
-    """Return which of some blocks stand in a note as they were drawn."""
+    """Return which of some blocks are in a note unchanged."""
     if not shown:
         return set()
     return {
@@ -158,19 +158,19 @@ def intact_blocks(raw: bytes, shown: Collection[str]) -> set[str]:
 def render_edited_hunk(
     old: ProposedFile, new: ProposedFile, raw: bytes, shown: BlockHunks, hunk: str
 ) -> NoteRendering | None:
-    """Draw the blocks of a note anew, because one of the hunks that they show has another text.
+    """Render the blocks of a note again after the text of a hunk was edited.
 
-    What can't be shown with that text waits outside of the note.
+    Hunks that can't be shown with that text wait outside of the note.
 
     Args:
         old: What was proposed, fitted to the note without blocks.
         new: What is proposed now.
-        raw: What the note holds.
-        shown: Blocks of the proposal; those that are gone from the note stay so.
-        hunk: Which has another text.
+        raw: The note's content.
+        shown: Blocks of the proposal; those that are gone from the note aren't rendered again.
+        hunk: Id of the edited hunk.
 
     Returns:
-        None where no block in the note shows it.
+        None if no block in the note shows the hunk.
 
     Raises:
         ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
@@ -190,16 +190,16 @@ def render_edited_hunk(
 def render_remaining(
     proposal: Proposal, chosen: ChosenHunks, plain: Draft, note_contents: Mapping[NotePath, bytes]
 ) -> tuple[Draft, dict[NotePath, BlockHunks]]:
-    """Put what still waits into notes again that held blocks, so that accepting one leaves the others standing.
+    """Render what still waits again in notes that had blocks, so that accepting one block keeps the others.
 
     Args:
-        proposal: What was chosen from.
-        chosen: What was.
-        plain: Its draft, made against the notes without blocks.
-        note_contents: What the notes with blocks hold.
+        proposal: The proposal.
+        chosen: What is accepted of it.
+        plain: The draft of that, made against the notes without blocks.
+        note_contents: Contents of the notes with blocks.
 
     Returns:
-        The draft against what the notes hold, and the blocks that they will hold.
+        The draft against the notes with blocks, and the blocks that they will have.
     """
     files: list[FileDraft] = []
     blocks_by_path: dict[NotePath, BlockHunks] = {}
@@ -216,7 +216,7 @@ def render_remaining(
 
 
 def _render_waiting(file: ProposedFile, content: bytes) -> tuple[bytes, BlockHunks, tuple[str, ...]]:
-    """Draw what waits; where that can't be shown, it waits outside of the note, and why is told."""
+    """Render what waits; if it can't be shown, it waits outside of the note, and the cause is returned."""
     if not file.waiting:
         return content, {}, ()
     try:
@@ -234,12 +234,12 @@ def _hunk_ids_by_block(file: ProposedFile, drawn: blocks.RenderedBlocks) -> Bloc
 def read_decisions(file: ProposedFile, raw: bytes, shown: BlockHunks) -> BlockDecisions:
     """Return what a person did to the blocks of a note.
 
-    A block that is gone was accepted where its new text stands in its place, and rejected where its old text does.
+    A missing block was accepted if its new text is in its place, and rejected if its old text is.
 
     Args:
-        file: What is proposed, as it was when the blocks were drawn.
-        raw: What the note holds.
-        shown: The blocks that were drawn.
+        file: What was proposed when the blocks were rendered.
+        raw: The note's content.
+        shown: The blocks that were rendered.
     """
     snapshot = splices.take_snapshot(raw)
     present_blocks = {block.id: block for block in blocks.find_blocks(snapshot) if block.id in shown}
@@ -288,20 +288,20 @@ def _is_applicable(hunk: Hunk, origin: bytes, current: bytes) -> bool:
 
 
 _HunkTexts: TypeAlias = Mapping[str, tuple[str, bool]]
-"""Ids of the hunks that a block shows, each with its new text then, and whether that was edited."""
+"""Ids of the hunks that a block shows, each with its new text when rendered, and whether that was edited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditedHunk:
-    """A proposal with another text of a hunk, and what its note is to hold."""
+    """A proposal with an edited hunk, and the rendering of its note."""
 
     proposal: Proposal
     rendering: NoteRendering | None = None
-    """None where no block shows the hunk."""
+    """None if no block shows the hunk."""
 
 
 class NoteBlockStore:
-    """What is known of blocks; `Proposals` has one."""
+    """Store of the blocks in notes, in the file of the proposals; `Proposals.note_blocks` is one."""
 
     def __init__(self, own: SharedDatabase, reader: ProposalReader) -> None:
         """Wrap the file of the proposals."""
@@ -309,12 +309,12 @@ class NoteBlockStore:
         self._reader = reader
 
     def get(self, proposal_id: str) -> Mapping[NotePath, BlockHunks]:
-        """Return which notes hold blocks that show hunks of a proposal, and which blocks."""
+        """Return which notes have blocks that show hunks of a proposal, and which blocks."""
         with self._ledger.reading() as database:
             return tables.read_blocks(database, self._reader.get(database, proposal_id).id)
 
     def put(self, proposal_id: str, path: NotePath, blocks: BlockHunks) -> None:
-        """Note which blocks of a note show hunks of a proposal, in the place of those that did.
+        """Store which blocks of a note show hunks of a proposal, in place of those stored before.
 
         Raises:
             NotFound: There is no such proposal or file.
@@ -324,7 +324,7 @@ class NoteBlockStore:
             tables.put_blocks(database, proposal.id, parts.file_at(proposal, path).number, blocks)
 
     def store_texts(self, proposal_id: str, made: Mapping[NotePath, BlockHunks]) -> None:
-        """Keep what blocks will say before notes are written, so that they are known there whatever happens then.
+        """Store the texts of blocks before notes are written, so that the blocks are recognised even after a kill.
 
         Raises:
             NotFound: There is no such proposal or file.
@@ -337,13 +337,13 @@ class NoteBlockStore:
     def mark(
         self, proposal_id: str, states: Mapping[str, ItemState], reason: str = "", *, change_id: str = ""
     ) -> Proposal:
-        """Note what a person did to blocks in a note itself.
+        """Record what a person did to blocks in a note.
 
         Args:
             proposal_id: Which.
-            states: Hunk ids with what became of each.
+            states: New states by hunk id.
             reason: Why they were rejected.
-            change_id: The change that accepted blocks came to; empty where none is known.
+            change_id: The change that accepted them; empty where none is known.
 
         Raises:
             NotFound: There is no such proposal or hunk.
@@ -360,16 +360,16 @@ class NoteBlockStore:
     def edit(
         self, proposal_id: str, digest: str, hunk: str, text: str, note_contents: Mapping[NotePath, bytes]
     ) -> EditedHunk:
-        """Put another text in the place of a hunk's new side, and draw the block that shows it anew.
+        """Replace the new side of a hunk, and render the block that shows it again.
 
-        If the note can't be written afterwards, `follow` with what it held takes the text back.
+        If the note can't be written afterwards, `sync_texts` with its old content restores the old text.
 
         Args:
             proposal_id: Which.
             digest: Of the state that was shown.
             hunk: Its id, such as ``2.1``.
             text: The new lines.
-            note_contents: What notes hold that have blocks of this proposal, to which it is fitted.
+            note_contents: Contents of the notes that have blocks of this proposal, to which it is fitted.
 
         Raises:
             NotFound: There is no such proposal or hunk.
@@ -395,14 +395,16 @@ class NoteBlockStore:
             return EditedHunk(proposal=progress.save_progress(database, proposal, [new]), rendering=new_rendering)
 
     def sync_texts(self, proposal_id: str, current: Mapping[NotePath, bytes | None]) -> bool:
-        """Return hunks the texts that the blocks in notes show, where those are others than were drawn last.
+        """Give hunks the texts that the blocks in notes show, where those differ from what was rendered last.
+
+        They differ after an undo, for example, which brings back a block with an earlier text.
 
         Args:
             proposal_id: Which.
-            current: What notes hold; of others nothing is known.
+            current: Contents of notes; nothing is known of notes that aren't listed.
 
         Returns:
-            Whether something is another now.
+            True if any text changed.
 
         Raises:
             NotFound: There is no such proposal.
@@ -413,6 +415,7 @@ class NoteBlockStore:
             return False
         with self._ledger.writing() as database:
             proposal = self._reader.get(database, proposal_id)
+            # Checked again under the write lock: another process may have done it since.
             changed_texts = _changed_texts(database, proposal_id, current)
             if not changed_texts or proposal.status not in {"open", "stale"}:
                 return False
@@ -444,7 +447,7 @@ def _store_texts(database: sqlite3.Connection, proposal_id: str, file: ProposedF
 def _changed_texts(
     database: sqlite3.Connection, proposal_id: str, current: Mapping[NotePath, bytes | None]
 ) -> dict[NotePath, dict[str, _HunkTexts]]:
-    """Find the blocks in notes that say something else of hunks than was drawn last."""
+    """Return the blocks in notes whose texts differ from what was rendered last."""
     changed_texts: dict[NotePath, dict[str, _HunkTexts]] = {}
     shown_blocks = tables.read_blocks(database, proposal_id)
     for path, stored in _stored_texts(database, proposal_id).items():

@@ -1,4 +1,4 @@
-"""Parts of a proposal: cut a draft into files and hunks, choose some, and put them together again."""
+"""Parts of a proposal: a draft split into files and hunks, some of them chosen, and joined into a draft again."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +18,11 @@ from knapper.vault.access import EMPTY_SCOPE, Scope
 from knapper.vault.paths import NotePath
 
 _EDITED_NEEDS: Final = frozenset[Capability]({"add", "delete"})
-"""What a client must be allowed to do for text that was put in a hunk's place: it may be any, and is no mere link."""
+"""Capabilities that an edited hunk needs: its text may be anything, not only a link that follows."""
 
 
 def propose_file(file: FileDraft, number: int, proposal: str) -> ProposedFile:
-    """Make what is proposed for a file.
+    """Build the proposal for one file.
 
     Args:
         file: What would happen to it.
@@ -71,13 +71,13 @@ def _propose_hunk(proposal: str, file: int, number: int, hunk: Hunk, origin: byt
 def with_hunks(
     file: ProposedFile, proposal: str, hunks: Sequence[ProposedHunk], *, edited: bool = False
 ) -> ProposedFile:
-    """Return a file its hunks: an edit those it is made of, anything else those that show its text.
+    """Return a file with its hunks: for an edit those it consists of, for anything else those that show its text.
 
     Args:
         file: What is proposed for the file.
         proposal: The proposal's id.
-        hunks: Of an edit; no others count.
-        edited: Whether the text of something else is another than was proposed.
+        hunks: Of an edit; ignored for anything else.
+        edited: Whether the text of a file that is no edit differs from what was proposed.
     """
     if file.kind == "edit":
         placed = _place_hunks(hunks)
@@ -100,7 +100,7 @@ def with_hunks(
 
 
 def refresh_hunks(file: ProposedFile, proposal: str) -> ProposedFile:
-    """Bring a file's hunks, and its state, in line with what was changed of it."""
+    """Return a file with hunks and state that match what was changed of it."""
     return with_hunks(file, proposal, file.hunks, edited=any(one.edited for one in file.hunks))
 
 
@@ -109,7 +109,7 @@ def _creation_hunk(content: bytes) -> Hunk:
 
 
 def _place_hunks(hunks: Sequence[ProposedHunk]) -> tuple[ProposedHunk, ...]:
-    """Return each hunk where its new text begins if those before it are accepted."""
+    """Set for each hunk the line where its new text begins if the hunks before it are accepted."""
     shift = 0
     placed: list[ProposedHunk] = []
     for one in sorted(hunks, key=lambda one: (one.hunk.start, one.number)):
@@ -158,11 +158,11 @@ def find_hunk(file: ProposedFile, number: int) -> ProposedHunk:
 
 
 def draft_file(file: ProposedFile, numbers: Collection[int]) -> FileDraft:
-    """Make the draft of a file with some of its hunks.
+    """Build the draft of a file with some of its hunks.
 
     Args:
         file: What is proposed.
-        numbers: The hunks of an edit that are wanted; anything else is taken whole.
+        numbers: The wanted hunks of an edit; anything else is taken whole.
     """
     after, needs, cause = file.content, file.needs, file.cause
     if file.kind == "edit" and file.before is not None:
@@ -185,12 +185,12 @@ def draft_file(file: ProposedFile, numbers: Collection[int]) -> FileDraft:
 
 
 def mark_file_accepted(file: ProposedFile, numbers: Collection[int], accepted_draft: FileDraft | None) -> ProposedFile:
-    """Mark what was accepted, and move the hunks that stay to where their text stands now.
+    """Mark what was accepted, and move the remaining hunks to where their text is now.
 
     Args:
         file: What is proposed.
         numbers: The hunks of an edit that were accepted.
-        accepted_draft: What became of the file; None where the hunks that stay have to be fitted to it first.
+        accepted_draft: The applied draft; None if the remaining hunks have to be fitted to the file first.
     """
     if file.kind != "edit":
         return replace(file, state="accepted", stale=None)
@@ -236,40 +236,40 @@ def close_hunks(file: ProposedFile, numbers: Collection[int], state: ItemState, 
 
 
 ChosenHunks = Mapping[int, frozenset[int]]
-"""File numbers, each with the numbers of the hunks that are meant; of what isn't an edit the numbers don't count."""
+"""File numbers, each with the numbers of the chosen hunks; the latter only count for an edit."""
 
 
 BlockHunks = Mapping[str, tuple[str, ...]]
-"""Ids of blocks in a note, each with the ids of the hunks that it shows."""
+"""Ids of the blocks in a note, each with the ids of the hunks that it shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What is about to be applied of a proposal."""
+    """The part of a proposal that is about to be applied."""
 
     token: str
-    """Names this attempt, so that it can be told after a kill whether it was made."""
+    """Names this attempt in the acceptance log, which shows after a kill whether it was made."""
     proposal: str
     chosen: ChosenHunks
     draft: Draft
     blocks: Mapping[NotePath, BlockHunks]
-    """Blocks that the notes of the draft hold for what still waits; empty for those that held none."""
+    """Blocks for what still waits, in the notes of the draft that had blocks before."""
     source: Proposal
-    """What it is taken from, as it was then."""
+    """The proposal at the time of the selection."""
 
     @property
     def tainted(self) -> bool:
-        """Whether whoever proposed it had read text that others wrote."""
+        """Whether the proposing client had read text that others wrote."""
         return self.source.tainted
 
     @property
     def scope(self) -> Scope:
-        """The notes that the editable scope of whoever proposed it came to."""
+        """The notes in the editable scope of the proposing client."""
         return self.source.scope
 
 
 def check_open(proposal: Proposal) -> None:
-    """Refuse a proposal that was decided or has ended.
+    """Check that a proposal is neither decided nor ended.
 
     Raises:
         ConflictError: It is closed.
@@ -282,10 +282,10 @@ def check_open(proposal: Proposal) -> None:
 
 
 def choose_acceptable(proposal: Proposal) -> ChosenHunks:
-    """Choose all that can be accepted now.
+    """Return all that can be accepted now.
 
     Raises:
-        ConflictError: That is nothing; ``details["stale"]`` has the causes.
+        ConflictError: Nothing can; ``details["stale"]`` has the causes.
     """
     chosen = {file.number: frozenset(one.number for one in file.waiting) for file in proposal.acceptable()}
     if not chosen and proposal.files:
@@ -294,7 +294,7 @@ def choose_acceptable(proposal: Proposal) -> ChosenHunks:
 
 
 def choose_open(proposal: Proposal) -> ChosenHunks:
-    """Choose all that is open, be it stale or not."""
+    """Return all that is open, stale or not."""
     return {
         file.number: frozenset(one.number for one in file.hunks if one.state == "open")
         for file in proposal.files
@@ -303,7 +303,7 @@ def choose_open(proposal: Proposal) -> ChosenHunks:
 
 
 def choose_rejectable(proposal: Proposal, *, files: Collection[str] = (), hunks: Collection[str] = ()) -> ChosenHunks:
-    """Choose what is to be rejected: the files and hunks that are named, or all that is open.
+    """Return what is to be rejected: the named files and hunks, or all that is open.
 
     Raises:
         ConflictError: The proposal is closed.
@@ -319,11 +319,11 @@ def choose_rejectable(proposal: Proposal, *, files: Collection[str] = (), hunks:
 def choose_named(
     proposal: Proposal, *, files: Collection[str] = (), hunks: Collection[str] = (), accepting: bool
 ) -> ChosenHunks:
-    """Choose files by their paths and hunks by their ids; links that follow a chosen move come along.
+    """Return files chosen by path and hunks chosen by id, with the files whose links follow a chosen move.
 
     Args:
         proposal: As it is now.
-        files: Paths; of an edit all hunks are meant that are open, or, to accept, that fit.
+        files: Paths; for an edit, all its hunks that are open, and to accept, that fit.
         hunks: Ids such as ``2.1``.
         accepting: Whether what is stale is an error.
 
@@ -348,7 +348,7 @@ def choose_named(
 
 
 def choose_hunks(proposal: Proposal, names: Collection[str]) -> ChosenHunks:
-    """Choose hunks by their ids, whatever became of them before.
+    """Return hunks chosen by id, in whatever state they are.
 
     Raises:
         NotFound: There is no such hunk.
@@ -361,7 +361,7 @@ def choose_hunks(proposal: Proposal, names: Collection[str]) -> ChosenHunks:
 
 
 def check_names(proposal: Proposal, files: Collection[str], hunks: Collection[str]) -> None:
-    """See that a proposal, as it is shown to somebody, has what they name of it.
+    """Check that a proposal, as a client sees it, has the files and hunks that the client names.
 
     Raises:
         NotFound: It has no such file or hunk.
@@ -372,7 +372,7 @@ def check_names(proposal: Proposal, files: Collection[str], hunks: Collection[st
 
 
 def draft_chosen(proposal: Proposal, chosen: ChosenHunks) -> Draft:
-    """Make the draft that does what was chosen, and nothing else."""
+    """Build the draft that makes the chosen changes, and nothing else."""
     files = tuple(draft_file(file, chosen[file.number]) for file in proposal.files if file.number in chosen)
     places = {file.path for file in files}
     return Draft(
@@ -385,7 +385,7 @@ def draft_chosen(proposal: Proposal, chosen: ChosenHunks) -> Draft:
 
 
 def expected_outcomes(drafted: Draft) -> dict[str, str]:
-    """Return by what a made draft is recognised: the hash of each file that it writes, and the place of each other."""
+    """Return what identifies an applied draft: the hash of each file that it writes, and the place of the others."""
     return {file.path: _expected_outcome(file) for file in drafted.files}
 
 
@@ -441,7 +441,7 @@ def _locate_hunk(proposal: Proposal, name: str) -> tuple[ProposedFile, int]:
 
 
 def _complete_groups(proposal: Proposal, chosen: ChosenHunks, *, accepting: bool) -> ChosenHunks:
-    """Add the links that follow what was chosen, and refuse parts of what goes together."""
+    """Add the files whose links follow what was chosen, and refuse incomplete groups."""
     complete = dict(chosen)
     for group in proposal.groups():
         if len(group) == 1 or not any(file.number in chosen for file in group):
@@ -476,7 +476,7 @@ def _already_decided(what: str, state: str) -> BadInput:
 
 
 def _stale_error(proposal: Proposal | None, files: Sequence[ProposedFile]) -> ConflictError:
-    """Return what changed, and what stands there now."""
+    """Build the error for stale parts: its details list each, with the text that is there now."""
     causes: list[dict[str, object]] = []
     for file in files:
         stale_parts = [(one.id, one.stale) for one in file.hunks if one.state == "open"] or [("", file.stale)]
@@ -502,32 +502,33 @@ DEFAULT_DAYS: Final = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalTerms:
-    """Say why and how long a draft waits."""
+    """Terms of a new proposal: why and how long it waits."""
 
     why: str = ""
-    """What the rules said."""
+    """The reason that the rules gave."""
     tainted: bool = False
     """Whether the client has read text that others wrote."""
     days: float = DEFAULT_DAYS
     scope: Scope = EMPTY_SCOPE
-    """The notes that the client's editable scope comes to."""
+    """The notes in the client's editable scope."""
     supersedes: str = ""
-    """The proposal that this one takes the place of."""
+    """The proposal that this one replaces."""
     behalf: str = ""
-    """The program for which an agent asks; empty where there is none."""
+    """The client for which an agent asks; empty where there is none."""
 
 
 def make_proposal(draft: Draft, meta: ChangeMeta, note: ProposalTerms, now: datetime) -> Proposal:
-    """Cut a draft into what can be accepted by itself; files that stay what they are aren't part of it.
+    """Split a draft into parts that can be accepted by themselves; unchanged files are left out.
 
     Args:
         draft: What would happen.
         meta: Who wants it, and why.
         note: Why and how long it waits.
-        now: From when on it waits.
+        now: The time of its creation.
     """
     name = plan.make_id()
-    created = now.replace(microsecond=now.microsecond // 1000 * 1000)  # as exactly as it is kept
+    # Times are stored to the millisecond: a new proposal has to equal the one that is read back.
+    created = now.replace(microsecond=now.microsecond // 1000 * 1000)
     return model.seal(
         Proposal(
             id=name,

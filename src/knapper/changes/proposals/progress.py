@@ -1,4 +1,4 @@
-"""What becomes of a proposal's parts: the acceptance log, their states, and whether they still fit their files."""
+"""Progress of a proposal: the acceptance log, the states of its parts, and whether they still fit their files."""
 
 import json
 import sqlite3
@@ -21,10 +21,11 @@ from knapper.vault.paths import NotePath
 
 
 def check_digest(proposal: Proposal, digest: str) -> None:
-    """Refuse what was said of another state than this.
+    """Check that a decision was made on the current state of a proposal.
 
     Raises:
-        ConflictError: The digest isn't the current one, which isn't told, so that it has to be looked at.
+        ConflictError: The digest isn't the current one. The error doesn't have that one, so that the proposal has to be
+            looked at first.
     """
     if digest != proposal.digest:
         raise ConflictError(
@@ -37,7 +38,7 @@ def check_digest(proposal: Proposal, digest: str) -> None:
 def mark_accepted(
     database: sqlite3.Connection, token: str, proposal: Proposal, chosen: ChosenHunks, change_id: str
 ) -> Proposal:
-    """Note that what was chosen was applied; once, however often it is told."""
+    """Record that the chosen parts were applied; a repeated call does nothing."""
     row = database.execute("SELECT * FROM acceptances WHERE token = ?", (token,)).fetchone()
     if row is None or row["change"] is not None:
         return proposal
@@ -59,7 +60,7 @@ def mark_accepted(
 def close_chosen(
     database: sqlite3.Connection, proposal: Proposal, chosen: ChosenHunks, state: ItemState, reason: str
 ) -> Proposal:
-    """Mark what was chosen."""
+    """Mark the chosen parts as accepted or rejected."""
     updated_files = [
         parts.close_hunks(file, chosen[file.number], state, reason) for file in proposal.files if file.number in chosen
     ]
@@ -67,7 +68,7 @@ def close_chosen(
 
 
 def save_progress(database: sqlite3.Connection, proposal: Proposal, changed: Iterable[ProposedFile]) -> Proposal:
-    """Keep what became of some files of a proposal, and bring its status in line with that."""
+    """Store the changed files of a proposal, and update its status."""
     fresh = {file.number: parts.refresh_hunks(file, proposal.id) for file in changed}
     tables.put_files(database, proposal.id, tuple(fresh.values()))
     files = tuple(fresh.get(file.number, file) for file in proposal.files)
@@ -93,13 +94,13 @@ def _item_states(file: ProposedFile) -> set[ItemState]:
 
 
 def log_attempt(database: sqlite3.Connection, selection: Selection, plain: Draft, at: str) -> None:
-    """Note what is about to be applied.
+    """Record an attempt to accept before anything is applied.
 
     Args:
-        database: Where.
+        database: Of the proposals.
         selection: What was chosen.
         plain: Its draft before blocks were put into notes again.
-        at: When.
+        at: The time of the attempt.
     """
     chosen = {number: sorted(numbers) for number, numbers in selection.chosen.items()}
     columns = (chosen, parts.expected_outcomes(plain), parts.expected_outcomes(selection.draft), dict(selection.blocks))
@@ -110,13 +111,13 @@ def log_attempt(database: sqlite3.Connection, selection: Selection, plain: Draft
 
 
 def is_being_applied(database: sqlite3.Connection, proposal_id: str, since: str) -> bool:
-    """Return whether something of a proposal is being applied, and was begun after *since*."""
+    """Return whether a part of a proposal is being applied since a time later than *since*."""
     sql = "SELECT 1 FROM acceptances WHERE proposal = ? AND change IS NULL AND at > ?"
     return database.execute(sql, (proposal_id, since)).fetchone() is not None
 
 
 def log_change(database: sqlite3.Connection, proposal_id: str, change_id: str) -> None:
-    """Note a change that took something over by accepting blocks in a note, where there was nothing to attempt."""
+    """Record a change that accepted blocks in a note, for which there was no attempt."""
     database.execute(
         "INSERT OR IGNORE INTO acceptances (token, proposal, at, chosen, plain, expected, blocks, change)"
         " VALUES (:change || ':' || :proposal, :proposal, strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now'),"
@@ -126,15 +127,15 @@ def log_change(database: sqlite3.Connection, proposal_id: str, change_id: str) -
 
 
 def forget_attempt(database: sqlite3.Connection, token: str) -> None:
-    """Drop an attempt that came to nothing."""
+    """Delete an attempt that changed nothing."""
     database.execute("DELETE FROM acceptances WHERE token = ? AND change IS NULL", (token,))
 
 
 def reconcile_attempts(own: SharedDatabase, reader: ProposalReader, journal: Journal, lost: str) -> list[str]:
-    """Mark what was applied and not marked, and drop attempts that were made before *lost* and came to nothing.
+    """Mark attempts that were applied but not marked, and delete those from before *lost* that changed nothing.
 
     Returns:
-        Ids of the proposals of which something is marked now.
+        Ids of the proposals of which a part was marked.
     """
     with own.reading() as database:
         open_attempts = database.execute("SELECT * FROM acceptances WHERE change IS NULL ORDER BY at").fetchall()
@@ -156,7 +157,7 @@ def _reconcile_attempt(own: SharedDatabase, reader: ProposalReader, journal: Jou
 
 
 def _matching_change(database: sqlite3.Connection, attempt: sqlite3.Row, candidates: Iterable[Change]) -> Change | None:
-    """Find the change that an attempt came to; None where there is none that isn't known already."""
+    """Return the change that an attempt made; None if there is none that isn't recorded already."""
     rows = database.execute("SELECT change FROM acceptances WHERE proposal = ?", (attempt["proposal"],))
     known_changes = {row["change"] for row in rows}
     expected: dict[str, str] = json.loads(attempt["expected"])
@@ -172,7 +173,7 @@ def _matches_expected(change: Change, expected: dict[str, str]) -> bool:
 
 
 def _matches_outcome(result: FileResult, path: str, outcome: str) -> bool | None:
-    """Return whether what became of a file is what was to become of *path*; None where it is another file."""
+    """Return whether a file's result is the outcome expected of *path*; None for another file."""
     if result.is_folder:
         return True if path.startswith(f"{result.before_path}/") else None
     place, _, name = outcome.rpartition(" sha256:")
@@ -185,11 +186,11 @@ _SHOWN: Final = 600
 
 
 def refit_files(proposal: Proposal, current: Mapping[NotePath, bytes | None]) -> list[ProposedFile]:
-    """Fit the files of a proposal to what they hold now, and give those of which something is another.
+    """Fit the files of a proposal to their current content, and return those that changed by it.
 
     Args:
         proposal: As it was.
-        current: What files hold, None for those that aren't there; of others nothing is known.
+        current: Contents by path, None for missing files; nothing is known of paths that aren't listed.
     """
     leaving = {file.path for file in proposal.files if file.target is not None or file.trash is not None}
     changed_files: list[ProposedFile] = []
@@ -204,18 +205,17 @@ def refit_files(proposal: Proposal, current: Mapping[NotePath, bytes | None]) ->
 
 
 def refit_file(file: ProposedFile, current: bytes | None, *, target_taken: bool = False) -> ProposedFile:
-    """Fit what is open of a file to what it holds now.
+    """Fit the open parts of a file to its current content.
 
-    A hunk fits where its lines and two on each side stand unchanged, at one place only; what didn't fit before may
-    fit again.
+    A hunk fits where its lines and two on each side are unchanged, at one place only. What was stale may fit again.
 
     Args:
         file: What is proposed for it.
-        current: What it holds; None where it is gone, or isn't made yet.
-        target_taken: Whether something else has the path that it would be moved to.
+        current: Its content; None where it is gone, or isn't created yet.
+        target_taken: Whether another file has the path that it would be moved to.
 
     Returns:
-        The same with new places, or with the cause for each part that is stale.
+        The file with new places, and with the cause for each stale part.
     """
     if file.state != "open":
         return file
@@ -240,6 +240,7 @@ def _refit_edit(file: ProposedFile, current: bytes | None) -> ProposedFile:
         )
     fitted: dict[int, ProposedHunk] = {}
     standing: list[splices.Splice] = []
+    # Hunks that fitted before come first: one that fits again must not push them out.
     for one in sorted(file.hunks, key=lambda one: one.stale is not None):
         fits = _refit_hunk(one, current) if one.state == "open" else one
         if fits.state == "open" and fits.stale is None:
@@ -277,7 +278,7 @@ def _are_compatible(current: bytes, made: Sequence[splices.Splice]) -> bool:
 
 
 def _refit_move(file: ProposedFile, current: bytes) -> ProposedFile:
-    """Take a note along as it is now, with the links in it that follow."""
+    """Fit a moved note to its current content, and rewrite the links in it that follow."""
     if file.before is None or file.content is None:
         return replace(file, stale=_compare_content(file, current))
     try:
@@ -292,7 +293,7 @@ def _refit_move(file: ProposedFile, current: bytes) -> ProposedFile:
 
 
 def _compare_content(file: ProposedFile, current: bytes) -> Stale | None:
-    """Compare a note with what it was; any other file is compared when it is moved or trashed."""
+    """Return whether a note is stale; any other file is compared only when it is moved or trashed."""
     if file.before is None or parser.content_hash(current) == file.base:
         return None
     return _stale_changed(current, 0)

@@ -24,7 +24,7 @@ _DUE = "status IN ('open', 'stale') AND expires <= ?"
 
 
 def expire_due(own: SharedDatabase, now: str) -> None:
-    """Mark the proposals whose time is over; nothing is written where there is none."""
+    """Mark the proposals that have expired; nothing is written where there is none."""
     with own.reading() as database:
         if not database.execute(f"SELECT 1 FROM proposals WHERE {_DUE} LIMIT 1", (now,)).fetchone():  # noqa: S608
             return
@@ -33,7 +33,7 @@ def expire_due(own: SharedDatabase, now: str) -> None:
 
 
 def prune_closed(own: SharedDatabase, oldest: str) -> int:
-    """Delete proposals that were closed, and made before a time; tell how many."""
+    """Delete closed proposals that were created before a time; return how many."""
     with own.reading() as database:
         rows = database.execute(
             "SELECT id FROM proposals WHERE status NOT IN ('open', 'stale') AND created < ?", (oldest,)
@@ -49,13 +49,13 @@ def prune_closed(own: SharedDatabase, oldest: str) -> int:
 FILE = "proposals.db"
 LIMIT = 20
 _MAX_APPLYING_S = 60
-"""How long an acceptance may take; after that its process was killed, most likely."""
+"""How long accepting may take; after that, its process was most likely killed."""
 _LOST_AFTER_H = 24
-"""Hours after which an attempt to accept, of which the journal knows nothing, was surely never made."""
+"""Hours after which an attempt to accept that isn't in the journal is taken for never made."""
 
 
 class Proposals:
-    """The open store of a vault; `open_proposals` makes one. Threads may share it, and processes have one each."""
+    """Open store of a vault's proposals; use `open_proposals`. Threads may share it, processes have one each."""
 
     def __init__(self, own: SharedDatabase, clock: Callable[[], datetime]) -> None:
         """Wrap an open file."""
@@ -66,7 +66,7 @@ class Proposals:
         """The blocks in notes that show hunks."""
 
     def save(self, draft: Draft, meta: ChangeMeta, note: ProposalTerms | None = None) -> Proposal:
-        """Keep a draft until somebody says yes or no to it.
+        """Store a draft until somebody accepts or rejects it.
 
         Args:
             draft: What would happen.
@@ -75,7 +75,7 @@ class Proposals:
 
         Raises:
             BadInput: Nothing would change.
-            NotFound: The proposal that it is to take the place of isn't there.
+            NotFound: The proposal that it is to replace isn't there.
         """
         note = note or ProposalTerms()
         proposal = parts.make_proposal(draft, meta, note, self._clock())
@@ -104,11 +104,11 @@ class Proposals:
             return tables.list_page(database, criteria or ProposalFilter(), limit, offset)
 
     def show(self, proposal_id: str, *, visible: Callable[[NotePath], bool] | None = None) -> Proposal:
-        """Return a proposal with its hunks; its `digest` is asked for on accepting.
+        """Return a proposal with its hunks; accepting it needs its `digest`.
 
         Args:
             proposal_id: Which.
-            visible: Which files the reader may know of; None for all. Links that follow in others are left out.
+            visible: Which files the reader may know of; None for all. Hidden files whose links follow are left out.
 
         Raises:
             NotFound: There is none, or it is about a file that the reader may not know of.
@@ -119,14 +119,14 @@ class Proposals:
         return proposal if visible is None else visibility.visible_part(proposal, visible)
 
     def rebase(self, proposal_id: str, current: Mapping[NotePath, bytes | None]) -> Proposal:
-        """Fit what is open to the files as they are now, and note what is stale.
+        """Fit the open parts to the files as they are now, and record what is stale.
 
-        While a part is being applied nothing is: what files hold then is neither what they held nor what they will.
+        While a part is being applied nothing is fitted: files may be in a state between the old and the new one.
 
         Args:
             proposal_id: Which.
-            current: What files hold, None for those that aren't there; of others nothing is known. A moved file's
-                new path may be among them.
+            current: Contents by path, None for missing files; nothing is known of paths that aren't listed. A moved
+                file's new path may be among them.
 
         Raises:
             NotFound: There is none.
@@ -136,15 +136,15 @@ class Proposals:
             return proposal if self._is_applied(database, proposal.id) else _refit(database, proposal, current)
 
     def read_back(self, proposal_id: str, path: NotePath, raw: bytes, change_id: str) -> None:
-        """Note which blocks were accepted in a note without a word: they are gone, and their new text stands there.
+        """Record which blocks were accepted in the note itself: they are gone, and their new text is there.
 
-        What became of others that are gone isn't guessed. While a part is being applied nothing is noted.
+        The outcome of other missing blocks isn't guessed. While a part is being applied nothing is recorded.
 
         Args:
             proposal_id: Which.
             path: The note.
-            raw: What it holds.
-            change_id: The change that did it; empty for none of ours.
+            raw: Its content.
+            change_id: The change that accepted them; empty where another program did.
 
         Raises:
             NotFound: There is no such proposal or file.
@@ -181,15 +181,16 @@ class Proposals:
         note_contents: Mapping[NotePath, bytes] | None = None,
         current: Mapping[NotePath, bytes | None] | None = None,
     ) -> Selection:
-        """Take what is to be accepted: the files and hunks that are named, or all that fits where none is.
+        """Select what is to be accepted: the named files and hunks, or all that fits if none is named.
 
         Args:
             proposal_id: Which.
             digest: Of the state that was shown.
             files: Paths.
             hunks: Ids such as ``2.1``.
-            note_contents: What notes hold that have blocks of this proposal.
-            current: As for `rebase`, to which it is fitted first, whatever others said of the files meanwhile.
+            note_contents: Contents of the notes that have blocks of this proposal.
+            current: As for `rebase`; the proposal is fitted to it first, in the same transaction, since another
+                process may have fitted it to older contents meanwhile.
 
         Raises:
             NotFound: There is no such proposal, file or hunk.
@@ -221,11 +222,11 @@ class Proposals:
         return selection
 
     def mark_accepted(self, selection: Selection, change_id: str) -> Proposal:
-        """Note that a selection was applied, and move what stays to where its text stands now.
+        """Record that a selection was applied, and move what remains to where its text is now.
 
         Args:
             selection: From `select`.
-            change_id: The change that did it; empty where the files were so already.
+            change_id: The change that applied it; empty where the files had the text already.
 
         Raises:
             NotFound: The proposal isn't there any more.
@@ -235,15 +236,15 @@ class Proposals:
             return progress.mark_accepted(database, selection.token, proposal, selection.chosen, change_id)
 
     def abandon(self, selection: Selection) -> None:
-        """Note that a selection was refused or failed, so that nothing of it was applied."""
+        """Record that a selection was refused or failed, so that nothing of it was applied."""
         with self._ledger.writing() as database:
             progress.forget_attempt(database, selection.token)
 
     def reconcile(self, journal: Journal) -> list[str]:
-        """Note what was applied and not marked, because the process was killed between the two.
+        """Record what was applied but not marked, because the process was killed in between.
 
         Returns:
-            Ids of the proposals that this was found of.
+            Ids of the proposals that were updated.
         """
         lost = tables.format_time(self._clock() - timedelta(hours=_LOST_AFTER_H))
         return progress.reconcile_attempts(self._ledger, self._reader, journal, lost)
@@ -251,7 +252,7 @@ class Proposals:
     def reject(
         self, proposal_id: str, reason: str, *, files: Collection[str] = (), hunks: Collection[str] = ()
     ) -> Proposal:
-        """Return no to the files and hunks that are named, or to all that is open; they stay visible.
+        """Reject the named files and hunks, or all that is open; they stay visible.
 
         Args:
             proposal_id: Which.
@@ -277,13 +278,13 @@ class Proposals:
             return updated
 
     def rejectable(self, proposal_id: str, *, files: Collection[str] = (), hunks: Collection[str] = ()) -> ChosenHunks:
-        """Return what `reject` would say no to; errors are the same."""
+        """Return what `reject` would reject; errors are the same."""
         self._expire()
         with self._ledger.reading() as database:
             return parts.choose_rejectable(self._reader.get(database, proposal_id), files=files, hunks=hunks)
 
     def prune(self, *, max_age_days: float) -> int:
-        """Delete proposals that were closed, and made so long ago; tell how many."""
+        """Delete closed proposals that are older than *max_age_days*; return how many."""
         oldest = tables.format_time(self._clock() - timedelta(days=max_age_days))
         return prune_closed(self._ledger, oldest)
 
@@ -296,11 +297,11 @@ class Proposals:
 
 
 def open_proposals(folder: Path, *, clock: Callable[[], datetime] | None = None) -> Proposals:
-    """Open a vault's proposals, and make the store where there is none; `Proposals.reconcile` is called next.
+    """Open a vault's proposals, and create the store where there is none; call `Proposals.reconcile` next.
 
     Args:
         folder: The vault's state folder; it exists.
-        clock: Tells the time; None for the system's.
+        clock: Returns the current time; None for the system's.
 
     Raises:
         StorageError: The file can't be used.

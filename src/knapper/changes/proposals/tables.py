@@ -153,7 +153,7 @@ _UNUSED: Final = " AND ".join(
 
 
 def put_files(database: sqlite3.Connection, proposal_id: str, files: Sequence[ProposedFile]) -> None:
-    """Keep what is proposed for files in the place of what was proposed for them before."""
+    """Store proposed files with their hunks, in place of what was stored for them before."""
     numbers = {file.number for file in files}
     old = content_names(database, proposal_id, numbers)
     keys = [(proposal_id, number) for number in numbers]
@@ -180,7 +180,7 @@ def read_files(database: sqlite3.Connection, proposal_id: str) -> tuple[Proposed
 
 
 def content_names(database: sqlite3.Connection, proposal_id: str, numbers: Iterable[int] | None = None) -> set[str]:
-    """Name the contents of a proposal's files; of all where no numbers are given."""
+    """Return the hashes of the contents of a proposal's files; of all files if *numbers* is None."""
     numbers_wanted = None if numbers is None else set(numbers)
     files = database.execute("SELECT number, before, content FROM files WHERE proposal = ?", (proposal_id,))
     hunks = database.execute("SELECT file, origin, new FROM hunks WHERE proposal = ?", (proposal_id,))
@@ -195,13 +195,13 @@ def content_names(database: sqlite3.Connection, proposal_id: str, numbers: Itera
 
 
 def drop_unused_contents(database: sqlite3.Connection, hashes: Iterable[str]) -> None:
-    """Delete those of some contents that no proposal names any more."""
+    """Delete those of the given contents that no proposal refers to any more."""
     statement = f"DELETE FROM blobs WHERE hash = :name AND {_UNUSED}"  # noqa: S608  # constants of this module
     database.executemany(statement, [{"name": name} for name in hashes])
 
 
 class _ContentWriter:
-    """Keep each content once, and remember the names."""
+    """Writer that stores each content once, and remembers the hashes."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database: sqlite3.Connection = database
@@ -216,7 +216,8 @@ class _ContentWriter:
             return None
         stored = self._known.get(id(content))
         if stored is None:
-            stored = (content, parser.content_hash(content))  # held on to, so that no other content gets its id
+            # The content is kept alive with its hash: otherwise another one could get the same `id`.
+            stored = (content, parser.content_hash(content))
             storage.put_blob(self._database, stored[1], content)
             self._known[id(content)] = stored
         return stored[1]
@@ -264,7 +265,7 @@ def _hunk_rows(proposal_id: str, file: ProposedFile, contents: _ContentWriter) -
 
 
 class _ContentReader:
-    """Read each content once."""
+    """Reader that loads each content once."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database: sqlite3.Connection = database
@@ -336,10 +337,10 @@ def _load_stale(text: str | None) -> Stale | None:
 
 
 class ProposalReader:
-    """Read proposals, and the one that was read last only once for as long as nothing is written."""
+    """Reader of proposals that caches the last one until something is written to the file."""
 
     def __init__(self, own: SharedDatabase) -> None:
-        """Read from a file."""
+        """Wrap an open file."""
         self._ledger = own
         self._last: tuple[DataVersion, Proposal] | None = None
 
@@ -347,7 +348,7 @@ class ProposalReader:
         """Return a proposal.
 
         Args:
-            database: Lent by the file.
+            database: The file's, inside a `reading` or `writing` block.
             proposal_id: Which.
 
         Raises:
@@ -366,7 +367,7 @@ class ProposalReader:
 
 
 def add_proposal(database: sqlite3.Connection, proposal: Proposal) -> None:
-    """Keep a new proposal."""
+    """Store a new proposal."""
     database.execute(
         "INSERT INTO proposals (id, client, run, created, expires, status, reason, why, tainted, by_query, folders,"
         " notices, rewritten, scope) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -430,7 +431,7 @@ def get_proposal(database: sqlite3.Connection, proposal_id: str) -> Proposal:
 
 
 def change_ids(database: sqlite3.Connection, proposal_id: str) -> tuple[str, ...]:
-    """List the changes that accepting something of a proposal made, in order."""
+    """Return the ids of the changes that accepting parts of a proposal made, in order."""
     rows = database.execute(
         "SELECT change FROM acceptances WHERE proposal = ? AND change > '' ORDER BY at", (proposal_id,)
     )
@@ -438,7 +439,7 @@ def change_ids(database: sqlite3.Connection, proposal_id: str) -> tuple[str, ...
 
 
 def read_blocks(database: sqlite3.Connection, proposal_id: str) -> dict[NotePath, dict[str, tuple[str, ...]]]:
-    """Return which blocks in notes show hunks: paths, each with block ids and these with the hunks' ids."""
+    """Return which blocks in notes show hunks: for each path its block ids, each with the ids of the hunks."""
     rows = database.execute(
         "SELECT path, block, hunks FROM shown JOIN files ON files.proposal = shown.proposal AND number = file"
         " WHERE shown.proposal = ? ORDER BY file, block",
@@ -451,25 +452,25 @@ def read_blocks(database: sqlite3.Connection, proposal_id: str) -> dict[NotePath
 
 
 def put_blocks(database: sqlite3.Connection, proposal_id: str, number: int, shown: Mapping[str, Iterable[str]]) -> None:
-    """Keep which blocks in a note show hunks of a file, in the place of those that did."""
+    """Store which blocks in a note show hunks of a file, in place of those stored before."""
     database.execute("DELETE FROM shown WHERE proposal = ? AND file = ?", (proposal_id, number))
     rows = [(proposal_id, number, block, json.dumps(list(hunks))) for block, hunks in shown.items()]
     database.executemany("INSERT INTO shown VALUES (?, ?, ?, ?)", rows)
 
 
 def proposal_not_found(proposal_id: str) -> NotFound:
-    """Make the error for a proposal that isn't there, or that a client may not see."""
+    """Build the error for a proposal that doesn't exist, or that a client may not see."""
     hint = "list the proposals for their ids"
     return NotFound(f"no proposal '{proposal_id}'", hint=hint, code="proposal_not_found")
 
 
 def format_time(at: datetime) -> str:
-    """Write a time so that texts sort as times do."""
+    """Format a time so that the texts sort like the times."""
     return at.isoformat(timespec="milliseconds")
 
 
 def delete_proposal(database: sqlite3.Connection, proposal_id: str) -> None:
-    """Delete a proposal, and contents that nothing else names."""
+    """Delete a proposal, and the contents that nothing else refers to."""
     names = content_names(database, proposal_id)
     database.execute("DELETE FROM proposals WHERE id = ?", (proposal_id,))
     drop_unused_contents(database, names)
@@ -477,15 +478,15 @@ def delete_proposal(database: sqlite3.Connection, proposal_id: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalFilter:
-    """Say which proposals are wanted; what is empty or None is no condition."""
+    """Criteria for a list of proposals; an empty or None field is no condition."""
 
     status: ProposalStatus | None = None
     client: str = ""
     run: str = ""
     path: str = ""
-    """A file's path before or after a move, or a folder's: whatever lies below counts."""
+    """A file's path before or after a move, or a folder's, which matches all below it."""
     visible: Callable[[NotePath], bool] | None = None
-    """Which files the reader may know of; what was asked for others isn't listed."""
+    """Which files the reader may know of; proposals to change other files aren't listed."""
 
 
 _VISIBLE: Final = "(visible(path) AND visible(coalesce(target, path)))"
@@ -509,7 +510,7 @@ _FIRST_FILE: Final = f"""SELECT path, count(*) OVER () AS files FROM files WHERE
 
 
 def list_page(database: sqlite3.Connection, criteria: ProposalFilter, limit: int, offset: int) -> ProposalPage:
-    """Return a stretch of the list, newest first."""
+    """Return one page of the list, newest first."""
     _register_functions(database, criteria)
     values = {
         "status": criteria.status or "",
@@ -530,8 +531,9 @@ def list_page(database: sqlite3.Connection, criteria: ProposalFilter, limit: int
 
 
 def _register_functions(database: sqlite3.Connection, criteria: ProposalFilter) -> None:
-    """Teach the database what it can't know."""
+    """Register the SQL functions that compare path keys and check visibility."""
 
+    # Visibility is checked in SQL, so that totals and pages don't count what the reader may not know of.
     def key(path: str | None) -> str | None:
         return None if path is None else paths.name_key(path)
 

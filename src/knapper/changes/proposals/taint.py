@@ -1,4 +1,4 @@
-"""Remember which clients and runs have read text that others wrote, until a person clears them."""
+"""Taint: which clients and runs have read text that others wrote, until a person clears them."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,18 +25,18 @@ _APPLIES = "(run <> '' AND run = :run) OR (run = '' AND client = :client)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taint:
-    """Say since when somebody only proposes, and why."""
+    """Since when a client or run may only propose, and why."""
 
     client: str
     run: str
-    """Empty for all that the client does outside of runs and sessions, and in those that it begins."""
+    """Empty for the client itself: it counts outside of runs and sessions, and in each of them."""
     at: datetime
     source: str
-    """The first note or address that did it."""
+    """The first note or address with foreign text that was read."""
 
 
 class Taints:
-    """The open list; `open_taints` makes one."""
+    """Open list of tainted clients and runs; `open_taints` returns one."""
 
     def __init__(self, own: SharedDatabase, hearer: str = "") -> None:
         """Wrap an open file."""
@@ -44,11 +44,11 @@ class Taints:
         self._hearer = hearer
 
     def shared_with(self, client: str) -> "Taints":
-        """Return the same list for an agent that works for a client, which hears what the agent reads."""
+        """Return the same list for an agent that works for a client: what taints the agent taints the client too."""
         return Taints(self._ledger, client)
 
     def mark(self, client: str, run: str, source: str) -> bool:
-        """Note that foreign text was read.
+        """Record that foreign text was read.
 
         Args:
             client: Who read it.
@@ -56,7 +56,7 @@ class Taints:
             source: The note or address.
 
         Returns:
-            Whether that is new.
+            True if this wasn't recorded before.
         """
         if self._hearer:
             _ = self._mark(self._hearer, "", source)
@@ -72,7 +72,7 @@ class Taints:
             return database.execute(sql, {"client": client, "run": run}).fetchone() is not None
 
     def entries(self) -> tuple[Taint, ...]:
-        """List who only proposes for this reason, the newest first."""
+        """Return the tainted clients and runs, the newest first."""
         with self._ledger.reading() as database:
             rows = database.execute("SELECT * FROM taints ORDER BY at DESC, client, run").fetchall()
         return tuple(
@@ -81,15 +81,15 @@ class Taints:
         )
 
     def clear(self, client: str, run: str = "", *, by: Grants) -> bool:
-        """Trust a client or run again.
+        """Remove the taint of a client or run.
 
         Args:
             client: Whose entry.
             run: Which run's; empty for the entry of the client itself.
-            by: Who says so.
+            by: The grants of whoever clears it.
 
         Returns:
-            Whether there was such an entry.
+            True if there was such an entry.
 
         Raises:
             RefusedError: It isn't a person.
@@ -97,8 +97,8 @@ class Taints:
         if not by.is_person:
             raise RefusedError("only a person can clear who has read foreign text", hint="use the command line or page")
         with self._ledger.writing() as database:
-            found = database.execute("DELETE FROM taints WHERE client = ? AND run = ?", (client, run))
-            return found.rowcount > 0
+            cursor = database.execute("DELETE FROM taints WHERE client = ? AND run = ?", (client, run))
+            return cursor.rowcount > 0
 
     def shut(self) -> None:
         """Close the file."""
@@ -106,13 +106,14 @@ class Taints:
 
     def _mark(self, client: str, run: str, source: str) -> bool:
         values = {"client": client, "run": run, "at": datetime.now(UTC).isoformat(), "source": source}
+        # A read spares a client that is tainted already the durable write, which waits for the disk.
         with self._ledger.reading() as database:
             known = "SELECT 1 FROM taints WHERE client = :client AND run = :run"
             if database.execute(known, values).fetchone():
                 return False
         with self._ledger.writing() as database:
-            found = database.execute("INSERT OR IGNORE INTO taints VALUES (:client, :run, :at, :source)", values)
-            return found.rowcount > 0
+            cursor = database.execute("INSERT OR IGNORE INTO taints VALUES (:client, :run, :at, :source)", values)
+            return cursor.rowcount > 0
 
 
 def open_taints(folder: Path) -> Taints:

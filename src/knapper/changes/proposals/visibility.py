@@ -1,4 +1,4 @@
-"""Leave out of proposals, drafts and errors what their reader may not know of."""
+"""Redaction of proposals, drafts and errors: files that a client may not know of are left out."""
 
 import re
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
@@ -17,16 +17,16 @@ _NOTICE_PATHS: Final = re.compile(
     r"|(?P<lost>.+) can't be read, so its links stay as they are",
     re.DOTALL,
 )
-"""Notices of a move that name files which needn't be among those that it changes."""
+"""Notices of a move that may name files which it doesn't change."""
 _KEPT_FIELDS: Final = ("problem", "code")
-"""What is told of a hidden file that stands in the way; programs try again by it."""
+"""Fields that are kept of a conflict with a hidden file: `writer` decides by ``problem`` whether to try again."""
 
 
 def visible_part(proposal: Proposal, visible: Callable[[NotePath], bool]) -> Proposal:
-    """Show a proposal to somebody who may not know of every file.
+    """Return a proposal as a client sees it that may not know of every file.
 
     Raises:
-        NotFound: It is about such a file; a link in one that only follows is left out.
+        NotFound: The proposal changes such a file itself; one whose links only follow a move is left out.
     """
     hidden = hidden_paths(proposal.files, visible)
     if any(file.cause == "asked" and file.path in hidden for file in proposal.files):
@@ -40,7 +40,7 @@ def visible_part(proposal: Proposal, visible: Callable[[NotePath], bool]) -> Pro
 
 
 def mark_hidden(draft: Draft, visible: Callable[[NotePath], bool]) -> Draft:
-    """Mark the files of a draft that whoever it is made for may not know of, so that nothing names them."""
+    """Mark the files of a draft that its client may not know of, so that nothing names them."""
     hidden = hidden_paths(draft.files, visible)
     return replace(
         draft,
@@ -53,17 +53,17 @@ def mark_hidden(draft: Draft, visible: Callable[[NotePath], bool]) -> Draft:
 def hidden_paths(
     files: Iterable[FileDraft] | Iterable[ProposedFile], visible: Callable[[NotePath], bool]
 ) -> frozenset[NotePath]:
-    """Return the paths of files, before and after, that may not be known of."""
+    """Return the old and new paths of the files that may not be known of."""
     hidden_files = (file for file in files if not (visible(file.path) and visible(file.place)))
     return frozenset(path for file in hidden_files for path in (file.path, file.place))
 
 
 @contextmanager
 def hiding_errors(hidden: Collection[NotePath]) -> Generator[None]:
-    """Turn errors about hidden files into such that name none of them, and show nothing of what they hold.
+    """Replace errors about hidden files by ones that neither name them nor show their content.
 
     Raises:
-        KnapError: As the block does, of the same class and code.
+        KnapError: As raised in the block, with the same class and code.
     """
     try:
         yield
@@ -73,6 +73,7 @@ def hiding_errors(hidden: Collection[NotePath]) -> Generator[None]:
         message = "a file that isn't shown here stands in the way; nothing was changed"
         details = {name: redacted for name, rows in error.details.items() if (redacted := _redact_rows(rows, hidden))}
         hint = "try it again later, or ask a person, who sees that file"
+        # Without the cause: a log or traceback of it would name the hidden file again.
         raise type(error)(message, hint=hint, code=error.code, details=details) from None
 
 
@@ -82,7 +83,7 @@ def _mentions_any(error: KnapError, hidden: Collection[NotePath]) -> bool:
 
 
 def _redact_rows(rows: object, hidden: Collection[NotePath]) -> list[object]:
-    """Keep the rows about other files, and of those about hidden ones only the kind of problem."""
+    """Return the rows, with only the kind of problem for those about hidden files."""
     redacted: list[object] = []
     for row in cast("list[object]", rows) if isinstance(rows, list) else ():
         if isinstance(row, Mapping):

@@ -1,1 +1,1 @@
-"""Change a note's bytes, purely: bytes in, bytes or a typed refusal out."""
+"""Pure functions that change a note's text: they take bytes, and return bytes or splices, or raise a typed error."""

@@ -1,12 +1,10 @@
-"""Places in a note that edits name: sections, positions such as `after:## Heading`, headings and block ids."""
+"""Places in a note where edits are made: sections, positions such as `after:## Heading`, headings and block ids."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 from unicodedata import normalize
-
-from rapidfuzz import fuzz, process
 
 from knapper.changes.text import splices
 from knapper.changes.text.splices import Snapshot, Splice
@@ -15,7 +13,7 @@ from knapper.vault import parser
 from knapper.vault.outline import BlockId, Section
 
 Heading = str | Sequence[str]
-"""``## Title``, ``Title`` where it stands once, or a path: ``# A > ## B``, or a list of its parts."""
+"""``## Title``, ``Title`` if it occurs once, or a path: ``# A > ## B``, or a list of its parts."""
 
 _HEADING_PATTERN: Final = re.compile(r"(#*)[ \t]*(.*?)(?:[ \t]+#+)?[ \t]*", re.DOTALL)
 _PATH_SEPARATOR: Final = re.compile(r"\s+>\s+")
@@ -81,7 +79,7 @@ def _fold_title(title: str) -> str:
 
 
 def _with_ancestors(snapshot: Snapshot) -> Iterator[tuple[Section, ...]]:
-    """Go through the sections, each followed by those it lies in, from the inside out."""
+    """Yield each section, followed by those that contain it, from the inside out."""
     path: list[Section] = []
     for section in snapshot.outline.sections:
         if section.level:
@@ -107,13 +105,15 @@ def _matches_step(section: Section, step: _HeadingStep) -> bool:
 
 
 def heading_label(section: Section) -> str:
-    """Write a section's heading: ``## Title``."""
+    """Return a section's heading as text: ``## Title``."""
     return f"{'#' * section.level} {section.title}".rstrip()
 
 
 def _heading_not_found(snapshot: Snapshot, requested: str) -> NotFound:
     labels = {section.start: heading_label(section) for section in snapshot.outline.sections if section.level}
     by_start = {section.start: section.line for section in snapshot.outline.sections}
+    from rapidfuzz import fuzz, process  # noqa: PLC0415 - only a mistyped heading should cost it
+
     near = process.extract(requested, labels, scorer=fuzz.WRatio, score_cutoff=_LEAST_RATIO, limit=_SHOWN)
     starts = [start for _, _, start in near] or list(labels)[:_SHOWN]
     names = [f"'{labels[start]}' (line {by_start[start]})" for start in starts]
@@ -138,11 +138,11 @@ def _heading_ambiguous(requested: str, chains: Sequence[tuple[Section, ...]]) ->
 def replace_section(snapshot: Snapshot, heading: Heading, content: str, *, strict: bool = False) -> Splice:
     """Replace a whole section, heading included, by text that may begin with a heading or not.
 
-    Blank lines between the section and the next heading stay, and the heading never comes to stand twice in a row.
-    Empty text takes the section away with those blank lines.
+    Blank lines between the section and the next heading are kept, and the heading is never repeated. Empty text removes
+    the section with those blank lines.
 
     Raises:
-        BadInput: Nothing would change, or as for `find`.
+        BadInput: Nothing would change, or as for `find_section`.
     """
     section = find_section(snapshot, heading, strict=strict)
     if not content.strip():
@@ -155,12 +155,12 @@ def replace_section(snapshot: Snapshot, heading: Heading, content: str, *, stric
 
 
 def replace_section_body(snapshot: Snapshot, heading: Heading, content: str, *, strict: bool = False) -> Splice:
-    """Replace what stands below a heading, inner sections included, and keep the heading.
+    """Replace the text below a heading, inner sections included, and keep the heading.
 
-    A heading that *content* repeats in its first line is left out, so that it doesn't stand twice.
+    If the first line of *content* repeats the heading, it is left out.
 
     Raises:
-        BadInput: Nothing would change, or as for `find`.
+        BadInput: Nothing would change, or as for `find_section`.
     """
     section = find_section(snapshot, heading, strict=strict)
     text = _without_heading(section, content).strip("\r\n")
@@ -174,12 +174,12 @@ def replace_section_body(snapshot: Snapshot, heading: Heading, content: str, *, 
 
 
 def append_to_section(snapshot: Snapshot, heading: Heading, content: str, *, strict: bool = False) -> Splice:
-    """Put text at a section's end, inner sections included, with a blank line before it.
+    """Insert text at a section's end, inner sections included, with a blank line before it.
 
-    A blank line stays, or comes, between the text and the next heading.
+    A blank line is kept or added between the text and the next heading.
 
     Raises:
-        BadInput: There is no text, or as for `find`.
+        BadInput: There is no text, or as for `find_section`.
     """
     section = find_section(snapshot, heading, strict=strict)
     text = _text_to_insert(section, content)
@@ -190,12 +190,12 @@ def append_to_section(snapshot: Snapshot, heading: Heading, content: str, *, str
 
 
 def prepend_to_section(snapshot: Snapshot, heading: Heading, content: str, *, strict: bool = False) -> Splice:
-    """Put text right below a heading.
+    """Insert text right below a heading.
 
-    A blank line keeps it apart from a paragraph that follows; a list goes on with list items.
+    A blank line separates it from a paragraph that follows, but not list items from list items.
 
     Raises:
-        BadInput: There is no text, or as for `find`.
+        BadInput: There is no text, or as for `find_section`.
     """
     section = find_section(snapshot, heading, strict=strict)
     text = _text_to_insert(section, content)
@@ -206,7 +206,7 @@ def prepend_to_section(snapshot: Snapshot, heading: Heading, content: str, *, st
 
 
 def insert_after_frontmatter(snapshot: Snapshot, content: str) -> Splice:
-    """Put text at a note's beginning: after the frontmatter and a blank line, and before another blank line.
+    """Insert text at a note's beginning: after the frontmatter, with a blank line before and after it.
 
     Raises:
         BadInput: There is no text.
@@ -220,7 +220,7 @@ def insert_after_frontmatter(snapshot: Snapshot, content: str) -> Splice:
 
 
 def append_to_file(snapshot: Snapshot, content: str) -> Splice:
-    """Put text at a note's end.
+    """Insert text at a note's end.
 
     Raises:
         BadInput: There is no text.
@@ -236,7 +236,7 @@ def _text_to_insert(section: Section | None, content: str) -> str:
 
 
 def _without_heading(section: Section, content: str) -> str:
-    """Leave out the section's own heading where text repeats it in its first line."""
+    """Return text without its first line if that repeats the section's heading."""
     bare = content.lstrip("\r\n")
     first, _, remainder = bare.partition("\n")
     match = _HEADING_PATTERN.fullmatch(first.strip())
@@ -246,7 +246,7 @@ def _without_heading(section: Section, content: str) -> str:
 
 
 def _text_stop(snapshot: Snapshot, section: Section) -> int:
-    """Find the end of a section's last line that isn't blank, without its line ending."""
+    """Return the end of a section's last line that isn't blank, without its line ending."""
     last = snapshot.lines.line_number(max(section.start, section.stop - 1))
     while snapshot.line(last)[0] > section.start and snapshot.is_blank(last):
         last -= 1
@@ -254,7 +254,7 @@ def _text_stop(snapshot: Snapshot, section: Section) -> int:
 
 
 def _body_text(snapshot: Snapshot, section: Section) -> tuple[int, int]:
-    """Find what stands below a heading without blank lines around it; an empty span where nothing does."""
+    """Return the span of the text below a heading, without blank lines around it; an empty span if there is none."""
     stop = _text_stop(snapshot, section)
     if stop <= section.body_start:
         return section.body_start, section.body_start
@@ -284,7 +284,7 @@ _LAST_LINES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedPosition:
-    """Stand for a position without an argument.
+    """Position without an argument.
 
     ``start`` is where the note's text begins: after the frontmatter, which text before it would break.
     """
@@ -294,22 +294,22 @@ class NamedPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterHeading:
-    """Stand for the place right below a heading's line."""
+    """Position right below a heading's line."""
 
     heading: str
-    """As `sections.find` takes it."""
+    """As for `find_section`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeforeLine:
-    """Stand for the place before a line; one more than the last line is the file's end."""
+    """Position before a line; one more than the last line is the file's end."""
 
     line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineSpan:
-    """Stand for whole lines that are replaced or deleted."""
+    """Whole lines that are replaced or deleted."""
 
     word: Literal["replace", "delete"]
     first: int
@@ -334,7 +334,7 @@ _NAMED_POSITION_KINDS: Final[Mapping[str, PositionKind]] = {
 
 
 def parse_position(text: str) -> Position:
-    """Read a position.
+    """Parse a position.
 
     ``"Replace: 5-7"`` gives lines 5 to 7; case, spaces and the kind of dash don't matter.
 
@@ -368,7 +368,7 @@ def _line_position(word: str, first: int, last: int | None) -> Position:
 
 
 def render_position(position: Position) -> str:
-    """Write a position as `parse` reads it."""
+    """Return a position as `parse_position` reads it."""
     match position:
         case NamedPosition(word=word):
             return word
@@ -381,7 +381,7 @@ def render_position(position: Position) -> str:
 
 
 def position_kind(position: Position) -> PositionKind:
-    """Return what a change at a position does, so that capabilities can be checked."""
+    """Return the kind of change that a position makes, by which capabilities are checked."""
     match position:
         case NamedPosition(word=word):
             return _NAMED_POSITION_KINDS[word]
@@ -400,7 +400,7 @@ def resolve_position(snapshot: Snapshot, position: Position, content: str = "") 
     Raises:
         BadInput: There is no such line, no text to insert, nothing would change, or the position isn't one in a text.
         NotFound: There is no such heading.
-        Ambiguous: The heading stands several times.
+        Ambiguous: The heading occurs several times.
     """
     match position:
         case LineSpan():
@@ -467,11 +467,11 @@ _BLOCK_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9-]+")
 
 
 def rename_heading(snapshot: Snapshot, heading: Heading, title: str) -> Splice:
-    """Return a heading another text; its level, closing signs and block id stay.
+    """Return the splice that changes a heading's text; its level, closing signs and block id stay.
 
     Args:
         snapshot: The note.
-        heading: As for `sections.find`.
+        heading: As for `find_section`.
         title: The new text, without ``#`` signs.
 
     Raises:
@@ -490,7 +490,7 @@ def rename_heading(snapshot: Snapshot, heading: Heading, title: str) -> Splice:
 
 
 def _heading_splice(snapshot: Snapshot, section: Section, text: str) -> Splice:
-    """Find a heading's text: after the signs, or all lines above a setext heading's underline."""
+    """Build the splice for a heading's text: after the signs, or all lines above a setext heading's underline."""
     start, first_stop, _ = snapshot.line(section.line)
     atx = _ATX_PATTERN.match(snapshot.raw, start, first_stop)
     last = snapshot.lines.line_number(section.body_start - 1)
@@ -506,7 +506,7 @@ def _heading_splice(snapshot: Snapshot, section: Section, text: str) -> Splice:
 
 
 def _check_renamed_heading(snapshot: Snapshot, section: Section, splice: Splice, text: str) -> None:
-    """Read the note again: there has to be one heading at the place, of the level and with the text."""
+    """Check that the changed note has one heading at the place, of the same level and with the new text."""
     after = parser.parse_note(splices.merge(snapshot.raw, [splice]))
     candidates = [other for other in after.sections if other.start == section.start and other.level == section.level]
     if len(after.sections) != len(snapshot.outline.sections) or not candidates or candidates[0].title != text:
@@ -515,7 +515,7 @@ def _check_renamed_heading(snapshot: Snapshot, section: Section, splice: Splice,
 
 
 def rename_block(snapshot: Snapshot, old: str, new: str) -> Splice:
-    """Return a block another id.
+    """Return the splice that changes a block's id.
 
     Args:
         snapshot: The note.
@@ -524,8 +524,8 @@ def rename_block(snapshot: Snapshot, old: str, new: str) -> Splice:
 
     Raises:
         BadInput: *new* holds other than letters, digits and ``-``, or is the id of another block.
-        NotFound: There is no such id; the hint lists those that are.
-        Ambiguous: It stands several times.
+        NotFound: There is no such id; the hint lists those that there are.
+        Ambiguous: It occurs several times.
     """
     old, new = old.strip().removeprefix("^"), new.strip().removeprefix("^")
     if not _BLOCK_ID_PATTERN.fullmatch(new):

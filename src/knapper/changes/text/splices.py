@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeVar
 
-from rapidfuzz.distance import LCSseq
-
 from knapper.errors import BadInput, ConflictError
 from knapper.vault import parser, source
 from knapper.vault.outline import Outline
@@ -75,6 +73,8 @@ def _longest_subsequence(left: Sequence[int], right: Sequence[int]) -> list[Matc
     """Find a longest common subsequence."""
     if not left or not right:
         return []
+    from rapidfuzz.distance import LCSseq  # noqa: PLC0415 - what only reads needn't wait for it
+
     return [
         MatchingRun(code.src_start, code.dest_start, code.src_end - code.src_start)
         for code in LCSseq.opcodes(left, right)
