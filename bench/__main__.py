@@ -27,6 +27,7 @@ NAMES = (
     "model",
     "sessions",
     "chats",
+    "flows",
 )
 
 

@@ -17,9 +17,9 @@ _ALIKE: Final = ("success", "total", "limit", "offset", "next_offset", "notes")
 
 
 def rows() -> Iterator[str]:
-    """Give the page's parts: a section for each tool."""
+    """Return the page's parts: a section for each tool."""
     table = tables.build_table()
-    for row in table.rows:
+    for row in table.specs:
         yield f"## {row.name}"
         yield registry.describe(row)
         yield " ".join(_facts(row))

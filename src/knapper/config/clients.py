@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from knapper.config import values
 from knapper.config.declarations import SettingsSection, read_section, setting, settings_of
 from knapper.config.files import ConfigDocument
+from knapper.config.settings import ClientSettings
 from knapper.errors import SetupError
 from knapper.vault import access
 from knapper.vault.access import PREFERENCES_NOTE, Capability, ClientKind, EditableScope, Grants, Outcome, Policy
@@ -50,25 +51,6 @@ class ClientSection(SettingsSection):
 
 CLIENT_SETTINGS = settings_of(ClientSection)
 """Settings of one client."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientSettings:
-    """What the owner lets a client see and change, beyond the vault's own rules."""
-
-    grants: Grants
-    """What it may change: its section, completed by what is usual for its kind."""
-    read: tuple[str, ...] = ()
-    """Patterns of paths that it may read at most; empty for all."""
-    hidden: tuple[str, ...] = ()
-    """Patterns of paths that it isn't shown."""
-    token_hash: str = field(default="", repr=False)
-    """Of the token that it shows to the HTTP server: ``sha256:…``; empty where it has none of its own."""
-
-    @property
-    def name(self) -> str:
-        """Return its name."""
-        return self.grants.client
 
 
 def read_clients(document: ConfigDocument, sections: Mapping[str, Mapping[str, object]]) -> tuple[ClientSettings, ...]:

@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from knapper.config.clients import ClientSettings
 from knapper.config.declarations import SettingsSection, Url, declaration, setting, settings_of
 from knapper.config.sections.agents import AgentSettings, RunSettings, ScriptSettings
 from knapper.config.sections.models import AudioSettings, ModelSettings
 from knapper.config.sections.network import ServerSettings, WebSettings
 from knapper.errors import SetupError
 from knapper.vault import access
+from knapper.vault.access import Grants
 
 CONFIG_ENV = "KNAP_CONFIG"
 """Names the configuration file."""
@@ -34,6 +34,25 @@ class Vault(SettingsSection):
     foreign_properties: tuple[str, ...] = setting(
         ("source",), "Properties that mark a note as other people's text where they hold a web address."
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """What the owner lets a client see and change, beyond the vault's own rules."""
+
+    grants: Grants
+    """What it may change: its section, completed by what is usual for its kind."""
+    read: tuple[str, ...] = ()
+    """Patterns of paths that it may read at most; empty for all."""
+    hidden: tuple[str, ...] = ()
+    """Patterns of paths that it isn't shown."""
+    token_hash: str = field(default="", repr=False)
+    """Of the token that it shows to the HTTP server: ``sha256:…``; empty where it has none of its own."""
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+        return self.grants.client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

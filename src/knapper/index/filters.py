@@ -1,4 +1,4 @@
-"""Restrict a question to some notes: filters as data, as SQL conditions, and as masks over file ids."""
+"""Restrict a query to some notes: filters as data, as SQL conditions, and as masks over file ids."""
 
 import json
 import sqlite3
@@ -23,24 +23,24 @@ PropertyOp = Literal["contains", "equals", "exists", "is", "missing", "not_conta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyTest:
-    """Test one property; names and values compare without case."""
+    """A test of one property; names and values are compared without case."""
 
     name: str
     op: PropertyOp = "exists"
     value: str = ""
-    """A whole value or a list's element for ``equals``; the whole property for ``is``, a list of one element included;
-    an element of a list or a part of a text for ``contains``, with a link's brackets or without."""
+    """For ``equals``, a whole value or a list's element; for ``is``, the whole property or a list's only element; for
+    ``contains``, a list's element or a part of a text, with or without a link's brackets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Restrict a question to some notes; empty fields restrict nothing, all given ones must hold.
+    """A restriction to some notes; empty fields restrict nothing, all others must match.
 
     ``Filter(folders=("Projects",), tags=("idea",))`` keeps notes below it with the tag ``#idea`` or ``#idea/x``.
     """
 
     folders: tuple[str, ...] = ()
-    """Any of these, with all below."""
+    """Any of these folders, with all below them."""
     exclude_folders: tuple[str, ...] = ()
     directly_in: tuple[str, ...] = ()
     """Any of these folders, without those below."""
@@ -52,28 +52,28 @@ class Filter:
     exclude_tags: tuple[str, ...] = ()
     properties: tuple[PropertyTest, ...] = ()
     modified_from: str = ""
-    """ISO date, inclusive; so are the other three."""
+    """ISO date, inclusive, like the other three."""
     modified_to: str = ""
     created_from: str = ""
     created_to: str = ""
     kinds: tuple[str, ...] = ()
     """Kinds of file: note, canvas, base, attachment."""
     include_log: bool = False
-    """Passages of the program's own log may be found too."""
+    """Whether passages of the program's own log are found, too."""
     policy: Policy | None = None
-    """The asker's; what it may not see isn't there."""
+    """The client's policy; what it hides doesn't exist for the query."""
     ignore: IgnoreRules | None = None
-    """The vault's rules, where the index was made by others; what they hide isn't there either."""
+    """The vault's ignore rules, where the index was built with other ones."""
 
     @property
     def trivial(self) -> bool:
-        """Return whether every file passes."""
+        """Return whether every file matches."""
         open_policy = self.policy is None or self.policy.sees_all
         return open_policy and self.ignore is None and not any(self._restrictions())
 
     @property
     def cache_key(self) -> str:
-        """Name the filter for caches, by what it says."""
+        """Return a key for caches, equal for equal filters."""
         policy = self.policy.fingerprint if self.policy else ""
         restrictions = map(repr, self._restrictions())
         return "|".join([*restrictions, policy, self.ignore.fingerprint if self.ignore else ""])
@@ -91,12 +91,12 @@ _DATE_CONDITIONS = (
     ("created_from", "f.created >= ?"),
     ("created_to", "f.created <= ?"),
 )
-# Uncorrelated: read once, not once a file
+# Uncorrelated, so that SQLite runs the subquery once and not for each file.
 _FILES_WITH_PROPERTY = "SELECT p.file_id FROM properties p WHERE p.key = ?"
 _OTHER_ELEMENTS = "SELECT 1 FROM properties q WHERE q.file_id = p.file_id AND q.key = p.key AND q.id != p.id"
 _NEGATIVE_OPS = frozenset({"missing", "not_equals", "not_contains"})
 _GRAM_CHARS = 3
-"""Characters that a part needs to be looked up, as the trigram index has it."""
+"""Characters that a part needs for a look-up in the trigram index."""
 
 
 def build_condition(where: Filter) -> SqlCondition:
@@ -112,7 +112,7 @@ def build_condition(where: Filter) -> SqlCondition:
     if where.exclude_paths:
         tests.append(_negate(_in_values("f.path_key", [paths.name_key(path) for path in where.exclude_paths])))
     if where.kinds:
-        # A plus keeps SQLite from going through all of a kind
+        # The unary plus keeps SQLite from using the index of kinds, which would scan all files of a kind.
         column = "+f.kind" if is_selective(where) else "f.kind"
         tests.append((f"{column} IN ({', '.join('?' * len(where.kinds))})", list(where.kinds)))
     tests.extend(_has_tag(tag) for tag in where.tags)
@@ -124,18 +124,18 @@ def build_condition(where: Filter) -> SqlCondition:
 
 
 def is_selective(where: Filter) -> bool:
-    """Return whether a test that has an index of its own leaves few files, so that it is asked first."""
+    """Return whether a test with a database index of its own leaves few files, so that it should run first."""
     positive = any(test.op not in _NEGATIVE_OPS for test in where.properties)
     return positive or bool(where.folders or where.directly_in or where.tags or where.paths)
 
 
 def folder_key(folder: str) -> str:
-    """Return the form that folders are compared by."""
+    """Fold a folder for comparisons."""
     return paths.name_key(folder).strip("/")
 
 
 def tag_key(tag: str) -> str:
-    """Return the form that tags are compared by."""
+    """Fold a tag for comparisons."""
     return paths.name_key(tag).strip().removeprefix("#").rstrip("/")
 
 
@@ -195,27 +195,27 @@ def _negate(test: SqlCondition) -> SqlCondition:
 
 
 VISIBLE_SQL: Final = "knap_shows(f.path, f.target)"
-"""The condition on ``files f``; `Sight.teach` says what it means."""
+"""The condition on ``files f``; `VisibilityCache.register` defines its function."""
 _MAX_CACHED_PATHS: Final = 300_000
-"""Answers that are remembered; whether a path is visible doesn't change while the rules stay the same."""
+"""Cached answers; the visibility of a path depends only on the rules."""
 
 
 class VisibilityCache:
-    """Remember by rules which paths they show; any thread may ask."""
+    """A thread-safe cache of which paths each policy shows."""
 
     def __init__(self) -> None:
-        """Start with nothing remembered."""
+        """Start with an empty cache."""
         self._known: dict[str, dict[str, bool]] = {}
 
     def register(self, connection: sqlite3.Connection, where: Filter) -> str:
-        """Teach a connection what the asker may see; gives the condition for it, empty where that is everything."""
+        """Register the client's visibility as an SQL function; return the condition, empty where everything is visible."""
         if sees_all(where):
             return ""
         connection.create_function("knap_shows", 2, self.predicate(where))
         return VISIBLE_SQL
 
     def predicate(self, where: Filter) -> Callable[[str, str], bool]:
-        """Give what tells of a file, by its path and what it leads to if it is a link, whether the asker may see it."""
+        """Return a function that tells from a file's path and link target whether the client may see it."""
         if sees_all(where):
             return lambda _path, _target: True
         rules = [rule.fingerprint for rule in (where.policy, where.ignore) if rule is not None]
@@ -230,7 +230,7 @@ class VisibilityCache:
 
 
 def sees_all(where: Filter) -> bool:
-    """Return whether the asker sees every file of the index."""
+    """Return whether the client may see every file of the index."""
     return (where.policy is None or where.policy.sees_all) and where.ignore is None
 
 
@@ -247,15 +247,15 @@ _MAX_CACHED_MASKS = 32
 
 
 class FilterMasks:
-    """Answer filters with masks over file ids, and remember the answers while the index stays the same."""
+    """Masks over file ids by filter, cached while the index stays the same."""
 
     def __init__(self) -> None:
-        """Start with nothing remembered."""
+        """Start with an empty cache."""
         self.visibility = VisibilityCache()
         self._masks: StateCache[NDArray[np.bool_]] = StateCache(_MAX_CACHED_MASKS)
 
     def mask(self, connection: sqlite3.Connection, where: Filter) -> "NDArray[np.bool_] | None":
-        """Return by file id which files pass; None where all do."""
+        """Return a mask by file id of the matching files; None where all match."""
         if where.trivial:
             return None
         return self._masks.get(connection, where.cache_key, lambda: _compute_mask(connection, self.visibility, where))

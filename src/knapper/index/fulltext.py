@@ -22,45 +22,45 @@ if TYPE_CHECKING:
 
 MAX_QUERY_TERMS = 24
 MAX_REPEATS = 3
-"""A word said more often than this in a query counts no more."""
+"""Limit for repetitions of a word in a query."""
 CHUNK_POSTINGS = 7_000
-"""Rows that a query may make the engine score, about 0.7 microseconds each.
+"""Budget of rows that the engine scores for a query, about 0.7 microseconds each.
 
-An absolute number, so that a small vault is searched for every word and a large one in bounded time. Of 10,000, 7,000,
+An absolute number, so that all words count in a small vault, and a large one is searched in bounded time. Of 10,000, 7,000,
 5,000 and 3,000 this ranked no worse than the first on the half of the judged queries that chooses, among 52,000 other
 chunks, and takes a third less time; ``docs/benchmarks.md`` has the figures."""
 NAME_POSTINGS = 3_000
 _LARGE_COUNT = 1_000
-"""A count that takes long enough to be remembered, and that a few more notes hardly change."""
+"""From this count on counting is slow enough to be cached, and a few more notes hardly change it."""
 _MAX_COUNT_AGE_GENERATIONS = 64
-"""How many writes a large count outlasts: it only weighs words against each other."""
+"""Writes after which a large count is renewed; it only weighs words against each other."""
 _MAX_CACHED_COUNTS = 50_000
 _COUNTS_PER_STATEMENT = 64
-"""Counts that one question asks for."""
+"""Counts in one query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryWord:
-    """A word to look up."""
+    """A word of the query."""
 
     expression: str
-    """As FTS5 reads it."""
+    """The FTS5 expression."""
     token: str
-    """As the index holds it; empty where the expression isn't one whole word of the index."""
+    """The token in the index; empty where the expression isn't one whole token."""
     times: int = 1
-    """How often it counts."""
+    """Its number of repetitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordSelection:
-    """The chosen words, weightiest first."""
+    """The selected words of a query, in order of weight."""
 
     words: tuple[QueryWord, ...]
     every: bool
-    """All words are too frequent: only texts that hold both of the rarest are looked at."""
+    """All words are too frequent: only texts with both of the rarest are searched."""
 
     def match(self, query: Query) -> str:
-        """Write the FTS5 expression, phrases and exclusions of *query* included; empty where nothing is asked for."""
+        """Return the FTS5 expression, with phrases and exclusions of *query*; empty where there is nothing to find."""
         any_word_sql = (" AND " if self.every else " OR ").join(e for w in self.words for e in [w.expression] * w.times)
         required = [f"({any_word_sql})"] if any_word_sql else []
         required.extend(term.expression() for term in query.phrases)
@@ -70,18 +70,18 @@ class WordSelection:
 
 
 class RowCounts:
-    """Count the rows that hold a term; large counts are remembered while the index changes little."""
+    """Counts of the rows with a term; large ones are cached while the index changes little."""
 
     def __init__(self, table: str) -> None:
-        """Count in the FTS5 table *table*."""
+        """Count rows of the FTS5 table *table*."""
         self._table = table
         self._uid = ""
         self._known: dict[str, tuple[int, int]] = {}
-        """By expression: the count, and the generation it was made in."""
+        """By expression: the count and its generation."""
         self._total = (0, -1)
 
     def of(self, connection: sqlite3.Connection, expressions: Sequence[str]) -> tuple[Mapping[str, int], int]:
-        """Return the count of each expression, and of all rows."""
+        """Return the count of each expression, and that of all rows."""
         uid, generation = database.state_of(connection)
         if uid != self._uid or len(self._known) > _MAX_CACHED_COUNTS:
             self._uid, self._known, self._total = uid, {}, (0, -1)
@@ -102,7 +102,7 @@ class RowCounts:
         return counts, self._total[0]
 
     def _counted(self, connection: sqlite3.Connection, expressions: Sequence[str]) -> Iterable[tuple[str, int]]:
-        """Count several at a time, since each question lets other threads in between."""
+        """Count several in one query: SQLite releases the GIL at each one, and another thread may keep it."""
         count_sql = f"(SELECT COUNT(*) FROM {self._table} WHERE {self._table} MATCH ?)"
         for start in range(0, len(expressions), _COUNTS_PER_STATEMENT):
             batch = expressions[start : start + _COUNTS_PER_STATEMENT]
@@ -117,9 +117,9 @@ def _fetch_count(connection: sqlite3.Connection, sql: str, *parameters: str) -> 
 def select_words(
     connection: sqlite3.Connection, query: Query, *, stemmer: Stemmer, counts: RowCounts, budget: int
 ) -> WordSelection:
-    """Choose the words whose postings fit the budget, weightiest first: repeats times inverse frequency.
+    """Select the words whose postings fit the budget, by weight: repetitions times inverse document frequency.
 
-    A word that doesn't fit is left out, and cheaper ones after it are still taken. So are words that nothing holds.
+    A word that doesn't fit is left out, and cheaper ones after it are still selected, also words without any rows.
     """
     words = _query_words(query, stemmer)
     counts_by_expression, total = counts.of(connection, [word.expression for word in words])
@@ -153,7 +153,7 @@ def inverse_document_frequency(count: int, total: int) -> float:
 
 
 def _query_words(query: Query, stemmer: Stemmer) -> list[QueryWord]:
-    """Return each word, in any of its forms, with how often it is said; the first form stands for all."""
+    """Return each word with its number of repetitions in any form; the first form is used for all."""
     words_by_stems: dict[tuple[str, ...], QueryWord] = {}
     repeats = Counter(stem for stems in stemmer.stems([query.plain]) for stem in stems)
     for term, stems in zip(query.words, stemmer.stems([term.text for term in query.words]), strict=True):
@@ -166,41 +166,41 @@ def _query_words(query: Query, stemmer: Stemmer) -> list[QueryWord]:
 
 
 TESTED: Final = ((3, 39), (3, 54))
-"""Oldest and newest SQLite whose ``bm25()`` gave the same scores; a test tells when the one in use is newer."""
+"""Oldest and newest SQLite whose ``bm25()`` gave equal scores; a test fails where the installed one is newer."""
 _FORMAT: Final = 4
-"""FTS5's number of its tables' layout."""
+"""FTS5's version of its table layout."""
 _COLUMNS: Final = {"config": ["k", "v"], "data": ["id", "block"], "docsize": ["id", "sz"]}
-"""Of FTS5's own tables, by the end of their names."""
+"""Columns of FTS5's shadow tables, by the suffixes of their names."""
 _MAX_STALE_ROWS = 1_024
-"""Rows that are remembered in vain before all are read anew, beyond as many as there are."""
+"""Cached rows that were deleted, beyond the number of existing ones, before all are read again."""
 _VARINT_END = 128
-"""What the last byte of a number is below."""
+"""The last byte of a varint is below this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLengths:
-    """The lengths of rows of one index, by ascending id."""
+    """The lengths of rows of one full-text index, by ascending id."""
 
     uid: str
     ids: NDArray[np.int64]
     words: NDArray[np.int64]
-    """Of all columns of a row together."""
+    """Words in all columns of each row."""
 
     def places(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return where each id stands, and whether it does; where it doesn't, the place is another's."""
+        """Return the position of each id, and whether the id is known; the position of an unknown id is another's."""
         places = np.searchsorted(self.ids, ids)
         places[places == len(self.ids)] = 0
         return places, self.ids[places] == ids if len(self.ids) else np.zeros(len(ids), np.bool_)
 
 
 class RowLengthCache:
-    """Remember the lengths of a table whose ids aren't used twice, so that what is known of a row stays true.
+    """A thread-safe cache of row lengths, for a table whose ids are never reused, so that known lengths stay true.
 
-    100,000 rows take 1.6 MB, and 0.05 s when they are first read; any thread may ask.
+    100,000 rows take 1.6 MB, and 0.05 s for the first read.
     """
 
     def __init__(self, table: str, *, columns: int) -> None:
-        """Report of the FTS5 table *table*."""
+        """Cache the lengths of the FTS5 table *table*."""
         self._table = table
         self._columns = columns
         self._lock = threading.Lock()
@@ -208,14 +208,14 @@ class RowLengthCache:
         self._checked = ("", False)
 
     def is_known(self, connection: sqlite3.Connection) -> bool:
-        """Check once for each index whether lengths stand in it as they are read here."""
+        """Check once for each index whether its lengths are stored in the known format."""
         uid, _ = database.state_of(connection)
         if self._checked[0] != uid:
             self._checked = uid, _is_known(connection, self._table)
         return self._checked[1]
 
     def find(self, connection: sqlite3.Connection, ids: NDArray[np.int64]) -> tuple[RowLengths, NDArray[np.intp]]:
-        """Return the lengths, and where those of each of *ids* stand.
+        """Return the lengths, and the positions of *ids* among them.
 
         Raises:
             sqlite3.DatabaseError: A row has no length: the index is damaged.
@@ -234,7 +234,7 @@ class RowLengthCache:
         return known, places
 
     def total(self, connection: sqlite3.Connection) -> tuple[int, int]:
-        """Return the number of rows, and of the words of all, of a table that holds some.
+        """Return the number of rows and that of all their words, for a table that isn't empty.
 
         Raises:
             sqlite3.DatabaseError: They can't be read: the index is damaged.
@@ -245,7 +245,7 @@ class RowLengthCache:
         return rows, sum(words)
 
     def check(self, connection: sqlite3.Connection) -> None:
-        """Read the lengths of all rows, and compare their sum with what the table says of itself.
+        """Compare the sum of all row lengths with the table's own total.
 
         Raises:
             sqlite3.DatabaseError: The index is damaged.
@@ -256,12 +256,12 @@ class RowLengthCache:
             raise _damage_error(f"the rows of {self._table} aren't those that were counted")
 
     def _totals(self, connection: sqlite3.Connection) -> list[int]:
-        """Return the number of rows, then that of the words of each column; nothing more where there is no row."""
+        """Return the number of rows, then that of the words in each column, which is missing for an empty table."""
         row = connection.execute(f"SELECT hex(block) FROM {self._table}_data WHERE id = 1").fetchone()
         return _decode_varints(bytes.fromhex(row[0] if row else "")).tolist() or [0]
 
     def _with(self, connection: sqlite3.Connection, ids: NDArray[np.int64]) -> RowLengths:
-        """Return what is known and some more rows; all anew where much of it is of rows that are gone."""
+        """Return the known lengths and those of more rows; all are read again where too many known rows were deleted."""
         known_rows = self._known
         if len(known_rows.ids) > 2 * self.total(connection)[0] + _MAX_STALE_ROWS:
             return self._read(connection, known_rows.uid)
@@ -276,7 +276,7 @@ class RowLengthCache:
         )
 
     def _read(self, connection: sqlite3.Connection, uid: str, where: str = "", *parameters: str) -> RowLengths:
-        """Read rows as one text: a thread that takes row after row has to wait for its turn as many times."""
+        """Read rows as one text: each row by itself would have to wait for the GIL."""
         rows = f"SELECT id, sz FROM {self._table}_docsize {where} ORDER BY id"
         lengths_sql = f"SELECT group_concat(id, ' '), group_concat(hex(sz), '') FROM ({rows})"
         ids, sizes = connection.execute(lengths_sql, parameters).fetchone()
@@ -288,7 +288,7 @@ class RowLengthCache:
 
 
 def check_lengths(connection: sqlite3.Connection) -> None:
-    """Check what the scores of words are made of; SQLite's own check doesn't look at it.
+    """Check the lengths and totals that scores depend on; SQLite's integrity check ignores them.
 
     Raises:
         sqlite3.DatabaseError: The index is damaged.
@@ -297,7 +297,7 @@ def check_lengths(connection: sqlite3.Connection) -> None:
         if _is_known(connection, table):
             RowLengthCache(table, columns=3).check(connection)
         else:
-            # Of another form, or broken, which only FTS5 can tell: it reads its settings for any question
+            # An unknown format, or damage, which only FTS5 can distinguish: it reads its settings for any query.
             connection.execute(f"SELECT 1 FROM {table} WHERE {table} MATCH 'a' LIMIT 1").fetchone()
 
 
@@ -312,7 +312,7 @@ def _is_known(connection: sqlite3.Connection, table: str) -> bool:
 
 
 def _decode_varints(raw: bytes) -> NDArray[np.int64]:
-    """Read SQLite's numbers of changing width: seven bits a byte, the highest first.
+    """Decode SQLite's varints: seven bits a byte, the highest first.
 
     Source: SQLite documentation, "Database File Format", on variable-length integers.
     """
@@ -337,33 +337,33 @@ _BM25_K1 = 1.2
 _BM25_B = 0.75
 """FTS5's constants of BM25."""
 _COLUMN_BITS = 2
-"""Bits that tell the column beside a row's id."""
+"""Bits for the column beside a row's id."""
 _RowScores: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.float64]]"
-"""Rows by ascending id, and a number for each."""
+"""Rows by ascending id, with a number for each."""
 
 
 class Postings:
-    """Score the rows of a table whose ids aren't used twice; any thread may ask."""
+    """A thread-safe scorer of rows by BM25, for a table whose ids are never reused."""
 
     def __init__(self, table: str, weights: Mapping[str, float]) -> None:
-        """Score the FTS5 table *table*; *weights* tells what a word in each of its columns counts, four at most."""
+        """Score the FTS5 table *table*; *weights* are those of its columns, four at most."""
         self._table = table
         self._weights = np.array([*weights.values()])
         code = " ".join(f"WHEN '{column}' THEN {code}" for code, column in enumerate(weights))
         self._codes = f"(doc << {_COLUMN_BITS}) + CASE col {code} END"
         self.score = f"-bm25({table}, {', '.join(map(str, weights.values()))})"
-        """Asks the engine for a row's score."""
+        """SQL expression of a row's score."""
         self.lengths = RowLengthCache(table, columns=len(weights))
 
     def scores(self, connection: sqlite3.Connection, words: Sequence[QueryWord]) -> _RowScores:
-        """Return the rows that hold any of *words*, with their scores: what ``bm25()`` gives.
+        """Return the rows with any of *words* and their scores, equal to those of ``bm25()``.
 
         Raises:
             sqlite3.DatabaseError: The index is damaged.
         """
         rows_by_word = self._fetch_rows(connection, words)
         ids = np.concatenate([ids for ids, _ in rows_by_word])
-        # All that held them have gone since they were counted, and the table may be empty
+        # All rows with the words were deleted since they were counted, and the table may be empty.
         if not len(ids):
             return ids, np.empty(0, np.float64)
         row_lengths, places = self.lengths.find(connection, ids)
@@ -383,7 +383,7 @@ class Postings:
         return row_lengths.ids[positive], summed[positive]
 
     def _fetch_rows(self, connection: sqlite3.Connection, words: Sequence[QueryWord]) -> list[_RowScores]:
-        """Ask for all words at once, for one text each: each row would let other threads in between."""
+        """Read the rows of all words in one query, as one text each: each row by itself would have to wait for the GIL."""
         columns_sql = ", ".join(self._one() if word.token else self._several() for word in words)
         result_texts = connection.execute(
             f"SELECT {columns_sql}", [word.token or word.expression for word in words]
@@ -394,16 +394,16 @@ class Postings:
         ]
 
     def _one(self) -> str:
-        """Ask where a token stands: once for each time."""
+        """Return the SQL for a token's occurrences, one item for each."""
         return f"(SELECT group_concat({self._codes}, ' ') FROM {database.POSITION_TABLES[self._table]} WHERE term = ?)"
 
     def _several(self) -> str:
-        """Ask for the rows and scores of what isn't one token."""
+        """Return the SQL for rows and scores of an expression of several tokens."""
         scored = f"SELECT rowid AS id, {self.score} AS score FROM {self._table} WHERE {self._table} MATCH ?"
         return f"(SELECT group_concat(id || ' ' || quote(score), ' ') FROM ({scored} ORDER BY rowid LIMIT -1))"
 
     def _counted(self, text: str) -> _RowScores:
-        """Return the rows that a token stands in, and the sum of the weights of its columns."""
+        """Return the rows with a token, and the weighted number of its occurrences in each."""
         codes = np.fromstring(text, np.int64, sep=" ")
         ids = codes >> _COLUMN_BITS
         starts = np.flatnonzero(np.diff(ids, prepend=-1))
@@ -430,16 +430,16 @@ _NAME_WEIGHTS = "1.0, 1.0, 0.3"
 """Weights of title, aliases and headings."""
 _MAX_NAME_HITS = 100
 _MAX_CACHED_NAMES = 10_000
-"""Files whose names' stems are remembered, about 0.5 kB each."""
+"""Files whose names' stems are cached, about 0.5 kB each."""
 _NameStems = Sequence[Sequence[str]]
-"""The stems of each of a file's names."""
+"""The stems of each name of a file."""
 
 
 class KeywordRanker:
-    """Look words up in one store's tables."""
+    """A ranker of one index's chunks and notes by words."""
 
     def __init__(self) -> None:
-        """Start with nothing remembered."""
+        """Start with an empty cache."""
         self._stemmer = Stemmer()
         self._chunk_counts = RowCounts("chunk_words")
         self._name_counts = RowCounts("title_words")
@@ -448,7 +448,7 @@ class KeywordRanker:
         self._names = StateCache[dict[int, _NameStems]](1)
 
     def close(self) -> None:
-        """Close what reduces words to stems."""
+        """Close the stemmer."""
         self._stemmer.close()
 
     def chunks(
@@ -470,7 +470,7 @@ class KeywordRanker:
         is_plain = not (choice.every or query.phrases or query.excluded)
         if self._is_asked and is_plain and self._postings.lengths.is_known(connection):
             return self._best(connection, choice, limit=limit, allowed=allowed, include_log=include_log)
-        # From the second question on it is worth to know how long all chunks are
+        # Reading the lengths of all chunks pays off from the second query on.
         self._is_asked = True
         restriction = _allowed_condition(connection, allowed, shift=database.CHUNK_BITS)
         if not include_log and connection.execute(f"{database.LOG_CHUNKS_SQL} LIMIT 1").fetchone():
@@ -482,10 +482,10 @@ class KeywordRanker:
     def names(
         self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None
     ) -> dict[int, float]:
-        """Score files whose title, aliases or headings hold words of the query.
+        """Score files whose title, aliases or headings contain words of the query.
 
         Returns:
-            By file id, 0 to 1: BM25 as a share of the best, times the largest share of a name that the query says.
+            Scores by file id, 0 to 1: BM25 relative to the best, times the largest share of a name that is in the query.
         """
         choice = select_words(connection, query, stemmer=self._stemmer, counts=self._name_counts, budget=NAME_POSTINGS)
         if not choice.words:
@@ -503,7 +503,7 @@ class KeywordRanker:
         return {i: score / best * shares.get(i, 0.0) for i, score in scores.items()}
 
     def unknown(self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None) -> list[str]:
-        """Return the query's words that neither a text nor a name of an allowed file holds."""
+        """Return the query's words that are in no text or name of an allowed file."""
         words = {term.text: term.expression() for term in query.words if not term.prefix}
         tables = (("chunk_words", self._chunk_counts, database.CHUNK_BITS), ("title_words", self._name_counts, 0))
         for table, counts, shift in tables:
@@ -517,7 +517,7 @@ class KeywordRanker:
         return list(words)
 
     def matching(self, connection: sqlite3.Connection, query: Query, ids: Collection[int]) -> set[int]:
-        """Return those of *ids* that hold the query's phrases and none of what it excludes."""
+        """Return those of *ids* that contain the query's phrases and nothing that it excludes."""
         remaining = set(ids)
         for term in (*query.phrases, *query.excluded):
             rows = connection.execute(
@@ -537,7 +537,7 @@ class KeywordRanker:
         allowed: NDArray[np.bool_] | None,
         include_log: bool,
     ) -> dict[int, float]:
-        """Return the best chunks of all that hold any of the words."""
+        """Return the best chunks with any of the words."""
         ids, scores = self._postings.scores(connection, choice.words)
         if allowed is not None:
             files = ids >> database.CHUNK_BITS
@@ -555,7 +555,7 @@ class KeywordRanker:
         return dict(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
 
     def _shares(self, connection: sqlite3.Connection, query: Query, files: Sequence[int]) -> dict[int, float]:
-        """Give, by file, the largest share of a title or alias that the query says."""
+        """Return by file the largest share of a title or alias that is in the query."""
         is_query_stem = frozenset(self._stemmer.stems([query.plain])[0]).__contains__
         stems_by_file = self._named(connection, files)
         return {
@@ -566,7 +566,7 @@ class KeywordRanker:
         }
 
     def _named(self, connection: sqlite3.Connection, files: Sequence[int]) -> Mapping[int, _NameStems]:
-        """Return the stems of each file's names, as far as possible from memory."""
+        """Return the stems of each file's names, from the cache as far as possible."""
         cached = self._names.get(connection, "", dict)
         cached_stems = {file: stems_of_file for file in files if (stems_of_file := cached.get(file)) is not None}
         names = (
@@ -588,7 +588,7 @@ def _fetch_scores(
 ) -> dict[int, float]:
     """Return the rows with the highest scores, best first.
 
-    They come as one text: a thread that takes row after row has to wait for its turn as many times.
+    They are read as one text: each row by itself would have to wait for the GIL.
     """
     ranked = f"SELECT rowid AS id, {score} AS score FROM {table} WHERE {where} ORDER BY score DESC, rowid LIMIT ?"
     scores_sql = f"SELECT group_concat(id || ' ' || quote(score), ' ') FROM ({ranked})"
@@ -613,7 +613,7 @@ def _read_file_names(connection: sqlite3.Connection, files: Sequence[int]) -> li
 def _allowed_file_matches(
     connection: sqlite3.Connection, table: str, expression: str, allowed: NDArray[np.bool_] | None, *, shift: int
 ) -> bool:
-    """Return whether an allowed file holds a word that some file holds."""
+    """Return whether an allowed file contains a word that some file contains."""
     if allowed is None:
         return True
     restriction = _allowed_condition(connection, allowed, shift=shift)
@@ -625,7 +625,7 @@ def _allowed_file_matches(
 
 
 def _allowed_condition(connection: sqlite3.Connection, allowed: NDArray[np.bool_] | None, *, shift: int) -> str:
-    """Return the condition that lets only allowed files through, while the engine still looks for words."""
+    """Return the SQL condition for allowed files, which the engine checks while it searches."""
     if allowed is None:
         return ""
     flags = allowed.tobytes()
@@ -639,24 +639,24 @@ def _allowed_condition(connection: sqlite3.Connection, allowed: NDArray[np.bool_
 
 
 MIN_CORRECTED_LETTERS = 4
-"""A shorter word is like too many others."""
+"""Minimum characters; a shorter word resembles too many others."""
 _MAX_CANDIDATES = 100
 _MIN_LIKENESS = 78.0
-"""How alike, of 100, a word has to be."""
+"""Minimum similarity of a word, of 100."""
 
 
 def find_corrections(
     connection: sqlite3.Connection, words: Sequence[str], *, allowed: NDArray[np.bool_] | None
 ) -> dict[str, str]:
-    """Return for each word the likest word of a title or alias, where one is alike enough.
+    """Return for each word the most similar word of a title or alias, where one is similar enough.
 
     Args:
         connection: The index.
-        words: Words that the index doesn't know as they are.
-        allowed: By file id: whether its names may be used; None allows all.
+        words: Words that aren't in the index.
+        allowed: Mask by file id of the files whose names may be used; None allows all.
 
     Returns:
-        ``{"apearance": "appearance"}``; words that nothing is like are left out.
+        ``{"apearance": "appearance"}``, without words that nothing resembles.
     """
     correction_of: dict[str, str] = {}
     for word in words:
@@ -675,7 +675,7 @@ def find_corrections(
 
 
 def _candidate_words(connection: sqlite3.Connection, word: str, allowed: NDArray[np.bool_] | None) -> Iterator[str]:
-    """Return the words of the names that share most three-letter pieces with *word*."""
+    """Return the words of the names that share most trigrams with *word*."""
     pieces = sorted({word[at : at + 3] for at in range(len(word) - 2)})
     match = " OR ".join(f'"{piece}"' for piece in pieces)
     rows = connection.execute(
@@ -694,12 +694,12 @@ _PLACE_COLUMNS: Mapping[MatchPlace, str] = {"heading": "headings", "title": "tit
 
 
 def find_match_places(connection: sqlite3.Connection, text: str, files: Sequence[int]) -> dict[int, MatchPlace]:
-    """Return the best place that holds all words of a query; aliases count as titles.
+    """Return for each file the best place with all words of a query; aliases count as titles.
 
     Args:
         connection: To the index.
         text: The query.
-        files: Ids of the files that are asked about.
+        files: Ids of the files.
     """
     query = tokenizer.parse_query(text)
     words = " AND ".join(term.expression() for term in (*query.words, *query.phrases))

@@ -24,22 +24,22 @@ FileMask: TypeAlias = "NDArray[np.bool_]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEnds:
-    """The two ends of every link that isn't to an address nor within its own note, by source and place."""
+    """Source and target of every link between files, by source and position."""
 
     rows: FileIds
-    """The links' own."""
+    """Row ids of the links."""
     sources: FileIds
     targets: FileIds
-    """0 where nothing is there."""
+    """0 for a broken link."""
     notes: tuple[tuple[int, NotePath], ...]
     """Id and path of every note, by path."""
 
     def broken(self, visible: FileMask | None = None, within: FileMask | None = None) -> list[int]:
-        """Return the rows of the links that lead nowhere.
+        """Return the rows of the broken links.
 
         Args:
-            visible: By file id; what isn't shown isn't there. None shows all.
-            within: By file id; only links in these. None takes all.
+            visible: Mask by file id; hidden files count as missing. None shows all.
+            within: Mask by file id of the sources. None takes all.
         """
         is_broken = self.targets == 0
         if visible is not None:
@@ -49,7 +49,7 @@ class LinkEnds:
         return self.rows[is_broken].tolist()
 
     def orphans(self, visible: FileMask | None = None) -> list[NotePath]:
-        """Return the notes without links in or out, by path; what isn't *visible* doesn't count."""
+        """Return the notes without links in or out, by path; only *visible* files count."""
         is_link = (self.targets != 0) & (self.targets != self.sources)
         if visible is not None:
             is_link &= visible[self.sources] & visible[self.targets]
@@ -58,19 +58,19 @@ class LinkEnds:
 
 
 class LinkEndsCache:
-    """Remember the ends of all links while the index stays the same; any thread may ask."""
+    """A thread-safe cache of the ends of all links, while the index stays the same."""
 
     def __init__(self, store: IndexStore) -> None:
-        """Ask *store*."""
+        """Read from *store*."""
         self._store = store
         self._lock = threading.Lock()
         self._known: tuple[tuple[str, int], LinkEnds] | None = None
 
     def get(self) -> LinkEnds:
-        """Return the ends as the index has them now."""
+        """Return the ends for the index's current state."""
         with self._store.database.snapshot() as connection:
             key = database.state_of(connection)
-            # So that several who ask at once wait for one answer
+            # Threads that need the ends at the same time wait for one computation.
             with self._lock:
                 if self._known is None or self._known[0] != key:
                     self._known = key, _resolve_all(connection)
@@ -78,7 +78,7 @@ class LinkEndsCache:
 
 
 class _LinkResolver:
-    """Resolve links from memory; most targets mean the same file wherever they stand."""
+    """Resolves links in memory, with a cache: most targets mean the same file in every note."""
 
     def __init__(self, files: Sequence[tuple[int, NotePath, str]]) -> None:
         self._ids = {path: i for i, path, _ in files}
@@ -93,7 +93,7 @@ class _LinkResolver:
         return self._named.get(key, ())
 
     def end(self, source: int, target: str) -> int:
-        """Return the id of the file that a link leads to; 0 where nothing is there."""
+        """Return the id of a link's target; 0 where it is broken."""
         known_end = self._anywhere.get(target)
         if known_end is not None:
             return known_end
@@ -145,45 +145,45 @@ _EdgeRow = tuple[str, str, str, str, str, str | None, int, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """One link, and the file that it leads to."""
+    """One link with its resolved target."""
 
     source: NotePath
     kind: str
     target: str
-    """As written, without fragment."""
+    """The target as written, without fragment."""
     headings: tuple[str, ...]
     block: str
     alias: str | None
     line: int
     key: str
     path: NotePath | None
-    """None where nothing is there, and for addresses."""
+    """None for broken links and web addresses."""
     ambiguous: tuple[NotePath, ...]
-    """Other files that the name fits as well."""
+    """Other files that match the name equally well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnresolvedLinks:
-    """What links of a file say, before it is known where they lead."""
+    """The links of a file before they are resolved."""
 
     source: NotePath
     known: FileState
-    """The file as it was when it was read."""
+    """The file's state when it was indexed."""
     links: tuple[tuple[str, str], ...]
-    """Kind and target of each, in order of place; addresses aren't among them."""
+    """Kind and target of each link in order of position, without web addresses."""
 
 
 class Graph:
-    """Answer questions about links from the index; nothing is read from the vault."""
+    """The links between files, from the index alone."""
 
     def __init__(self, store: IndexStore) -> None:
-        """Ask *store*."""
+        """Read from *store*."""
         self._store = store
         self.link_ends = LinkEndsCache(store)
-        """Where all links lead, worked out once for each state of the index."""
+        """The ends of all links, computed once for each state of the index."""
 
     def cached_lookup(self) -> NameLookup:
-        """Return `lookup` with a memory, for a question that asks for the same names again and again."""
+        """Return `lookup` with a cache, for repeated look-ups of the same names."""
         paths_by_key: dict[str, Sequence[NotePath]] = {}
 
         def look(key: str) -> Sequence[NotePath]:
@@ -194,16 +194,16 @@ class Graph:
         return look
 
     def lookup(self, key: str) -> Sequence[NotePath]:
-        """Return all files whose last part, folded and without ``.md``, is *key*; by path."""
+        """Return all files whose folded name without ``.md`` is *key*, by path."""
         rows = self._store.database.reader().execute("SELECT path FROM files WHERE name_key = ? ORDER BY path", (key,))
         return [NotePath(path) for (path,) in rows]
 
     def resolve(self, target: str, source: NotePath) -> links.Resolution:
-        """Find the file that a link's target means, as seen from *source*."""
+        """Find the file that a link's target in *source* refers to."""
         return links.resolve(target, source, self.lookup)
 
     def outgoing(self, source: NotePath, lookup: NameLookup | None = None) -> list[Edge]:
-        """Return a file's links in order of their place; *lookup* may remember names over several questions."""
+        """Return a file's links in order of position; *lookup* may be a cached one."""
         with self._store.database.snapshot() as connection:
             rows = connection.execute(
                 f"SELECT {_EDGE_COLUMNS} FROM files f JOIN links l ON l.file_id = f.id"
@@ -213,7 +213,7 @@ class Graph:
             return self._edges(rows, lookup)
 
     def incoming(self, target: NotePath, lookup: NameLookup | None = None) -> list[Edge]:
-        """Return the links that lead to *target*, by source and place; links from the file to itself are among them."""
+        """Return the links to *target*, those from the file to itself included, by source and position."""
         keys = _link_keys(store.link_key(paths.base_name(target)))
         own_links_sql = (
             "SELECT l.rowid FROM files f JOIN links l ON l.file_id = f.id WHERE f.path = ? AND l.target = ''"
@@ -223,13 +223,13 @@ class Graph:
             return [edge for edge in self._edges(rows, lookup) if edge.path == target]
 
     def broken_links_to(self, key: str, sees: Callable[[NotePath], bool]) -> list[Edge]:
-        """Return the links that want a file of a folded name, and lead to none that is seen; by source and place."""
+        """Return the links whose target has a folded name and resolves to no visible file, by source and position."""
         with self._store.database.snapshot() as connection:
             rows = _select_links(connection, "l.target_key = ? AND l.kind != 'external'", (key,))
             return [edge for edge in self._edges(rows) if edge.path is None or not sees(edge.path)]
 
     def edges(self, rowids: Sequence[int]) -> list[Edge]:
-        """Return links by their row, in the order asked; those that are gone are left out."""
+        """Return links by row in the given order, without those that were removed."""
         with self._store.database.snapshot() as connection:
             edge_sql = (
                 f"SELECT l.rowid, {_EDGE_COLUMNS} FROM links l JOIN files f ON f.id = l.file_id WHERE l.rowid = ?"
@@ -238,7 +238,7 @@ class Graph:
             return self._edges([row[1:] for row in edge_rows])
 
     def links_to_keys(self, keys: Iterable[str]) -> list[UnresolvedLinks]:
-        """Return the links whose target may be a file with one of these name keys, by source.
+        """Return the links whose target may be a file with one of these names, by source.
 
         Args:
             keys: Folded names, as `lookup` takes them.
@@ -251,7 +251,7 @@ class Graph:
         return _group_by_source(rows)
 
     def links_of(self, source: NotePath) -> UnresolvedLinks | None:
-        """Return what all links of a file say; None where the index doesn't know the file."""
+        """Return the unresolved links of a file; None where the file isn't in the index."""
         by_source = _group_by_source(self._store.database.reader().execute(f"{_TARGETS_SQL} AND f.path = ?", (source,)))
         if by_source:
             return by_source[0]
@@ -260,11 +260,11 @@ class Graph:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether the vault was read from end to end since the index was made."""
+        """Return whether the whole vault was read since the index was created."""
         return self._store.meta("complete") == "1"
 
     def tagged(self, tag: str) -> list[NotePath]:
-        """Return the notes that have *tag*, or one below it, by path."""
+        """Return the notes with *tag* or a tag nested below it, by path."""
         key = paths.name_key(tag).strip().removeprefix("#").rstrip("/")
         rows = self._store.database.reader().execute(
             "SELECT DISTINCT f.path FROM tags t JOIN files f ON f.id = t.file_id"
@@ -274,7 +274,7 @@ class Graph:
         return [NotePath(path) for (path,) in rows]
 
     def broken(self) -> list[Edge]:
-        """Return the links that lead to no file, by source and place."""
+        """Return the broken links by source and position."""
         return self.edges(self.link_ends.get().broken())
 
     def _edges(self, rows: Iterable[_EdgeRow], lookup: NameLookup | None = None) -> list[Edge]:
@@ -305,14 +305,14 @@ class Graph:
 
 
 def _select_links(connection: sqlite3.Connection, condition: str, parameters: Sequence[str]) -> list[_EdgeRow]:
-    """Return the links for which a condition on ``links l`` holds, by source and place."""
+    """Return the links that meet a condition on ``links l``, by source and position."""
     joined = f"SELECT {_EDGE_COLUMNS} FROM links l JOIN files f ON f.id = l.file_id"
     sql = f"{joined} WHERE {condition} ORDER BY f.path, l.rowid"
     return connection.execute(sql, parameters).fetchall()
 
 
 def _link_keys(name_key: str) -> tuple[str, str]:
-    """Return the keys of links that may mean a file: ``x.md.md`` is named by ``x.md`` with its ending left out, too."""
+    """Return the keys of links that may mean a file: a link ``x.md`` may also mean ``x.md.md``."""
     return name_key, name_key.removesuffix(".md")
 
 

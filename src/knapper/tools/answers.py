@@ -1,60 +1,66 @@
-"""Build tool answers: results of changes, pages of lists, and marks of text that others wrote."""
+"""Build tool answers: results of changes, pages of lists, and the taint of text that others wrote."""
+
+from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from knapper.changes.requests import Request, subject
-from knapper.changes.writer import FileReport, Submission
 from knapper.errors import BadInput, KnapError
-from knapper.index.catalog import CatalogEntry
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
+
+if TYPE_CHECKING:
+    # The writer and the parser take 0.2 s to load, which a search needn't pay for.
+    from knapper.changes.requests import Request
+    from knapper.changes.writer import FileReport, Submission
+    from knapper.index.catalog import CatalogEntry
+    from knapper.vault.parser import Note
 
 
 def mark_if_foreign(context: Context, note: Note) -> bool:
-    """Tell whether others wrote a note; if so, its reader only proposes changes from now on, unless it is a person."""
+    """Return whether others wrote a note; if so, taint the client, which from now on only proposes changes."""
     block = note.outline.frontmatter
     return _check_and_mark(context, note.path, block.values if block else {})
 
 
 def is_foreign_note(context: Context, note: Note) -> bool:
-    """Return whether others wrote a note; nobody has read it by that."""
+    """Return whether others wrote a note, without tainting the client."""
     block = note.outline.frontmatter
     return context.view.policy.is_foreign(note.path, block.values if block else {})
 
 
 def mark_foreign_paths(context: Context, paths: Iterable[NotePath]) -> frozenset[NotePath]:
-    """Return which of some notes others wrote, as the index knows them; see `heard`."""
+    """Return which of some notes others wrote, by their properties in the index; taint the client if there are any."""
     distinct = list(dict.fromkeys(paths))
     properties = context.index.store.properties_of(distinct)
     return frozenset(path for path in distinct if _check_and_mark(context, path, properties.get(path, {})))
 
 
 def is_foreign_entry(context: Context, entry: CatalogEntry) -> bool:
-    """Return whether others wrote a note, or what it leads to if it is a link; nobody has read it by that."""
+    """Return whether others wrote a note, or the target if it is a link, without tainting the client."""
     policy = context.view.policy
     targets = (entry.path, entry.target) if entry.target else (entry.path,)
     return any(policy.is_foreign(target, entry.properties) for target in targets)
 
 
 def mark_shown_paths(context: Context, paths: Iterable[str]) -> None:
-    """Look at notes of which an answer, or an error, shows text; see `heard`."""
+    """Taint the client if others wrote one of the notes whose text an answer or an error shows."""
     if context.writer.grants.is_person:
         return
     for path in dict.fromkeys(paths):
-        with contextlib.suppress(KnapError):  # nothing can be shown of what can't be read
+        # Nothing can have been shown of a note that can't be read.
+        with contextlib.suppress(KnapError):
             _ = mark_if_foreign(context, context.view.read_head(path))
 
 
 def mark_tainted(context: Context, source: str) -> None:
-    """Remember that the client has read text that others wrote, unless it is a person.
+    """Record that the client has read text that others wrote; a person is never tainted.
 
     Args:
-        context: On whose behalf.
-        source: The note or address.
+        context: The vault, as the client sees it.
+        source: The note or address that was read.
     """
     writer = context.writer
     if not writer.grants.is_person:
@@ -70,13 +76,13 @@ def _check_and_mark(context: Context, path: NotePath, properties: Mapping[str, J
 
 
 MAX_RESULTS = 1_000
-"""Results that one call gives at most."""
+"""Most results of one call."""
 MAX_OFFSET = 1_000_000_000
-"""Where a stretch may begin at most."""
+"""Largest offset of a page."""
 
 
 def submit_one(context: Context, request: Request) -> dict[str, JSONValue]:
-    """Carry out one request, and tell the file's path and the hash that it has now.
+    """Submit one request, and return the answer with the file's path and current hash.
 
     Raises:
         KnapError: It can't be carried out, or is refused.
@@ -84,7 +90,7 @@ def submit_one(context: Context, request: Request) -> dict[str, JSONValue]:
     submission = _submit(context, [request])
     answer = _submission_answer(submission)
     file = next((file for file in submission.files if file.action != "linked"), None)
-    answer["path"] = subject(request)
+    answer["path"] = _subject_path(request)
     if file is not None:
         is_done = submission.status == "applied"
         answer["path"] = (file.target or file.path) if is_done or file.action == "created" else file.path
@@ -93,10 +99,10 @@ def submit_one(context: Context, request: Request) -> dict[str, JSONValue]:
 
 
 def submit_several(context: Context, requests: Sequence[Request]) -> dict[str, JSONValue]:
-    """Carry out independent requests: those that can be form one change or proposal, and the others are listed.
+    """Submit independent requests: those that succeed form one change or proposal, and failures are listed.
 
     Raises:
-        BadInput: There is none.
+        BadInput: There are no requests.
         KnapError: None of them can be carried out.
     """
     if not requests:
@@ -105,21 +111,30 @@ def submit_several(context: Context, requests: Sequence[Request]) -> dict[str, J
     answer = _submission_answer(submission)
     failures = cast("list[dict[str, JSONValue]]", answer.get("failures", []))
     for failure, reported in zip(failures, submission.failures, strict=True):
-        failure["path"] = subject(requests[reported.number])
+        failure["path"] = _subject_path(requests[reported.number])
     refused = {number for refusal in submission.refusals for number in refusal.requests}
     carried_out = len(requests) - len({one.number for one in submission.failures} | refused)
     answer["message"] = f"{submission.status}: {carried_out} of {len(requests)}"
     return _order_fields(answer)
 
 
+def _subject_path(request: Request) -> str:
+    """Return the path that a request is about; empty for a tag."""
+    from knapper.changes.requests import subject  # noqa: PLC0415 - 20 ms that a search needn't pay for
+
+    return subject(request)
+
+
 def _submit(context: Context, requests: Sequence[Request]) -> Submission:
-    """Hand requests in; differences, and errors that quote a note, count as reading it."""
-    paths = [path for request in requests if (path := subject(request))]
+    """Submit requests; diffs, and errors that quote a note, count as reading it."""
+    paths = [path for request in requests if (path := _subject_path(request))]
     try:
         submission = context.writer.submit(requests, context.submit_options)
     except KnapError:
+        # The error may quote the note, so that the client has read it although nothing was written.
         mark_shown_paths(context, paths)
         raise
+    # The diff of a new file shows only what the client wrote itself; an earlier version makes it a read.
     shown_paths = [
         path for file in submission.files if file.diff and file.before_hash for path in (file.path, file.place)
     ]
@@ -128,17 +143,17 @@ def _submit(context: Context, requests: Sequence[Request]) -> Submission:
 
 
 def paginate(rows: Sequence[JSONValue], limit: int, offset: int) -> dict[str, JSONValue]:
-    """Return a stretch of a whole list.
+    """Return one page of a whole list.
 
     Raises:
-        BadInput: The stretch can't be one.
+        BadInput: The limit or the offset is out of its range.
     """
     check_page(limit, offset)
     return page_of(rows[offset : offset + limit], len(rows), limit, offset)
 
 
 def page_of(rows: Sequence[JSONValue], total: int, limit: int, offset: int) -> dict[str, JSONValue]:
-    """Return what was cut out of a list already; says where it goes on, if it does."""
+    """Return the rows of a page with its position, and ``next_offset`` where more follow."""
     answer: dict[str, JSONValue] = {
         "success": True,
         "results": list(rows),
@@ -158,10 +173,10 @@ def results_of(answer: Mapping[str, JSONValue]) -> list[JSONValue]:
 
 
 def check_page(limit: int, offset: int) -> None:
-    """Refuse a stretch that can't be one.
+    """Check the limit and the offset of a page.
 
     Raises:
-        BadInput: It is none.
+        BadInput: One of them is out of its range.
     """
     if not 1 <= limit <= MAX_RESULTS:
         raise BadInput(f"limit is {limit}", hint=f"give 1 to {MAX_RESULTS}")
@@ -169,10 +184,10 @@ def check_page(limit: int, offset: int) -> None:
 
 
 def check_offset(offset: int) -> None:
-    """Refuse what no place in a list or a text can be.
+    """Check an offset into a list or a text.
 
     Raises:
-        BadInput: It is below 0, or beyond all that there could be.
+        BadInput: It is negative, or too large.
     """
     if not 0 <= offset <= MAX_OFFSET:
         raise BadInput(f"offset is {offset}", hint=f"give 0 to {MAX_OFFSET}")
@@ -186,12 +201,12 @@ def _submission_answer(submission: Submission) -> dict[str, JSONValue]:
 
 
 def _current_hash(file: FileReport, *, is_done: bool) -> str | None:
-    """Return a file's hash as it is now; what is only planned or proposed hasn't changed it."""
+    """Return a file's current hash; a planned or proposed change hasn't altered it."""
     return file.after_hash if is_done else file.before_hash
 
 
 def _order_fields(answer: dict[str, JSONValue]) -> dict[str, JSONValue]:
-    """Put what matters most first."""
+    """Put the most important fields first."""
     first = ("success", "status", "path", "hash", "message", "change_id", "proposal_id", "reason")
     leading = {name: answer[name] for name in first if name in answer and answer[name] is not None}
     return leading | {name: value for name, value in answer.items() if name not in first}

@@ -8,8 +8,6 @@ from typing import Annotated, Final, Unpack
 
 from typing_extensions import TypedDict
 
-from knapper.changes.text import blocks, positions
-from knapper.changes.text.splices import Snapshot
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.index.graph import NameLookup
 from knapper.jsontypes import JSONValue
@@ -23,13 +21,13 @@ from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 _MAX_EMBEDS: Final = 50
-"""Embeds that are expanded."""
+"""Most embeds that are expanded."""
 _EMBED_LENGTH: Final = 4_000
-"""Characters of one that are shown."""
+"""Most characters of each that are shown."""
 
 
 def expand_embeds(context: Context, note: Note, first: int, last: int) -> list[JSONValue]:
-    """Return what the embeds in some lines of a note show, or why they show nothing; in order of place.
+    """Return the content of the embeds in some lines of a note, or why there is none; in order of place.
 
     Args:
         context: The vault, as the client sees it.
@@ -55,7 +53,8 @@ def _expand_embed(context: Context, note: Note, link: Link, lookup: NameLookup) 
         return {**row, "error": "it isn't a note", "code": "not_a_note"}
     try:
         return row | _embed_content(context, path, link)
-    except KnapError as error:  # it vanished a moment ago, or can't be read
+    # The note may have vanished since the index was read; the other embeds are still shown.
+    except KnapError as error:
         return {**row, "error": error.message, "code": error.code}
 
 
@@ -81,7 +80,7 @@ def _embed_content(context: Context, path: NotePath, link: Link) -> dict[str, JS
 
 
 def _embed_span(outline: Outline, link: Link, size: int) -> tuple[int, int] | None:
-    """Return the bytes that an embed shows; properties are shown by none."""
+    """Return the span in bytes that an embed shows; no embed shows properties."""
     if link.block:
         wanted_id = links.fold_target(link.block)
         named_block = next((block for block in outline.block_ids if links.fold_target(block.name) == wanted_id), None)
@@ -96,7 +95,7 @@ def _embed_span(outline: Outline, link: Link, size: int) -> tuple[int, int] | No
 
 
 def _heading_path_fits(wanted: Sequence[str], path: Sequence[str]) -> bool:
-    """Return whether a section lies where a link's headings lead: the last is its own, the others stand around it."""
+    """Return whether a link's headings lead to a section: the last is its own, the others are above it."""
     if not path or not links.heading_matches(wanted[-1], path[-1]):
         return False
     outer_titles = iter(path[:-1])
@@ -106,6 +105,7 @@ def _heading_path_fits(wanted: Sequence[str], path: Sequence[str]) -> bool:
 
 
 def _utf8_bytes(note: Note) -> bytes:
+    """Return the bytes that an outline's spans refer to: UTF-8, also for a UTF-16 note."""
     return source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
 
 
@@ -116,7 +116,7 @@ def _line_at(starts: Sequence[int], at: int) -> int:
 DEFAULT_LENGTH: Final = 4_000
 NOTE_LENGTH: Final = 100_000
 MAX_LENGTH: Final = 1_000_000
-"""Characters that one call gives at most."""
+"""Most characters that one call returns."""
 _LINE_BREAK: Final = re.compile(r"\r\n|\r|\n")
 _SECTION_SLICE: Final = re.compile(
     r"(?P<heading>.*\S)\s*\[\s*(?P<start>(?:-?\d{1,9})?)\s*:\s*(?P<stop>(?:-?\d{1,9})?)\s*\]\s*", re.DOTALL
@@ -126,19 +126,19 @@ _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TextSlice:
-    """A stretch of a note's text."""
+    """A slice of a note's text, or of one of its sections."""
 
     text: str
     offset: int
-    """In characters, in the whole of which this is a stretch."""
+    """In characters of the text or section that was sliced."""
     total: int
-    """Characters of that whole."""
+    """Characters of that text or section."""
     line: int
-    """Where it begins, in the note."""
+    """The line of the note at which it begins."""
 
 
 class ReadParameters(TypedDict, total=False):
-    """What of a note is read, and how it is shown."""
+    """Optional parameters of `read_file`."""
 
     heading: str
     line_numbers: bool
@@ -153,12 +153,12 @@ def read_file(
     Args:
         context: The vault, as the client sees it.
         path: Relative to the vault, or absolute and inside it.
-        offset: Characters that are left out at the beginning.
+        offset: Characters to skip at the beginning.
         length: Characters at most, 1 to 1,000,000.
         heading: Only the section of this heading, such as ``## Tasks`` or ``# Plan > ## Tasks``; with ``[100:400]``
             after it, only these characters of the section.
         line_numbers: Begin each line with its number in the file and a colon.
-        expand_embeds: Give in ``embeds`` what embedded notes, sections and blocks say; the text stays as it is.
+        expand_embeds: Return the text of embedded notes, sections and blocks in ``embeds``; ``content`` stays as it is.
 
     Returns:
         ``content`` as it stands in the file, ``hash`` of the whole file, ``truncated`` with ``next_offset`` where more
@@ -166,9 +166,9 @@ def read_file(
 
     Raises:
         NotFound: No such note or heading is visible.
-        Ambiguous: The heading stands several times.
-        BadInput: The path can't be one, the file isn't text, or a number is out of its range.
-        RefusedError: The path leads out of the vault.
+        Ambiguous: The heading occurs several times.
+        BadInput: The path isn't valid, the file isn't text, or a number is out of its range.
+        RefusedError: The path leads outside the vault.
     """
     answers.check_offset(offset)
     if not 1 <= length <= MAX_LENGTH:
@@ -177,7 +177,8 @@ def read_file(
     if more.get("expand_embeds", False):
         _ = context.freshen(meaning=False)
     note = read_note(context, path)
-    is_foreign = answers.mark_if_foreign(context, note)  # even the error about a heading tells headings
+    # Before the heading is looked up: the error about a missing one quotes the note's headings.
+    is_foreign = answers.mark_if_foreign(context, note)
     full_text, line = _section_text(note, heading) if heading else (parser.decode_text(note.raw), 1)
     line += _count_breaks(full_text, offset)
     text_slice = _TextSlice(text=full_text[offset : offset + length], offset=offset, total=len(full_text), line=line)
@@ -189,12 +190,12 @@ def read_file(
 
 
 def fetch_note(context: Context, path: str, offset: int = 0, length: int = NOTE_LENGTH) -> Annotated[Answer, NoteText]:
-    """Read a whole note; one that is very long comes in stretches.
+    """Read a whole note; a very long one comes in parts.
 
     Args:
         context: The vault, as the client sees it.
         path: Relative to the vault, or absolute and inside it.
-        offset: Characters that are left out at the beginning.
+        offset: Characters to skip at the beginning.
         length: Characters at most, 1 to 1,000,000.
 
     Returns:
@@ -250,7 +251,7 @@ def read_note(context: Context, path: str) -> Note:
 
 
 def read_note_head(context: Context, path: str) -> Note:
-    """Read a file of whose outline only the properties matter.
+    """Read a file of whose outline only the properties are needed.
 
     Raises:
         KnapError: As for `read_file`.
@@ -266,7 +267,11 @@ def _check_is_text(note: Note) -> Note:
 
 
 def _section_text(note: Note, heading: str) -> tuple[str, int]:
-    data = source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
+    # Headings are found as edits find them; most reads name none, and needn't load what edits do.
+    from knapper.changes.text import positions  # noqa: PLC0415
+    from knapper.changes.text.splices import Snapshot  # noqa: PLC0415
+
+    data = _utf8_bytes(note)
     snapshot = Snapshot(raw=data, outline=note.outline)
     sliced = _SECTION_SLICE.fullmatch(heading)
     try:
@@ -276,7 +281,8 @@ def _section_text(note: Note, heading: str) -> tuple[str, int]:
             raise
         section = positions.find_section(snapshot, sliced["heading"])
     else:
-        sliced = None  # a heading may end so
+        # The whole text is a heading: one may end in what looks like a slice.
+        sliced = None
     text = parser.decode_text(data[section.start : section.stop])
     if sliced is None:
         return text, section.line
@@ -285,7 +291,7 @@ def _section_text(note: Note, heading: str) -> tuple[str, int]:
 
 
 def _count_breaks(text: str, at: int) -> int:
-    """Count the line endings before a place; one that the place cuts in two isn't over yet."""
+    """Count the line endings before a place; a CRLF that the place splits doesn't count yet."""
     return len(_LINE_BREAK.findall(text, 0, at)) - (text[max(at - 1, 0) : at + 1] == "\r\n")
 
 
@@ -317,18 +323,23 @@ def _slice_answer(note: Note, part: _TextSlice, *, line_numbers: bool, is_foreig
 
 
 def number_lines(text: str, first: int) -> str:
-    """Begin each line with its number and a colon: ``12: text``."""
+    """Put its number and a colon before each line: ``12: text``."""
     return "".join(f"{number}: {row}" for number, row in enumerate(_LINE.findall(text), first))
 
 
 def problem_rows(note: Note) -> list[JSONValue]:
-    """Return what in a note can't be read as it was meant."""
+    """Return the parts of a note that can't be parsed as they were meant."""
     return [{"code": one.code, "message": one.message, "line": one.line} for one in note.outline.problems]
 
 
 def pending_rows(note: Note) -> list[JSONValue]:
-    """Return of the edits that wait in a note for a person's word."""
+    """Return the edits in a note that wait for a person's decision."""
+    waiting = pending.find_pending(note.raw, note.outline)
+    if not waiting:
+        return []
+    from knapper.changes.text import blocks  # noqa: PLC0415 - few notes hold pending edits
+
     return [
         {"id": block.id, "type": block.kind, "line": block.line, "is_whole": not blocks.block_problem(block)}
-        for block in pending.find_pending(note.raw, note.outline)
+        for block in waiting
     ]
