@@ -71,7 +71,7 @@ def test_changes_that_are_being_taken_in_are_to_be_waited_for(
         main.run(["-v", str(vault), "search", "garden", "--json"])
     notes = json.loads(capsys.readouterr().out)["notes"]
 
-    assert notes == ["1 changed files aren't in the index yet: they are being taken in right now; ask again later"]
+    assert notes == ["1 changed files aren't in the index yet: they are being indexed right now; ask again later"]
 
 
 def test_indexing_says_that_it_waits_for_another_process(

@@ -1,1 +1,1 @@
-"""Run scripts over the tools: the sandbox, its bridge to the vaults, and the interface that scripts see."""
+"""Code Mode: scripts over the tools, their sandbox and its bridge to the vaults, and retrieval by scripts."""

@@ -17,16 +17,16 @@ from knapper.tools.context import Context, ToolSignature
 
 _MAX_FOLDERS: Final = 30
 _MAX_SUBFOLDERS: Final = 8
-"""Folders whose own folders are named too."""
+"""Folders whose subfolders are named too."""
 _MAX_TAGS: Final = 30
 _MAX_PROPERTIES: Final = 15
 _MAX_VALUES: Final = 5
-"""Of a property, as examples; only those that several notes share."""
+"""Example values of a property; only those that several notes share."""
 _SAMPLE_SIZE: Final = 400
 """Notes whose properties are counted."""
 _MAX_LATEST: Final = 5
 _MAX_NAME: Final = 80
-"""Characters of a name or value."""
+"""Most characters of a name or value."""
 
 
 def describe_vault(context: Context) -> dict[str, JSONValue]:
@@ -69,7 +69,7 @@ def describe_vault(context: Context) -> dict[str, JSONValue]:
 
 
 def _count_properties(notes: Sequence[Mapping[str, JSONValue]]) -> dict[str, JSONValue]:
-    """Count properties, and give as examples the values that several notes share."""
+    """Count properties, with the values that several notes share as examples."""
     names: Counter[str] = Counter()
     values: dict[str, Counter[str]] = {}
     for properties in notes:
@@ -92,7 +92,7 @@ def _shorten(text: str) -> str:
 
 
 MAX_REPLY: Final = 200_000
-"""Characters of a reply that are looked at."""
+"""Most characters of a reply that are parsed."""
 _CODE_FENCE: Final = re.compile(r"[ \t]{0,3}(`{3,200}|~{3,200})[ \t]*(\w{0,20})[^`\n]*")
 _PYTHON_LANGUAGES: Final = frozenset({"", "python", "py", "python3"})
 _MAX_ERROR: Final = 2_000
@@ -110,18 +110,18 @@ class ScriptDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptAuthor:
-    """Write scripts for tasks over one vault.
+    """An author of scripts for tasks over one vault, which has a model write them.
 
-    ``Author(ask=ask, shape=shape).first("Who pays for the fence?")`` gives a draft.
+    ``ScriptAuthor(ask=ask, shape=shape).write_first("Who pays for the fence?")`` returns a draft.
     """
 
     ask: AskModel
     shape: Mapping[str, JSONValue]
-    """From `knapper.codemode.authoring.describe_vault`."""
+    """The vault, from `describe_vault`."""
     methods: tuple[str, ...] = ()
-    """Of those that not every script has."""
+    """Optional methods that these scripts have."""
     tools: tuple[ToolSignature, ...] = ()
-    """That scripts can call."""
+    """Tools that scripts can call."""
 
     def write_first(self, task: str) -> ScriptDraft:
         """Write a script.
@@ -132,7 +132,7 @@ class ScriptAuthor:
         return self._write("first", task)
 
     def repair(self, task: str, script: str, error: str) -> ScriptDraft:
-        """Write a script again that couldn't be used.
+        """Write a script anew that couldn't be used.
 
         Args:
             task: What it is for.
@@ -171,19 +171,19 @@ class ScriptAuthor:
 
 
 def prompt_texts() -> list[str]:
-    """Return all that models are told for writing a script, beside what the vault holds."""
+    """Return every prompt text for writing scripts, without the vault's data."""
     return [_prompt_text(name) for name in ("script", *get_args(PromptKind))]
 
 
 def extract_script(reply: str) -> str:
-    """Take the script out of a reply: its longest block of Python, or all of it where no block is."""
+    """Return the script in a reply: its longest block of Python, or all of it where there is no block."""
     text = reply[:MAX_REPLY]
     blocks = [block for language, block in _fenced_blocks(text) if language in _PYTHON_LANGUAGES]
     return max(blocks, key=len).strip() if blocks else text.strip()
 
 
 def _fenced_blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the language and the text of fenced blocks; one that isn't closed goes on to the end."""
+    """Yield the language and the text of fenced blocks; one that isn't closed extends to the end."""
     fence, language, block_lines = "", "", list[str]()
     for line in text.split("\n"):
         if fence and line.strip() == fence:

@@ -23,7 +23,7 @@ _MAX_ITEMS: Final = 1_000
 
 
 def check_names(method: str, arguments: Mapping[str, JSONValue], known: Collection[str]) -> None:
-    """Refuse what a method doesn't take.
+    """Check that a method takes each of the arguments.
 
     Raises:
         BadInput: There is an argument of another name.
@@ -34,10 +34,10 @@ def check_names(method: str, arguments: Mapping[str, JSONValue], known: Collecti
 
 
 def text_argument(arguments: Mapping[str, JSONValue], name: str, max_chars: int = _MAX_PATH) -> str:
-    """Return a text.
+    """Return a text argument.
 
     Raises:
-        BadInput: It is none, or too long.
+        BadInput: It isn't a text, or is too long.
     """
     value = arguments.get(name)
     if not isinstance(value, str):
@@ -48,10 +48,10 @@ def text_argument(arguments: Mapping[str, JSONValue], name: str, max_chars: int 
 
 
 def optional_text_argument(arguments: Mapping[str, JSONValue], name: str) -> str:
-    """Return a text; empty where there is none.
+    """Return a text argument; empty where there is none.
 
     Raises:
-        BadInput: It is something else, or too long.
+        BadInput: It isn't a text, or is too long.
     """
     return "" if arguments.get(name) is None else text_argument(arguments, name)
 
@@ -60,7 +60,7 @@ def texts_argument(arguments: Mapping[str, JSONValue], name: str) -> list[str]:
     """Return a list of texts; empty where there is none.
 
     Raises:
-        BadInput: It is something else, or too long.
+        BadInput: It isn't a list of texts, or is too long.
     """
     values = arguments.get(name)
     if values is None:
@@ -71,10 +71,10 @@ def texts_argument(arguments: Mapping[str, JSONValue], name: str) -> list[str]:
 
 
 def int_argument(arguments: Mapping[str, JSONValue], name: str, default: int) -> int:
-    """Return a whole number; another where there is none.
+    """Return an integer argument; *default* where there is none.
 
     Raises:
-        BadInput: It is something else.
+        BadInput: It isn't an integer.
     """
     value = arguments.get(name)
     if value is None:
@@ -85,10 +85,10 @@ def int_argument(arguments: Mapping[str, JSONValue], name: str, default: int) ->
 
 
 def bool_argument(arguments: Mapping[str, JSONValue], name: str) -> bool:
-    """Return yes or no; no where there is none.
+    """Return a boolean argument; False where there is none.
 
     Raises:
-        BadInput: It is something else.
+        BadInput: It isn't a boolean.
     """
     value = arguments.get(name)
     if value is None:
@@ -102,7 +102,7 @@ def mapping_argument(arguments: Mapping[str, JSONValue], name: str) -> dict[str,
     """Return a dictionary; empty where there is none.
 
     Raises:
-        BadInput: It is something else.
+        BadInput: It isn't a dictionary.
     """
     value = arguments.get(name)
     if value is None:
@@ -113,21 +113,21 @@ def mapping_argument(arguments: Mapping[str, JSONValue], name: str) -> dict[str,
 
 
 MAX_REPLY_TEXT: Final = 16_000_000
-"""Characters of notes in one answer: as many as fit into its frame."""
+"""Most characters of notes in one answer: as many as fit into its frame."""
 
 
 class ReplyBudget:
-    """Count the notes' texts of one answer; the same note counts each time that it is asked for."""
+    """The budget for the text of notes in one answer; a note counts each time that it is requested."""
 
     def __init__(self, most: int = MAX_REPLY_TEXT) -> None:
-        """Begin with all of the room."""
+        """Start with the whole budget."""
         self._left = most
 
     def take_text(self, note: Note | None) -> str:
-        """Return a note's whole text, if there is room for it.
+        """Return a note's whole text, if the budget allows it.
 
         Raises:
-            BadInput: There isn't (code ``too_large``).
+            BadInput: It doesn't (code ``too_large``).
         """
         self._left -= len(note.raw) if note else 0
         if self._left < 0:
@@ -153,11 +153,11 @@ _PYTHON_TYPES: Final[Mapping[str, str]] = {
 
 
 def interface_stub(methods: Iterable[str] = (), tools: Iterable[ToolSignature] = ()) -> str:
-    """Write the interface.
+    """Return the Python stub of what a script has.
 
     Args:
-        methods: Of those that not every script has.
-        tools: That scripts can call.
+        methods: The optional methods that it has.
+        tools: The tools that it can call.
     """
     available = frozenset(methods)
     lines = [f"# imports: {', '.join(rules.ALLOWED)}", _FOUND_COMMENT, "class obsidian:"]
@@ -176,7 +176,7 @@ def interface_stub(methods: Iterable[str] = (), tools: Iterable[ToolSignature] =
 
 
 def parameter_names(tool: ToolSignature) -> list[str]:
-    """Name a tool's parameters, those that are needed first."""
+    """Return the names of a tool's parameters, the required ones first."""
     properties = tool.parameters.get("properties")
     all_names = list(properties) if isinstance(properties, dict) else []
     required = _required_names(tool)
@@ -225,17 +225,17 @@ def _first_line(doc: str | None) -> str:
 def propose_note(
     context: Context, raw: str, content: str, values: Mapping[str, JSONValue], existing: tuple[Note, str] | None
 ) -> dict[str, JSONValue]:
-    """Propose a new note, or a new text of one.
+    """Propose a new note, or a new text of an existing one.
 
     Args:
         context: The vault, as the client sees it.
         raw: The path, as the script wrote it.
         content: The text.
-        values: Properties that are put before it.
+        values: The note's properties.
         existing: The note of that path, and the hash that the new text is bound to; None where there is none.
 
     Raises:
-        KnapError: It can't be made, the client may not, or the note isn't what was read any more.
+        KnapError: It can't be created, the client may not, or the note has changed since it was read.
     """
     request = Create(path=raw, content=content, properties=values or None)
     if existing is not None:
@@ -250,26 +250,26 @@ def propose_note(
 
 
 MAIN_VAULT: Final = "main"
-"""Names the vault that is meant where none is named."""
+"""The name for the vault that is meant where none is named."""
 MAX_HITS: Final = 200
-"""Notes of one search."""
+"""Most notes of one search."""
 MAX_PROPOSALS: Final = 50
-"""Of one script."""
+"""Most proposals of one script."""
 _MAX_CONTENT: Final = 1_000_000
 _MAX_QUERY: Final = 2_000
-_SAFE_HINT: Final = "the owner is told more: `knap doctor`"
+_SAFE_HINT: Final = "`knap doctor` tells the owner more"
 
 Arguments = Mapping[str, JSONValue]
 
 
 class Bridge:
-    """Be the host of one script.
+    """The host of one script, which carries out the methods of its `obsidian` object.
 
-    ``Bridge(context)("read_note", {"path": "A.md"})`` gives the note's text.
+    ``Bridge(context)("read_note", {"path": "A.md"})`` returns the note's text.
     """
 
     def __init__(self, context: Context, profile: ScriptProfile = "strict") -> None:
-        """Make one for one run of one script.
+        """Create a bridge for one run of one script.
 
         Args:
             context: The vault that is meant where none is named, as the client sees it.
@@ -297,7 +297,7 @@ class Bridge:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Name the methods that not every script has."""
+        """Return the optional methods that this script has."""
         scripting = self._main.scripting
         can_read = self._profile != "strict" and bool(scripting.roots)
         can_get = self._profile == "extended" and scripting.http_get is not None
@@ -305,7 +305,7 @@ class Bridge:
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Name the other vaults that the script has looked into."""
+        """Return the other vaults that the script has opened."""
         return tuple(self._others)
 
     @property
@@ -315,17 +315,18 @@ class Bridge:
 
     @property
     def proposals(self) -> tuple[ProposalRef, ...]:
-        """Name what the script has proposed, in its order."""
+        """Return what the script has proposed, in its order."""
         return tuple(self._proposals)
 
     def __call__(self, method: str, given: Arguments) -> JSONValue:
         """Carry out one method.
 
         Raises:
-            KnapError: It can't be done; the message tells nothing of this machine.
+            KnapError: It fails; the message reveals nothing of this machine.
         """
         try:
             return self._dispatch(method, given)
+        # These errors name folders and settings of this machine, which a script must not learn.
         except (SetupError, StorageError) as error:
             raise StorageError("the vault can't do that right now", hint=_SAFE_HINT, code=error.code) from error
         except KnapError as error:
@@ -396,6 +397,7 @@ class Bridge:
             raise RefusedError(
                 f"a script may propose {MAX_PROPOSALS} notes", hint="put more into each", code="too_many"
             )
+        # A page may have been read with another vault's context: the one that is written to is tainted too.
         for page in self._pages:
             answers.mark_tainted(context, page)
 
@@ -431,7 +433,8 @@ class Bridge:
         answer = scripting.call(self._main, name, named_arguments)
         vault = named_arguments.get("vault")
         if isinstance(vault, str) and vault:
-            _ = self._open_vault(vault)  # that it was looked into is remembered
+            # Opened here only so that `others` lists it: the tool has opened it by itself.
+            _ = self._open_vault(vault)
         return answer
 
     def _context_for(self, given: Arguments) -> Context:
@@ -451,11 +454,11 @@ class Bridge:
         return note
 
     def _record_read(self, context: Context, note: Note) -> None:
-        """Keep the hash of what a script has read first, so that what it writes over that is bound to it."""
+        """Keep the hash of a note at its first read, so that a later write is bound to what the script saw."""
         _ = self._read.setdefault((context.vault, note.path), note.hash)
 
     def _strip_folders(self, text: str) -> str:
-        """Take this machine's folders out of a message."""
+        """Remove this machine's folders from a message."""
         roots = [self._main.view.root, *(context.view.root for context in self._others.values())]
         for root in (*roots, *self._main.scripting.roots):
             text = text.replace(f"{root}/", "").replace(str(root), "the vault")
@@ -468,7 +471,7 @@ def _hit_score(hit: Mapping[str, JSONValue]) -> float:
 
 
 def _name_arguments(tool: ToolSignature, given: Arguments) -> Arguments:
-    """Return arguments without names those that they have by their place."""
+    """Return the arguments by name, with positional ones named by their places."""
     positional = given.get("", [])
     parameters = parameter_names(tool)
     if not isinstance(positional, list) or len(positional) > len(parameters):
@@ -484,12 +487,12 @@ def _not_in_profile(method: str, profile: str, needed: str) -> RefusedError:
 
 OUTSIDE_METHODS: Final = frozenset({"read_file", "http_get"})
 MAX_RECORDED: Final = 4_000_000
-"""Characters; what comes after that is given to the script, and not remembered."""
+"""Most characters that are recorded; later texts still reach the script."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteRead:
-    """Name a note that a script has read, as it was then."""
+    """A note that a script has read, with its hash at that time."""
 
     vault: str
     path: str
@@ -497,7 +500,7 @@ class NoteRead:
 
 
 class RecordingHost:
-    """Be the host of one script, in the place of its bridge."""
+    """A host that passes a script's calls on to its bridge, and records what it returns."""
 
     def __init__(self, bridge: Bridge) -> None:
         """Pass calls on to *bridge*."""
@@ -505,12 +508,12 @@ class RecordingHost:
         self._recorded_chars = 0
         self._texts: dict[str, None] = {}
         self.used_tools = False
-        """Whether it called the table's tools, of which nobody notes which files they look at."""
+        """Whether it called the table's tools, whose reads aren't recorded."""
         self.used_outside = False
-        """Whether it read files or pages beyond the vaults."""
+        """Whether it read files or pages outside the vaults."""
 
     def __call__(self, method: str, given: Mapping[str, JSONValue]) -> JSONValue:
-        """Carry out one method, and remember what it gave.
+        """Carry out one method, and record the texts that it returns.
 
         Raises:
             KnapError: As the bridge raises it.
@@ -531,12 +534,12 @@ class RecordingHost:
 
     @property
     def reads(self) -> tuple[NoteRead, ...]:
-        """Name the notes that the script has read."""
+        """Return the notes that the script has read."""
         return tuple(NoteRead(vault=vault, path=path, hash=one) for (vault, path), one in self._bridge.reads.items())
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Name the other vaults that the script has looked into."""
+        """Return the other vaults that the script has opened."""
         return self._bridge.others
 
 

@@ -1,6 +1,6 @@
-"""Keep the questions that only a person may answer: whether to go on where the notes gave little for an important task.
+"""Questions that only a person may answer: whether to continue where the notes gave little for an important task.
 
-They outlast the process: a run that is resumed finds its question again, answered or not.
+The questions persist: a resumed run finds its question again, answered or not.
 """
 
 import json
@@ -20,7 +20,7 @@ from knapper.vault.access import Grants
 CHECKPOINTS_FILE: Final = "checkpoints.db"
 SCHEMA_VERSION: Final = 1
 CheckpointChoice = Literal["continue", "use", "stop"]
-"""Go on with what was found; use what the person names or says; don't go on with this task."""
+"""Continue with what was found; use what the person names or writes; stop this task."""
 _CHOICES: Final[tuple[CheckpointChoice, ...]] = ("continue", "use", "stop")
 _MAX_NOTES: Final = 50
 _MAX_TEXT: Final = 100_000
@@ -42,13 +42,13 @@ CREATE TABLE checkpoints (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointAnswer:
-    """What a person has decided."""
+    """A person's decision."""
 
     choice: CheckpointChoice
     notes: tuple[str, ...] = ()
     """Paths of notes to use."""
     text: str = ""
-    """Their own words on it."""
+    """The person's own words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +62,13 @@ class Checkpoint:
     asked_at: str
     """ISO time, as is ``answered_at``."""
     found: Mapping[str, JSONValue]
-    """The best that there was, as `knapper.codemode.tasks.Retrieval` shows it."""
+    """The best retrieval so far, as `knapper.codemode.tasks.Retrieval` shows it."""
     answer: CheckpointAnswer | None = None
     answered_at: str = ""
     answered_by: str = ""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it as every surface shows it."""
         answer: dict[str, JSONValue] | None = None
         if self.answer is not None:
             named: list[JSONValue] = [*self.answer.notes]
@@ -95,9 +95,10 @@ class CheckpointStore:
         self._now = now
 
     def ask(self, run: str, node: str, task: str, found: Mapping[str, JSONValue]) -> Checkpoint:
-        """Put a question to the person, once for a run's node and task; give the one that is there already."""
+        """Record a question, once for a run's node and task; return the existing one if there is one."""
         values = (secrets.token_hex(8), run, node, task, self._time(), json.dumps(dict(found), ensure_ascii=False))
         with self._ledger.writing() as database:
+            # Of two processes that ask at once, the UNIQUE key lets both return the first one's question.
             database.execute(
                 "INSERT OR IGNORE INTO checkpoints (id, run, node, task, asked_at, found) VALUES (?, ?, ?, ?, ?, ?)",
                 values,
@@ -125,7 +126,7 @@ class CheckpointStore:
         return _checkpoint_from_row(row)
 
     def waiting(self, run: str = "") -> tuple[Checkpoint, ...]:
-        """List what nobody has answered, of one run or of all; the oldest first."""
+        """List the unanswered questions of one run or of all, the oldest first."""
         with self._ledger.reading() as database:
             rows = database.execute(
                 "SELECT * FROM checkpoints WHERE answer IS NULL AND (run = ? OR ? = '') ORDER BY asked_at, rowid",
@@ -134,16 +135,16 @@ class CheckpointStore:
         return tuple(map(_checkpoint_from_row, rows))
 
     def answer(self, checkpoint: str, answer: CheckpointAnswer, grants: Grants) -> Checkpoint:
-        """Keep what a person has decided; it can't be changed afterwards.
+        """Record a person's decision; it can't be changed afterwards.
 
         Args:
             checkpoint: The question's id.
-            answer: What they decided.
-            grants: Of who answers.
+            answer: The decision.
+            grants: Those of the client that answers.
 
         Raises:
-            RefusedError: Who answers is no person.
-            BadInput: The choice is none, or uses nothing.
+            RefusedError: The client isn't a person.
+            BadInput: The choice isn't valid, or names nothing to use.
             NotFound: There is no such question.
             ConflictError: It is answered already.
         """
@@ -153,6 +154,7 @@ class CheckpointStore:
         _check_answer(answer)
         stored_answer = {"choice": answer.choice, "notes": [*answer.notes], "text": answer.text}
         with self._ledger.writing() as database:
+            # The condition on the answer decides between two answers at once: the first one stays.
             changed = database.execute(
                 "UPDATE checkpoints SET answer = ?, answered_at = ?, answered_by = ? WHERE id = ? AND answer IS NULL",
                 (json.dumps(stored_answer, ensure_ascii=False), self._time(), grants.client, checkpoint),
@@ -165,7 +167,7 @@ class CheckpointStore:
         return _checkpoint_from_row(row)
 
     def forget(self, run: str) -> int:
-        """Drop a run's questions; give how many there were."""
+        """Delete a run's questions; return how many there were."""
         with self._ledger.writing() as database:
             return database.execute("DELETE FROM checkpoints WHERE run = ?", (run,)).rowcount
 
@@ -187,7 +189,7 @@ def open_checkpoints(folder: Path, now: Callable[[], datetime]) -> CheckpointSto
 
 
 def no_checkpoint_error(checkpoint: str) -> NotFound:
-    """Return that there is no such question."""
+    """Return the error for an unknown question."""
     return NotFound(f"there is no question '{checkpoint[:100]}'", code="no_checkpoint")
 
 

@@ -25,7 +25,7 @@ _NOTE_SUFFIX: Final = ".md"
 def search_notes(
     context: Context, query: str, limit: int, path_filter: str, type_filter: str
 ) -> Iterator[tuple[Note, float]]:
-    """Search one vault; gives each note once, best first, with its score, and reads it only then.
+    """Search one vault; yield each note once with its score, best first, and read it only then.
 
     Raises:
         BadInput: The query holds no word.
@@ -41,16 +41,17 @@ def search_notes(
     question = SearchRequest(text=query, mode="hybrid", limit=limit, per_note=1, where=context.restrict(note_filter))
     for hit in context.index.search(question).hits:
         hit_note = read_note(context, hit.row.note)
-        if hit_note is not None:  # it may be gone by now
+        # The note may be gone since it was indexed.
+        if hit_note is not None:
             yield hit_note, round(hit.score, 4)
 
 
 def read_note(context: Context, raw: str) -> Note | None:
-    """Read a note, also by its path without ending; None where the client sees none.
+    """Read a note, also by its path without extension; None where the client sees none.
 
     Raises:
-        BadInput: It can be no path, or the file isn't text.
-        RefusedError: It leads out of the vault.
+        BadInput: It isn't a valid path, or the file isn't text.
+        RefusedError: It leads outside the vault.
     """
     for path in (raw,) if paths.suffix(raw) else (raw, f"{raw}{_NOTE_SUFFIX}"):
         try:
@@ -76,11 +77,11 @@ def note_properties(note: Note | None) -> dict[str, JSONValue]:
 
 
 def list_paths(context: Context, directory: str, *, recursive: bool) -> list[str]:
-    """Name the notes of a folder and its folders, these with a slash at the end; or all notes below it.
+    """Return the notes of a folder and its subfolders, these with a trailing slash; or all notes below it.
 
     Raises:
-        BadInput: It can be no path.
-        RefusedError: It leads out of the vault.
+        BadInput: It isn't a valid path.
+        RefusedError: It leads outside the vault.
     """
     trimmed = directory.strip().strip("/")
     folder = "" if trimmed in {"", "."} else f"{paths.parse(trimmed, root=context.view.root)}/"
@@ -97,7 +98,7 @@ def list_paths(context: Context, directory: str, *, recursive: bool) -> list[str
 
 
 def make_wikilink(context: Context, raw: str) -> str:
-    """Write a link to a note; to one that isn't there as well."""
+    """Return a wikilink to a note, which needn't exist."""
     try:
         path = context.view.path(raw)
     except CallerError:
@@ -113,6 +114,7 @@ def _folder_filter(path_filter: str) -> tuple[str, ...]:
 _MAX_FILE_BYTES: Final = 8_000_000
 _NOFOLLOW_FLAGS: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER_FLAGS: Final = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
+# O_NONBLOCK: opening a named pipe would otherwise wait for a writer, before its type can be checked.
 _FILE_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 _CAN_DESCEND: Final = os.open in os.supports_dir_fd
 
@@ -125,7 +127,7 @@ def read_allowed_file(roots: tuple[Path, ...], raw: str) -> str:
         raw: The path, as the script wrote it.
 
     Raises:
-        KnapError: As the last of the folders says it.
+        KnapError: The error of the last folder that was tried.
     """
     failure: KnapError = NotFound("no folder may be read by scripts", hint="the owner can allow one")
     for root in roots:
@@ -142,23 +144,25 @@ def read_allowed_file(roots: tuple[Path, ...], raw: str) -> str:
 
 
 def read_beneath(root: Path, path: NotePath) -> bytes:
-    """Read a file by going down from a folder to the next, so that none of them can become a link on the way.
+    """Read a file by opening one folder after the other, so that none can be replaced by a link meanwhile.
 
     Args:
         root: A folder.
-        path: Of the file, from there on; no part of it was a link when it was looked at.
+        path: The file's path from there; no part of it was a link when it was resolved.
 
     Raises:
-        NotFound: It isn't there, or the way there leads over a link by now.
-        BadInput: It is no file, or too large (codes ``not_a_file``, ``too_large``).
+        NotFound: It isn't there, or a part of the path has become a link.
+        BadInput: It isn't a file, or is too large (codes ``not_a_file``, ``too_large``).
         StorageError: It can't be read.
     """
+    # Windows can't open a file relative to a folder's descriptor.
     if not _CAN_DESCEND:
         return files.read_bytes(root / path, shown_as=path, max_bytes=_MAX_FILE_BYTES)
     *folders, name = path.split("/")
     try:
         with contextlib.ExitStack() as stack:
             descriptor = _close_later(stack, os.open(root, _FOLDER_FLAGS))
+            # O_NOFOLLOW applies to the last part of a path only, so that each part is opened by itself.
             for folder in folders:
                 descriptor = _close_later(stack, os.open(folder, _FOLDER_FLAGS | _NOFOLLOW_FLAGS, dir_fd=descriptor))
             file = _close_later(stack, os.open(name, _FILE_FLAGS | _NOFOLLOW_FLAGS, dir_fd=descriptor))
@@ -169,8 +173,8 @@ def read_beneath(root: Path, path: NotePath) -> bytes:
         raise NotFound(f"no file {paths.quote_path(path)} there", hint="list or search for its name") from error
 
 
-def _close_later(held: contextlib.ExitStack, descriptor: int) -> int:
-    _ = held.callback(os.close, descriptor)
+def _close_later(stack: contextlib.ExitStack, descriptor: int) -> int:
+    _ = stack.callback(os.close, descriptor)
     return descriptor
 
 
@@ -178,6 +182,7 @@ def _read_descriptor(file: int, path: NotePath) -> bytes:
     if not stat.S_ISREG(os.fstat(file).st_mode):
         raise BadInput(f"{paths.quote_path(path)} isn't a file", code="not_a_file", hint="give the path of a file")
     with os.fdopen(os.dup(file), "rb") as opened:
+        # One byte more than is allowed shows that the file is too large.
         content = opened.read(_MAX_FILE_BYTES + 1)
     if len(content) > _MAX_FILE_BYTES:
         raise BadInput(f"{paths.quote_path(path)} is larger than {_MAX_FILE_BYTES:,} bytes", code="too_large")
@@ -199,38 +204,38 @@ _RESULT_HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedCitation:
-    """A citation as a script has written it."""
+    """A citation as a script wrote it."""
 
     path: str
     vault: str = ""
     start: int | None = None
-    """In characters of the note's text; None for its beginning, and for its end in ``stop``."""
+    """In characters of the note's text; None for its beginning, or in ``stop`` for its end."""
     stop: int | None = None
     quote: str = ""
-    """What the script says stands there."""
+    """The text that the script claims to be there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptReport:
-    """A result that can be used."""
+    """A usable result of a script."""
 
     context: str
     citations: tuple[ReportedCitation, ...] = ()
     queries: tuple[str, ...] = ()
     signals: Mapping[str, float] = field(default_factory=dict[str, float])
-    """The script's own counts."""
+    """The script's own measures."""
     confidence: float | None = None
     """From 0 to 1; None where the script doesn't say."""
     why: str = ""
     remarks: tuple[str, ...] = ()
-    """What couldn't be taken as it was."""
+    """What had to be corrected or left out."""
 
 
 def parse_result(result: JSONValue) -> ScriptReport:
-    """Read a result; what is wrong beside the context is left out, and said.
+    """Parse a script's result; invalid parts other than the context are left out, with a remark.
 
     Raises:
-        BadInput: It is no dictionary, or has no text as its context.
+        BadInput: It isn't a dictionary, or its context isn't a text.
     """
     if not isinstance(result, dict):
         problem = "is missing" if result is None else f"is a {type(result).__name__}, not a dictionary"
@@ -259,7 +264,7 @@ def _parse_citations(value: JSONValue, remarks: list[str]) -> tuple[ReportedCita
         remarks.append("'citations' isn't a list, and was left out")
         return ()
     if len(value) > MAX_CITATIONS:
-        remarks.append(f"the first {MAX_CITATIONS} of {len(value):,} citations are looked at")
+        remarks.append(f"the first {MAX_CITATIONS} of {len(value):,} citations are checked")
     parsed = [_parse_citation(entry) for entry in value[:MAX_CITATIONS]]
     pathless = sum(entry is None for entry in parsed)
     if pathless:
@@ -338,17 +343,17 @@ def _parse_why(value: JSONValue, remarks: list[str]) -> str:
 
 
 MAX_CITED_TEXT: Final = 4_000_000
-"""Characters of notes that one result's citations may make us read."""
+"""Most characters of notes that are read to check one result's citations."""
 MAX_READ_BYTES: Final = 40_000_000
-"""Bytes of files that are read for that; what is named after them is as what is too long."""
+"""Most bytes of files that are read for that; citations after them are dropped as too long."""
 _MAX_PATH: Final = 200
 _MAX_REASON: Final = 500
-_TOO_LONG_MESSAGE: Final = "the citations before it are too long for it to be looked at"
+_TOO_LONG_MESSAGE: Final = "the citations before it are too long for it to be checked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """A place that is there, as it was when it was looked at."""
+    """A verified citation, with the text at the time of the check."""
 
     vault: str
     path: str
@@ -360,10 +365,10 @@ class Citation:
     hash: str
     """Of the whole note."""
     text: str
-    """What stands there."""
+    """The cited text."""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it; the text is left to who reads the note."""
+        """Return it as every surface shows it; without the text, which the note has."""
         return {
             "vault": self.vault,
             "path": self.path,
@@ -377,33 +382,33 @@ class Citation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedCitation:
-    """A citation that doesn't hold, and why."""
+    """A citation that failed the check, and why."""
 
     path: str
     code: str
     reason: str
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it as every surface shows it."""
         return {"path": self.path, "code": self.code, "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedCitations:
-    """The citations that hold, each place once, and those that don't."""
+    """The citations that passed the check, each place once, and those that didn't."""
 
     citations: tuple[Citation, ...] = ()
     dropped: tuple[DroppedCitation, ...] = ()
 
 
 def check_citations(open_vault: Callable[[str], Context], reported: Iterable[ReportedCitation]) -> CheckedCitations:
-    """Check citations: the note is there for this client, the span holds something, and a quotation stands in it.
+    """Check citations: the client sees the note, the span isn't blank, and the quotation is in it.
 
-    A span is brought inside its note; a missing one is the whole note.
+    A span is clipped to its note; a missing one is the whole note.
 
     Args:
-        open_vault: Opens a vault of the client's by its name; an empty one is the usual vault.
-        reported: As the script has written them.
+        open_vault: Opens a vault of the client's by its name; empty for the default one.
+        reported: The citations as the script wrote them.
     """
     citations: dict[Citation, None] = {}
     dropped: list[DroppedCitation] = []
@@ -416,6 +421,7 @@ def check_citations(open_vault: Callable[[str], Context], reported: Iterable[Rep
             root = str(context.view.root)
             citation, size = _verify_citation(context, candidate, chars_left, note_cache)
         except KnapError as error:
+            # Reasons go back to the model that writes scripts, which must not learn this machine's folders.
             reason = error.message.replace(root, "the vault") if root else error.message
             dropped.append(
                 DroppedCitation(path=candidate.path[:_MAX_PATH], code=error.code, reason=reason[:_MAX_REASON])
@@ -427,10 +433,10 @@ def check_citations(open_vault: Callable[[str], Context], reported: Iterable[Rep
 
 
 def cite_span(context: Context, path: str, start: int = 0, stop: int | None = None) -> Citation:
-    """Cite a note, or a stretch of it.
+    """Cite a note, or a span of it.
 
     Raises:
-        KnapError: It isn't there, or is empty there.
+        KnapError: The note isn't there, or the span is blank.
     """
     return _verify_citation(context, ReportedCitation(path=path, start=start, stop=stop), MAX_CITED_TEXT, _NoteCache())[
         0
@@ -438,7 +444,7 @@ def cite_span(context: Context, path: str, start: int = 0, stop: int | None = No
 
 
 class _NoteCache:
-    """Read each note once."""
+    """The notes that citations need, each read once and within a budget."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[Note, str]] = {}
@@ -448,7 +454,7 @@ class _NoteCache:
         """Return a note and its text.
 
         Raises:
-            KnapError: It isn't there, or too much was read before.
+            KnapError: It isn't there, or the budget is used up.
         """
         key = (context.vault, path)
         if key not in self._known:
@@ -471,9 +477,9 @@ def _verify_citation(
     start = min(max(reported.start or 0, 0), len(text))
     stop = len(text) if reported.stop is None else min(max(reported.stop, 0), len(text))
     if not text[start:stop].strip():
-        raise NotFound("nothing stands at that place of the note", code="empty_span")
+        raise NotFound("the cited place of the note is empty", code="empty_span")
     if reported.quote and _normalize_space(reported.quote) not in _normalize_space(text[start:stop]):
-        raise NotFound("what it quotes doesn't stand there", code="not_quoted")
+        raise NotFound("the quoted text isn't there", code="not_quoted")
     citation = Citation(
         vault=context.vault,
         path=note.path,

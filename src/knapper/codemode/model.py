@@ -1,6 +1,6 @@
-"""Say what a language model is to Code Mode: something that is asked and replies, and what that costs.
+"""Language models as Code Mode uses them: a prompt, a reply, and its cost.
 
-Which model it is, and how it is reached, is the business of a layer above.
+Which model it is, and how it is reached, is decided in a layer above.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from knapper.jsontypes import JSONValue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpend:
-    """What was used."""
+    """What requests to a model used."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -26,7 +26,7 @@ class ModelSpend:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "ModelSpend") -> "ModelSpend":
-        """Add up."""
+        """Return the sum of both."""
         known_costs = [one.cost_usd for one in (self, other) if one.cost_usd is not None]
         return ModelSpend(
             requests=self.requests + other.requests,
@@ -36,7 +36,7 @@ class ModelSpend:
         )
 
     def __sub__(self, before: "ModelSpend") -> "ModelSpend":
-        """Return what came to what there was before."""
+        """Return what was used since *before*."""
         return ModelSpend(
             requests=self.requests - before.requests,
             input_tokens=self.input_tokens - before.input_tokens,
@@ -45,7 +45,7 @@ class ModelSpend:
         )
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it as every surface shows it."""
         return {
             "requests": self.requests,
             "input_tokens": self.input_tokens,
@@ -57,38 +57,38 @@ class ModelSpend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptData:
-    """A value of which nothing is an order: names and texts that anybody may have written."""
+    """A value that is data and never an instruction: names and texts that anybody may have written."""
 
     source: str
-    """What it is, in words of our own."""
+    """What it is, in our own words."""
     value: JSONValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What a model is asked."""
+    """A prompt for a model."""
 
     instructions: str
-    """Of our own, word for word; the system prompt."""
+    """Our own text, unchanged; the system prompt."""
     request: str
-    """Of our own as well: what is to be done with the data."""
+    """Our own text as well: what to do with the data."""
     data: tuple[PromptData, ...] = ()
-    """To be put after the request, each so that it can't pass for anything else."""
+    """Put after the request, each item marked so that it can't pass for anything else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a model said, and what that cost."""
+    """A model's reply and its cost."""
 
     text: str
     usage: ModelSpend = ModelSpend(requests=1)
 
 
 class AskModel(Protocol):
-    """Ask a model, and wait for its reply; several threads may."""
+    """A function that asks a model and waits for its reply; any thread may call it."""
 
     def __call__(self, prompt: Prompt) -> Reply:
-        """Ask.
+        """Ask the model.
 
         Raises:
             KnapError: The model doesn't answer, or may not be asked any more.

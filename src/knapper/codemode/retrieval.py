@@ -30,23 +30,23 @@ from knapper.tools.context import Context, ScriptLimits, ScriptResult
 from knapper.vault import parser
 
 MAX_DIRECT_HITS: Final = 10
-"""Of the task's own search."""
+"""Most hits of the task's own search."""
 _MAX_BROAD_HITS: Final = 6
-"""Of each query of a broadened search."""
+"""Most hits of each query of a broadened search."""
 _MAX_RANKED: Final = 100
-"""Notes that stand in the ranking of an aspect."""
+"""Most notes in the ranking of an aspect."""
 _MAX_QUERIES: Final = 16
 _MAX_CHANGED_CHARS: Final = 2_000
-"""Characters of a note that has changed since it was indexed."""
+"""Most characters that are cited of a note that has changed since it was indexed."""
 _QUERY_OPERATORS: Final = re.compile(r'["*]|(?<!\w)-')
-"""Signs that a search obeys; in a task they are none."""
+"""Operators of a search; in a task they are plain text."""
 _UTF16_MARKS: Final = ("\ufeff".encode("utf-16-le"), "\ufeff".encode("utf-16-be"))
-"""How a note begins whose places in the index aren't those in its bytes."""
+"""Byte-order marks of notes whose offsets in the index aren't those in their bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatheredContext:
-    """What searches have found."""
+    """The context that searches gathered, with its citations."""
 
     context: str
     citations: tuple[Citation, ...]
@@ -58,19 +58,19 @@ def search_directly(contexts: Sequence[Context], task: str, most_chars: int) -> 
 
     Args:
         contexts: The vaults, as the client sees them.
-        task: What is looked for.
-        most_chars: Of the context.
+        task: The task's text.
+        most_chars: Most characters of the context.
     """
     return _gather_context(contexts, (task,), MAX_DIRECT_HITS, most_chars)
 
 
 def search_broadly(contexts: Sequence[Context], queries: Iterable[str], most_chars: int) -> GatheredContext:
-    """Search for several queries, each of which gives some of the context.
+    """Search for several queries, each of which adds to the context.
 
     Args:
         contexts: The vaults, as the client sees them.
         queries: The task, its aspects, what a script has searched for; blank ones and repetitions are left out.
-        most_chars: Of the context.
+        most_chars: Most characters of the context.
     """
     distinct_queries = dict.fromkeys(query.strip() for query in queries)
     return _gather_context(
@@ -79,7 +79,7 @@ def search_broadly(contexts: Sequence[Context], queries: Iterable[str], most_cha
 
 
 def rank_notes(contexts: Sequence[Context], text: str) -> Mapping[tuple[str, str], int]:
-    """Return the places of notes in the ranking of a text, the best is 0; by vault and path."""
+    """Return the ranks of notes in the search for a text, by vault and path; the best is 0."""
     ranks_by_note: dict[tuple[str, str], int] = {}
     for context in contexts:
         for rank, hit in enumerate(_search_hits(context, text, _MAX_RANKED, per_note=1)):
@@ -99,6 +99,7 @@ def _gather_context(
         if citation is None or (key := (citation.vault, citation.path, citation.start, citation.stop)) in citations:
             continue
         part = f"## {citation.path}\n{citation.text.strip()}"
+        # Skipped and not the end: a shorter passage further down may still fit.
         if len(part) > chars_left:
             continue
         chars_left -= len(part)
@@ -133,6 +134,7 @@ def _interleave(by_query: Sequence[Sequence[tuple[Context, Hit]]]) -> Iterable[t
 def _cite_hit(context: Context, hit: Hit) -> Citation | None:
     """Cite a hit as its file is now; the beginning of a note that has changed since, None where it is gone."""
     row = hit.row
+    # The index's byte offsets hold only for the version that was indexed.
     try:
         note = evidence.read_note(context, row.note)
         if note is None:
@@ -147,7 +149,7 @@ def _cite_hit(context: Context, hit: Hit) -> Citation | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRunner:
-    """Make tries for the tasks of one client."""
+    """A runner of retrieval attempts for the tasks of one client."""
 
     context: Context
     options: RetrievalOptions
@@ -156,12 +158,12 @@ class AttemptRunner:
     def try_script(
         self, need: InformationNeed, draft: ScriptDraft, step: AttemptStep, tier: RetrievalTier
     ) -> Retrieval:
-        """Run a script; where it can't be used, its only attempt says why.
+        """Run a script and score its result; where it can't be used, its only attempt holds the error.
 
         Raises:
             SetupError: Scripts can't be run here.
         """
-        outcome, witness = self._run_script(draft.script)
+        outcome, recorder = self._run_script(draft.script)
         error, report = outcome.error, ScriptReport(context="")
         if outcome.ok:
             try:
@@ -169,7 +171,7 @@ class AttemptRunner:
             except BadInput as wrong:
                 error = f"{wrong.message}; {wrong.hint}"
         checked_citations = evidence.check_citations(self.open_vault, report.citations)
-        score = Score() if error else self.score(report.context, witness.texts, checked_citations.citations, need)
+        score = Score() if error else self.score(report.context, recorder.texts, checked_citations.citations, need)
         attempt = Attempt(
             step=step,
             score=score,
@@ -192,17 +194,17 @@ class AttemptRunner:
             script=draft.script,
             queries=report.queries,
             why=report.why,
-            reads=witness.reads,
-            others=witness.others,
-            used_tools=witness.used_tools,
-            used_outside=witness.used_outside,
+            reads=recorder.reads,
+            others=recorder.others,
+            used_tools=recorder.used_tools,
+            used_outside=recorder.used_outside,
             attempts=(attempt,),
             usage=draft.usage,
             notes=report.remarks,
         )
 
     def score_search(self, need: InformationNeed, gathered: GatheredContext, tier: RetrievalTier) -> Retrieval:
-        """Score what a search has gathered."""
+        """Score the context that a search gathered."""
         texts = [one.text for one in gathered.citations]
         score = self.score(gathered.context, texts, gathered.citations, need)
         return Retrieval(
@@ -221,7 +223,7 @@ class AttemptRunner:
     def score(
         self, context: str, source_texts: Sequence[str], citations: Sequence[Citation], need: InformationNeed
     ) -> Score:
-        """Score a context with the citations that hold."""
+        """Score a context with its verified citations."""
         material = RetrievedMaterial(
             context=context, source_texts=source_texts, cited_texts=_text_by_note(citations), citations=len(citations)
         )
@@ -240,16 +242,16 @@ class AttemptRunner:
 
     def _run_script(self, script: str) -> tuple[ScriptResult, RecordingHost]:
         bridge = Bridge(self.context, self.options.profile)
-        witness = RecordingHost(bridge)
+        recorder = RecordingHost(bridge)
         sandbox = self.context.open_sandbox()
         requested_s = self.options.timeout_s
         limits = sandbox.limits if requested_s is None else ScriptLimits(timeout_s=requested_s).within(sandbox.limits)
         inputs = tool.script_inputs(self.context, bridge)
-        return sandbox.run(script, witness, limits=limits, given=inputs, on_cancel=self.context.on_cancel), witness
+        return sandbox.run(script, recorder, limits=limits, given=inputs, on_cancel=self.context.on_cancel), recorder
 
 
 def notes_cited(citations: Sequence[Citation]) -> tuple[NoteRead, ...]:
-    """Name the notes that citations stand in, each once."""
+    """Return the notes that are cited, each once."""
     return tuple(dict.fromkeys(NoteRead(vault=one.vault, path=one.path, hash=one.hash) for one in citations))
 
 
@@ -262,40 +264,40 @@ def _text_by_note(citations: Sequence[Citation]) -> Mapping[NoteKey, str]:
 
 
 def resume_from_checkpoint(
-    trials: AttemptRunner, need: InformationNeed, checkpoint: Checkpoint, search_again: Callable[[], Retrieval]
+    runner: AttemptRunner, need: InformationNeed, checkpoint: Checkpoint, search_again: Callable[[], Retrieval]
 ) -> Retrieval:
-    """Return what a person has decided on, or what waits for their word; no model is asked.
+    """Return the retrieval that a person has decided on, or that waits for the decision; no model is asked.
 
     Args:
-        trials: Reads and scores.
+        runner: Reads notes and scores contexts.
         need: What the task asks for.
         checkpoint: The question.
-        search_again: Searches, where notes that the context rests on have changed, or aren't seen any more.
+        search_again: Searches anew, where notes that the context rests on have changed or are hidden by now.
     """
     answer = checkpoint.answer
     if answer is not None and answer.choice == "stop":
         notes = ("a person said not to go on with this",)
         return Retrieval(context="", tier="C", state="stopped", checkpoint=checkpoint.id, notes=notes)
     if answer is not None and answer.choice == "use":
-        return _use_answer(trials, need, answer, checkpoint.id)
+        return _use_answer(runner, need, answer, checkpoint.id)
     restored = replace(
-        _restore_retrieval(trials, checkpoint.found) or search_again(), tier="C", checkpoint=checkpoint.id
+        _restore_retrieval(runner, checkpoint.found) or search_again(), tier="C", checkpoint=checkpoint.id
     )
     if answer is None:
         return replace(restored, state="waiting", notes=(*restored.notes, "a person is asked"))
     return replace(restored, notes=(*restored.notes, "a person said to go on with what there is"))
 
 
-def _use_answer(trials: AttemptRunner, need: InformationNeed, answer: CheckpointAnswer, checkpoint: str) -> Retrieval:
-    """Take the notes that a person has named, and their own words."""
+def _use_answer(runner: AttemptRunner, need: InformationNeed, answer: CheckpointAnswer, checkpoint: str) -> Retrieval:
+    """Build the context from the notes that a person has named, and the person's own words."""
     checked_citations = evidence.check_citations(
-        trials.open_vault, [ReportedCitation(path=path) for path in answer.notes]
+        runner.open_vault, [ReportedCitation(path=path) for path in answer.notes]
     )
     person_text = answer.text.strip()
     parts = [f"## What the person says\n{person_text}"] if person_text else []
     parts += [f"## {citation.path}\n{citation.text.strip()}" for citation in checked_citations.citations]
     context = "\n\n".join(parts)
-    score = trials.score(
+    score = runner.score(
         context,
         [person_text, *(citation.text for citation in checked_citations.citations)],
         checked_citations.citations,
@@ -315,10 +317,10 @@ def _use_answer(trials: AttemptRunner, need: InformationNeed, answer: Checkpoint
     )
 
 
-def _restore_retrieval(trials: AttemptRunner, stored: Mapping[str, JSONValue]) -> Retrieval | None:
-    """Read what was kept with the question; None where it rests on no note, or on one that isn't as it was."""
+def _restore_retrieval(runner: AttemptRunner, stored: Mapping[str, JSONValue]) -> Retrieval | None:
+    """Restore the retrieval that is stored with a question; None if it rests on no note, or on a changed one."""
     reads = tuple(NoteRead(**cast("dict[str, str]", fields)) for fields in _dict_items(stored, "reads"))
-    if not reads or not all(_is_unchanged(trials, fields) for fields in reads):
+    if not reads or not all(_is_unchanged(runner, fields) for fields in reads):
         return None
     reported = [
         ReportedCitation(
@@ -339,7 +341,7 @@ def _restore_retrieval(trials: AttemptRunner, stored: Mapping[str, JSONValue]) -
     )
     return Retrieval(
         context=str(stored["context"]),
-        citations=evidence.check_citations(trials.open_vault, reported).citations,
+        citations=evidence.check_citations(runner.open_vault, reported).citations,
         score=score.total,
         parts=score,
         script=str(stored["script"]),
@@ -349,9 +351,9 @@ def _restore_retrieval(trials: AttemptRunner, stored: Mapping[str, JSONValue]) -
     )
 
 
-def _is_unchanged(trials: AttemptRunner, read: NoteRead) -> bool:
+def _is_unchanged(runner: AttemptRunner, read: NoteRead) -> bool:
     try:
-        note = evidence.read_note(trials.open_vault(read.vault), read.path)
+        note = evidence.read_note(runner.open_vault(read.vault), read.path)
     except KnapError:
         return False
     return note is not None and note.hash == read.hash
@@ -371,9 +373,9 @@ NOBODY_TO_ASK: Final = "much hangs on this, and nobody was there to be asked"
 
 
 class Retriever:
-    """Retrieve context for the tasks of one run; several threads may.
+    """A retriever of context for the tasks of one run; any thread may use it.
 
-    ``Retriever(context, ask=ask).retrieve(Task(text="Who pays for the fence?"))`` gives a `Retrieval`.
+    ``Retriever(context, ask=ask).retrieve(RetrievalTask(text="Who pays for the fence?"))`` returns a `Retrieval`.
     """
 
     def __init__(
@@ -386,14 +388,14 @@ class Retriever:
         checkpoints: CheckpointStore | None = None,
         run: str = "",
     ) -> None:
-        """Take what a run has.
+        """Prepare the retrieval for a run.
 
         Args:
             context: The vault, as the client sees it, with a sandbox.
             ask: The model that writes scripts; without one, Code Mode is off.
             options: How to retrieve.
-            regenerations: What the run has left of scripts that may be written anew; None for all of it.
-            checkpoints: Where a person is asked; None where nobody will answer.
+            regenerations: The run's budget of scripts that may be written anew; None for a full one.
+            checkpoints: Stores questions to a person; None where nobody will answer.
             run: The run's id, by which answers are found again.
         """
         self._context = context
@@ -403,15 +405,15 @@ class Retriever:
         self._checkpoints = checkpoints
         self._run = run
         self._vocabulary = Vocabulary(context.index.store)
-        self._trials = AttemptRunner(context=context, options=self._options, vocabulary=self._vocabulary)
+        self._runner = AttemptRunner(context=context, options=self._options, vocabulary=self._vocabulary)
 
     @property
     def regenerations(self) -> RegenerationBudget:
-        """Return what is left of scripts that may be written anew, to be kept with the run."""
+        """Return the budget of scripts that may be written anew, to be kept with the run."""
         return self._regenerations
 
     def retrieve(self, task: RetrievalTask) -> Retrieval:
-        """Retrieve context for a task; whatever goes wrong with scripts or the model is told in the notes.
+        """Retrieve context for a task; failures of scripts or of the model are reported in ``notes``.
 
         Raises:
             KnapError: The vault can't be searched, or the state folder can't be used.
@@ -419,19 +421,20 @@ class Retriever:
         _ = self._context.freshen()
         contexts = self._contexts()
         need = scoring.analyze_task(task.text, self._vocabulary, lambda text: rank_notes(contexts, text), task.aspects)
+        # Before any script is written: a resumed run must not pay the model again for what a person decides.
         checkpoint = self._checkpoints.find(self._run, task.node, task.text) if self._checkpoints else None
         if checkpoint is not None:
             return resume_from_checkpoint(
-                self._trials, need, checkpoint, lambda: self._search_broadly(need, (), contexts)
+                self._runner, need, checkpoint, lambda: self._search_broadly(need, (), contexts)
             )
         if not self._options.code_mode or self._ask is None:
             gathered = search_directly(contexts, task.text, self._options.most_context_chars)
             note = NO_MODEL if self._options.code_mode else CODE_MODE_OFF
-            return self._with_notes(self._trials.score_search(need, gathered, "direct"), (note,))
+            return self._with_notes(self._runner.score_search(need, gathered, "direct"), (note,))
         return self._retrieve_by_scripts(task, need, self._ask, contexts)
 
     def close(self) -> None:
-        """Close what the retriever holds open; the context stays open."""
+        """Close the retriever's own resources; the context stays open."""
         self._vocabulary.close()
 
     def _retrieve_by_scripts(
@@ -461,16 +464,17 @@ class Retriever:
     def _run_draft(
         self, author: ScriptAuthor, need: InformationNeed, draft: ScriptDraft, step: AttemptStep, tier: RetrievalTier
     ) -> Retrieval:
-        """Run a draft, and have it mended once where it can't be used."""
-        first = self._trials.try_script(need, draft, step, tier)
+        """Run a draft, and have it repaired once where it can't be used."""
+        first = self._runner.try_script(need, draft, step, tier)
         error = first.attempts[0].error
         if not error:
             return first
         try:
             repaired = author.repair(need.text, draft.script, error)
-        except KnapError as failure:  # what was tried so far still has to be told
+        # The first attempt stays part of the retrieval, which reports it.
+        except KnapError as failure:
             return replace(first, notes=(*first.notes, f"the script couldn't be mended: {failure.message}"))
-        second = self._trials.try_script(need, repaired, "mended", tier)
+        second = self._runner.try_script(need, repaired, "mended", tier)
         return replace(second, attempts=first.attempts + second.attempts, usage=first.usage + second.usage)
 
     def _search_broadly(
@@ -482,10 +486,10 @@ class Retriever:
             *(query for one in attempts for query in one.queries),
         ]
         gathered = search_broadly(contexts, queries, self._options.most_context_chars)
-        return self._trials.score_search(need, gathered, "B")
+        return self._runner.score_search(need, gathered, "B")
 
     def _ask_person_if_poor(self, task: RetrievalTask, retrieval: Retrieval) -> Retrieval:
-        """Ask a person where much hangs on a task for which everything gave little."""
+        """Ask a person where a high-impact task got poor context."""
         if retrieval.score >= self._limits.low_score:
             return retrieval
         if not task.has_high_impact:
@@ -501,7 +505,7 @@ class Retriever:
     def _author(self, ask: AskModel) -> ScriptAuthor:
         bridge = Bridge(self._context, self._options.profile)
         other_names = [name for name in self._options.vaults if name != self._context.vault]
-        others = {name: authoring.describe_vault(self._trials.open_vault(name)) for name in other_names}
+        others = {name: authoring.describe_vault(self._runner.open_vault(name)) for name in other_names}
         description: dict[str, JSONValue] = {**authoring.describe_vault(self._context)}
         if others:
             description["others"] = {**others}
@@ -509,7 +513,7 @@ class Retriever:
         return ScriptAuthor(ask=ask, shape=description, methods=bridge.methods, tools=tools)
 
     def _contexts(self) -> list[Context]:
-        opened = [self._trials.open_vault(name) for name in dict.fromkeys(self._options.vaults)]
+        opened = [self._runner.open_vault(name) for name in dict.fromkeys(self._options.vaults)]
         for other in opened:
             if other is not self._context:
                 _ = other.freshen()
@@ -528,7 +532,7 @@ class Retriever:
 
 
 def retrieval_hints(retrieval: Retrieval) -> dict[str, JSONValue]:
-    """Return what was found and what is missing, in the words of the task and of the script, never of notes."""
+    """Return what was found and what is missing, in words of the task and the script and never of notes."""
     missing: list[JSONValue] = [*retrieval.parts.missing]
     queries: list[JSONValue] = [*retrieval.queries]
     cited: list[JSONValue] = [*dict.fromkeys(one.path for one in retrieval.citations)]
@@ -547,7 +551,7 @@ def retrieval_hints(retrieval: Retrieval) -> dict[str, JSONValue]:
 
 
 def _join_attempts(retrieval: Retrieval, attempts: Sequence[Retrieval], notes: Sequence[str]) -> Retrieval:
-    """Put the attempts and the costs of all tries into the one that is used."""
+    """Put the attempts and the costs of all retrievals into the one that is used."""
     return replace(
         retrieval,
         others=tuple(dict.fromkeys(name for one in attempts for name in one.others)),

@@ -1,18 +1,18 @@
-"""Score what was retrieved for a task, whatever the script says of itself.
+"""Score what was retrieved for a task, independently of what the script reports.
 
 ``score = w1 * overlap + w2 * coverage + w3 * diversity - w4 * boilerplate``, each part from 0 to 1, and the score too.
 
 * *Overlap* is the share of the task's distinct words that the retrieved text and the cited notes' names hold, each
-  weighted by how rare it is in this vault. Only text that the vault has said counts (see `knapper.codemode.scoring`),
+  weighted by how rare it is in this vault. Only text that the vault returned counts (see `grounded_text`),
   so a context can't score by repeating its task. Whether *one* place holds them is what the next part asks.
 * *Coverage* is the share of the task's aspects, of which the whole task is one, that have a cited hit, together with
   the share of the least characters and citations that is there. A cited hit is a note that the vault's own search
   brings for the aspect, cited at a place that says it and that the context shows. It counts in full where it comes
-  first and a stretch of the shown text holds much of the aspect's weight; less where it says less, or comes later: by
-  the logarithm of its place, as in discounted cumulative gain. What any stretch holds by chance counts for nothing.
+  first and a window of the shown text holds much of the aspect's weight; less where it says less, or comes later: by
+  the logarithm of its place, as in discounted cumulative gain. What any window holds by chance counts for nothing.
 * *Diversity* is how many distinct notes are cited that deal with an aspect (one is half, two are three quarters, and so
   on; one that deals with it by half is half a note), times how far their texts are apart. Copies of one note are one
-  note. Notes that say nothing of the task are the most diverse of all, and don't count.
+  note. Notes that say nothing about the task are the most diverse of all, and don't count.
 * *Boilerplate* is the share of properties, navigation and repeated lines.
 
 The weights were chosen on one half of judged queries and are reported on the other: ``python -m bench retrieval``.
@@ -45,10 +45,10 @@ class WeightedTerm:
 
 
 class Vocabulary:
-    """Know the words of one vault; any thread may ask."""
+    """The word statistics of one vault; any thread may use them."""
 
     def __init__(self, store: IndexStore) -> None:
-        """Count in an index's store."""
+        """Count words in an index's store."""
         self._store = store
         self._stemmer = Stemmer()
         self._counts = RowCounts(_WORD_TABLE)
@@ -65,6 +65,7 @@ class Vocabulary:
         expressions = {key: word.expression() for key, word in zip(stems, words, strict=True) if key}
         if not expressions:
             return ()
+        # The counts are cached between calls, and the cache isn't safe for several threads.
         with self._lock, self._store.database.snapshot() as connection:
             counts, total = self._counts.of(connection, list(expressions.values()))
         weights = {
@@ -77,10 +78,12 @@ class Vocabulary:
 
     def stems(self, texts: list[str]) -> list[frozenset[str]]:
         """Return the set of each text's stems."""
-        return [frozenset(found) for found in self._stemmer.stems([tokenizer.segment(text) for text in texts])]
+        return [
+            frozenset(text_stems) for text_stems in self._stemmer.stems([tokenizer.segment(text) for text in texts])
+        ]
 
     def close(self) -> None:
-        """Close what splits words."""
+        """Close the stemmer."""
         self._stemmer.close()
 
 
@@ -100,14 +103,14 @@ _ASPECT_END: Final = re.compile(
 )
 _WORD_RUN: Final = re.compile(r"\w+")
 _MIN_ASPECT_CHARS: Final = 12
-"""Of a part that stands for itself; a shorter one belongs to what comes before it."""
+"""Fewest characters of a part of its own; a shorter one joins the part before it."""
 
 
 def split_aspects(task: str) -> tuple[str, ...]:
-    """Return a task's parts, at most `MOST`; the last one takes what is beyond that.
+    """Return a task's parts, at most `MAX_ASPECTS`; the last one takes the rest.
 
-    ``"Plan the garden: which fence, and when to plant?"`` gives three parts. Marks part them, not words, so that it is
-    the same in every language; a part without a word is none.
+    ``"Plan the garden: which fence, and when to plant?"`` gives three parts. Punctuation separates them, not words, so
+    that it is the same in every language; a part without a word is dropped.
     """
     parts: list[str] = []
     for part in _ASPECT_END.split(task):
@@ -181,27 +184,27 @@ def _properties_end(lines: list[str], at: int) -> int:
 
 
 MAX_GROUNDING_TEXT: Final = 4_000_000
-"""Characters of what was heard that are looked at."""
+"""Most characters of source texts that are compared."""
 _WORD: Final = re.compile(r"\w+")
 _NGRAM_LENGTH: Final = 4
-"""Words in a row that nobody writes by accident as another has."""
+"""Words in a row that two texts hardly share by accident."""
 
 Ngram: TypeAlias = tuple[str, ...]
 
 
 def grounded_text(context: str, source_texts: Iterable[str], task: str) -> str:
-    """Return the words of a context that stand there as the vault has them.
+    """Return the words of a context that come from the vault.
 
-    A word does that within four in a row, or in a line of which the vault has said every word and the task hasn't said
-    all: a short note, or a table that a script has made.
+    A word does within four in a row that the vault has too, or in a line of which the vault has every word and the
+    task doesn't have all: a short note, or a table that a script has made.
 
     Args:
-        context: What a script has put together.
+        context: The script's context.
         source_texts: The texts that it was given.
-        task: What it is for.
+        task: The task's text.
 
     Returns:
-        Those words in order, one line a line.
+        Those words in order, line by line.
     """
     lines = [
         [(match.group(), match.group().casefold()) for match in _WORD.finditer(line)] for line in context.split("\n")
@@ -218,9 +221,9 @@ def grounded_text(context: str, source_texts: Iterable[str], task: str) -> str:
 
 
 def shown_texts(texts: Iterable[str], context: str) -> list[str]:
-    """Return what of some texts a context shows: words within four in a row that stand there, and short lines.
+    """Return the part of each text that a context shows: words within four in a row that it holds, and short lines.
 
-    A script that cites a note and shows nothing of it has found nothing there.
+    A note that a script cites without showing its text adds nothing.
     """
     context_words = _folded_words(context)
     known_words = frozenset(context_words)
@@ -247,7 +250,7 @@ def _shown_text(text: str, known: frozenset[str], runs: frozenset[Ngram]) -> str
 
 
 def _match_ngrams(words: list[str], source_texts: Iterable[str]) -> tuple[set[str], list[bool]]:
-    """Return the words that were heard at all, and of each place whether its words were heard in a row."""
+    """Return the words that the sources hold, and for each place whether it is in a row of words that they hold."""
     places: dict[Ngram, list[int]] = {}
     for place in range(len(words) - _NGRAM_LENGTH + 1):
         places.setdefault(tuple(words[place : place + _NGRAM_LENGTH]), []).append(place)
@@ -278,28 +281,28 @@ def _folded_words(text: str) -> list[str]:
 NoteKey: TypeAlias = tuple[str, str]
 """A note, by its vault and path."""
 RankNotes: TypeAlias = Callable[[str], Mapping[NoteKey, int]]
-"""Gives the places of notes in the search for a text; the best is 0."""
+"""Returns the ranks of notes in the search for a text; the best is 0."""
 FULL_COVERAGE: Final = 0.45
-"""Share of an aspect's weight that one stretch has to hold; less lets too many tasks pass of which the vault knows
-nothing."""
+"""Share of an aspect's weight that one window must hold to count in full; with less, too many tasks pass of which the
+vault knows nothing."""
 CHANCE_COVERAGE: Final = 0.2
-"""Share that any note may hold, since a task's common words stand everywhere: about as much as the best stretch of a
-few notes taken at random."""
+"""Share that any note may hold, since a task's common words are everywhere: about that of the best window of a few
+notes taken at random."""
 MISSING_BELOW: Final = 0.5
-"""An aspect that is dealt with less far is named as missing."""
+"""An aspect that is covered less is reported as missing."""
 UNRANKED: Final = 1_000
-"""The place of a note that the search doesn't bring."""
+"""The rank of a note that the search doesn't return."""
 _WINDOW_CHARS: Final = 1_200
 """Characters; about a chunk of the index. Each begins in the middle of the one before."""
 _MAX_COMPARED: Final = 50
-"""Notes whose texts are compared."""
+"""Most notes whose texts are compared."""
 _MAX_SCORED_CHARS: Final = 400_000
-"""Characters of cited text that are looked at, each note's share being the same."""
+"""Most characters of cited text that are scored, shared equally between the notes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreWeights:
-    """Say how much each part counts; the first three add up to 1."""
+    """The weight of each part; the first three add up to 1."""
 
     overlap: float = 0.1
     coverage: float = 0.6
@@ -309,7 +312,7 @@ class ScoreWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreTargets:
-    """Say how much a retrieval should bring."""
+    """How much a retrieval should bring."""
 
     context_chars: int = 2_000
     citations: int = 2
@@ -335,15 +338,15 @@ class InformationNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievedMaterial:
-    """What was retrieved."""
+    """The retrieved context with its sources and citations."""
 
     context: str
     source_texts: Sequence[str]
-    """Texts that the vault has given."""
+    """Texts that the vault returned."""
     cited_texts: Mapping[NoteKey, str]
     """By note, the text of all its cited spans."""
     citations: int
-    """That hold."""
+    """Number of citations that passed the check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,10 +359,10 @@ class Score:
     diversity: float = 0.0
     boilerplate: float = 0.0
     missing: tuple[str, ...] = ()
-    """Aspects that no cited note deals with by half."""
+    """Aspects that no cited note covers by half."""
 
     def parts(self) -> dict[str, JSONValue]:
-        """Shape the parts as every surface shows them."""
+        """Return the parts as every surface shows them."""
         return {
             "overlap": self.overlap,
             "coverage": self.coverage,
@@ -375,7 +378,7 @@ def analyze_task(task: str, vocabulary: Vocabulary, rank: RankNotes, named: Sequ
         task: Its text.
         vocabulary: The vault's words.
         rank: Searches the vault.
-        named: Its aspects, where a plan has named them; otherwise the text is split at its marks.
+        named: Its aspects, where a plan has named them; otherwise the text is split at its punctuation.
     """
     texts = dict.fromkeys((task, *(named or split_aspects(task))))
     terms_by_text = [(text, vocabulary.terms(text)) for text in texts]
@@ -395,7 +398,7 @@ def score_retrieval(
 
     Args:
         material: What was retrieved.
-        need: What was asked for, from `needs`.
+        need: What the task asks for, from `analyze_task`.
         vocabulary: The vault's words.
         targets: How much there should be.
         weights: How much each part counts.
@@ -416,7 +419,7 @@ def score_retrieval(
         weight_share(need.terms, context_stems),
         coverage_score(degrees, *target_shares),
         diversity_score(
-            [frozenset[str]().union(*stretches) for stretches in windows_by_note.values()],
+            [frozenset[str]().union(*windows) for windows in windows_by_note.values()],
             [max(note, default=0.0) for note in coverage_by_note],
         ),
         boilerplate_share(material.context),
@@ -432,7 +435,7 @@ def score_retrieval(
 
 
 def combine_parts(overlap: float, covered: float, diverse: float, wasted: float, weights: ScoreWeights) -> float:
-    """Join the parts; what falls below 0 is 0."""
+    """Return the weighted sum of the parts, clipped to 0 to 1."""
     gain = weights.overlap * overlap + weights.coverage * covered + weights.diversity * diverse
     return min(max(gain - weights.boilerplate * wasted, 0.0), 1.0)
 
@@ -443,30 +446,31 @@ def weight_share(terms: Sequence[WeightedTerm], stems: frozenset[str]) -> float:
     return sum(term.weight for term in terms if stems.issuperset(term.stems)) / total if total else 0.0
 
 
-def aspect_coverage(aspect: Aspect, place: NoteKey, stretches: Sequence[frozenset[str]]) -> float:
-    """Return how far a note's cited text deals with an aspect, from 0 to 1."""
-    best = max((weight_share(aspect.terms, stretch) for stretch in stretches), default=0.0)
+def aspect_coverage(aspect: Aspect, place: NoteKey, windows: Sequence[frozenset[str]]) -> float:
+    """Return how far a note's cited text covers an aspect, from 0 to 1."""
+    best = max((weight_share(aspect.terms, window) for window in windows), default=0.0)
     degree = min(max(best - CHANCE_COVERAGE, 0.0) / (FULL_COVERAGE - CHANCE_COVERAGE), 1.0)
     return degree / math.log2(aspect.ranks.get(place, UNRANKED) + 2)
 
 
 def coverage_score(degrees: Sequence[float], chars: float, citations: float) -> float:
-    """Join how far each aspect is dealt with, and the shares of the least characters and citations."""
+    """Combine the coverage of each aspect with the shares of the targets for characters and citations."""
     mean_degree = sum(degrees) / len(degrees) if degrees else 0.0
     return mean_degree * (2 + chars + citations) / 4
 
 
 def diversity_score(texts: Sequence[frozenset[str]], degrees: Sequence[float]) -> float:
-    """Measure how many notes deal with the task, and how little they say the same.
+    """Measure how many notes cover the task, and how different their texts are.
 
     Args:
         texts: The words of each note.
-        degrees: How far each deals with that aspect with which it deals best, from 0 to 1.
+        degrees: How far each covers the aspect that it covers best, from 0 to 1.
     """
     degree_by_text: dict[frozenset[str], float] = {}
     for text, degree in zip(texts, degrees, strict=True):
         if text and degree:
             degree_by_text[text] = max(degree_by_text.get(text, 0.0), degree)
+    # Comparing every pair is quadratic, so that only the notes with the best coverage are compared.
     distinct = sorted(degree_by_text, key=lambda text: -degree_by_text[text])[:_MAX_COMPARED]
     count = sum(degree_by_text[text] for text in distinct)
     if not count:
@@ -476,7 +480,7 @@ def diversity_score(texts: Sequence[frozenset[str]], degrees: Sequence[float]) -
 
 
 def _window_stems(place: NoteKey, text: str, vocabulary: Vocabulary) -> list[frozenset[str]]:
-    """Return the words of each stretch of what is shown of a note, its name with each; none where nothing is."""
+    """Return the stems of each window of a note's shown text, with its name; none where nothing is shown."""
     if not text:
         return []
     starts = range(0, max(len(text) - _WINDOW_CHARS // 2, 1), _WINDOW_CHARS // 2)

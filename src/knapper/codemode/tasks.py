@@ -1,4 +1,4 @@
-"""Name what Code Mode is given and what it gives back: a task, the owner's thresholds, and a retrieval."""
+"""What Code Mode takes and returns: a task, the owner's thresholds, and a retrieval."""
 
 import threading
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from knapper.jsontypes import JSONValue
 from knapper.tools.context import ScriptExit, ScriptProfile
 
 ImpactMark = Literal["security", "data_model", "architecture", "contract"]
-"""What a plan says that much hangs on."""
+"""Why a plan counts a task as important."""
 RetrievalTier = Literal["script", "A", "B", "C", "direct"]
 """How far it went: the first script was good enough; another one was written; a broadened direct search was made as
 well; a person is asked, or was; a direct search from the start."""
@@ -24,27 +24,27 @@ _HIGH_IMPACT_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalTask:
-    """What context is wanted for."""
+    """A task that needs context."""
 
     text: str
     node: str = ""
-    """The run's name for it; what a person has answered is found again by it."""
+    """The run's name for it; a person's answer is found again by it."""
     aspects: tuple[str, ...] = ()
-    """What it asks about, where the plan says so; otherwise its text is split at its marks."""
+    """What it asks about, where the plan says so; otherwise its text is split at its punctuation."""
     depth: int = 0
     marks: tuple[ImpactMark, ...] = ()
     needed_share: float = 0.0
-    """Of the run's other nodes, those that need this one."""
+    """Share of the run's other nodes that need this one."""
 
     @property
     def has_high_impact(self) -> bool:
-        """Return whether a person should be asked before it goes on with poor context."""
+        """Return whether a person should be asked before the run continues with poor context."""
         return (self.depth <= 1 and bool(self.marks)) or self.needed_share >= _HIGH_IMPACT_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """Say what is good enough, and how often to try again."""
+    """What is good enough, and how often to try again."""
 
     min_context_chars: int = 2_000
     min_citations: int = 2
@@ -61,23 +61,23 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalOptions:
-    """Say how to retrieve."""
+    """Options of a retrieval."""
 
     code_mode: bool = True
-    """Off is a direct search, and no model is asked."""
+    """Without it, a direct search is made, and no model is asked."""
     profile: ScriptProfile = "strict"
     timeout_s: float | None = None
-    """Of one script; None for what the owner allows."""
+    """Time limit of one script; None for what the owner allows."""
     vaults: tuple[str, ...] = ()
-    """That a direct search goes through; empty for the usual one. Scripts choose by themselves."""
+    """Vaults for a direct search; empty for the default one. Scripts choose by themselves."""
     thresholds: Thresholds = field(default_factory=Thresholds)
     weights: ScoreWeights = field(default_factory=ScoreWeights)
     most_context_chars: int = 24_000
-    """Of a direct search."""
+    """Most characters of a direct search's context."""
 
 
 class RegenerationBudget:
-    """Count the scripts that a whole run may have written anew; threads share it."""
+    """The number of scripts that a whole run may have written anew; any thread may use it."""
 
     def __init__(self, most: int, used: int = 0) -> None:
         """Allow *most*, of which a run that is resumed has *used* some."""
@@ -102,12 +102,12 @@ class RegenerationBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """Tell one try, for who looks at the run afterwards."""
+    """One attempt, for a later look at the run."""
 
     step: AttemptStep
     score: Score = field(default_factory=Score)
     confidence: float | None = None
-    """The script's own word."""
+    """As the script reports it."""
     script: str = ""
     kind: ScriptExit | Literal[""] = ""
     """How the script ended; empty where none ran."""
@@ -117,7 +117,7 @@ class Attempt:
     usage: ModelSpend = field(default_factory=ModelSpend)
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it as every surface shows it."""
         return {
             "step": self.step,
             "score": self.score.total,
@@ -139,11 +139,11 @@ class Retrieval:
     context: str
     citations: tuple[Citation, ...] = ()
     dropped: tuple[DroppedCitation, ...] = ()
-    """Citations of the script that don't hold."""
+    """The script's citations that failed the check."""
     score: float = 0.0
     parts: Score = field(default_factory=Score)
     confidence: float | None = None
-    """The script's own word."""
+    """As the script reports it."""
     tier: RetrievalTier = "direct"
     state: RetrievalState = "ready"
     script: str = ""
@@ -153,20 +153,20 @@ class Retrieval:
     reads: tuple[NoteRead, ...] = ()
     """Notes that the context rests on, cited or not, as they were: if one changes, the context is stale."""
     others: tuple[str, ...] = ()
-    """Other vaults that were looked into, whether or not anything was found there."""
+    """Other vaults that were searched or read, whether or not anything was found there."""
     used_tools: bool = False
     """Whether it may rest on other notes as well, since the script has called tools."""
     used_outside: bool = False
-    """Whether it rests on files or pages beyond the vaults, of which nobody knows whether they change."""
+    """Whether it rests on files or pages beyond the vaults, whose changes aren't tracked."""
     attempts: tuple[Attempt, ...] = ()
     usage: ModelSpend = field(default_factory=ModelSpend)
     checkpoint: str = ""
-    """The id of what a person is asked, or was."""
+    """Id of the question to a person, if there is one."""
     notes: tuple[str, ...] = ()
     """What the reader of the answer should know."""
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
+        """Return it as every surface shows it."""
         queries: list[JSONValue] = [*self.queries]
         notes: list[JSONValue] = [*self.notes]
         reads: list[JSONValue] = [{"vault": one.vault, "path": one.path, "hash": one.hash} for one in self.reads]

@@ -13,8 +13,8 @@ from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
 
 _EXIT_HINTS: Final[Mapping[ScriptExit, str]] = {
-    "syntax": "write it as Python 3, and mend the line that is named",
-    "error": "mend the line that is named, and run the script again",
+    "syntax": "write it as Python 3, and correct the line that is named",
+    "error": "correct the line that is named, and run the script again",
     "refused": "do without that: a script has `obsidian`, and the modules that the tool's description lists",
     "result": "set `__result__` to less, and to lists, dicts, texts, numbers, booleans and None alone",
     "timeout": "do less in one script; a longer timeout_s helps where the owner allows it",
@@ -25,14 +25,14 @@ _EXIT_HINTS: Final[Mapping[ScriptExit, str]] = {
 
 
 class ScriptProposal(TypedDict):
-    """Name a proposal, and the vault that it is about."""
+    """A proposal, and the vault that it is for."""
 
     id: str
     vault: str
 
 
 class ScriptAnswer(TypedDict):
-    """Tell what became of a script."""
+    """The outcome of a script."""
 
     success: bool
     ok: bool
@@ -70,10 +70,10 @@ def run_script(
     Returns:
         ``ok``, ``result``, ``stdout``, ``error`` with line and cause, ``code`` and ``hint``, and ``kind``: ok, syntax,
         error, refused, result, timeout, memory or crash; ``proposals`` with ``id`` and ``vault`` of what waits for a
-        person's word.
+        person's decision.
 
     Raises:
-        BadInput: There is no script, or no time.
+        BadInput: The script is empty, or the time isn't positive.
         SetupError: Scripts can't be run here.
     """
     return result_answer(execute_script(context, code, profile, timeout_s))
@@ -82,7 +82,7 @@ def run_script(
 def execute_script(
     context: Context, code: str, profile: ScriptProfile = "strict", timeout_s: float | None = None
 ) -> ScriptResult:
-    """Run a script; as `run_script`, for programs."""
+    """Run a script as `run_script` does, and return its typed outcome."""
     if not code.strip():
         raise BadInput("the script is empty", hint="give Python that sets `__result__`")
     if timeout_s is not None and not timeout_s > 0:
@@ -97,7 +97,7 @@ def execute_script(
 
 
 def script_inputs(context: Context, bridge: Bridge) -> ScriptInputs:
-    """Return what a script is told beside its text."""
+    """Return the inputs of a script besides its text."""
     now = context.now()
     offset = now.utcoffset()
     return ScriptInputs(
@@ -108,7 +108,7 @@ def script_inputs(context: Context, bridge: Bridge) -> ScriptInputs:
 
 
 def result_answer(outcome: ScriptResult) -> Answer:
-    """Return an outcome as every surface does."""
+    """Return an outcome as every surface shows it."""
     fields: ScriptAnswer = {
         "success": outcome.ok,
         "ok": outcome.ok,

@@ -1,1 +1,1 @@
-"""Offer typed functions over a vault to every surface."""
+"""Typed tool functions over a vault, and the table from which every surface derives what it offers."""

@@ -16,18 +16,18 @@ from knapper.vault.paths import NotePath
 
 _ROOT_SPELLINGS = frozenset({"", ".", "/", "./"})
 MAX_TEXT = 10_000
-"""Characters of a name or value that is looked for."""
+"""Most characters of a name or value to look for."""
 
 
 def check_text(name: str, value: str) -> str:
-    """Refuse what no note can hold.
+    """Check that a text is valid Unicode and not too long.
 
     Args:
         name: The parameter's, for the message.
         value: Its value.
 
     Raises:
-        BadInput: It isn't valid Unicode, or far too long.
+        BadInput: It isn't valid Unicode, or is too long.
     """
     try:
         value.encode()
@@ -45,10 +45,10 @@ def check_texts(name: str, values: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_name(name: str, value: str) -> str:
-    """Check a text that mustn't be empty.
+    """Check a text that mustn't be empty, and return it without surrounding space.
 
     Raises:
-        BadInput: It is.
+        BadInput: It is empty.
     """
     if not check_text(name, value).strip():
         raise BadInput(f"{name} is empty", hint="give its name")
@@ -56,10 +56,10 @@ def check_name(name: str, value: str) -> str:
 
 
 def parse_day(name: str, value: str, *, needed: bool = False) -> str:
-    """Read a day such as ``2026-01-31``; empty stands for none.
+    """Parse a day such as ``2026-01-31``; empty stands for none.
 
     Raises:
-        BadInput: It is no day, or missing where it is *needed*.
+        BadInput: It isn't a day, or is missing where it is *needed*.
     """
     if not value and not needed:
         return ""
@@ -71,17 +71,18 @@ def parse_day(name: str, value: str, *, needed: bool = False) -> str:
 
 
 def resolve_folder(context: Context, raw: str) -> NotePath:
-    """Read a folder as a caller wrote it, and give it as the vault has it; empty for the vault's own.
+    """Resolve a folder as a caller wrote it to its path in the vault; empty for the vault's root.
 
     Raises:
-        BadInput: The text can be no path.
+        BadInput: The text isn't a valid path.
         NotFound: No visible folder is there (code ``no_such_folder``); the hint names the nearest.
-        RefusedError: It lies out of the vault.
+        RefusedError: It lies outside the vault.
     """
     if raw.strip() in _ROOT_SPELLINGS:
         return NotePath("")
     path = paths.parse(raw, root=context.view.root)
     listing_query = ListingQuery(where=context.restrict(Filter(folders=(path,))), limit=1)
+    # The index comes first: a folder counts as visible only where the client sees one of its files.
     entries = context.index.catalog.find(listing_query).entries
     if entries:
         return NotePath("/".join(entries[0].path.split("/")[: path.count("/") + 1]))
@@ -95,7 +96,7 @@ def resolve_folder(context: Context, raw: str) -> NotePath:
 
 
 def _find_empty_folder(context: Context, path: NotePath) -> NotePath | None:
-    """Find a folder that holds nothing the client may see, but could."""
+    """Return a folder without visible files, if the client could see files in it."""
     if not context.view.visible(NotePath(f"{path}/note.md")):
         return None
     try:
@@ -107,7 +108,7 @@ def _find_empty_folder(context: Context, path: NotePath) -> NotePath | None:
 
 
 def _candidate_folders(context: Context, path: NotePath) -> Sequence[str]:
-    """Name the folders that a mistyped one may have meant: those around it, and those of the vault's top."""
+    """Return the folders that a mistyped one may mean: its siblings, and those at the vault's root."""
     where = context.restrict(Filter())
     parents = (paths.parent_folder(path), "") if "/" in path else ("",)
     return [each.path for parent in parents for each in context.index.catalog.folders(where, parent)]
@@ -120,7 +121,7 @@ _MAX_TESTS: Final = 50
 
 
 class NoteFilters(TypedDict, total=False):
-    """What notes are filtered by; all that is given must hold."""
+    """Filters on notes, all of which must match."""
 
     exclude_folders: Sequence[str]
     tags: Sequence[str]
@@ -133,7 +134,7 @@ class NoteFilters(TypedDict, total=False):
 
 
 class SearchFilters(NoteFilters, total=False):
-    """The same, with the folders that notes lie in."""
+    """Filters on notes, with the folders that they lie in."""
 
     folders: Sequence[str]
 
@@ -141,15 +142,15 @@ class SearchFilters(NoteFilters, total=False):
 def build_filter(
     where: SearchFilters | NoteFilters, *, kinds: tuple[str, ...] = (), include_log: bool = False
 ) -> Filter:
-    """Turn texts into a filter.
+    """Build a filter from a tool's arguments.
 
     Args:
-        where: What was given.
+        where: The arguments.
         kinds: Kinds of file that pass; empty for all.
-        include_log: What this program logged is found, too.
+        include_log: Whether entries that this program logged are found too.
 
     Raises:
-        BadInput: A test tests nothing, a day is none, or a text can't be one.
+        BadInput: A test names no property, a day isn't valid, or a text isn't.
     """
     return Filter(
         folders=_filter_texts("folders", where.get("folders", ())),
@@ -169,10 +170,10 @@ def build_filter(
 
 
 def parse_property_test(text: str) -> PropertyTest:
-    """Read a test of a property: ``name``, ``!name``, ``name=value``, ``name!=value``, ``name~part``, ``name!~part``.
+    """Parse a test of a property: ``name``, ``!name``, ``name=value``, ``name!=value``, ``name~part``, ``name!~part``.
 
     Raises:
-        BadInput: There is no name.
+        BadInput: It names no property.
     """
     sign = _OPERATOR.search(text, 1)  # the first one: a value may hold others
     if sign is not None and text[: sign.start()].strip():
@@ -196,11 +197,11 @@ def _filter_texts(name: str, values: Sequence[str]) -> tuple[str, ...]:
 _NEEDS_PROPERTY: Final[frozenset[PropertyOp]] = frozenset({"contains", "equals", "exists", "is"})
 _NOTE_KINDS: Final = ("note",)
 _MAX_NAMES: Final = 10
-"""Names of a kind that are looked for."""
+"""Most names of a kind that are looked up."""
 
 
 def missing_names(context: Context, where: Filter) -> Iterator[str]:
-    """Return each tag and property that must be there, and that no note has which the client may see."""
+    """Yield a remark for each required tag and property that no visible note has."""
     for tag in where.tags[:_MAX_NAMES]:
         if not _has_tag(context, tag):
             yield f"no note has the tag #{tag.removeprefix('#')}: list_tags, or `knap tags`, lists them"

@@ -16,6 +16,7 @@ from knapper.tools.shapes import Answer
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
+# For annotations only: a search doesn't import the writer or the web client.
 if TYPE_CHECKING:
     from knapper.changes.reviewer import Reviewer
     from knapper.changes.writer import SubmitOptions, Writer
@@ -31,11 +32,11 @@ ToolSelection = Literal["essential", "full", "read-only"]
 TOOL_SELECTIONS: Final[tuple[ToolSelection, ...]] = get_args(ToolSelection)
 
 OnCancel = Callable[[Callable[[], None]], Callable[[], None]]
-"""Has a function called, in any thread, once nobody waits any more; gives what takes that back."""
+"""Subscribes a function to a call's cancellation, in any thread; returns a function that unsubscribes it."""
 
 
 def never_cancelled(listener: Callable[[], None]) -> Callable[[], None]:
-    """Wait for the answer to the end."""
+    """Accept a listener and never call it: the call can't be cancelled."""
     del listener
     return _do_nothing
 
@@ -45,30 +46,31 @@ def _do_nothing() -> None:
 
 
 class CancelSignal:
-    """Say once that nobody waits any more; any thread may tell and listen."""
+    """The cancellation of a call, sent at most once; any thread may send it or subscribe."""
 
     def __init__(self) -> None:
-        """Nobody has told yet."""
+        """Create a signal that hasn't been sent."""
         self._lock = threading.Lock()
         self._is_cancelled = False
         self._listeners: dict[object, Callable[[], None]] = {}
 
     @property
     def is_cancelled(self) -> bool:
-        """Return whether nobody waits any more."""
+        """Return whether the call was cancelled."""
         return self._is_cancelled
 
     def cancel(self) -> None:
-        """Report that nobody waits any more."""
+        """Cancel the call, and call every listener once."""
         with self._lock:
             self._is_cancelled = True
             listeners = list(self._listeners.values())
             self._listeners.clear()
+        # Outside the lock: a listener may unsubscribe another one, or take long.
         for listener in listeners:
             listener()
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Have *listener* called once that is told, or now if it is already; gives what takes that back."""
+        """Call *listener* on cancellation, or now if that has happened; return a function that unsubscribes it."""
         key = object()
         with self._lock:
             if not self._is_cancelled:
@@ -83,20 +85,20 @@ class CancelSignal:
 
 
 ScriptProfile = Literal["strict", "local", "extended"]
-"""The vaults only; the owner's folders as well, to read; the owner's hosts as well, to read."""
+"""What a script may read: the vaults only; also the owner's folders; also the owner's web hosts."""
 ScriptExit = Literal["ok", "syntax", "error", "refused", "result", "timeout", "memory", "crash"]
-"""How a script ended: well, or it never began, it raised, it asked for what it can't have, its result can't be taken,
-it took too long, it needed too much memory, or it broke its interpreter."""
+"""How a script ended: normally, or with a syntax error, an exception, a refused operation, an unusable result,
+a timeout, too much memory, or a crash of its interpreter."""
 HostFunction = Callable[[str, Mapping[str, JSONValue]], JSONValue]
-"""Carries out a method that a script called; what is wrong is raised as a `KnapError`."""
+"""Carries out a method that a script called; raises a `KnapError` where that fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptLimits:
-    """Say how much a script may take."""
+    """Limits on what a script may use."""
 
     timeout_s: float = 60
-    """From start to result, with all that it asked for."""
+    """From start to result, host calls included."""
     memory_mb: int = 512
     result_bytes: int = 200_000
     """Of the result as JSON."""
@@ -104,20 +106,20 @@ class ScriptLimits:
     """What is printed beyond that is dropped."""
     script_bytes: int = 200_000
     calls: int = 10_000
-    """How often it may ask for something."""
+    """Number of host calls."""
     request_bytes: int = 1_000_000
     """Of one call, as JSON."""
     reply_bytes: int = 16_000_000
     """Of one answer, as JSON."""
 
     def within(self, most: "ScriptLimits") -> "ScriptLimits":
-        """Return these limits, each no higher than another's."""
+        """Return these limits, each capped at that of *most*."""
         return ScriptLimits(**{one.name: min(getattr(self, one.name), getattr(most, one.name)) for one in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalRef:
-    """Name a proposal that a script has left."""
+    """A proposal that a script made."""
 
     id: str
     vault: str
@@ -125,21 +127,21 @@ class ProposalRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptResult:
-    """Tell what became of a script."""
+    """The outcome of a script."""
 
     kind: ScriptExit
     result: JSONValue = None
     """What `__result__` held."""
     stdout: str = ""
     error: str = ""
-    """The line and the cause; empty where it went well."""
+    """The line and the cause; empty on success."""
     wall_s: float = 0.0
     peak_mb: float = 0.0
     """Of the worker process; 0 where the system doesn't tell."""
     calls: int = 0
-    """How often it asked for something."""
+    """Number of host calls that it made."""
     proposals: tuple[ProposalRef, ...] = ()
-    """What it has left for a person's word, however it ended."""
+    """Proposals that await a person's decision, however it ended."""
 
     @property
     def ok(self) -> bool:
@@ -149,18 +151,18 @@ class ScriptResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptInputs:
-    """Say what a script is given beside its text."""
+    """Inputs of a script besides its text."""
 
     now: float = 0.0
-    """The time that it is told, in seconds since 1970, UTC; it stands still."""
+    """The time that it sees, in seconds since 1970, UTC; it doesn't advance."""
     offset_s: int = 0
     """Of local time from UTC."""
     methods: tuple[str, ...] = ()
-    """Methods of its object beyond those that it always has."""
+    """Optional methods of its `obsidian` object."""
 
 
 class Sandbox(Protocol):
-    """Run scripts where they can reach nothing but a host function."""
+    """A sandbox for scripts, which reach nothing but a host function."""
 
     @property
     def limits(self) -> ScriptLimits:
@@ -176,7 +178,7 @@ class Sandbox(Protocol):
         given: ScriptInputs | None = None,
         on_cancel: OnCancel = never_cancelled,
     ) -> ScriptResult:
-        """Run one script; limits above the owner's have no effect, and what *on_cancel* tells of ends it.
+        """Run one script; limits above the owner's have no effect, and a cancellation ends it.
 
         Raises:
             SetupError: Scripts can't be run here.
@@ -186,7 +188,7 @@ class Sandbox(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSignature:
-    """Show a tool to those who write scripts."""
+    """A tool as authors of scripts see it."""
 
     name: str
     summary: str = ""
@@ -195,17 +197,17 @@ class ToolSignature:
 
 
 REFRESH_VALID_S: Final = 2.0
-"""How long a look is good for; what an agent's own changes touch is taken in at once, look or no look."""
+"""How long a refresh counts as current; an agent's own changes are indexed at once all the same."""
 
 
 class SharedRefresh:
-    """Bring an index up to date for calls that come together: the first one looks, and the others wait for it.
+    """One refresh of an index that simultaneous calls share: the first call runs it, and the others wait for it.
 
-    Without it, each of an agent's calls side by side goes through the whole vault, where nobody watches it.
+    Without it, each of an agent's parallel calls would walk the whole vault where no watcher runs.
     """
 
     def __init__(self, index: "Engine", clock: Callable[[], float] = time.monotonic) -> None:
-        """Take the index."""
+        """Share the refreshes of *index*."""
         self._index = index
         self._clock = clock
         self._lock = threading.Lock()
@@ -215,9 +217,10 @@ class SharedRefresh:
         """Return what answers may miss, as `Engine.freshen` does.
 
         Args:
-            policy: The asker's.
-            meaning: Vectors are wanted too.
+            policy: The client's.
+            meaning: Whether vectors are wanted too.
         """
+        # Held during the refresh on purpose: calls that come meanwhile wait for its result.
         with self._lock:
             if self._kept is None or self._kept[1] is not policy or self._clock() - self._kept[0] > REFRESH_VALID_S:
                 freshness = self._index.freshen(policy=policy)
@@ -283,7 +286,7 @@ class Context:
     close: "Callable[[], None]"
     """Closes what the context holds open."""
     submit_options: "SubmitOptions | None" = None
-    """How what is written is meant: why, in which run, only to be told; None for the usual."""
+    """How changes are submitted: reason, run, dry run; None for the defaults."""
     open_web: "Callable[[], Web]" = _not_configured
     """Opens what searches the web and fetches pages, where the owner allows that."""
     open_transcriber: "Callable[[], Transcriber]" = _not_configured
@@ -293,24 +296,24 @@ class Context:
     scripting: ScriptAccess = field(default_factory=ScriptAccess)
     """What scripts may use beyond this vault."""
     progress: Callable[[float, float, str], None] = _ignore_progress
-    """Hears how much of how much is done of long work, and what is; may end the work by raising."""
+    """Receives done, total and a label during long work; may end the work by raising."""
     on_cancel: OnCancel = never_cancelled
-    """Tells work that can be ended at any time where nobody waits for it any more."""
+    """Subscribes to the call's cancellation."""
     shared_refresh: SharedRefresh | None = None
-    """Brings the index up to date for calls that come together; None lets each look for itself."""
+    """Refreshes the index for simultaneous calls; None lets each call refresh it by itself."""
     tool_selection: ToolSelection = "full"
-    """Which tools whoever calls can call."""
+    """Which tools the client can call."""
     now: Callable[[], datetime] = _local_time
-    """Tells the time, with its zone."""
+    """Returns the time, with its zone."""
 
     @property
     def writer(self) -> "Writer":
-        """Return the door through which the client writes; the journal is opened when it is first asked for."""
+        """Return the client's writer; the journal is opened on first use."""
         return self.open_writer()
 
     @property
     def reviewer(self) -> "Reviewer":
-        """Return the one who decides on proposals on the client's behalf."""
+        """Return the reviewer that decides on proposals on the client's behalf."""
         from knapper.changes.reviewer import Reviewer  # noqa: PLC0415 - searching needn't pay for it
 
         return Reviewer(writer=self.writer)
@@ -322,17 +325,17 @@ class Context:
         return self.view.policy.sees_all or self.view.visible(self.index.store.target_of(path))
 
     def freshen(self, *, meaning: bool = True) -> "Freshness":
-        """Bring the index up to date where that is quick, and say what the client's answers may miss."""
+        """Bring the index up to date where that is quick, and return what the client's answers may miss."""
         if self.shared_refresh is not None:
             return self.shared_refresh(self.view.policy, meaning=meaning)
         return self.index.freshen(meaning=meaning, policy=self.view.policy)
 
     def with_shared_refresh(self) -> "Context":
-        """Return a context for calls that come side by side, or right after one another: they share a look."""
+        """Return a context whose simultaneous or consecutive calls share one refresh of the index."""
         return self if self.shared_refresh is not None else replace(self, shared_refresh=SharedRefresh(self.index))
 
     def restrict(self, where: Filter) -> Filter:
-        """Keep what the client may see out of what is asked for."""
+        """Restrict a filter to what the client may see."""
         return replace(where, policy=self.view.policy)
 
     def __enter__(self) -> Self:

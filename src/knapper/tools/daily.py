@@ -32,7 +32,7 @@ _MAX_ENTRY: Final = 200_000
 """Characters of one entry."""
 _ENDS_BLANK: Final = re.compile(rb"(?:\A|\n|\r(?!\n))[ \t]*(?:\r\n|\r|\n)\Z")
 _MAX_ATTEMPTS: Final = 4
-"""How often an entry is tried while others write to the same note."""
+"""How often an entry is written while others write to the same note."""
 _NOTE_SUFFIX: Final = ".md"
 
 
@@ -57,20 +57,20 @@ def daily_note(
     date: str = "",
     create: bool = False,  # noqa: FBT001, FBT002 - arguments of tools come by name
 ) -> Annotated[Answer, read.DailyNote]:
-    """Read a day's note, where the vault's own settings keep it, or make it from their template.
+    """Read a daily note at the path that the vault's settings name, or create it from their template.
 
     Args:
         context: The vault, as the client sees it.
         date: YYYY-MM-DD, today, yesterday or tomorrow; empty for today.
-        create: Make the note where there is none.
+        create: Create the note where there is none.
 
     Returns:
-        ``date``, ``path`` and what `read_file` gives; for a note that was made, what became of that, and ``created``.
+        ``date``, ``path``, ``created``, and the fields of `read_file`; for a new note, those of a change.
 
     Raises:
         BadInput: The date isn't one.
-        NotFound: There is no such note, and it wasn't to be made.
-        RefusedError: The client may not make it.
+        NotFound: There is no such note, and *create* is false.
+        RefusedError: The client may not create it.
     """
     day = _parse_date(context, date)
     settings = obsidian.read_daily_notes(context.view.root)
@@ -79,7 +79,7 @@ def daily_note(
     if _read_if_exists(context, path) is not None:
         return {**reading.read_file(context, path), **head, "created": False}
     if not create:
-        hint = "with create = true it is made"
+        hint = "create = true creates it"
         raise NotFound(f"there is no daily note '{path}'", hint=hint, code="no_daily_note", details={"path": path})
     opening, notices = _fill_template(context, settings, day)
     answer = answers.submit_one(context, Create(path=path, content=opening))
@@ -102,7 +102,7 @@ def log_interaction(
         context: The vault, as the client sees it.
         task_description: What was done, in a line.
         query: What was asked.
-        summary: What came out; "n/a" where full_response says it.
+        summary: The outcome; "n/a" where full_response holds it.
         files: Paths of notes that mattered.
         full_response: The answer as it was given.
 
@@ -131,8 +131,9 @@ def log_interaction(
 
 
 def _append_entry(context: Context, text: str, now: datetime) -> Answer:
-    """Put an entry at the end of the day's note, again where somebody else has just written there."""
+    """Append an entry to the day's note, and retry where somebody else has just written there."""
     settings = obsidian.read_daily_notes(context.view.root)
+    # Each attempt reads the note anew: the place of the entry depends on how the note ends now.
     for attempts_left in reversed(range(_MAX_ATTEMPTS)):
         try:
             return _try_append(context, settings, text, now)
@@ -161,7 +162,7 @@ def _try_append(context: Context, settings: DailyNotes, text: str, now: datetime
 
 
 def _separate_entry(note: Note, text: str) -> str:
-    """Keep an entry apart from what stands above it, which would take it in."""
+    """Put a blank line before an entry, so that the block above doesn't absorb it."""
     ends_blank = not note.raw or _ENDS_BLANK.search(note.raw)
     _check_entry_closed(note.raw, note.raw + (b"" if ends_blank else b"\n\n") + text.encode(), note.path)
     return text if ends_blank else f"\n{text}"
@@ -177,7 +178,7 @@ def _check_entry_closed(before: bytes, after: bytes, path: str) -> None:
 
 
 def _fill_template(context: Context, settings: DailyNotes, day: datetime) -> tuple[str, tuple[str, ...]]:
-    """Return what a day's note begins with, and what the caller should hear of it."""
+    """Return the initial text of a day's note, and notices for the caller."""
     if not settings.template:
         return "", ()
     template_path = (
@@ -204,7 +205,8 @@ def _parse_date(context: Context, date: str) -> datetime:
         return now + timedelta(days=_DAY_WORDS[word])
     match = _DATE.fullmatch(word)
     year, month, day = map(int, match.groups()) if match else (0, 0, 0)
-    if dt.MINYEAR < year < dt.MAXYEAR:  # so that there is a day before and after it
+    # Not the first and the last year: the days before and after the date must exist.
+    if dt.MINYEAR < year < dt.MAXYEAR:
         with contextlib.suppress(ValueError):  # the 31st of February
             return now.replace(year=year, month=month, day=day)
     raise BadInput(f"'{date[:40]}' is no date", hint="write it as 2026-11-22, or today, yesterday, tomorrow")
@@ -222,7 +224,7 @@ def _check_entry(entry: LogEntry) -> None:
 
 
 def _link_or_name(context: Context, file: str) -> str:
-    """Link a file that the client sees; what isn't there, or isn't for it, stays a name."""
+    """Return a link to a file that the client sees; for any other file, its sanitized name."""
     try:
         path = context.view.path(file)
     except KnapError:
@@ -246,11 +248,11 @@ def _with_notices(answer: Answer, notices: Sequence[str]) -> Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LinkableNames:
-    """The names of the notes that a client sees, each with the one note that has it."""
+    """Names of the notes that a client sees, each with the one note that has it."""
 
     context: Context
     by_name: dict[str, NotePath | None]
-    """None where several notes have the name: which is meant can't be told."""
+    """None where several notes have the name: a link to it would be ambiguous."""
 
     @classmethod
     def from_context(cls, context: Context, *, but: str) -> "_LinkableNames":
@@ -264,7 +266,7 @@ class _LinkableNames:
         return cls(context=context, by_name=note_by_name)
 
     def find_in(self, text: str) -> MentionFinder:
-        """Return the names that may be linked among those that a text says."""
+        """Return the linkable names that occur in a text."""
         mentioned = {mention.name for mention in MentionFinder.of(self.by_name).find(_normalize(text))}
         return MentionFinder.of(self._linkable(mentioned))
 
@@ -287,18 +289,19 @@ class _Bullet:
     text: str
     marker: str
     first: int
-    """The first of its lines, from 1, and the last one that isn't blank."""
+    """Its first line, from 1."""
     last: int
+    """Its last line that isn't blank."""
 
 
 def save_preference(context: Context, preference: str) -> Annotated[Answer, read.PreferenceResult]:
     """Save a preference, correction or instruction of the user, as a bullet point in Preferences.md.
 
-    The note enters prompts, so what others than a person save waits for a person's word. All else in it stays.
+    The note is part of prompts, so what anyone but a person saves awaits a person's decision. All else in it stays.
 
     Args:
         context: The vault, as the client sees it.
-        preference: In a sentence; line breaks become spaces.
+        preference: The preference in a sentence; line breaks become spaces.
 
     Raises:
         BadInput: It is empty, or too long.
@@ -334,7 +337,7 @@ def list_preferences(context: Context) -> Annotated[Answer, read.PreferenceList]
         context: The vault, as the client sees it.
 
     Returns:
-        ``results`` in the file's order, numbered from 1: bullet points only, whatever else the note holds.
+        ``results`` in the file's order, numbered from 1: the note's bullet points only.
     """
     note = _read_preferences(context)
     items = _find_bullets(note) if note is not None else []
@@ -354,19 +357,19 @@ def list_preferences(context: Context) -> Annotated[Answer, read.PreferenceList]
 def remove_preference(
     context: Context, line_number: int, expected_hash: str = ""
 ) -> Annotated[Answer, read.PreferenceResult]:
-    """Remove a preference by the line number that list_preferences tells.
+    """Remove a preference by the line number that list_preferences returns.
 
-    What others than a person remove waits for a person's word. All else in the note stays.
+    What anyone but a person removes awaits a person's decision. All else in the note stays.
 
     Args:
         context: The vault, as the client sees it.
-        line_number: The number that list_preferences told, from 1.
-        expected_hash: The hash that list_preferences told; empty for whatever the note holds now.
+        line_number: The number from list_preferences, starting at 1.
+        expected_hash: The ``hash`` from list_preferences; empty to skip the check.
 
     Raises:
         BadInput: There is no preference of this number.
         NotFound: No preference is saved.
-        ConflictError: The note isn't what was listed any more.
+        ConflictError: The note has changed since it was listed.
     """
     note = _read_preferences(context)
     items = _find_bullets(note) if note is not None else []
@@ -375,7 +378,7 @@ def remove_preference(
     if not 1 <= line_number <= len(items):
         raise BadInput(
             f"there is no preference {line_number}; there are {len(items)}",
-            hint="list_preferences tells their numbers",
+            hint="list_preferences lists their numbers",
             code="out_of_range",
         )
     item = items[line_number - 1]
@@ -391,7 +394,7 @@ def _read_preferences(context: Context) -> Note | None:
 
 
 def _find_bullets(note: Note) -> list[_Bullet]:
-    """Find the bullet points of the note's own lists, in order; those inside others belong to these."""
+    """Find the top-level bullet points of a note, in order; nested ones are part of theirs."""
     data = source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
     lines = Lines(starts=note.outline.line_starts, size=len(data))
     bullets: list[_Bullet] = []

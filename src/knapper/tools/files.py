@@ -35,18 +35,18 @@ _PROPERTIES_HINT = 'give an object, such as {"tags": ["meeting"]}'
 def create_file(
     context: Context, path: str, content: str = "", frontmatter: str | Mapping[str, JSONValue] = ""
 ) -> Annotated[Answer, WriteResult]:
-    """Create a new note; nothing is ever overwritten, and missing folders are made.
+    """Create a new note; nothing is ever overwritten, and missing folders are created.
 
     Args:
         context: The vault, as the client sees it.
-        path: Path of the new note; without an ending it gets ``.md``.
+        path: Path of the new note; without an extension it gets ``.md``.
         content: The note's text, without frontmatter.
         frontmatter: The note's properties: an object, or an object as JSON text.
 
     Raises:
         BadInput: The properties aren't an object, or the path can't be a file's.
         ConflictError: There is a file already.
-        RefusedError: The path is hidden, ignored or out of the vault.
+        RefusedError: The path is hidden, ignored or outside the vault.
     """
     return answers.submit_one(context, Create(path=path, content=content, properties=_parse_properties(frontmatter)))
 
@@ -58,13 +58,13 @@ def write_file(context: Context, path: str, content: str, expected_hash: str) ->
         context: The vault, as the client sees it.
         path: Path of an existing note.
         content: The new text.
-        expected_hash: The ``hash`` that read_file told of the note that is replaced.
+        expected_hash: The note's ``hash`` from read_file.
 
     Raises:
-        ConflictError: The note has another hash by now.
+        ConflictError: The note has changed since it was read.
     """
     if not expected_hash:
-        hint = "read the note, and give the hash that reading it told"
+        hint = "read the note, and give its hash"
         raise BadInput(f"replacing '{path}' needs the hash of what is replaced", hint=hint, code="hash_needed")
     return answers.submit_one(context, Rewrite(path=path, content=content, base=expected_hash))
 
@@ -77,13 +77,13 @@ def append_to_file(
     Args:
         context: The vault, as the client sees it.
         path: Path of an existing note.
-        content: What comes after its last line.
-        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+        content: The text to append.
+        expected_hash: The note's hash when it was read; empty to skip the check.
 
     Raises:
         NotFound: There is no such note.
-        ConflictError: The note isn't what was read any more, and the place changed.
-        RefusedError: The path is out of the vault, or the client may not write there.
+        ConflictError: The note was changed at this place since it was read.
+        RefusedError: The path is outside the vault, or the client may not write there.
     """
     return answers.submit_one(context, AddText(path=path, content=content, where="end", base=expected_hash))
 
@@ -96,8 +96,8 @@ def prepend_to_file(
     Args:
         context: The vault, as the client sees it.
         path: Path of an existing note.
-        content: What comes before its text.
-        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+        content: The text to insert before the note's own.
+        expected_hash: The note's hash when it was read; empty to skip the check.
 
     Raises:
         KnapError: As for `append_to_file`.
@@ -108,20 +108,20 @@ def prepend_to_file(
 def edit_file(
     context: Context, path: str, old_text: str, new_text: str, count: int = 1, expected_hash: str = ""
 ) -> Annotated[Answer, WriteResult]:
-    """Replace text in a note by other text.
+    """Replace text in a note.
 
     Args:
         context: The vault, as the client sees it.
         path: Path of an existing note.
-        old_text: As it stands there; a match that differs only in quotes, dashes or white space is taken, and reported.
-        new_text: What comes in its place; empty to delete it.
-        count: How many times the old text stands there; all of them are replaced.
-        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+        old_text: The text in the note; a match that differs only in quotes, dashes or space counts, and is reported.
+        new_text: The replacement; empty to delete the text.
+        count: How many times the old text occurs; all occurrences are replaced.
+        expected_hash: The note's hash when it was read; empty to skip the check.
 
     Raises:
-        NotFound: The text isn't there; the hint shows what is most like it.
-        Ambiguous: It stands there another number of times; the details list the lines.
-        ConflictError: The note isn't what was read any more, and the place changed.
+        NotFound: The text isn't there; the hint shows the most similar one.
+        Ambiguous: It occurs another number of times; the details list the lines.
+        ConflictError: The note was changed at this place since it was read.
     """
     return answers.submit_one(context, EditText(path=path, old=old_text, new=new_text, count=count, base=expected_hash))
 
@@ -135,8 +135,8 @@ def edit_at(
         context: The vault, as the client sees it.
         path: Path of an existing note; with the position ``create``, of a new one.
         position: ``start``, ``end``, ``after:## Heading``, ``insert:N``, ``replace:N-M``, ``delete:N-M`` or ``create``.
-        content: The lines that come there; empty for ``delete``.
-        expected_hash: The hash of the note that lines were counted in; empty for whatever it holds now.
+        content: The lines to put there; empty for ``delete``.
+        expected_hash: The note's hash when its lines were counted; empty to skip the check.
 
     Raises:
         BadInput: There is no such position or line.
@@ -146,22 +146,22 @@ def edit_at(
 
 
 def delete_file(context: Context, path: str, expected_hash: str = "") -> Annotated[Answer, WriteResult]:
-    """Put a file into the trash that the vault's settings name; nothing is deleted for good.
+    """Move a file to the trash that the vault's settings name; nothing is deleted permanently.
 
     Args:
         context: The vault, as the client sees it.
         path: Path of a note or any other file.
-        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+        expected_hash: The note's hash when it was read; empty to skip the check.
 
     Raises:
         NotFound: There is no such file.
-        ConflictError: It isn't what was read any more.
+        ConflictError: It has changed since it was read.
     """
     return answers.submit_one(context, Trash(path=path, base=expected_hash))
 
 
 def restore_files(context: Context, names: Sequence[str]) -> Annotated[Answer, WriteResult]:
-    """Take files out of the vault's own trash, each to where it was; nothing is overwritten.
+    """Restore files from the vault's own trash to where they were; nothing is overwritten.
 
     Args:
         context: The vault, as the client sees it.
@@ -169,17 +169,17 @@ def restore_files(context: Context, names: Sequence[str]) -> Annotated[Answer, W
 
     Raises:
         NotFound: The trash has none of them.
-        ConflictError: There are files where they would go.
+        ConflictError: Other files are in their places.
     """
     requests = [Restore(path=name) for name in dict.fromkeys(names)]
     return answers.submit_one(context, requests[0]) if len(requests) == 1 else answers.submit_several(context, requests)
 
 
 def diff_rewrite(note: Note, content: str) -> str:
-    """Write what `write_file` would change in a note as ``diff -u`` does.
+    """Return what `write_file` would change in a note, in the form of ``diff -u``.
 
     Raises:
-        BadInput: The text can't be written, or is what the note holds.
+        BadInput: The text can't be written, or is the note's own.
     """
     request = Rewrite(path=note.path, content=content, base=note.hash)
     edit = text_edits.resolve_request(note, request, version=lambda _: None)
@@ -206,21 +206,21 @@ SectionOperation = Literal["replace", "replace_body", "append", "prepend"]
 def replace_section(
     context: Context, path: str, heading: str, content: str, expected_hash: str = ""
 ) -> Annotated[Answer, WriteResult]:
-    """Replace a heading and all below it, down to the next heading of its level or above.
+    """Replace a heading and everything below it, up to the next heading of its level or above.
 
     Args:
         context: The vault, as the client sees it.
         path: Path of an existing note.
-        heading: With its ``#`` signs, such as ``## Tasks``; ``# Plan > ## Tasks`` where it stands several times.
-        content: What comes in its place, with a heading or without.
-        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+        heading: With its ``#`` signs, such as ``## Tasks``; ``# Plan > ## Tasks`` where it occurs several times.
+        content: The new text, with a heading or without.
+        expected_hash: The note's hash when it was read; empty to skip the check.
 
     Raises:
         NotFound: There is no such note or heading; the hint has the nearest ones.
-        Ambiguous: The heading stands several times; the details list the lines.
+        Ambiguous: The heading occurs several times; the details list the lines.
         BadInput: The heading has no ``#`` signs, or nothing would change.
-        ConflictError: The note isn't what was read any more, and the place changed.
-        RefusedError: The path is out of the vault, or the client may not write there.
+        ConflictError: The note was changed at this place since it was read.
+        RefusedError: The path is outside the vault, or the client may not write there.
     """
     request = EditSection(path=path, heading=heading, content=content, how="replace", strict=True, base=expected_hash)
     return answers.submit_one(context, request)
@@ -234,9 +234,9 @@ def append_to_section(
     Args:
         context: The vault, as the client sees it.
         path: Path of an existing note.
-        heading: With its ``#`` signs, such as ``## Tasks``; ``# Plan > ## Tasks`` where it stands several times.
-        content: What is appended.
-        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+        heading: With its ``#`` signs, such as ``## Tasks``; ``# Plan > ## Tasks`` where it occurs several times.
+        content: The text to append.
+        expected_hash: The note's hash when it was read; empty to skip the check.
 
     Raises:
         KnapError: As for `replace_section`.
@@ -248,14 +248,14 @@ def append_to_section(
 def rename_anchor(
     context: Context, path: str, anchor: str, name: str, expected_hash: str = ""
 ) -> Annotated[Answer, WriteResult]:
-    """Rename a heading or a block id; links that lead there say the new name.
+    """Rename a heading or a block id; links to it are updated.
 
     Args:
         context: The vault, as the client sees it.
         path: Path of an existing note.
         anchor: A heading with its ``#`` signs, such as ``## Tasks``, or a block's ``^id``.
         name: The new heading's text without ``#`` signs, or the new id.
-        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+        expected_hash: The note's hash when it was read; empty to skip the check.
 
     Raises:
         KnapError: As for `replace_section`.
@@ -268,7 +268,7 @@ def rename_anchor(
 
 
 def edit_section(context: Context, request: EditSection) -> dict[str, JSONValue]:
-    """Change a section in any of the ways that there are; its heading may be written without ``#`` signs.
+    """Edit a section in any of the supported ways; its heading may be written without ``#`` signs.
 
     Raises:
         KnapError: As for `replace_section`.
@@ -285,22 +285,22 @@ def move_file(context: Context, source: str, destination: str) -> Annotated[Answ
     Args:
         context: The vault, as the client sees it.
         source: Path of the file or folder as it is now.
-        destination: Where it goes; ``Folder/`` keeps the name, and missing folders are made.
+        destination: The new path; ``Folder/`` keeps the name, and missing folders are created.
 
     Returns:
-        ``links_rewritten`` with path, line, old and new of each.
+        ``links_rewritten`` with path, line, old and new of each link.
 
     Raises:
         NotFound: There is no such file or folder.
         ConflictError: Something is at the destination already.
-        BadInput: A folder would go into itself, or a name can't be used.
-        RefusedError: One of the paths is out of the vault, hidden or ignored.
+        BadInput: A folder would move into itself, or a name can't be used.
+        RefusedError: One of the paths is outside the vault, hidden or ignored.
     """
     return answers.submit_one(context, Move(source=source, destination=destination))
 
 
 def batch_move_files(context: Context, moves: Sequence[Mapping[str, str]]) -> Annotated[Answer, WriteResult]:
-    """Move several files or folders; those that can't be moved are listed, and the others go on together.
+    """Move several files or folders; those that can't be moved are listed, and the others form one change.
 
     More than 5 are always a proposal.
 
@@ -316,7 +316,7 @@ def batch_move_files(context: Context, moves: Sequence[Mapping[str, str]]) -> An
 
 
 def delete_files(context: Context, names: Sequence[str]) -> Annotated[Answer, WriteResult]:
-    """Put several files into the trash; those for which that fails are listed, and the others go on together.
+    """Move several files to the trash; failures are listed, and the others form one change.
 
     Raises:
         KnapError: It fails for every one of them.

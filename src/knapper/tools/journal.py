@@ -1,4 +1,4 @@
-"""Tell what was changed, and take it back."""
+"""List changes from the journal, and undo them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
@@ -24,7 +24,7 @@ _TRASH_PREFIX = ".trash/"
 
 
 class ChangeConditions(TypedDict, total=False):
-    """Say which changes are wanted; what is left out or empty is no condition."""
+    """Conditions on changes; what is left out or empty is no condition."""
 
     client: str
     run: str
@@ -38,12 +38,12 @@ def list_changes(
 ) -> Annotated[Answer, ChangeList]:
     """List what was changed in the vault, the newest first: who, when, why, and which files.
 
-    Changes of hidden files alone aren't told of.
+    Changes that concern only hidden files are left out.
 
     Args:
         context: The vault, as the client sees it.
         limit: How many at most.
-        offset: How many of the newest are left out.
+        offset: How many of the newest to skip.
         client: Only what this client changed.
         run: Only what this run changed.
         proposal_id: Only what accepting this proposal changed.
@@ -54,12 +54,13 @@ def list_changes(
         ``results`` with id, at, client, run, reason, proposal_id, undone, undoes and files.
 
     Raises:
-        BadInput: A path can be none, or a time is none.
-        RefusedError: The path leads out of the vault.
+        BadInput: The path or the time isn't valid.
+        RefusedError: The path leads outside the vault.
     """
     answers.check_page(limit, offset)
     since, path = which.get("since", ""), which.get("path", "")
     path = paths.parse(path, root=context.view.root) if path else ""
+    # The same answer as for a file without changes: an error would reveal that a hidden one exists.
     if path and not _may_see(context, path):
         return answers.page_of([], 0, limit, offset)
     query = ChangeFilter(
@@ -85,25 +86,25 @@ def undo_change(
     *,
     partial: bool = False,
 ) -> Annotated[Answer, UndoResult]:
-    """Take back the last change, or the one that is named; the undo is a change itself, and can be undone.
+    """Undo the last change, or take back the one that is named; the undo is a change itself, and can be undone.
 
     Args:
         context: The vault, as the client sees it.
-        change_id: Which change; at most one of this and the next three is given, and none means the last one.
-        run: All that a run wrote.
-        proposal_id: All that accepting a proposal changed.
+        change_id: Id of a change. At most one of change_id, run, proposal_id and since; without any, the last
+            change.
+        run: Every change of this run.
+        proposal_id: Every change that accepting this proposal made.
         since: Everything from this time on, such as ``2026-01-31T12:00``; without a zone it is the system's.
-        partial: Leave files that were changed since, or whose changes the journal had to drop, as they are, and take
-            back the rest.
+        partial: Skip files that were changed since, or whose changes the journal had to drop, and undo the rest.
 
     Returns:
-        ``undone``: ids of what was taken back; ``files``; ``left``: the files that stay, since they were changed.
+        ``undone``: ids of the undone changes; ``files``; ``left``: files that were skipped, since they were changed.
 
     Raises:
-        NotFound: There is nothing to take back.
+        NotFound: There is nothing to undo.
         BadInput: The change was undone already, or more than one thing is named.
         ConflictError: Files were changed since (``conflicts``), or the journal had to drop some of the changes
-            (``pruned``), and *partial* wasn't asked for; nothing was done.
+            (``pruned``), and *partial* is false; nothing was done.
         RefusedError: The client may not undo.
     """
     selector = _parse_selector({"change_id": change_id, "run": run, "proposal_id": proposal_id, "since": since})
@@ -141,10 +142,10 @@ def _parse_selector(conditions: Mapping[str, str]) -> Selector:
 
 
 def parse_moment(text: str) -> datetime:
-    """Read a day or a time as ISO 8601 writes it.
+    """Parse a day or a time in ISO 8601.
 
     Raises:
-        BadInput: It is none.
+        BadInput: It isn't one.
     """
     try:
         return datetime.fromisoformat(text).astimezone()
@@ -158,6 +159,7 @@ def _undo_plan(context: Context, selector: Selector, run: str, *, partial: bool)
     state = context.writer.state
     changes = context.writer.undoable(selector, run, partial=partial)
     plan = apply.plan_effects(state, list(undo.inverse_effects(state.journal, changes)))
+    # The answer's diffs quote the files as they are now.
     answers.mark_shown_paths(
         context, (path for change in changes for file in change.files if (path := file.after_path))
     )
@@ -210,12 +212,12 @@ def _file_rows(
 
 
 def _system_trashed(change: Change) -> set[str]:
-    """Return what went to the system's trash, which is no place in the vault."""
+    """Return the files that went to the system's trash, which is outside the vault."""
     return {step.source for step in change.steps if step.kind == "discard"}
 
 
 def _is_visible(context: Context, file: FileResult) -> bool:
-    """Return whether the client may know of a file; what lies in the trash counts as what it was."""
+    """Return whether the client may know of a file; a file in the trash counts as what it was before."""
     if context.view.policy.sees_all:
         return True
     vault_paths = [end for end in (file.before_path, file.after_path) if end and not end.startswith(_TRASH_PREFIX)]

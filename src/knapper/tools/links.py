@@ -25,7 +25,7 @@ from knapper.vault.paths import NotePath
 
 _DEFAULT_LIMIT = 100
 _MAX_NEAREST: Final = 3
-"""Names that are told where none fits."""
+"""Most names that are suggested where none fits."""
 
 
 def find_backlinks(
@@ -37,14 +37,14 @@ def find_backlinks(
         context: The vault, as the client sees it.
         note_name: Without brackets and ``.md``, in any case; with its folder where several notes have the name.
         limit: How many files at most.
-        offset: How many are left out at the beginning.
+        offset: How many to skip at the beginning.
 
     Returns:
-        ``results``: their paths, sorted; ``links`` of these files with path, line, kind and what is written. A name
-        that no note has is looked for among the links that lead nowhere, and ``exists`` is false then.
+        ``results``: their paths, sorted; ``links`` of these files with path, line, kind and what is written. For a name
+        that no note has, the broken links to it, and ``exists`` is false.
 
     Raises:
-        BadInput: The name is empty, or the stretch can't be one.
+        BadInput: The name is empty, or limit or offset is out of its range.
     """
     answers.check_page(limit, offset)
     name = links.lookup_key(_strip_link_syntax(arguments.check_text("note_name", note_name)))
@@ -83,7 +83,7 @@ def find_outlinks(
         context: The vault, as the client sees it.
         path: Relative to the vault, or absolute and inside it.
         limit: How many at most.
-        offset: How many are left out at the beginning.
+        offset: How many to skip at the beginning.
 
     Returns:
         ``results``: their names as first written, without alias, heading or block, each once, sorted; ``links`` with
@@ -91,14 +91,15 @@ def find_outlinks(
 
     Raises:
         NotFound: No such file is visible.
-        BadInput: The path can't be one, or the stretch can't be one.
-        RefusedError: The path leads out of the vault.
+        BadInput: The path isn't valid, or limit or offset is out of its range.
+        RefusedError: The path leads outside the vault.
     """
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
     source = context.view.path(path)
     edges = [edge for edge in context.index.graph.outgoing(source) if edge.kind != "external" and edge.target]
-    spellings = {paths.name_key(edge.target): edge.target for edge in reversed(edges)}  # as it stands first
+    # Reversed, so that of several spellings the first in the note wins.
+    spellings = {paths.name_key(edge.target): edge.target for edge in reversed(edges)}
     keys = sorted(spellings)
     page_fields = answers.paginate([spellings[key] for key in keys], limit, offset)
     page_keys = set(keys[offset : offset + limit])
@@ -115,12 +116,12 @@ def broken_links(
         context: The vault, as the client sees it.
         path: Only those in this note, or below this folder; empty for all.
         limit: How many at most.
-        offset: How many are left out at the beginning.
+        offset: How many to skip at the beginning.
 
     Raises:
-        BadInput: The path can't be one, or the stretch can't be one.
+        BadInput: The path isn't valid, or limit or offset is out of its range.
         NotFound: No such note or folder is visible.
-        RefusedError: The path leads out of the vault.
+        RefusedError: The path leads outside the vault.
     """
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
@@ -131,7 +132,7 @@ def broken_links(
 
 
 def _resolve_place(context: Context, raw: str) -> NotePath:
-    """Find the folder, or the note with its ending or without, that a caller means."""
+    """Resolve a folder, or a note with or without its extension, as a caller wrote it."""
     nearest: list[str] = []
     try:
         return arguments.resolve_folder(context, raw)
@@ -153,7 +154,7 @@ def orphans(context: Context, limit: int = _DEFAULT_LIMIT, offset: int = 0) -> A
     Args:
         context: The vault, as the client sees it.
         limit: How many at most.
-        offset: How many are left out at the beginning.
+        offset: How many to skip at the beginning.
     """
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
@@ -162,19 +163,20 @@ def orphans(context: Context, limit: int = _DEFAULT_LIMIT, offset: int = 0) -> A
 
 
 def link_answers(context: Context, edges: Sequence[Edge]) -> list[JSONValue]:
-    """Return links as every surface shows them; what others wrote in them counts as read."""
+    """Return links as every surface shows them; taint the client if others wrote the text in them."""
     _ = answers.mark_foreign_paths(context, (edge.source for edge in edges if _shows_own_text(edge)))
     return [link_answer(context, edge) for edge in edges]
 
 
 def _shows_own_text(edge: Edge) -> bool:
-    """Return whether a link shows words of its own, and not only the name of a note that is there."""
+    """Return whether a link shows words of its own, and not only the name of an existing note."""
     return edge.path is None or bool(edge.headings or edge.block or edge.alias)
 
 
 def link_answer(context: Context, edge: Edge) -> dict[str, JSONValue]:
     """Return a link as every surface shows it; empty parts are left out."""
     is_visible = context.sees
+    # A link to a hidden file looks broken, so that it doesn't reveal that the file exists.
     target_path = edge.path if edge.path is not None and is_visible(edge.path) else None
     answer: dict[str, JSONValue] = {
         "path": edge.source,
@@ -198,13 +200,13 @@ def link_answer(context: Context, edge: Edge) -> dict[str, JSONValue]:
 
 
 def _notes_named(context: Context, name: str) -> list[NotePath]:
-    """Find the notes that a name means, with its folders or without."""
+    """Return the notes that a name, with or without folders, may mean."""
     candidates = (path for path in context.index.graph.lookup(name.rpartition("/")[2]) if context.sees(path))
     return [path for path in candidates if f"/{links.lookup_key(path)}".endswith(f"/{name}")]
 
 
 def _strip_link_syntax(note_name: str) -> str:
-    """Take brackets, alias, heading and block away from what a caller wrote; an absolute path isn't taken apart."""
+    """Strip brackets, alias, heading and block from a name as a caller wrote it."""
     text = note_name.strip().removeprefix("!").removeprefix("[[").removesuffix("]]")
     return text.partition("|")[0].partition("#")[0].strip().strip("/")
 
@@ -213,11 +215,11 @@ LinkDirection = Literal["in", "out", "both"]
 _DIRECTIONS: Final = ("in", "out", "both")
 _MAX_DEPTH: Final = 3
 _MAX_REACHED: Final = 5_000
-"""Notes that following links comes to at most."""
+"""Most notes that a traversal reaches."""
 
 
 class TraversalParameters(TypedDict, total=False):
-    """Which links are followed."""
+    """Optional parameters of `get_links_recursive`."""
 
     direction: LinkDirection
     exclude_folders: Sequence[str]
@@ -233,7 +235,7 @@ def get_links(
         path: Path of the note.
         direction: ``out`` for where its links lead, ``in`` for what links to it, ``both``.
         limit: How many at most.
-        offset: How many are left out at the beginning.
+        offset: How many to skip at the beginning.
 
     Returns:
         ``results`` with path, title and direction, by path; ``unresolved`` names that no note has.
@@ -261,7 +263,8 @@ def get_links(
     ]
     unresolved: list[JSONValue] = [*traversal.unresolved(source)] if direction != "in" else []
     if unresolved:
-        _ = answers.mark_foreign_paths(context, [source])  # words of whoever wrote the note
+        # Broken names are words of the note's author, who may be another person.
+        _ = answers.mark_foreign_paths(context, [source])
     page = answers.page_of(rows, len(linked), limit, offset)
     return {"path": source, **page, "unresolved": unresolved, **search.freshness_fields(freshness)}
 
@@ -281,9 +284,9 @@ def get_links_recursive(
         path: Path of the note to begin at.
         depth: Steps, 1 to 3.
         limit: How many at most.
-        offset: How many are left out at the beginning.
+        offset: How many to skip at the beginning.
         direction: Follow links ``out``, ``in`` (to what links here), or ``both`` ways; both if not given.
-        exclude_folders: Walls: notes below these are neither listed nor passed through.
+        exclude_folders: Notes below these folders are neither listed nor followed.
 
     Returns:
         ``results`` with path, title, depth, and via: the note one step before.
@@ -302,7 +305,8 @@ def get_links_recursive(
     freshness = context.freshen(meaning=False)
     source = context.view.path(path)
     traversal = _LinkTraversal(
-        context, lambda found: not excluded_prefixes or not paths.name_key(found).startswith(excluded_prefixes)
+        context,
+        lambda reached_path: not excluded_prefixes or not paths.name_key(reached_path).startswith(excluded_prefixes),
     )
     reached, is_complete = traversal.breadth_first(source, depth, direction)
     page_rows = reached[offset : offset + limit]
@@ -318,7 +322,7 @@ def get_links_recursive(
 
 
 class _LinkTraversal:
-    """Go from note to note; names, and what is visible, are looked up once."""
+    """A walk along links that looks up names, and what is visible, once."""
 
     def __init__(self, context: Context, passes: Callable[[NotePath], bool] = lambda _: True) -> None:
         self._context = context
@@ -339,6 +343,7 @@ class _LinkTraversal:
         return [path for path in sources if self._is_allowed(path)]
 
     def unresolved(self, source: NotePath) -> list[str]:
+        """Return the names that a note links to and that no visible note has, sorted."""
         edges = self._context.index.graph.outgoing(source, self._lookup)
         names = {
             edge.target
@@ -350,7 +355,11 @@ class _LinkTraversal:
     def breadth_first(
         self, source: NotePath, depth: int, direction: LinkDirection
     ) -> tuple[list[tuple[NotePath, int, NotePath]], bool]:
-        """Go breadth first; gives path, steps and the note before, the nearest first, and whether that is all."""
+        """Follow links breadth first.
+
+        Returns:
+            Path, steps and the note one step before, the nearest first; and whether these are all.
+        """
         reached: dict[NotePath, tuple[int, NotePath]] = {source: (0, source)}
         frontier = [source]
         for steps in range(1, depth + 1):
@@ -364,10 +373,10 @@ class _LinkTraversal:
                     return _nearest_first(reached, source), False
         return _nearest_first(reached, source), True
 
-    def titles(self, paths_found: Sequence[NotePath]) -> list[tuple[NotePath, str]]:
+    def titles(self, note_paths: Sequence[NotePath]) -> list[tuple[NotePath, str]]:
         """Return paths with their titles, in their order."""
-        entries = self._context.index.catalog.entries(paths_found)
-        return [(path, entries[path].title) for path in paths_found if path in entries]
+        entries = self._context.index.catalog.entries(note_paths)
+        return [(path, entries[path].title) for path in note_paths if path in entries]
 
     def _neighbors(self, path: NotePath, direction: LinkDirection) -> Iterator[NotePath]:
         if direction != "in":

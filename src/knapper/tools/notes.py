@@ -35,7 +35,7 @@ from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 MAX_RANKED: Final = 200
-"""Notes that a query ranks at most."""
+"""Most notes that a query ranks."""
 SORT_KEYS: Final[tuple[SortKey, ...]] = ("path", "title", "created", "modified", "size")
 NOTE_FIELDS: Final = (
     "title",
@@ -56,7 +56,7 @@ _PREVIEW_LENGTH: Final = 200
 
 
 class FindNotesParameters(NoteFilters, total=False):
-    """What notes are filtered by, and how they are shown."""
+    """Optional parameters of `find_notes`."""
 
     sort: str
     fields: Sequence[str]
@@ -70,28 +70,28 @@ def find_notes(
     offset: int = 0,
     **more: Unpack[FindNotesParameters],
 ) -> Annotated[Answer, FoundNotePage]:
-    """Find notes by folder, tags, properties, dates and words, all at once; gives the fields you ask for.
+    """Find notes by folder, tags, properties, dates and words, all at once; returns the fields you ask for.
 
     Args:
         context: The vault, as the client sees it.
-        query: Words, ranked as search does, and with ``sort`` only those that hold one; empty for all notes that the
-            filters leave.
-        folder: Only below it; empty for the whole vault.
+        query: Words, ranked as in search_vault; with ``sort``, only notes that hold one of them; empty for all notes
+            that pass the filters.
+        folder: Only notes below this folder; empty for the whole vault.
         limit: How many at most.
-        offset: How many are left out at the beginning.
+        offset: How many to skip at the beginning.
         tags: Only notes with all of these, or tags nested below them.
         properties: Tests that must all hold: ``status=open``, ``status!=open``, ``title~part``, ``title!~part``,
             ``due`` (is there), ``!due`` (is missing).
-        exclude_folders: Nothing below these.
+        exclude_folders: No notes below these folders.
         exclude_tags: No notes with any of these.
         modified_from: Saved on this day (2026-01-31) or later.
         modified_to: Saved on this day or before.
-        created_from: Made on this day or later, by the property Date where there is one.
-        created_to: Made on this day or before.
-        sort: path, title, created, modified, size, or a property's name; with ``-`` before it the other way round. By
+        created_from: Created on this day or later, by the property Date where there is one.
+        created_to: Created on this day or before.
+        sort: path, title, created, modified, size, or a property's name; descending with ``-`` before it. By
             default the best match first where there is a query, else by path.
-        fields: What to show beside the path: title, folder, created, modified, size, hash, aliases, tags, properties,
-            preview, or names of properties.
+        fields: What to return besides the path: title, folder, created, modified, size, hash, aliases, tags,
+            properties, preview, or names of properties.
 
     Returns:
         ``results``: path and fields of each note; ``total`` counts all that pass.
@@ -121,7 +121,8 @@ def find_notes(
 
 
 def saved_time(entry: CatalogEntry) -> str:
-    """Return when a file was saved, by the clock on the wall here, to the second."""
+    """Return when a file was saved, in local time, to the second."""
+    # A file system can hold times that datetime or the platform's C library can't express.
     try:
         moment = datetime.fromtimestamp(entry.mtime_ns // 1_000_000_000, tz=UTC).astimezone()
     except (OverflowError, ValueError, OSError):
@@ -130,7 +131,7 @@ def saved_time(entry: CatalogEntry) -> str:
 
 
 def preview(text: str, length: int = _PREVIEW_LENGTH) -> str:
-    """Return how a text begins, in a line."""
+    """Return the beginning of a text, on one line."""
     line = " ".join(text[: 4 * length].split())
     return line if len(line) <= length else f"{line[:length].rstrip()}…"
 
@@ -152,7 +153,8 @@ def _ranked_entries(
         listing_query = ListingQuery(where=where, order=order, among=ids, limit=limit, offset=offset)
         return context.index.catalog.find(listing_query), remarks
     entries = context.index.catalog.by_ids(ids[offset : offset + limit])
-    entries = [entry for entry in entries if entry.path == paths_of[entry.id]]  # an index made anew counts from 1 again
+    # A rebuilt index counts ids from 1 again, so that an id may belong to another note by now.
+    entries = [entry for entry in entries if entry.path == paths_of[entry.id]]
     return Listing(entries=tuple(entries), total=len(ids)), remarks
 
 
@@ -175,7 +177,7 @@ def _parse_order(sort: str) -> SortOrder | None:
 
 
 def _sort_remark(context: Context, order: SortOrder | None) -> Iterator[str]:
-    """Return so where no note has the property to sort by: a mistyped name leaves the order as it is."""
+    """Yield a remark where no note has the property to sort by: a mistyped name doesn't change the order."""
     if order is not None and order.by == "property" and not arguments.has_property(context, order.name):
         yield f"no note has the property '{order.name}' to sort by; what every note has: {', '.join(SORT_KEYS)}"
 
@@ -223,16 +225,16 @@ _MAX_DESCRIPTION: Final = 300
 def list_notes(
     context: Context, folder: str = "", limit: int = 50, offset: int = 0
 ) -> Annotated[Answer, NotePreviewPage]:
-    """List the notes of a folder and of those below it, each with how it begins.
+    """List the notes of a folder and its subfolders, each with its beginning.
 
     Args:
         context: The vault, as the client sees it.
         folder: Relative to the vault; empty for all.
         limit: How many at most.
-        offset: How many are left out at the beginning.
+        offset: How many to skip at the beginning.
 
     Returns:
-        ``results`` with path, title, modified and preview, by path; what others wrote is named only.
+        ``results`` with path, title, modified and preview, by path; notes that others wrote have no preview.
 
     Raises:
         NotFound: There is no such folder.
@@ -245,6 +247,7 @@ def list_notes(
     rows: list[JSONValue] = []
     for entry in listing.entries:
         row: dict[str, JSONValue] = {"path": entry.path, "title": entry.title, "modified": saved_time(entry)}
+        # Without a preview the list shows nothing that others wrote, so that listing doesn't taint the client.
         if answers.is_foreign_entry(context, entry):
             row["foreign"] = True
         else:
@@ -254,12 +257,12 @@ def list_notes(
 
 
 def view_all_notes(context: Context, limit: int = 200, offset: int = 0) -> Annotated[Answer, NamedNotePage]:
-    """List all notes by name, with their aliases and what they say they are about.
+    """List all notes by name, with their aliases and descriptions.
 
     Args:
         context: The vault, as the client sees it.
         limit: How many at most.
-        offset: How many are left out at the beginning.
+        offset: How many to skip at the beginning.
 
     Returns:
         ``results`` with path, title, aliases and description where there are some, by path.
@@ -275,14 +278,14 @@ def view_all_notes(context: Context, limit: int = 200, offset: int = 0) -> Annot
 def explore_vault(
     context: Context, folder: str = "", tag: str = "", limit: int = 100, offset: int = 0
 ) -> Annotated[Answer, FolderPage]:
-    """Show what a folder holds: its notes, and its subfolders with how many notes are in them; or find notes by tag.
+    """Show a folder's notes, and its subfolders with the number of notes in each; or find notes by tag.
 
     Args:
         context: The vault, as the client sees it.
-        folder: Relative to the vault; empty for the vault's own.
+        folder: Relative to the vault; empty for the vault's root.
         tag: Only notes with this tag or one nested below it, then at any depth of the folder.
         limit: How many notes at most.
-        offset: How many are left out at the beginning.
+        offset: How many to skip at the beginning.
 
     Returns:
         ``folders`` with path and notes; ``results`` with path, title, aliases and description, by path.
@@ -315,7 +318,7 @@ def _folder_filter(context: Context, folder: str) -> Filter:
 
 
 def _named_notes(context: Context, entries: Sequence[CatalogEntry]) -> list[dict[str, JSONValue]]:
-    """Return notes' names, aliases and descriptions; of what others wrote, names only."""
+    """Return the names, aliases and descriptions of notes; only the names of notes that others wrote."""
     aliases = context.index.catalog.aliases([entry.id for entry in entries])
     rows: list[dict[str, JSONValue]] = []
     for entry in entries:
@@ -337,13 +340,13 @@ def _entry_description(entry: CatalogEntry) -> str:
 
 
 def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int = 0) -> Annotated[Answer, TagPage]:
-    """List the vault's tags with how many notes have each, the most used first.
+    """List the vault's tags with the number of notes that have each, the most used first.
 
     Args:
         context: The vault, as the client sees it.
-        prefix: Only tags that begin so, such as ``project/``; empty for all.
+        prefix: Only tags that begin with it, such as ``project/``; empty for all.
         limit: How many at most.
-        offset: How many are left out at the beginning.
+        offset: How many to skip at the beginning.
 
     Returns:
         ``results`` with tag and notes.
@@ -384,11 +387,11 @@ def notes_with_tag(context: Context, tag: str) -> list[NotePath]:
 
 _MAX_HEADINGS: Final = 200
 _MAX_LISTED: Final = 50
-"""Tasks, and links either way, that are shown."""
+"""Most tasks, and links in each direction, that are shown."""
 
 
 def note_info(context: Context, path: str) -> Annotated[Answer, NoteInfo]:
-    """Return of a note its outline, properties, tags, tasks, links in and out, size, hash and dates.
+    """Return a note's outline, properties, tags, tasks, links in and out, size, hash and dates.
 
     Args:
         context: The vault, as the client sees it.
@@ -396,12 +399,12 @@ def note_info(context: Context, path: str) -> Annotated[Answer, NoteInfo]:
 
     Returns:
         ``outline`` with lines, ``properties``, ``aliases``, ``tags``, ``tasks``, ``links_out``, ``links_in``, ``size``,
-        ``hash``, ``created`` and ``modified``; long lists show their beginning, and how many there are.
+        ``hash``, ``created`` and ``modified``; long lists show their beginning and their total.
 
     Raises:
         NotFound: No such note is visible.
-        BadInput: The path can't be one, or the file isn't text.
-        RefusedError: The path leads out of the vault.
+        BadInput: The path isn't valid, or the file isn't text.
+        RefusedError: The path leads outside the vault.
     """
     freshness = context.freshen(meaning=False)
     note = reading.read_note(context, path)
@@ -436,7 +439,7 @@ def note_info(context: Context, path: str) -> Annotated[Answer, NoteInfo]:
 
 
 def _index_fields(context: Context, path: NotePath) -> dict[str, JSONValue]:
-    """Return what the index knows; a note that isn't in it yet has no dates."""
+    """Return the fields that come from the index; a note that isn't in it yet has no dates."""
     entry = context.index.catalog.entries([path]).get(path)
     if entry is None:
         return {"aliases": []}
@@ -517,8 +520,8 @@ def vault_status(context: Context) -> Annotated[Answer, VaultStatus]:
 def fingerprint_notes(context: Context) -> str:
     """Return a hash of the names and hashes of all notes that the client sees, as the index knows them.
 
-    What a search didn't find, it won't find as long as this stays the same. Who takes something in at the same moment
-    is waited for: an index that lacks a note would say that nothing has changed.
+    As long as it stays the same, a search that found nothing will find nothing. A concurrent update of the index is
+    waited for: an index that lacks a note would report that nothing has changed.
 
     Raises:
         ConflictError: Another process has been writing the index for a minute.

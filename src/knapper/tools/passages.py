@@ -19,12 +19,12 @@ from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 _MIN_RANKED: Final = 50
-"""Notes, at least, that are put in order by where the words stand."""
+"""Fewest notes that are ordered by where the words occur."""
 _MATCH_PLACES: Final[tuple[MatchPlace, ...]] = ("title", "heading", "content")
 _SNIPPET_LENGTH: Final = 400
 _WORD: Final = re.compile(r"\w+")
 _MAX_WORDS: Final = 40
-"""Words of a task that are looked for, and of the current note where no vectors tell what it is about."""
+"""Most words that are searched of a task, and of the current note where it has no vectors."""
 
 
 def search_keyword(context: Context, query: str, limit: int = 10) -> Annotated[Answer, NoteHits]:
@@ -58,7 +58,7 @@ def search_semantic(context: Context, query: str, limit: int = 10) -> Annotated[
 
     Args:
         context: The vault, as the client sees it.
-        query: What they are about, in your own words.
+        query: What the notes are about, in your own words.
         limit: How many notes at most.
 
     Returns:
@@ -148,7 +148,7 @@ def _results_answer(results: list[JSONValue]) -> dict[str, JSONValue]:
 
 
 def _plain_words(text: str) -> str:
-    """Take a text for words only: what looks like an operator in a sentence isn't meant as one."""
+    """Reduce a text to its words: what looks like an operator in a sentence isn't meant as one."""
     words = _WORD.findall(text)[:_MAX_WORDS]
     return " ".join(words) or text
 

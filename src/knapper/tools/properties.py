@@ -1,4 +1,4 @@
-"""Change the properties of notes, and leave every other line of them alone."""
+"""Read and change the properties of notes; every other line of them stays as it is."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,14 +20,14 @@ PROPERTY_OPERATIONS: Final[tuple[PropertyOperation, ...]] = get_args(PropertyOpe
 
 
 class PropertyChange(TypedDict, total=False):
-    """Say what becomes of a property."""
+    """A change of a property."""
 
     value: JSONValue
     operation: PropertyOperation
 
 
 class NotePropertyChange(PropertyChange, total=False):
-    """Say what becomes of a property of one note."""
+    """A change of a property of one note."""
 
     expected_hash: str
 
@@ -41,17 +41,17 @@ def update_frontmatter(
         context: The vault, as the client sees it.
         path: Path of an existing note.
         field: The property's name.
-        value: What the property gets: numbers, booleans, lists, objects and null as that; text takes the type that the
-            property has, else stays text. The new name for ``rename``.
-        operation: ``set`` if it isn't given. ``append`` makes the list where there is none, and leaves out what it
+        value: The new value: numbers, booleans, lists, objects and null as such; text takes the type that the property
+            has, else stays text. For ``rename``, the new name.
+        operation: ``set`` if it isn't given. ``append`` creates the list where there is none, and skips values that it
             holds already.
-        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+        expected_hash: The note's hash when it was read; empty to skip the check.
 
     Raises:
         NotFound: There is no such note, or no such property to remove or rename.
         BadInput: The note's YAML is invalid, or the value can't be used.
-        ConflictError: The note isn't what was read any more, and the place changed.
-        RefusedError: The path is out of the vault, or the client may not write there.
+        ConflictError: The note was changed at this place since it was read.
+        RefusedError: The path is outside the vault, or the client may not write there.
     """
     return answers.submit_one(
         context, replace(_edit_request(path, field, change), base=change.get("expected_hash", ""))
@@ -61,7 +61,7 @@ def update_frontmatter(
 def batch_update_frontmatter(
     context: Context, paths: Sequence[str], field: str, **change: Unpack[PropertyChange]
 ) -> Annotated[Answer, WriteResult]:
-    """Change one property of several notes; those where that fails are listed, and the others go on together.
+    """Change one property of several notes; failures are listed, and the other notes form one change.
 
     More than 5 notes are always a proposal.
 
@@ -69,9 +69,9 @@ def batch_update_frontmatter(
         context: The vault, as the client sees it.
         paths: Paths of existing notes; the same one twice counts once.
         field: The property's name.
-        value: What the property gets: numbers, booleans, lists, objects and null as that; text takes the type that the
-            property has, else stays text. The new name for ``rename``.
-        operation: ``set`` if it isn't given. ``append`` makes the list where there is none, and leaves out what it
+        value: The new value: numbers, booleans, lists, objects and null as such; text takes the type that the property
+            has, else stays text. For ``rename``, the new name.
+        operation: ``set`` if it isn't given. ``append`` creates the list where there is none, and skips values that it
             holds already.
 
     Returns:
@@ -105,7 +105,7 @@ def read_properties(context: Context, path: str) -> dict[str, JSONValue]:
 def select_notes(context: Context, *, folders: Sequence[str] = (), tags: Sequence[str] = ()) -> list[NotePath]:
     """Return the notes below any of the folders that have all of the tags, by path; for `batch_update_frontmatter`.
 
-    What is chosen so is a target by query: the caller lets it wait as a proposal.
+    Notes that a query selects aren't named one by one, so the caller submits the change as a proposal.
     """
     folder_keys = ["" if folder == "." else paths.name_key(folder).removeprefix("./").strip("/") for folder in folders]
     selected = {
@@ -119,10 +119,10 @@ def select_notes(context: Context, *, folders: Sequence[str] = (), tags: Sequenc
 
 
 def parse_value(name: str, text: str) -> JSONValue:
-    """Read the value that a typed text means for a property of a new note.
+    """Parse a typed text as the value for a property of a new note.
 
     Raises:
-        BadInput: It begins like JSON and isn't.
+        BadInput: It begins like JSON, but isn't valid JSON.
     """
     return yaml_values.interpret_value(splices.take_snapshot(b""), name, text)
 

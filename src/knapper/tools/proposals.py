@@ -22,16 +22,16 @@ from knapper.tools.shapes.write import WriteResult
 from knapper.vault import pending
 
 PROPOSAL_STATUSES: Final[tuple[ProposalStatus, ...]] = get_args(ProposalStatus)
-_STATUS_TURNS: Final[Mapping[ProposalStatus, ProposalStatus]] = {"open": "stale", "stale": "open"}
-"""What a proposal of each status may have turned into since it was looked at."""
+_STATUS_TRANSITIONS: Final[Mapping[ProposalStatus, ProposalStatus]] = {"open": "stale", "stale": "open"}
+"""Which status a listed proposal may have changed to since it was last refitted."""
 _MAX_REFIT_FILES: Final = 50
-"""A proposal about more is listed as it was when it was last shown."""
+"""A proposal for more files is listed as it was when it was last shown."""
 
 
 def list_proposals(
     context: Context, status: str = "", path: str = "", limit: int = store.LIMIT, offset: int = 0
 ) -> Annotated[Answer, write.ProposalList]:
-    """List changes that wait for a person's word, and what became of earlier ones; the newest first.
+    """List changes that wait for a person's decision, and the outcomes of earlier ones; the newest first.
 
     Args:
         context: The vault, as the client sees it.
@@ -39,11 +39,11 @@ def list_proposals(
             ``superseded``; empty for all.
         path: Only those about this file or folder; empty for all.
         limit: How many at most.
-        offset: How many of the newest are left out.
+        offset: How many of the newest to skip.
 
     Returns:
         ``results`` with id, status, client, created, why they wait, and how many parts are in which state; ``undone``
-        and ``undone_by`` where what was accepted was taken back.
+        and ``undone_by`` where accepted parts were undone.
     """
     answers.check_page(limit, offset)
     wanted_status: ProposalStatus | None = next((known for known in PROPOSAL_STATUSES if status == known), None)
@@ -53,8 +53,8 @@ def list_proposals(
     find = context.writer.proposals.find
     listing = find(query, limit=limit, offset=offset)
     may_have_turned = (
-        find(replace(query, status=_STATUS_TURNS[wanted_status]), limit=limit).proposals
-        if wanted_status in _STATUS_TURNS
+        find(replace(query, status=_STATUS_TRANSITIONS[wanted_status]), limit=limit).proposals
+        if wanted_status in _STATUS_TRANSITIONS
         else ()
     )
     if _refit_listed(context, (*listing.proposals, *may_have_turned)):
@@ -68,12 +68,13 @@ def list_proposals(
 
 
 def _refit_listed(context: Context, listed: Sequence[Summary]) -> bool:
-    """Fit those that wait to the files as they are now; tells whether there were any."""
+    """Refit open and stale proposals to the files as they are now; return whether there were any."""
     open_or_stale = [
         summary for summary in listed if summary.status in {"open", "stale"} and summary.files <= _MAX_REFIT_FILES
     ]
     for summary in open_or_stale:
-        with contextlib.suppress(KnapError):  # decided meanwhile, or a block was edited by hand: showing it says so
+        # Decided meanwhile, or a block was edited by hand: the list stays usable, and showing the proposal reports it.
+        with contextlib.suppress(KnapError):
             _ = context.reviewer.refit(summary.id)
     return bool(open_or_stale)
 
@@ -83,11 +84,11 @@ def show_proposal(context: Context, proposal_id: str) -> Annotated[Answer, write
 
     Args:
         context: The vault, as the client sees it.
-        proposal_id: Id of the proposal, as list_proposals tells it.
+        proposal_id: Id of the proposal, from list_proposals.
 
     Returns:
-        ``digest``, which accepting asks for, and ``files`` with ``hunks``; ``undone`` (``all`` or ``part``) and
-        ``undone_by`` where what was accepted was taken back.
+        ``digest``, which accept_proposal needs, and ``files`` with ``hunks``; ``undone`` (``all`` or ``part``) and
+        ``undone_by`` where accepted parts were undone.
 
     Raises:
         NotFound: There is none, or it is about files that the client doesn't see.
@@ -104,14 +105,14 @@ def accept_proposal(
 
     Args:
         context: The vault, as the client sees it.
-        proposal_id: Id of the proposal, as list_proposals tells it.
-        digest: The ``digest`` that show_proposal told: nothing is accepted that wasn't shown.
-        files: Paths of the files that are meant; empty for all.
-        hunks: Ids of the hunks that are meant, such as ``2.1``; empty for all.
+        proposal_id: Id of the proposal, from list_proposals.
+        digest: The ``digest`` from show_proposal: nothing is accepted that wasn't shown.
+        files: Paths of the files to accept; empty for all.
+        hunks: Ids of the hunks to accept, such as ``2.1``; empty for all.
 
     Raises:
         NotFound: There is no such proposal, file or hunk.
-        ConflictError: It isn't what was shown any more, is closed, or a place in a file changed.
+        ConflictError: It has changed since it was shown, is closed, or a file was changed at that place.
         RefusedError: The client may not accept it; a person can.
     """
     options = context.submit_options or SubmitOptions()
@@ -122,14 +123,14 @@ def accept_proposal(
 def reject_proposal(
     context: Context, proposal_id: str, reason: str = "", files: Sequence[str] = (), hunks: Sequence[str] = ()
 ) -> Annotated[Answer, write.RejectionResult]:
-    """Return no to a proposal, or to the named files or hunks of it; it stays visible, with the reason.
+    """Reject a proposal, or the named files or hunks of it; it stays visible, with the reason.
 
     Args:
         context: The vault, as the client sees it.
-        proposal_id: Id of the proposal, as list_proposals tells it.
-        reason: Why; may be empty.
-        files: Paths of the files that are meant; empty for all.
-        hunks: Ids of the hunks that are meant, such as ``2.1``; empty for all.
+        proposal_id: Id of the proposal, from list_proposals.
+        reason: Why it is rejected; may be empty.
+        files: Paths of the files to reject; empty for all.
+        hunks: Ids of the hunks to reject, such as ``2.1``; empty for all.
 
     Raises:
         NotFound: There is no such proposal, file or hunk.
@@ -152,23 +153,23 @@ def _rejected_parts(parts: Sequence[ProposedFile]) -> Answer:
 def edit_proposal(
     context: Context, proposal_id: str, digest: str, hunk: str, new_text: str
 ) -> Annotated[Answer, write.EditedProposal]:
-    """Put another text in the place of a hunk's new lines, before it is accepted; its digest changes with that.
+    """Replace the new lines of a hunk before it is accepted; the proposal's digest changes.
 
-    Where the hunk is shown as a block in its note, the block is drawn anew with the text.
+    A hunk that is shown as a block in its note is redrawn with the text.
 
     Args:
         context: The vault, as the client sees it.
-        proposal_id: Id of the proposal, as list_proposals tells it.
-        digest: The ``digest`` that show_proposal told.
+        proposal_id: Id of the proposal, from list_proposals.
+        digest: The ``digest`` from show_proposal.
         hunk: Id of the hunk, such as ``2.1``.
-        new_text: The lines that come in the place of the hunk's new ones.
+        new_text: The lines that replace the hunk's new ones.
 
     Returns:
-        The proposal as show_proposal gives it; ``change_id`` of the change that drew its block anew.
+        The proposal as show_proposal returns it; ``change_id`` of the change that redrew its block.
 
     Raises:
         NotFound: There is no such proposal or hunk.
-        ConflictError: It isn't what was shown any more, or is closed; or its block in the note was edited by hand.
+        ConflictError: It has changed since it was shown, or is closed; or its block in the note was edited by hand.
         BadInput: The hunk isn't open, or would change nothing.
         RefusedError: It is another client's, and the client is no person.
     """
@@ -220,7 +221,7 @@ def _journal(context: Context) -> Journal:
 
 
 def _undone_fields(changes: Sequence[str], undoing_changes: Mapping[str, str]) -> dict[str, JSONValue]:
-    """Return what became of changes that accepting made: an undo leaves a proposal accepted, for it was."""
+    """Return which changes of an accepted proposal were undone; the proposal itself stays accepted."""
     undone_changes = [change for change in changes if change in undoing_changes]
     undone_by: list[JSONValue] = [
         *dict.fromkeys(undoing_changes[change] for change in undone_changes if undoing_changes[change])
@@ -294,11 +295,11 @@ def _drop_empty(parts: dict[str, JSONValue]) -> dict[str, JSONValue]:
 
 
 def list_blocks(context: Context, path: str) -> dict[str, JSONValue]:
-    """List the edits that wait in a note as blocks, each with both its sides.
+    """List the pending edits that a note holds as blocks, with the text before and after.
 
     Args:
         context: The vault, as the client sees it.
-        path: Of a note that is there.
+        path: Path of an existing note.
 
     Returns:
         ``results`` with id, type, line, before and after; ``problem`` where one can't be resolved.
@@ -314,9 +315,9 @@ def list_blocks(context: Context, path: str) -> dict[str, JSONValue]:
 
 
 def show_proposal_in_notes(context: Context, proposal_id: str) -> Annotated[Answer, WriteResult]:
-    """Show what waits of a proposal as blocks in its notes; the notes' own text stays as it is.
+    """Show the open parts of a proposal as blocks in its notes; the notes' own text stays as it is.
 
-    What can't be shown in a note, such as a change of its properties, waits outside of it; ``notes`` tells.
+    A part that can't be a block, such as a change of properties, stays in the proposal only; ``notes`` names it.
 
     Raises:
         NotFound: There is no such proposal.
@@ -330,11 +331,11 @@ def show_proposal_in_notes(context: Context, proposal_id: str) -> Annotated[Answ
 def resolve_blocks(
     context: Context, path: str, *, accept: Collection[str] = (), reject: Collection[str] = ()
 ) -> Annotated[Answer, WriteResult]:
-    """Put the new or the old text of waiting edits in the place of their blocks in a note.
+    """Replace the blocks of pending edits in a note by their new or old text.
 
     Args:
         context: The vault, as the client sees it.
-        path: Of a note that is there.
+        path: Path of an existing note.
         accept: Ids of blocks; ``all`` stands for every one.
         reject: Likewise.
 

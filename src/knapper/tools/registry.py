@@ -22,7 +22,7 @@ from knapper.tools.context import Context, ToolSelection
 from knapper.tools.shapes import Answer
 
 ToolEffect = Literal["read", "write", "destructive"]
-"""What a call does to the vault: nothing, something new, or something in the place of what was there."""
+"""What a call does to the vault: nothing, adds to it, or replaces or removes what was there."""
 ToolProfile = Literal["essential", "full"]
 
 
@@ -37,15 +37,15 @@ class ToolSpec:
     effect: ToolEffect = "read"
     profile: ToolProfile = "full"
     alias: str = ""
-    """The tool's name, where one function stands under several."""
+    """The tool's name, where one function is listed under several."""
     shown: tuple[str, ...] = ()
-    """The parameters that the essential choice shows; empty for all. A call may give the others too."""
+    """The parameters that the essential selection lists; empty for all. A call may pass the others too."""
     open_world: bool = False
     """Whether it reaches beyond the vault."""
     takes_long: bool = False
-    """Whether a call may go on for a minute or more; it holds up no other tools then."""
+    """Whether a call may run for a minute or more; it then doesn't block other tools."""
     has_submit_options: bool = True
-    """Whether a tool that writes takes a reason, and can be asked what it would do."""
+    """Whether a tool that writes takes a reason, and has a dry run."""
     repeatable: bool = False
     """Whether a second call of a tool that writes, with the same arguments, changes nothing more."""
 
@@ -71,34 +71,32 @@ _RECURSIVE_TYPES: Final = {"JSONValue": JsonValue}
 """Recursive types, by the name that annotations call them by."""
 _SUBMIT_OPTIONS: Final[Mapping[str, tuple[type, object, str]]] = {
     "reason": (str, "", "Why this change is made; kept in the journal."),
-    "dry_run": (bool, False, "Tell what would happen, and change nothing."),
+    "dry_run": (bool, False, "Report what would happen, and change nothing."),
 }
 
 
-_WRITE_RESULT_TEXT: Final = (
-    "`status` says what became of it: applied; or proposed: `proposal_id` waits for a person's word."
-)
-"""What every tool that writes answers beside."""
+_WRITE_RESULT_TEXT: Final = "`status` is applied, or proposed: then `proposal_id` waits for a person's decision."
+"""What the description of every tool that writes says of its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolParameters:
-    """What a tool takes."""
+    """The parameters of a tool."""
 
     model: type[BaseModel]
     """Checks the arguments of a call."""
     submit_options: tuple[str, ...]
-    """Those that say how the call is meant; the function doesn't get them."""
+    """Those that say how a change is submitted; the function doesn't receive them."""
     optional: frozenset[str]
-    """Those that the function gets only where they're given."""
+    """Those that the function receives only where they are given."""
 
 
 @cache
 def parse_parameters(row: ToolSpec) -> ToolParameters:
-    """Make what checks a tool's arguments.
+    """Build the model that checks a tool's arguments.
 
     Raises:
-        TypeError: A parameter's type has no JSON.
+        TypeError: JSON can't express a parameter's type.
     """
     annotations = get_type_hints(row.function, None, _RECURSIVE_TYPES, include_extras=True)
     docs = _parameter_docs(row.function)
@@ -125,13 +123,14 @@ def parameter_schema(row: ToolSpec, *, brief: bool = False) -> dict[str, JSONVal
     """Return the JSON Schema of a tool's arguments.
 
     Args:
-        row: Which tool.
+        row: The tool.
         brief: Leave out those that a model can do without.
     """
     json_schema = parse_parameters(row).model.model_json_schema()
     simplified = cast("dict[str, JSONValue]", _simplify_schema(json_schema))
     properties = cast("dict[str, dict[str, JSONValue]]", simplified.get("properties", {}))
-    for name in parse_parameters(row).optional:  # None stands for "not given", and nobody has to know
+    # None stands for "not given" inside only; a client that reads it would take null for a value.
+    for name in parse_parameters(row).optional:
         properties[name].pop("default", None)
     if brief:
         kept_names = set(row.shown or properties) - set(parse_parameters(row).submit_options)
@@ -149,7 +148,7 @@ def answer_schema(row: ToolSpec) -> dict[str, JSONValue]:
 
 
 def answer_type(row: ToolSpec) -> Any:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
-    """Return the TypedDict that a tool says it answers with."""
+    """Return the TypedDict that a tool declares as its answer."""
     return_type = get_type_hints(row.function, None, _RECURSIVE_TYPES, include_extras=True)["return"]
     metadata = get_args(return_type)[1:] if get_origin(return_type) is Annotated else ()
     if not metadata:
@@ -159,7 +158,7 @@ def answer_type(row: ToolSpec) -> Any:  # noqa: ANN401 - a type, which may be a 
 
 @cache
 def summarize(row: ToolSpec) -> str:
-    """Return in a sentence what a tool does."""
+    """Return a sentence on what a tool does."""
     return _join_lines(docstring_parser.parse(_docstring(row.function)).short_description)
 
 
@@ -201,7 +200,7 @@ def _unpack_parameters(hint: object) -> Iterator[tuple[str, Any]]:
 
 
 def _simplify_schema(value: object) -> object:
-    """Leave out the titles, which say nothing that names don't, and the long way to say that any JSON will do."""
+    """Drop titles, which only repeat names, and replace pydantic's verbose schema of any JSON by an empty one."""
     if isinstance(value, list):
         return [_simplify_schema(each) for each in cast("list[object]", value)]
     if not isinstance(value, dict):
@@ -228,7 +227,7 @@ def _simplify_schema(value: object) -> object:
 
 
 def _allows_any_json(value: object) -> bool:
-    """Return whether a schema, or its list of choices, lets all JSON through."""
+    """Return whether a schema, or its list of choices, accepts any JSON."""
     if isinstance(value, dict):
         node = cast("dict[str, object]", value)
         return node.get("$ref") == _ANY_JSON_REF or _allows_any_json(node.get("anyOf"))
@@ -258,9 +257,9 @@ PARAMETER_ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Names that are often guessed for a parameter; one counts only where the tool has no parameter of that name."""
 _MAX_PROBLEMS: Final = 20
-"""Arguments that are told of at once: a hundred thousand unknown ones would be megabytes."""
+"""Most arguments that one error lists: a hundred thousand unknown ones would be megabytes."""
 _MAX_NAME_LENGTH: Final = 200
-"""Characters of an argument's name that are told."""
+"""Most characters of an argument's name in an error."""
 _PROBLEM_TEXTS: Final[Mapping[str, str]] = {
     "missing": "it is needed",
     "extra_forbidden": "there is no such parameter",
@@ -268,16 +267,16 @@ _PROBLEM_TEXTS: Final[Mapping[str, str]] = {
     "is_instance_of": "input should be a list",
     "dict_type": "input should be an object",
 }
-"""What is wrong, where pydantic's own words are those of Python."""
+"""Problems in plain words, where pydantic's own words are Python's."""
 
 
 def invoke_tool(row: ToolSpec, context: Context, arguments: Mapping[str, object]) -> Answer:
     """Call a tool.
 
     Args:
-        row: Which.
+        row: The tool.
         context: The vault, as the client sees it.
-        arguments: By name; names that are often guessed are understood, and null stands for left out.
+        arguments: By name; names that are often guessed are understood, and null stands for an omitted one.
 
     Raises:
         BadInput: An argument is missing, unknown or of another type.
@@ -300,7 +299,7 @@ def invoke_tool(row: ToolSpec, context: Context, arguments: Mapping[str, object]
 
 
 def invoke_or_error(row: ToolSpec, context: Context, arguments: Mapping[str, object]) -> Answer:
-    """Call a tool; an error is an answer too."""
+    """Call a tool, and return an error as its answer."""
     try:
         return invoke_tool(row, context, arguments)
     except KnapError as error:
@@ -308,10 +307,10 @@ def invoke_or_error(row: ToolSpec, context: Context, arguments: Mapping[str, obj
 
 
 def check_arguments(row: ToolSpec, arguments: Mapping[str, object]) -> dict[str, object]:
-    """Check a tool's arguments, and give all that its function takes.
+    """Check a tool's arguments, and return all that its function takes.
 
-    Many clients send null for what they leave out, whatever the schema says: it is taken so, unless null is a value
-    that the parameter can have, or the parameter is needed.
+    Many clients send null for what they leave out, whatever the schema says. Null counts as omitted, unless the
+    parameter accepts null or is required.
 
     Raises:
         BadInput: One is missing, unknown or of another type.
@@ -331,11 +330,11 @@ def check_arguments(row: ToolSpec, arguments: Mapping[str, object]) -> dict[str,
 
 
 def _check_unicode(row: ToolSpec, arguments: Mapping[str, object]) -> None:
-    """Refuse halves of characters, which JSON can hold and no file or database can."""
+    """Refuse unpaired surrogates, which JSON can hold and no file or database can."""
     try:
         json.dumps(arguments, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:
-        hint = "a \\ud800 to \\udfff needs its other half"
+        hint = "escape sequences from \\ud800 to \\udfff are valid only in pairs"
         raise BadInput(f"{row.name} was given text that isn't valid Unicode", hint=hint, code="bad_arguments") from None
     except (ValueError, RecursionError) as error:
         hint = "give its arguments as one JSON object"
@@ -343,7 +342,7 @@ def _check_unicode(row: ToolSpec, arguments: Mapping[str, object]) -> None:
 
 
 def _apply_aliases(fields: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:
-    """Return arguments their right names; what is given under its right name wins."""
+    """Rename arguments with an alias to the parameter's own name; an argument under that name wins."""
     values = {str(name): value for name, value in arguments.items()}
     for name in fields:
         if name in values:
@@ -355,7 +354,7 @@ def _apply_aliases(fields: Mapping[str, object], arguments: Mapping[str, object]
 
 
 def _nulled_parameters(model: type[BaseModel], arguments: Mapping[str, object], error: ValidationError) -> set[str]:
-    """Name the parameters that needn't be given and were refused for being null."""
+    """Return the optional parameters that were refused for being null."""
     errors = error.errors(include_url=False, include_input=False, include_context=False)
     refused = {str(error_entry["loc"][0]) for error_entry in errors if error_entry["loc"]}
     fields = model.model_fields
@@ -384,7 +383,7 @@ def _arguments_error(row: ToolSpec, arguments: Mapping[str, object], error: Vali
 
 
 def _error_path(value: object, location: Sequence[int | str]) -> Iterator[int | str]:
-    """Return the steps from the arguments to what is wrong, without the types that pydantic tried on the way."""
+    """Yield the path from the arguments to the problem, without the types that pydantic tried on the way."""
     for number, step in enumerate(location):
         node: object = None
         if isinstance(value, Mapping) and step in value:
@@ -402,22 +401,22 @@ def _problem_text(kind: str, message: str) -> str:
 
 
 VaultOpener = Callable[[str], Context]
-"""Opens a vault by name for whoever calls; empty for the usual one."""
+"""Opens a vault by name for the client that calls; empty for the default one."""
 _VAULT_PARAMETER: Final = "vault"
 CALL_TOOL: Final = "call_tool"
 """The tool that calls others."""
 _INNER_ARGUMENTS: Final = "arguments"
-"""Those of the other tool."""
+"""The parameter that holds those of the other tool."""
 
 
 class ToolTable:
-    """The tools of all layers; what every surface offers is derived from here."""
+    """The tools of all layers, from which every surface derives what it offers."""
 
     def __init__(self, rows: Iterable[ToolSpec], vaults: Sequence[str] = ()) -> None:
-        """Take the rows.
+        """Index the rows by name.
 
         Args:
-            rows: In the order in which they're shown.
+            rows: The tools, in the order in which they are listed.
             vaults: Names of the vaults; where there are several, every tool takes one.
 
         Raises:
@@ -435,7 +434,7 @@ class ToolTable:
         return tuple(self._specs.values())
 
     def callable_tools(self, choice: ToolSelection) -> tuple[ToolSpec, ...]:
-        """Return the rows that can be called: a small choice lists few, and leaves out none."""
+        """Return the rows that can be called: a small selection lists few tools, but excludes none."""
         return self.listed_tools("read-only" if choice == "read-only" else "full")
 
     def listed_tools(self, choice: ToolSelection) -> tuple[ToolSpec, ...]:
@@ -448,7 +447,7 @@ class ToolTable:
         """Return a tool's row.
 
         Raises:
-            NotFound: There is no such tool; the hint tells the nearest.
+            NotFound: There is no such tool; the hint names the nearest.
         """
         row = self._specs.get(name)
         if row is None:
@@ -459,7 +458,7 @@ class ToolTable:
         """Return the JSON Schema of a tool's arguments, the vault's name among them where there are several.
 
         Args:
-            row: Which tool.
+            row: The tool.
             brief: Leave out those that a model can do without.
         """
         schema_without_vault = parameter_schema(row, brief=brief)
@@ -488,7 +487,8 @@ class ToolTable:
         values = dict(arguments)
         vault = self._take_vault(name, values)
         inner = values.get(_INNER_ARGUMENTS)
-        if name == CALL_TOOL and isinstance(inner, Mapping):  # models put it beside the tool's own arguments, too
+        # Models also put the vault among the inner tool's arguments.
+        if name == CALL_TOOL and isinstance(inner, Mapping):
             values[_INNER_ARGUMENTS] = inner_values = dict(cast("Mapping[str, object]", inner))
             vault = self._take_vault(str(values.get("name", name)), inner_values) or vault
         return invoke_tool(row, open_vault(vault), values)
@@ -503,7 +503,7 @@ class ToolTable:
         return vault
 
     def answer(self, name: str, arguments: Mapping[str, object], open_vault: VaultOpener) -> Answer:
-        """Call a tool; an error is an answer too."""
+        """Call a tool, and return an error as its answer."""
         try:
             return self.call(name, arguments, open_vault)
         except KnapError as error:
@@ -519,9 +519,9 @@ def _suggest_tool(name: str, known: Iterable[str]) -> str:
 
 _WORD: Final = re.compile(r"[a-z]{2,}")
 _NAME_WEIGHT: Final = 3.0
-"""What a word in a tool's name counts more than one in its description."""
+"""Weight of a word in a tool's name, where one in its description weighs 1."""
 _SUMMARY_WEIGHT: Final = 1.0
-"""And one in the description's first sentence."""
+"""Additional weight of a word in the description's first sentence."""
 _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     "note": ("file",),
     "remove": ("delete", "trash"),
@@ -565,11 +565,11 @@ _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     "approve": ("accept",),
     "decline": ("reject",),
 }
-"""Other words for what tools do, as their descriptions say it."""
+"""Other words for what tools do, mapped to those of their descriptions."""
 
 
 class ToolDescription(TypedDict):
-    """Describe a tool."""
+    """A tool with its description and parameters."""
 
     name: str
     description: str
@@ -578,7 +578,7 @@ class ToolDescription(TypedDict):
 
 
 class FoundTools(TypedDict):
-    """List tools, the likeliest first."""
+    """The tools that were found, the best match first."""
 
     success: bool
     results: list[ToolDescription]
@@ -587,23 +587,23 @@ class FoundTools(TypedDict):
 
 
 class CalledToolAnswer(TypedDict):
-    """Give what the called tool answers."""
+    """The answer of the called tool."""
 
     success: bool
 
 
 class ToolFinder:
-    """The table in which tools are found."""
+    """The two tools that find and call the others."""
 
     def __init__(self, table: ToolTable) -> None:
-        """Take the table."""
+        """Search in *table*."""
         self._table = table
 
     def find_tool(self, context: Context, query: str, limit: int = 5) -> Annotated[Answer, FoundTools]:
         """Find more tools: for links, tags, dates, sections, daily notes, review, the web; call one with call_tool.
 
-        They are found by what they do, and told with their parameters. Only what can be called is found: where nothing
-        may be changed, what reads.
+        They are found by what they do, and returned with their parameters. Only callable tools are found: a read-only
+        client finds those that read.
 
         Args:
             context: The vault, as the client sees it.
@@ -646,7 +646,7 @@ class ToolFinder:
 
 
 def rank_tools(query: str, rows: Iterable[ToolSpec]) -> list[ToolSpec]:
-    """Return the tools that share words with a question, the likeliest first; a word counts more, the fewer have it."""
+    """Return the tools that share words with a query, the best match first; a word that few tools have weighs more."""
     candidates = [(row, _weighted_words(row)) for row in rows]
     scores = [0.0] * len(candidates)
     for word in _split_words(query):
@@ -660,7 +660,7 @@ def rank_tools(query: str, rows: Iterable[ToolSpec]) -> list[ToolSpec]:
 
 
 def _weighted_words(row: ToolSpec) -> tuple[tuple[float, set[str]], ...]:
-    """Return a tool's words with what they count, by where they stand."""
+    """Return a tool's words with their weights, by where they occur."""
     name = _split_words(row.name)
     return (
         (_NAME_WEIGHT / (1 + len(name) / 10), name),

@@ -21,7 +21,7 @@ SEARCH_MODES: tuple[SearchMode, ...] = ("hybrid", "semantic", "keyword")
 
 
 class SearchParameters(SearchFilters, total=False):
-    """What else a search may be told."""
+    """Optional parameters of `search_vault`."""
 
     per_note: int
     include_log: bool
@@ -31,29 +31,30 @@ class SearchParameters(SearchFilters, total=False):
 def search_vault(
     context: Context, query: str, n_results: int = 5, mode: SearchMode = "hybrid", **more: Unpack[SearchParameters]
 ) -> Annotated[Answer, PassageHits]:
-    """Search the notes by words and by meaning; gives the best passages.
+    """Search the notes by words and by meaning; returns the best passages.
 
     Args:
         context: The vault, as the client sees it.
         query: Words, ``"phrases"``, ``-without``, ``begins*``.
         n_results: How many passages at most, 1 to 200.
         mode: Rank by words (keyword), by meaning (semantic) or by both (hybrid).
-        folders: Only below any of these.
-        exclude_folders: Nothing below these.
+        folders: Only notes below any of these folders.
+        exclude_folders: No notes below these folders.
         tags: Only notes with all of these, or tags nested below them.
         exclude_tags: No notes with any of these.
         properties: Tests that must all hold: ``status=open``, ``status!=open``, ``title~part``, ``title!~part``,
             ``due`` (is there), ``!due`` (is missing).
         modified_from: Only notes saved on this day (2026-01-31) or later.
         modified_to: Only notes saved on this day or before.
-        created_from: Only notes made on this day or later.
-        created_to: Only notes made on this day or before.
+        created_from: Only notes created on this day or later.
+        created_to: Only notes created on this day or before.
         per_note: Passages of one note at most; 2 if not given.
         include_log: Find what this program logged in daily notes, too.
-        explain: Say where each score comes from.
+        explain: Return the parts of each score.
 
     Returns:
-        ``results`` with source, content, heading, start_line, end_line, score and hash, best first; what they may miss.
+        ``results`` with source, content, heading, start_line, end_line, score and hash, best first;
+        ``notes`` on what may be missing.
 
     Raises:
         BadInput: An argument is out of its range, or the query holds no word.
@@ -80,7 +81,7 @@ def search_vault(
 
 
 def _missing_folders(context: Context, folders: Sequence[str]) -> Iterator[str]:
-    """Return which folders aren't there: a mistyped one holds nothing."""
+    """Yield a remark for each folder that isn't there: a mistyped one matches no note."""
     for raw_folder in folders:
         try:
             _ = arguments.resolve_folder(context, raw_folder)
@@ -108,14 +109,14 @@ def hit_answer(hit: Hit, *, explain: bool) -> dict[str, JSONValue]:
 
 
 def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[str, JSONValue]:
-    """Return what the answer may miss."""
+    """Return whether the answer may be incomplete, and advice in ``notes``."""
     notes: list[JSONValue] = [*remarks]
     if freshness.incomplete:
         remedy = "it is being filled right now; ask again later" if freshness.filling else "run `knap index`"
         notes.append(f"the index isn't complete yet: {remedy}")
     elif freshness.stale:
         remedy = "run `knap index`, or keep `knap watch` running"
-        remedy = "they are being taken in right now; ask again later" if freshness.filling else remedy
+        remedy = "they are being indexed right now; ask again later" if freshness.filling else remedy
         notes.append(f"{freshness.stale} changed files aren't in the index yet: {remedy}")
     elif freshness.unchecked:
         notes.append("the vault is too large to be checked for changes at each search: keep `knap watch` running")
@@ -130,14 +131,14 @@ def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[
 
 
 def check_query(query: str, limit: int, mode: str = "hybrid", per_note: int = 1, *, name: str = "n_results") -> None:
-    """Refuse a search that can't be one.
+    """Check the query and the numbers of a search.
 
     Args:
-        query: What is looked for.
+        query: The query.
         limit: How many results.
         mode: What to rank by.
         per_note: How many of one note.
-        name: What the limit is called.
+        name: Name of the limit's parameter, for the message.
 
     Raises:
         BadInput: An argument is out of its range, or the query is empty.
@@ -172,10 +173,10 @@ def list_files_by_frontmatter(
     Args:
         context: The vault, as the client sees it.
         field: The property's name, such as ``status`` or ``tags``.
-        value: What it holds; case doesn't matter.
+        value: The value to look for; case doesn't matter.
         match_type: ``contains``: an element of a list, or a part of a text. ``equals``: the whole value.
         limit: How many at most.
-        offset: How many are left out at the beginning.
+        offset: How many to skip at the beginning.
 
     Returns:
         ``results``: their paths, sorted.
@@ -198,16 +199,16 @@ def search_by_date_range(
     limit: int = 100,
     offset: int = 0,
 ) -> Annotated[Answer, PathPage]:
-    """List the notes saved or made between two days, both included.
+    """List the notes saved or created between two days, both included.
 
     Args:
         context: The vault, as the client sees it.
         start_date: The first day, such as ``2026-01-31``.
         end_date: The last day, such as ``2026-02-28``.
         date_type: ``modified``: when the file was saved. ``created``: the property Date or created, else when the file
-            was made.
+            was created.
         limit: How many at most.
-        offset: How many are left out at the beginning.
+        offset: How many to skip at the beginning.
 
     Returns:
         ``results``: their paths, sorted.
@@ -217,7 +218,7 @@ def search_by_date_range(
     if date_type not in _DATE_TYPES:
         raise BadInput(f"there is no date_type '{date_type}'", hint="give modified or created")
     if last < first:
-        raise BadInput(f"end_date {last} lies before start_date {first}", hint="exchange them", code="invalid_date")
+        raise BadInput(f"end_date {last} lies before start_date {first}", hint="swap them", code="invalid_date")
     if date_type == "created":
         where = Filter(created_from=first, created_to=last, kinds=NOTE_KINDS)
     else:
@@ -236,17 +237,17 @@ def search_by_folder(
 
     Args:
         context: The vault, as the client sees it.
-        folder: Relative to the vault; empty for the vault's own.
-        recursive: Those in its subfolders, too.
+        folder: Relative to the vault; empty for the vault's root.
+        recursive: Include the notes of its subfolders.
         limit: How many at most.
-        offset: How many are left out at the beginning.
+        offset: How many to skip at the beginning.
 
     Returns:
         ``results``: their paths, sorted.
 
     Raises:
         NotFound: There is no such folder.
-        BadInput: The text can be no path, or the stretch can't be one.
+        BadInput: The text isn't a valid path, or limit or offset is out of its range.
     """
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)

@@ -13,11 +13,11 @@ _READ_CHUNK: Final = 1 << 16
 
 
 class BrokenFrame(Exception):
-    """Say that what comes isn't a frame, or is larger than it may be; what comes after it can't be read."""
+    """Input that isn't a frame, or is too large; nothing after it can be read."""
 
 
 def pack(letter: Letter, content: bytes) -> bytes:
-    """Make a frame."""
+    """Build a frame."""
     return _HEADER.pack(letter.encode(), len(content)) + content
 
 
@@ -25,14 +25,14 @@ def read(receive: Callable[[int], bytes], most: int) -> tuple[Letter, bytes] | N
     """Read one frame.
 
     Args:
-        receive: Gives at most so many bytes, none at the end.
-        most: Bytes that it may have; more are never asked for.
+        receive: Returns at most so many bytes, none at the end.
+        most: Most bytes of the content; more are never requested.
 
     Returns:
         Its letter and content; None at the end.
 
     Raises:
-        BrokenFrame: It is none, or too large.
+        BrokenFrame: It isn't a frame, or is too large.
     """
     head = _read_exactly(receive, _HEADER.size)
     if head is None:
@@ -46,19 +46,19 @@ def read(receive: Callable[[int], bytes], most: int) -> tuple[Letter, bytes] | N
 
 
 def pack_job(timeout_s: float, memory_bytes: int, sizes: tuple[int, int], job: bytes) -> bytes:
-    """Make the content of a job's frame.
+    """Build the content of a job's frame.
 
     Args:
         timeout_s: From start to result.
-        memory_bytes: Of the script.
-        sizes: Bytes of output, and of one call.
-        job: What the guest is told, as JSON.
+        memory_bytes: Memory limit of the script.
+        sizes: Most bytes of output, and of one call.
+        job: The guest's input, as JSON.
     """
     return _JOB_HEADER.pack(timeout_s, memory_bytes, *sizes) + job
 
 
 def unpack_job(content: bytes) -> tuple[float, int, int, int, str]:
-    """Read the content of a job's frame: as `pack_job` took it."""
+    """Read the content of a job's frame that `pack_job` built."""
     timeout_s, memory_bytes, output, call = _JOB_HEADER.unpack_from(content)
     return timeout_s, memory_bytes, output, call, content[_JOB_HEADER.size :].decode()
 

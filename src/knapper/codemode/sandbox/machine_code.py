@@ -30,17 +30,17 @@ _WORKER_PROGRAM: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformInfo:
-    """Say what is known of this system."""
+    """Facts on this system."""
 
     system: str = sys.platform
     executable: str = sys.executable
     prefixes: tuple[str, ...] = (sys.prefix, sys.base_prefix)
     system_root: str = ""
-    """Of Windows, where Python doesn't start without it."""
+    """The folder of Windows, without which Python doesn't start there."""
 
 
 def python_command(entry: WorkerEntry, arguments: Sequence[str], facts: PlatformInfo | None = None) -> list[str]:
-    """Return the command that runs one of the worker's functions: no site, no variables, no folder of the caller's."""
+    """Return the command that runs one of the worker's functions, isolated from site packages and the environment."""
     info = facts or PlatformInfo()
     return [
         *(info.executable, "-I", "-S", "-X", "utf8", "-c", _WORKER_PROGRAM.format(entry=entry)),
@@ -50,7 +50,7 @@ def python_command(entry: WorkerEntry, arguments: Sequence[str], facts: Platform
 
 
 def worker_command(machine_code: Path, memory_mb: int, facts: PlatformInfo, *, walls: bool) -> list[str]:
-    """Return the command that runs a worker, within what the system offers for that."""
+    """Return the command that runs a worker, inside the confinement that the system offers."""
     arguments = python_command("main", ["walls" if walls else "bare", str(machine_code), str(memory_mb)], facts)
     if walls and facts.system == "darwin":
         readable = (*facts.prefixes, *map(str, import_folders()), str(machine_code.parent))
@@ -59,13 +59,13 @@ def worker_command(machine_code: Path, memory_mb: int, facts: PlatformInfo, *, w
 
 
 def worker_environment(facts: PlatformInfo | None = None) -> Mapping[str, str]:
-    """Return the whole environment of a worker: nothing, where the system lets it start so."""
+    """Return the whole environment of a worker: empty, except where the system needs a variable."""
     info = facts or PlatformInfo()
     return {"SYSTEMROOT": info.system_root or r"C:\Windows"} if info.system == "win32" else {}
 
 
 def start_worker(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
-    """Start a worker in an empty folder, with three pipes' ends and no other descriptor."""
+    """Start a worker in an empty folder, with its standard streams and no other descriptor."""
     return subprocess.Popen(  # noqa: S603 - a command of this package's own
         command,
         stdin=subprocess.PIPE,
@@ -79,14 +79,14 @@ def start_worker(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes
 
 
 def import_folders() -> tuple[Path, Path]:
-    """Name the folders that a worker imports from: this package's, and wasmtime's."""
+    """Return the folders that a worker imports from: this package's, and wasmtime's."""
     spec = importlib.util.find_spec("wasmtime")
     wasmtime_folder = Path(spec.origin).parents[1] if spec and spec.origin else Path()
     return Path(__file__).parents[3], wasmtime_folder
 
 
 def confine_process(process: subprocess.Popen[bytes], memory_mb: int, facts: PlatformInfo) -> Mapping[str, str]:
-    """Do what the system lets a parent do to hold a worker; tells what stands."""
+    """Confine a worker as far as the system lets its parent; return what is on."""
     if facts.system == "darwin":
         return {"seatbelt": "on"}
     if facts.system != "win32":
@@ -106,15 +106,15 @@ _COMPILE_TIMEOUT_S: Final = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCode:
-    """Know where the machine code is, or would be."""
+    """The place of the machine code, compiled or not."""
 
     folder: Path
-    """Made for this alone."""
+    """A folder for the machine code alone."""
     component: Path = COMPONENT_FILE
 
     @property
     def file(self) -> Path:
-        """Name the file by all that it depends on: component, engine, its options, and the kind of processor.
+        """Return the file, named by all that it depends on: component, engine, its options, and the kind of processor.
 
         Raises:
             SetupError: There is no component, or no engine.
@@ -130,6 +130,7 @@ class MachineCode:
         """
         if not os.path.lexists(self.file):
             return False
+        # The machine code is run as it is, so that nobody else may have written it.
         check_private(self.folder, is_folder=True)
         check_private(self.file, is_folder=False)
         return True
@@ -146,6 +147,7 @@ class MachineCode:
         make_private_folder(self.folder)
         try:
             with FileLock(self.folder / "compile.lock", timeout=_LOCK_TIMEOUT_S, mode=0o600):
+                # Another process may have compiled it while this one waited.
                 if not self.is_ready():
                     self._compile()
         except Timeout:
@@ -153,19 +155,20 @@ class MachineCode:
         return self.file
 
     def compile_in_background(self) -> threading.Thread | None:
-        """Begin to compile where it isn't done; the process that does goes on when this one ends.
+        """Start to compile in a thread where needed; the compiler's process continues when this one ends.
 
         Returns:
-            What can be waited for; None where there is nothing to do.
+            The thread; None where there is nothing to do.
         """
         if self.is_ready():
             return None
-        thread = threading.Thread(target=self._quietly, daemon=True)
+        thread = threading.Thread(target=self._compile_quietly, daemon=True)
         thread.start()
         return thread
 
-    def _quietly(self) -> None:
-        with contextlib.suppress(KnapError):  # whoever runs a script is told
+    def _compile_quietly(self) -> None:
+        # The first call that runs a script reports the error.
+        with contextlib.suppress(KnapError):
             _ = self.ensure_compiled()
 
     def _compile(self) -> None:
@@ -204,7 +207,7 @@ class MachineCode:
 
 
 def check_private(path: Path, *, is_folder: bool) -> None:
-    """Refuse what others own or could have written to; on Windows the user's own folder sees to that.
+    """Check that others couldn't have written a file or folder; on Windows, the user's own folder ensures that.
 
     Raises:
         StorageError: It isn't the user's alone.
@@ -219,16 +222,16 @@ def check_private(path: Path, *, is_folder: bool) -> None:
         kind = "folder" if is_folder else "file"
         raise StorageError(
             f"the {kind} {path} holds code that is run, and others could have written to it",
-            hint="look who did; delete the folder, and it is made anew",
+            hint="find out who did; then delete the folder, which is created anew",
             code="not_private",
         )
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder for this user alone.
+    """Create a folder for this user alone.
 
     Raises:
-        StorageError: It can't be made, or is there and isn't.
+        StorageError: It can't be created, or isn't private.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

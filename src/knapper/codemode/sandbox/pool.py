@@ -1,4 +1,4 @@
-"""Keep warm worker processes and run scripts in them; nothing that a worker says is trusted."""
+"""Keep warm worker processes and run scripts in them; no output of a worker is trusted."""
 
 import contextlib
 import json
@@ -33,7 +33,7 @@ _KB_PER_MB: Final = 1_024
 
 
 def reset_peak_memory(process: int) -> None:
-    """Let the peak begin anew.
+    """Reset the peak of a process's memory.
 
     Source: proc_pid_clear_refs(5).
     """
@@ -44,7 +44,7 @@ def reset_peak_memory(process: int) -> None:
 
 
 def peak_memory_mb(process: int) -> float:
-    """Return how much memory a process had at most; 0 where that isn't told."""
+    """Return the peak of a process's memory; 0 where the system doesn't report it."""
     try:
         status = Path(f"/proc/{process}/status").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -56,13 +56,13 @@ def peak_memory_mb(process: int) -> float:
 
 
 class Watchdog:
-    """Watch one process, from a thread of its own that is started once.
+    """A watchdog of one process, with a thread that is started once.
 
-    Starting a thread waits until it runs, which takes longer than a short script where the machine is busy.
+    Starting a thread waits until it runs, which takes longer than a short script on a busy machine.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        """Begin to watch; nothing happens before there is a limit."""
+        """Start the thread; nothing happens before there is a limit."""
         self._process = process
         self._changed = threading.Condition()
         self._until: float | None = None
@@ -74,31 +74,34 @@ class Watchdog:
 
     @property
     def has_killed(self) -> bool:
-        """Return whether the process was killed since it was last given time."""
+        """Return whether the process was killed since its last limit was set."""
         return self._has_killed
 
     @contextmanager
     def limit(self, seconds: float) -> Generator[Callable[[], None]]:
-        """Return the process so much time; it is killed if the block takes longer.
+        """Limit the time of the process; it is killed if the block takes longer.
 
-        The block is given what kills it at once, and does nothing any more after the block.
+        Yields a function that kills it at once, and does nothing after the block.
         """
         with self._changed:
             self._has_killed = False
             self._generation += 1
             generation = self._generation
             self._until = time.monotonic() + seconds
+            # Notified only where it would wake too late; otherwise it finds the new time when it wakes.
             if self._sleeps_until is None or self._sleeps_until > self._until:
                 self._changed.notify()
         try:
             yield lambda: self._kill(generation)
         finally:
             with self._changed:
-                self._until = None  # it wakes at the old time, and finds nothing to do
+                # Without a notification: the thread wakes at the old time, and finds nothing to do.
+                self._until = None
 
-    def _kill(self, turn: int) -> None:
+    def _kill(self, generation: int) -> None:
         with self._changed:
-            if self._generation == turn and self._until is not None:
+            # A late call must not kill the process while it runs the next script.
+            if self._generation == generation and self._until is not None:
                 self._until = None
                 self._has_killed = True
                 self._process.kill()
@@ -122,7 +125,7 @@ class Watchdog:
 
 
 KILL_GRACE_S: Final = 0.5
-"""How long after its time a worker may stop by itself; then it is killed."""
+"""How long after its limit a worker may stop by itself before it is killed."""
 _START_TIMEOUT_S: Final = 60
 _MAX_READY_BYTES: Final = 4_000
 _RESULT_OVERHEAD: Final = 1_000
@@ -131,23 +134,23 @@ _RESULT_OVERHEAD: Final = 1_000
 
 @dataclass(slots=True, kw_only=True)
 class ScriptOutput:
-    """Collect what comes of one script."""
+    """The output of one script."""
 
     outcome: Literal["done", "calls", "timeout", "unwanted", "memory", "crash"] = "crash"
     content: bytes = b""
-    """What the guest says became of it, where it is done."""
+    """The guest's report, where it is done."""
     output: list[bytes] = field(default_factory=list[bytes])
     output_left: int = 0
     calls: int = 0
     is_unwanted: bool = False
-    """Nobody waits for it any more."""
+    """Whether it was cancelled."""
 
 
 class WorkerConnection:
-    """One worker process."""
+    """The connection to one worker process."""
 
     def __init__(self, process: subprocess.Popen[bytes], walls: Mapping[str, str] | None = None) -> None:
-        """Take over a process that was started; it gets ready by itself.
+        """Connect to a process that was started; it gets ready by itself.
 
         Args:
             process: With pipes for input and output.
@@ -168,7 +171,7 @@ class WorkerConnection:
         return self.is_usable and self._process.poll() is None
 
     def wait_until_ready(self) -> None:
-        """Wait for the worker's first word.
+        """Wait until the worker reports that it is ready.
 
         Raises:
             SetupError: It doesn't start.
@@ -188,11 +191,12 @@ class WorkerConnection:
         inputs: ScriptInputs,
         on_cancel: OnCancel = never_cancelled,
     ) -> ScriptOutput:
-        """Run one script; the process is killed where nobody waits for the outcome any more."""
+        """Run one script; a cancellation kills the process."""
         output = ScriptOutput(output_left=limits.stdout_bytes)
         deadline = time.monotonic() + limits.timeout_s
         reset_peak_memory(self._process.pid)
-        self.is_usable = False  # until it has come to a good end
+        # Until the script has ended well: after any error the worker's state is unknown, and it isn't used again.
+        self.is_usable = False
         with self._watchdog.limit(limits.timeout_s + KILL_GRACE_S) as kill:
 
             def end() -> None:
@@ -211,13 +215,14 @@ class WorkerConnection:
             output.outcome = "unwanted"
         elif output.outcome != "done" and (self._watchdog.has_killed or time.monotonic() > deadline):
             output.outcome = "timeout"
+        # Running out of memory looks like a crash; only the peak tells them apart.
         if output.outcome == "crash" and self.peak_mb() > 0.85 * limits.memory_mb:
             output.outcome = "memory"
         self.is_usable = output.outcome == "done"
         return output
 
     def peak_mb(self) -> float:
-        """Return how much memory the process had at most since its script began; 0 where the system doesn't tell."""
+        """Return the peak of the process's memory since its script began; 0 where the system doesn't report it."""
         return peak_memory_mb(self._process.pid)
 
     def close(self) -> None:
@@ -275,14 +280,14 @@ class WorkerConnection:
 
 
 def _open_pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    """Return a pipe, which is always there: the process was started so."""
+    """Return a pipe, which is always there, since the process was started with pipes."""
     if pipe is None:
         raise BrokenPipeError
     return pipe
 
 
 def answer_call(content: bytes, output: ScriptOutput, host: HostFunction, limits: ScriptLimits) -> bytes:
-    """Carry out one call; what is wrong with it is an answer too."""
+    """Carry out one call, and return an error as its answer."""
     if len(content) > limits.request_bytes:
         return _encode_error("too_large", "the arguments are too large for one call")
     if output.calls > limits.calls:
@@ -294,14 +299,14 @@ def answer_call(content: bytes, output: ScriptOutput, host: HostFunction, limits
     except KnapError as error:
         reply = _encode_error(error.code, error.message, error.hint)
     except NotJSONError:
-        reply = _encode_error("not_json", "the answer can't be told as JSON")
+        reply = _encode_error("not_json", "the answer can't be written as JSON")
     if len(reply) > limits.reply_bytes:
         return _encode_error("too_large", "the answer is too large for one call", "ask for fewer or smaller notes")
     return reply
 
 
 class NotJSONError(Exception):
-    """Say that an answer holds what JSON doesn't, such as an infinite number."""
+    """An answer with a value that JSON doesn't have, such as an infinite number."""
 
 
 def _encode_result(result: JSONValue) -> bytes:
@@ -332,32 +337,32 @@ MAX_WORKERS: Final = 8
 _GUEST_EXITS: Final[Mapping[str, ScriptExit]] = {
     kind: kind for kind in cast("tuple[ScriptExit, ...]", ("ok", "syntax", "error", "refused", "result", "memory"))
 }
-"""What a guest may say of itself."""
+"""Outcomes that a guest may report."""
 _MAX_ERROR: Final = 4_000
 _NO_INPUTS: Final = ScriptInputs()
 
 
 class WorkerPool:
-    """Run scripts, each in a fresh instance of the interpreter, in one of a few worker processes.
+    """A sandbox that runs each script in a fresh instance of the interpreter, in one of a few worker processes.
 
-    ``Sandbox(folder).run("__result__ = 1 + 1", host)`` gives an outcome with the result 2.
+    ``WorkerPool(folder).run("__result__ = 1 + 1", host)`` returns an outcome with the result 2.
     """
 
     def __init__(
         self, folder: Path, limits: ScriptLimits | None = None, *, workers: int = MAX_WORKERS, walls: bool = True
     ) -> None:
-        """Make a sandbox; nothing is started before the first script, or `warm`.
+        """Create a sandbox; nothing is started before the first script, or `warm`.
 
         Args:
-            folder: For machine code; made for this alone, or this user's alone.
-            limits: What the owner allows; None for the usual.
-            workers: Scripts that run at the same time at most; more of them wait.
+            folder: The folder of the machine code; created, or private to this user.
+            limits: What the owner allows; None for the defaults.
+            workers: Most scripts that run at the same time; more of them wait.
             walls: Whether the second wall is raised; only tests of the first one leave it out.
         """
         self.limits = limits or ScriptLimits()
         self.code = MachineCode(folder=folder)
         self._walls = walls
-        self._turns = threading.BoundedSemaphore(workers)
+        self._slots = threading.BoundedSemaphore(workers)
         self._idle: list[WorkerConnection] = []
         self._lock = threading.Lock()
         self._is_closed = False
@@ -375,10 +380,10 @@ class WorkerPool:
 
         Args:
             script: Python.
-            host: Carries out what it asks for; it is called in this thread.
+            host: Carries out its calls, in this thread.
             limits: Those above the owner's have no effect.
-            given: What the script is told of time, methods and tools.
-            on_cancel: Tells where nobody waits for the outcome any more; the script is ended then.
+            given: The script's inputs.
+            on_cancel: Subscribes to the call's cancellation, which ends the script.
 
         Raises:
             SetupError: Scripts can't be run here.
@@ -390,25 +395,25 @@ class WorkerPool:
             return ScriptResult(
                 kind="syntax", error=f"the script has {size:,} bytes, and {effective.script_bytes:,} are the most"
             )
-        with self._turns:
-            worker = self._take()
+        with self._slots:
+            worker = self._acquire()
             try:
                 start = time.monotonic()
                 output = worker.run(script, host, effective, given or _NO_INPUTS, on_cancel)
                 wall_s = time.monotonic() - start
                 return result_from_output(output, effective, wall_s, worker.peak_mb())
             finally:
-                self._give_back(worker)
+                self._release(worker)
 
     def warm(self, workers: int = 1) -> Mapping[str, str]:
-        """Start so many workers that wait for scripts.
+        """Start some workers in advance.
 
         Returns:
-            Which parts of the second wall stand, or why not.
+            ``on`` or why not, for each part of the second wall.
         """
-        connections = [self._take() for _ in range(workers)]
+        connections = [self._acquire() for _ in range(workers)]
         for worker in connections:
-            self._give_back(worker)
+            self._release(worker)
         return connections[0].walls if connections else {}
 
     def close(self) -> None:
@@ -435,7 +440,7 @@ class WorkerPool:
         with self._lock:
             return tuple(self._idle)
 
-    def _take(self) -> WorkerConnection:
+    def _acquire(self) -> WorkerConnection:
         with self._lock:
             if self._is_closed:
                 raise SetupError("the sandbox is closed")
@@ -450,7 +455,8 @@ class WorkerPool:
         except SetupError:
             if not was_compiled:
                 raise
-        self.code.file.unlink(missing_ok=True)  # made on another processor, or cut off by a full disk
+        # Compiled on another processor, or cut off by a full disk: it is compiled once more.
+        self.code.file.unlink(missing_ok=True)
         return self._start()
 
     def _start(self) -> WorkerConnection:
@@ -464,7 +470,7 @@ class WorkerPool:
         worker.wait_until_ready()
         return worker
 
-    def _give_back(self, worker: WorkerConnection) -> None:
+    def _release(self, worker: WorkerConnection) -> None:
         with self._lock:
             if worker.is_usable and not self._is_closed:
                 self._idle.append(worker)
@@ -473,7 +479,7 @@ class WorkerPool:
 
 
 def result_from_output(output: ScriptOutput, limits: ScriptLimits, wall_s: float, peak_mb: float) -> ScriptResult:
-    """Return what became of a script, by what was heard from its worker."""
+    """Return the outcome of a script, from its worker's output."""
     kind, result, error = _exit_of(output, limits)
     suffix = "\n[more was printed]" if output.output_left < 0 else ""
     return ScriptResult(
@@ -504,7 +510,7 @@ def _exit_of(output: ScriptOutput, limits: ScriptLimits) -> tuple[ScriptExit, JS
 
 
 def _parse_guest_result(content: bytes, limits: ScriptLimits) -> tuple[ScriptExit, JSONValue, str]:
-    """Read what the guest says of itself, which is checked like all that comes from there."""
+    """Parse the guest's report, which is untrusted like all of its output."""
     try:
         report = strict.read(content)
     except UntrustedJSONError as error:

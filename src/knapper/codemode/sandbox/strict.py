@@ -1,4 +1,4 @@
-"""Read JSON from where nobody can be trusted."""
+"""Parse JSON from untrusted sources."""
 
 import json
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from knapper.jsontypes import JSONValue
 
 MAX_DEPTH: Final = 64
 _CALL_DIGITS: Final = 19
-"""Of whole numbers in calls, so that databases can hold them."""
+"""Most digits of whole numbers in calls, so that databases can hold them."""
 _LONG_DIGITS: Final = 1_000
 
 
 class UntrustedJSONError(Exception):
-    """Say why a text isn't JSON as it is taken here; the message tells nothing of the host."""
+    """Input that isn't JSON within the limits here; the message reveals nothing of the host."""
 
 
 def read(content: bytes, *, digits: int = _LONG_DIGITS) -> JSONValue:
@@ -21,12 +21,13 @@ def read(content: bytes, *, digits: int = _LONG_DIGITS) -> JSONValue:
 
     Args:
         content: UTF-8.
-        digits: Of a whole number at most.
+        digits: Most digits of a whole number.
 
     Raises:
-        NotStrict: It isn't UTF-8 or JSON, holds what is no number, halves of characters, or is nested too deeply.
+        UntrustedJSONError: It isn't UTF-8 or JSON, holds NaN or unpaired surrogates, or is nested too deeply.
     """
 
+    # Before int(): converting thousands of digits takes quadratic time.
     def whole(text: str) -> int:
         if len(text) > digits:
             raise UntrustedJSONError("a number is too large")
@@ -37,8 +38,10 @@ def read(content: bytes, *, digits: int = _LONG_DIGITS) -> JSONValue:
         value = cast("JSONValue", json.loads(text, parse_int=whole, parse_constant=_refuse_constant))
     except (ValueError, RecursionError):
         raise UntrustedJSONError("it isn't JSON") from None
+    # Only an escape can bring a surrogate into valid UTF-8, and most texts have none.
     if "\\u" in text:
         _check_surrogates(value)
+    # An upper bound on the depth: most values needn't be walked.
     if text.count("[") + text.count("{") > MAX_DEPTH:
         _check_depth(value)
     return value
@@ -48,7 +51,7 @@ def read_call(content: bytes) -> tuple[str, Mapping[str, JSONValue]]:
     """Read a call: ``{"method": …, "arguments": {…}}`` and nothing else.
 
     Raises:
-        NotStrict: It is none.
+        UntrustedJSONError: It isn't a call.
     """
     value = read(content, digits=_CALL_DIGITS)
     if isinstance(value, dict) and value.keys() == {"method", "arguments"}:
@@ -66,7 +69,7 @@ def _check_surrogates(value: JSONValue) -> None:
     try:
         _ = json.dumps(value, ensure_ascii=False).encode()
     except (UnicodeEncodeError, RecursionError):
-        raise UntrustedJSONError("it holds half a character") from None
+        raise UntrustedJSONError("it holds an unpaired surrogate") from None
 
 
 def _check_depth(value: JSONValue) -> None:

@@ -1,7 +1,7 @@
-"""Be the process that scripts run in: take jobs from one pipe, give what comes of them to another.
+"""The process that scripts run in: it reads jobs from one pipe, and writes results to another.
 
 It is started with an empty environment, in an empty folder, and has only the standard library, wasmtime and this
-package's own modules. Once it is ready it needs no file and starts nothing, and the walls see to that.
+package's own modules. Once it is ready it needs no file and starts nothing, which the walls enforce.
 """
 
 import json
@@ -27,7 +27,7 @@ _TOO_LARGE: Final = '{"error": {"code": "too_large", "message": "the arguments a
 
 
 class Worker:
-    """What is loaded once, and run a fresh instance for each job."""
+    """The compiled interpreter, loaded once, and a fresh instance for each job."""
 
     def __init__(self, machine_code: Path) -> None:
         self.engine = engine.make()
@@ -40,14 +40,14 @@ class Worker:
         self._output = self._request = 0
 
     def tick(self) -> None:
-        """Count the time of jobs; a script that is over its time is stopped by the next tick."""
+        """Advance the engine's epoch while a job runs; a script past its deadline is interrupted by the next tick."""
         while True:
             _ = self.busy.wait()
             time.sleep(TICK_S)
             self.engine.increment_epoch()
 
     def work(self) -> None:
-        """Take jobs until there are no more."""
+        """Run jobs until there are no more."""
         while (frame := frames.read(_receive, _JOB_MOST)) is not None:
             timeout_s, memory_bytes, self._output, self._request, job = frames.unpack_job(frame[1])
             self.busy.set()
@@ -90,15 +90,17 @@ class Worker:
 
 
 def main() -> None:
-    """Get ready, raise the walls, and work."""
+    """Get ready, raise the walls, and run jobs."""
     wants_walls, machine_code, memory_mb = sys.argv[-3:]
     worker = Worker(Path(machine_code))
     _ = worker.run(_WARM, 60, 1 << 30)
     report = raising.limit(int(memory_mb))
     if wants_walls == "walls":
+        # Landlock binds this thread and those that it starts, so it comes before the ticking thread.
         report |= raising.before_threads()
     threading.Thread(target=worker.tick, daemon=True).start()
     if wants_walls == "walls":
+        # The filter forbids starting threads, so it comes after the last one.
         report |= raising.after_threads()
     _send("R", json.dumps(report).encode())
     worker.work()
@@ -108,6 +110,7 @@ def compile_code() -> None:
     """Compile a component to machine code, in a process that has nothing else to do."""
     source, part, target = sys.argv[-3:]
     compiled = component.Component(engine.make(), Path(source).read_bytes())
+    # Written to a new file, flushed, and renamed: a crash or a full disk leaves no partial code under the final name.
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         _ = file.write(compiled.serialize())

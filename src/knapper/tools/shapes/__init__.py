@@ -1,8 +1,8 @@
-"""Say what tools answer, a module for each kind of answer; surfaces derive their output schemas from these."""
+"""Types of the tools' answers, from which surfaces derive their output schemas."""
 
 from typing import TypeAlias
 
 from knapper.jsontypes import JSONValue
 
 Answer: TypeAlias = dict[str, JSONValue]
-"""What every tool gives: JSON."""
+"""What every tool returns: a JSON object."""

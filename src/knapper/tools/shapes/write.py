@@ -6,7 +6,7 @@ from typing_extensions import TypedDict
 
 
 class WrittenFile(TypedDict):
-    """Say what happened, or would happen, to one file."""
+    """What happened, or would happen, to one file."""
 
     path: str
     action: Literal["edited", "created", "moved", "trashed", "linked", "removed", "restored"]
@@ -18,7 +18,7 @@ class WrittenFile(TypedDict):
 
 
 class RequestFailure(TypedDict):
-    """Say which item of a batch couldn't be carried out, and why."""
+    """An item of a batch that couldn't be carried out, and why."""
 
     request: int
     path: NotRequired[str]
@@ -28,7 +28,7 @@ class RequestFailure(TypedDict):
 
 
 class RuleRefusal(TypedDict):
-    """Say what the rules refused."""
+    """A file that the rules refused to change."""
 
     path: str
     error: str
@@ -37,7 +37,7 @@ class RuleRefusal(TypedDict):
 
 
 class RewrittenLink(TypedDict):
-    """Say which link followed a move."""
+    """A link that was updated for a move."""
 
     path: str
     line: int
@@ -46,7 +46,7 @@ class RewrittenLink(TypedDict):
 
 
 class WriteResult(TypedDict):
-    """Say what became of a change: ``applied``, ``proposed``, ``planned`` (a dry run) or ``refused``."""
+    """The result of a change: ``applied``, ``proposed``, ``planned`` (a dry run) or ``refused``."""
 
     success: bool
     status: Literal["applied", "proposed", "refused", "planned"]
@@ -68,7 +68,7 @@ class WriteResult(TypedDict):
 
 
 class UndoConflict(TypedDict):
-    """Say which file an undo leaves as it is, and why."""
+    """A file that an undo leaves as it is, and why."""
 
     path: str
     problem: str
@@ -76,7 +76,7 @@ class UndoConflict(TypedDict):
 
 
 class UndoResult(TypedDict):
-    """Say what an undo took back."""
+    """What an undo reverted."""
 
     success: bool
     status: Literal["applied", "planned"]
@@ -88,7 +88,7 @@ class UndoResult(TypedDict):
 
 
 class ChangeRow(TypedDict):
-    """Say what one change in the journal did."""
+    """One change in the journal."""
 
     id: str
     at: str
@@ -103,7 +103,7 @@ class ChangeRow(TypedDict):
 
 
 class ChangeList(TypedDict):
-    """List changes, the newest first."""
+    """Changes, the newest first."""
 
     success: bool
     results: list[ChangeRow]
@@ -118,7 +118,7 @@ UndoExtent = Literal["all", "part"]
 
 
 class StaleReason(TypedDict):
-    """Say why a part doesn't fit any more."""
+    """Why a part doesn't fit any more."""
 
     code: str
     message: str
@@ -127,7 +127,7 @@ class StaleReason(TypedDict):
 
 
 class ProposalHunk(TypedDict):
-    """Show one place that can be accepted by itself."""
+    """One place that can be accepted by itself."""
 
     id: str
     state: str
@@ -142,7 +142,7 @@ class ProposalHunk(TypedDict):
 
 
 class ProposalFile(TypedDict):
-    """Show what a proposal would do to one file."""
+    """What a proposal would do to one file."""
 
     number: int
     group: int
@@ -161,20 +161,20 @@ class ProposalFile(TypedDict):
 
 
 class FolderMove(TypedDict):
-    """Name a folder that would move."""
+    """A folder that would move."""
 
     path: str
     target: str
 
 
 class ProposalAnswer(TypedDict):
-    """Show a proposal."""
+    """A proposal."""
 
     success: bool
     id: str
     status: ProposalStatusName
     digest: str
-    """Accepting asks for it: nothing is accepted that wasn't shown."""
+    """accept_proposal needs it: nothing is accepted that wasn't shown."""
     client: str
     created: str
     expires: str
@@ -189,21 +189,21 @@ class ProposalAnswer(TypedDict):
     superseded_by: NotRequired[str]
     change_ids: NotRequired[list[str]]
     undone: NotRequired[UndoExtent]
-    """How much of what was accepted was taken back, and isn't there again."""
+    """How much of what was accepted is undone now."""
     undone_by: NotRequired[list[str]]
-    """The changes that took it back; undoing one brings it again."""
+    """The changes that undid it; undoing one of them restores it."""
     notes: NotRequired[list[str]]
 
 
 class EditedProposal(ProposalAnswer):
-    """Show a proposal of which a hunk was edited."""
+    """A proposal of which a hunk was edited."""
 
     change_id: NotRequired[str]
-    """The change that drew the hunk's block in its note anew."""
+    """The change that redrew the hunk's block in its note."""
 
 
 class ProposalRow(TypedDict):
-    """Tell of a proposal in a list."""
+    """A proposal in a list."""
 
     id: str
     status: ProposalStatusName
@@ -223,7 +223,7 @@ class ProposalRow(TypedDict):
 
 
 class ProposalList(TypedDict):
-    """List proposals, the newest first."""
+    """Proposals, the newest first."""
 
     success: bool
     results: list[ProposalRow]
@@ -234,7 +234,7 @@ class ProposalList(TypedDict):
 
 
 class RejectionResult(TypedDict):
-    """Say that a proposal, or parts of it, were rejected, or what would be."""
+    """A proposal that was rejected in whole or in part, or would be."""
 
     success: bool
     id: str

@@ -1,1 +1,1 @@
-"""Put a second wall around a worker process, with what the system has."""
+"""The second wall around a worker process: the isolation that the operating system offers."""

@@ -1,4 +1,4 @@
-"""Hold a worker on Windows in a job object: one process, bounded memory, ended with its owner.
+"""Confine a worker on Windows to a job object: one process, bounded memory, ended with its owner.
 
 Source: Microsoft's reference of JOBOBJECT_EXTENDED_LIMIT_INFORMATION and JOBOBJECT_BASIC_UI_RESTRICTIONS.
 """
@@ -18,7 +18,7 @@ _UI: Final = 4
 
 
 class BasicLimits(ctypes.Structure):
-    """Be JOBOBJECT_BASIC_LIMIT_INFORMATION."""
+    """The structure JOBOBJECT_BASIC_LIMIT_INFORMATION."""
 
     _fields_ = (
         ("process_time", ctypes.c_int64),
@@ -34,7 +34,7 @@ class BasicLimits(ctypes.Structure):
 
 
 class ExtendedLimits(ctypes.Structure):
-    """Be JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
+    """The structure JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
 
     _fields_ = (
         ("basic", BasicLimits),
@@ -47,10 +47,10 @@ class ExtendedLimits(ctypes.Structure):
 
 
 class Kernel32(Protocol):
-    """Be the part of kernel32 that is needed."""
+    """The part of kernel32 that is used."""
 
     def CreateJobObjectW(self, security: None, name: None) -> int:  # noqa: N802 - its name
-        """Make a job."""
+        """Create a job object."""
         ...
 
     def SetInformationJobObject(self, job: int, kind: int, data: object, size: int) -> int:  # noqa: N802 - its name
@@ -58,19 +58,20 @@ class Kernel32(Protocol):
         ...
 
     def AssignProcessToJobObject(self, job: int, process: int) -> int:  # noqa: N802 - its name
-        """Put a process in."""
+        """Assign a process to a job object."""
         ...
 
 
 def assign_process(kernel: Kernel32, process: int, memory_mb: int) -> str:
-    """Put a process into a job of its own; the job's handle stays open as long as this program.
+    """Assign a process to a job object of its own.
 
     Returns:
         ``on``, or why not.
     """
+    # The handle is never closed: the worker ends with its last handle, and so with this program.
     job = kernel.CreateJobObjectW(None, None)
     if not job:
-        return "a job object can't be made"
+        return "a job object can't be created"
     limits = ExtendedLimits(process_memory=memory_mb << 20)
     limits.basic.flags = FLAGS
     limits.basic.active_processes = 1

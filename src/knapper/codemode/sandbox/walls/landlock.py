@@ -1,4 +1,4 @@
-"""Take all files and the network away from this process, with Linux's Landlock.
+"""Deny this process all files and the network, with Linux's Landlock.
 
 Source: the kernel's documentation, userspace-api/landlock; a ruleset that handles a right and has no rule denies it.
 """
@@ -21,13 +21,13 @@ _ALL_SCOPES: Final = 0x3
 
 
 class Ruleset(ctypes.Structure):
-    """Be the kernel's ``struct landlock_ruleset_attr``."""
+    """The kernel's ``struct landlock_ruleset_attr``."""
 
     _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scopes", ctypes.c_uint64))
 
 
 def ruleset_for(version: int) -> Ruleset:
-    """Return which rights are taken away, as far as the kernel's version of Landlock knows them."""
+    """Return the ruleset that denies all rights, as far as the kernel's version of Landlock knows them."""
     return Ruleset(
         files=_FILES[min(version, max(_FILES))],
         network=_ALL_TCP if version >= _NETWORK_SINCE else 0,
@@ -36,7 +36,7 @@ def ruleset_for(version: int) -> Ruleset:
 
 
 def restrict(libc: ctypes.CDLL) -> str:
-    """Take the rights away from this thread and those that it starts; new privileges must be given up already.
+    """Deny the rights to this thread and those that it starts; no_new_privs must be set already.
 
     Returns:
         ``on``, or why not.
@@ -44,6 +44,7 @@ def restrict(libc: ctypes.CDLL) -> str:
     version = libc.syscall(_CREATE, None, 0, _ASK_VERSION)
     if version < 1:
         return f"this kernel has no Landlock: {_errno_name()}"
+    # The kernel refuses a ruleset with rights that its version doesn't know.
     rules = ruleset_for(version)
     descriptor = libc.syscall(_CREATE, ctypes.byref(rules), ctypes.sizeof(rules), 0)
     if descriptor < 0:

@@ -1,4 +1,4 @@
-"""Raise the second wall around this process, and tell what of it stands; the first is the sandbox itself."""
+"""Raise the second wall around this process, and report its parts; the first wall is the WebAssembly sandbox itself."""
 
 import ctypes
 import platform
@@ -10,11 +10,11 @@ from knapper.codemode.sandbox.walls import landlock, seccomp
 _NO_NEW_PRIVILEGES: Final = 38
 STANDS: Final = "on"
 _SPARE_MB: Final = 320
-"""For the interpreter around the script: its own memory, and copies of what is handed over."""
+"""For the interpreter around the script: its own memory, and copies of inputs and results."""
 
 
 def before_threads() -> dict[str, str]:
-    """Take away files and the network; threads that begin later are bound as well.
+    """Deny files and the network; threads that start later are bound as well.
 
     Returns:
         ``on`` or why not, for each part of the wall.
@@ -22,26 +22,28 @@ def before_threads() -> dict[str, str]:
     if sys.platform != "linux":
         return {}
     libc = ctypes.CDLL(None, use_errno=True)
+    # Both Landlock and seccomp require it of a process without privileges.
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         return {"landlock": "new privileges can't be given up"}
     return {"landlock": landlock.restrict(libc)}
 
 
 def after_threads() -> dict[str, str]:
-    """Take away all calls of the system but those that a running script needs, from every thread."""
+    """Deny every thread all system calls except those that a running script needs."""
     if sys.platform != "linux":
         return {}
     return {"seccomp": seccomp.restrict(ctypes.CDLL(None, use_errno=True), platform.machine())}
 
 
 def limit(memory_mb: int) -> dict[str, str]:
-    """Bound this process's memory, and let it write no file; this isn't part of the second wall.
+    """Limit this process's memory, and deny it to write files; this isn't part of the second wall.
 
     Args:
         memory_mb: Of a script at most; what the interpreter needs beyond that is added.
     """
     if sys.platform == "win32":
-        return {}  # a job object does
+        # A job object limits the memory there.
+        return {}
     import resource  # noqa: PLC0415 - there is none on Windows
 
     limits = {

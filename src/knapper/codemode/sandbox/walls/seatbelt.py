@@ -1,6 +1,6 @@
-"""Hold a worker on macOS with its sandbox: no network, no writing, no new processes, no one's files.
+"""Confine a worker on macOS by its sandbox: no network, no writing, no new processes, no user's files.
 
-The tool is marked as deprecated for years, and there is nothing else for a program that isn't signed for it.
+The tool has been deprecated for years, but a program that isn't signed for the App Sandbox has no other.
 """
 
 import json
@@ -21,7 +21,7 @@ _RULES: Final = (
 
 
 def prefix(readable: Iterable[str]) -> list[str]:
-    """Return what comes before a command to hold it.
+    """Return what precedes a command to confine it.
 
     Args:
         readable: Folders that hold what the command loads.
@@ -30,6 +30,7 @@ def prefix(readable: Iterable[str]) -> list[str]:
 
 
 def profile(readable: Iterable[str]) -> str:
-    """Write the rules; of two that fit, the later one holds."""
+    """Return the rules; of two that match, the later one applies."""
+    # Last, since the folders that Python is loaded from may be below /Users or a temporary folder.
     places = " ".join(f"(subpath {json.dumps(folder, ensure_ascii=False)})" for folder in dict.fromkeys(readable))
     return "\n".join([*_RULES, f"(allow file-read* {places})"])

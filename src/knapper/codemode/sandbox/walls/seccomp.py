@@ -1,4 +1,4 @@
-"""Leave this process only the calls of the system that a running script needs, with Linux's seccomp.
+"""Allow this process only the system calls that a running script needs, with Linux's seccomp.
 
 Source: the kernel's documentation, userspace-api/seccomp_filter, and its headers for the numbers.
 """
@@ -31,7 +31,7 @@ Instruction = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyscallTable:
-    """An architecture's numbers."""
+    """An architecture's numbers of system calls."""
 
     architecture: int
     seccomp: int
@@ -67,13 +67,14 @@ SYSCALL_TABLES: Final[Mapping[str, SyscallTable]] = {
 
 
 class FilterProgram(ctypes.Structure):
-    """Be the kernel's ``struct sock_fprog``."""
+    """The kernel's ``struct sock_fprog``."""
 
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
 def build_filter(machine: SyscallTable) -> list[Instruction]:
-    """Write the filter: everything that isn't named is refused."""
+    """Build the filter: everything that isn't named is refused."""
+    # The architecture comes first: the same number is another call in the 32-bit tables of the same kernel.
     program: list[Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE_AT),
         (_IF_EQUAL, 1, 0, machine.architecture),
@@ -90,7 +91,7 @@ def build_filter(machine: SyscallTable) -> list[Instruction]:
 
 
 def restrict(libc: ctypes.CDLL, architecture: str) -> str:
-    """Filter the calls of all threads of this process; new privileges must be given up already.
+    """Filter the calls of all threads of this process; no_new_privs must be set already.
 
     Returns:
         ``on``, or why not.
@@ -106,12 +107,12 @@ def restrict(libc: ctypes.CDLL, architecture: str) -> str:
 
 
 def pack_instructions(code: Iterable[Instruction]) -> bytes:
-    """Lay instructions out as the kernel's ``struct sock_filter``."""
+    """Pack instructions as the kernel's ``struct sock_filter``."""
     return b"".join(struct.pack("<HBBI", *one) for one in code)
 
 
 def _allow_call_if(number: int, argument_at: int, test: Instruction) -> list[Instruction]:
-    """Allow one call where the test of an argument steps over nothing."""
+    """Allow one call if a test of its argument passes, that is, jumps over nothing."""
     return [
         (_IF_EQUAL, 0, 4, number),
         (_LOAD, 0, 0, argument_at),
