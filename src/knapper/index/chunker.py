@@ -333,7 +333,7 @@ class _Splitter:
         return bisect_right(starts, start) or 1, bisect_right(starts, max(start, stop - 1)) or 1
 
     def _atoms(self, section: Section, blocks: Iterable[Block], logged: Mapping[int, int]) -> Iterator[_Atom]:
-        """Yield all of a section's own text in order, also text outside blocks; *logged* are the spans of log entries."""
+        """Yield all of a section's own text in order, also text outside blocks; *logged* are log entries' spans."""
         at = max(section.start, self.outline.body_start)
         if section.level:
             yield from self._cut("heading", at, section.body_start)
@@ -390,7 +390,7 @@ def _blocks_by_section(outline: Outline) -> Iterator[tuple[Section, Sequence[Blo
 
 
 def _pack_atoms(atoms: Iterable[_Atom], limit: int) -> Iterator[list[_Atom]]:
-    """Group neighbours up to the limit; headings stay with the text that follows, log entries separate from other text."""
+    """Group neighbours up to the limit; headings stay with the text after them, log entries by themselves."""
     group: list[_Atom] = []
     size = 0
     for atom in atoms:

@@ -108,7 +108,7 @@ def describe_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> F
 
 
 def property_rows(properties: Mapping[str, JSONValue]) -> Iterator[tuple[str, str, str, str | None, float | None]]:
-    """Return rows of key, name, shape, text and number; a list gives a row for each element, an empty one a None row."""
+    """Return rows of key, name, shape, text and number; a list gives one an element, an empty list one of None."""
     for name, value in properties.items():
         key = paths.name_key(name)
         shape = "list" if isinstance(value, list) else "object" if isinstance(value, dict) else "scalar"

@@ -269,7 +269,7 @@ class Engine:
 
         Args:
             plan: How the disk differs from the index.
-            generation_before: The index's generation when the plan was made; another process may have refreshed it since.
+            generation_before: The index's generation when the plan was made; another process may have written since.
         """
         try:
             with self._inline_refresh_lock, self._write_lock.acquire(wait_s=0) as is_acquired:

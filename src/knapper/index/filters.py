@@ -208,7 +208,7 @@ class VisibilityCache:
         self._known: dict[str, dict[str, bool]] = {}
 
     def register(self, connection: sqlite3.Connection, where: Filter) -> str:
-        """Register the client's visibility as an SQL function; return the condition, empty where everything is visible."""
+        """Register the client's visibility as an SQL function; return the condition, empty where all is visible."""
         if sees_all(where):
             return ""
         connection.create_function("knap_shows", 2, self.predicate(where))

@@ -26,7 +26,7 @@ MAX_REPEATS = 3
 CHUNK_POSTINGS = 7_000
 """Budget of rows that the engine scores for a query, about 0.7 microseconds each.
 
-An absolute number, so that all words count in a small vault, and a large one is searched in bounded time. Of 10,000, 7,000,
+Absolute, so that all words count in a small vault, and a large one is searched in bounded time. Of 10,000, 7,000,
 5,000 and 3,000 this ranked no worse than the first on the half of the judged queries that chooses, among 52,000 other
 chunks, and takes a third less time; ``docs/benchmarks.md`` has the figures."""
 NAME_POSTINGS = 3_000
@@ -119,7 +119,7 @@ def select_words(
 ) -> WordSelection:
     """Select the words whose postings fit the budget, by weight: repetitions times inverse document frequency.
 
-    A word that doesn't fit is left out, and cheaper ones after it are still selected, also words without any rows.
+    Words without any rows, and those that don't fit, are left out; cheaper ones after such are still selected.
     """
     words = _query_words(query, stemmer)
     counts_by_expression, total = counts.of(connection, [word.expression for word in words])
@@ -261,7 +261,7 @@ class RowLengthCache:
         return _decode_varints(bytes.fromhex(row[0] if row else "")).tolist() or [0]
 
     def _with(self, connection: sqlite3.Connection, ids: NDArray[np.int64]) -> RowLengths:
-        """Return the known lengths and those of more rows; all are read again where too many known rows were deleted."""
+        """Return the known lengths and those of more rows; all are read again where too many of them were deleted."""
         known_rows = self._known
         if len(known_rows.ids) > 2 * self.total(connection)[0] + _MAX_STALE_ROWS:
             return self._read(connection, known_rows.uid)
@@ -383,7 +383,7 @@ class Postings:
         return row_lengths.ids[positive], summed[positive]
 
     def _fetch_rows(self, connection: sqlite3.Connection, words: Sequence[QueryWord]) -> list[_RowScores]:
-        """Read the rows of all words in one query, as one text each: each row by itself would have to wait for the GIL."""
+        """Read the rows of all words in one query, as one text each: every row would have to wait for the GIL."""
         columns_sql = ", ".join(self._one() if word.token else self._several() for word in words)
         result_texts = connection.execute(
             f"SELECT {columns_sql}", [word.token or word.expression for word in words]
@@ -485,7 +485,7 @@ class KeywordRanker:
         """Score files whose title, aliases or headings contain words of the query.
 
         Returns:
-            Scores by file id, 0 to 1: BM25 relative to the best, times the largest share of a name that is in the query.
+            Scores by file id, 0 to 1: BM25 relative to the best, times the largest share of a name in the query.
         """
         choice = select_words(connection, query, stemmer=self._stemmer, counts=self._name_counts, budget=NAME_POSTINGS)
         if not choice.words:

@@ -1,4 +1,4 @@
-"""Let one process at a time bring the index up to date; the others read what is there."""
+"""The index's write lock, across threads and processes, and the watcher's heartbeat."""
 
 import threading
 import time
@@ -9,35 +9,37 @@ from pathlib import Path
 from knapper.errors import StorageError
 
 _HEARTBEAT_TIMEOUT_S = 10.0
-"""A watcher whose sign of life is older than this counts as gone."""
+"""A watcher whose last heartbeat is older than this counts as ended."""
 
 
 class WriteLock:
-    """Stand in line for the right to write one index: the threads of a process first, then the processes."""
+    """The lock for writing one index, among the threads of this process and among processes."""
 
     def __init__(self, folder: Path) -> None:
-        """Stand in line for the index in *folder*."""
+        """Use the lock of the index in *folder*."""
         self._folder = folder
         self._thread_lock = threading.Lock()
 
     @contextmanager
     def acquire(self, *, wait_s: float) -> Generator[bool]:
-        """Take the turn to write for the time of the block.
+        """Hold the write lock for the block.
 
         Args:
-            wait_s: How long to wait for another thread or process, in seconds; negative waits for ever.
+            wait_s: How long to wait for another thread or process, in seconds; negative waits without limit.
 
         Yields:
-            Whether the turn is this thread's.
+            Whether the lock was acquired.
 
         Raises:
             StorageError: The folder can't be written.
         """
         deadline = time.monotonic() + wait_s
+        # Threads first, then processes: only one thread of this process competes for the file lock.
         if not self._thread_lock.acquire(timeout=wait_s if wait_s >= 0 else -1):
             yield False
             return
         try:
+            # Both waits share one deadline.
             with acquire_process_lock(
                 self._folder, wait_s=max(deadline - time.monotonic(), 0) if wait_s >= 0 else -1
             ) as is_acquired:
@@ -47,7 +49,7 @@ class WriteLock:
 
     @property
     def is_held(self) -> bool:
-        """Return whether somebody has the turn right now; an index that can't be locked is nobody's."""
+        """Return whether the lock is held right now; false where the folder can't be locked."""
         try:
             with self.acquire(wait_s=0) as is_acquired:
                 return not is_acquired
@@ -57,14 +59,14 @@ class WriteLock:
 
 @contextmanager
 def acquire_process_lock(folder: Path, *, wait_s: float) -> Generator[bool]:
-    """Take the turn from all other processes for the time of the block.
+    """Hold the lock among processes for the block.
 
     Args:
         folder: The index's folder.
-        wait_s: How long to wait for another process, in seconds; negative waits for ever.
+        wait_s: How long to wait for another process, in seconds; negative waits without limit.
 
     Yields:
-        Whether this process has the turn.
+        Whether the lock was acquired.
 
     Raises:
         StorageError: The folder can't be written.
@@ -89,20 +91,20 @@ def acquire_process_lock(folder: Path, *, wait_s: float) -> Generator[bool]:
 
 
 def write_heartbeat(folder: Path) -> None:
-    """Leave a watcher's sign of life; where the index is just being deleted, there is none until it is back."""
+    """Write a watcher's heartbeat; does nothing while the index's folder is deleted."""
     with suppress(FileNotFoundError):
         (folder / "watch.beat").touch()
 
 
 def remove_heartbeat(folder: Path) -> None:
-    """Take the sign of life away."""
+    """Remove the heartbeat."""
     (folder / "watch.beat").unlink(missing_ok=True)
 
 
 def is_watched(folder: Path) -> bool:
-    """Return whether some process follows the vault's changes right now."""
+    """Return whether a watcher is running for the vault, in any process."""
     try:
-        # A clock may be set back
+        # The absolute value, as the clock may have been set back.
         return abs(time.time() - (folder / "watch.beat").stat().st_mtime) < _HEARTBEAT_TIMEOUT_S
     except FileNotFoundError:
         return False

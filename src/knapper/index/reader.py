@@ -1,4 +1,4 @@
-"""Read files into records and chunks, many of them in a second process while the first one writes."""
+"""Read files into records and chunks; many files are read in a second process while this one writes."""
 
 import os
 import pickle
@@ -24,15 +24,15 @@ _PARSERS: Mapping[str, Callable[[bytes], Outline]] = {
     "base": canvas.parse_base,
 }
 _RACY_NS = 100_000_000
-"""A file saved this shortly before it is read may be saved again without its time changing."""
+"""A file saved this shortly before it is read may be saved again with the same time."""
 
 
 def read_file(view: View, stat: FileStat) -> tuple[FileRecord, Sequence[Chunk]]:
-    """Read one file; what can't be read is listed with its problem and has no chunks.
+    """Read one file; a file that can't be read gets a record with the problem and no chunks.
 
     Args:
         view: The vault.
-        stat: As the walk saw it *before* this reading, so that a later save is seen as one.
+        stat: Its status from *before* this reading, so that a later save is noticed.
     """
     if stat.kind == "attachment":
         return documents.describe_attachment(stat), ()
@@ -49,12 +49,12 @@ def read_file(view: View, stat: FileStat) -> tuple[FileRecord, Sequence[Chunk]]:
 
 
 def is_racy(stat: FileStat) -> bool:
-    """Return whether a file may be saved again without its time changing; a time far ahead tells the next save, too."""
+    """Return whether a file may be saved again with the same time; false also for a time far in the future."""
     return abs(time.time_ns() - stat.mtime_ns) < _RACY_NS
 
 
 def has_hash(view: View, stat: FileStat, hash_: str) -> bool:
-    """Return whether a file's bytes are those of a hash; what can't be read, or has none, isn't."""
+    """Return whether a file's content has a hash; false where it can't be read or the hash is empty."""
     if not hash_:
         return False
     try:
@@ -64,7 +64,7 @@ def has_hash(view: View, stat: FileStat, hash_: str) -> bool:
 
 
 MIN_PARALLEL_FILES = 500
-"""Files that are worth starting a process for, which takes as long as reading about 150."""
+"""Files from which on a second process pays off; starting it takes as long as reading about 150 files."""
 
 ReadBatch = list[tuple[FileRecord, Sequence[Chunk]]]
 
@@ -72,13 +72,13 @@ ReadBatch = list[tuple[FileRecord, Sequence[Chunk]]]
 def read_batches(
     view: View, batches: Sequence[Sequence[FileStat]], *, min_parallel: int = MIN_PARALLEL_FILES
 ) -> Iterator[ReadBatch]:
-    """Yield what the files of each batch hold, in order.
+    """Yield the records and chunks of each batch, in order.
 
     Args:
         view: The vault.
-        batches: As the walk saw the files.
-        min_parallel: From how many files on a second process reads, too; the first batch is always read here, since
-            starting the process takes as long.
+        batches: The status of the files, by batch.
+        min_parallel: From how many files on a second process is used; the first batch is always read here, while that
+            process starts.
     """
     if sum(map(len, batches)) < min_parallel or (os.cpu_count() or 1) < 2:
         batches_done = 0
@@ -93,14 +93,11 @@ def _read_batch(view: View, files: Sequence[FileStat]) -> ReadBatch:
 
 
 def _read_in_process(view: View, batches: Sequence[Sequence[FileStat]]) -> Generator[ReadBatch, None, int]:
-    """Read the first batch here while another process starts, and the others there; tell how many were read.
-
-    Those that it doesn't manage are left out, whatever the cause.
-    """
-    # Then it isn't Python that would be started
+    """Read the first batch here and the others in another process; return how many were read."""
+    # In a frozen program the executable isn't Python, so no module can be started with it.
     if not sys.executable or getattr(sys, "frozen", False):
         return 0
-    # -P: never import what lies in the current folder
+    # -P: never import a module from the current folder.
     command = [sys.executable, "-P", "-m", __name__]
     try:
         process = subprocess.Popen(  # noqa: S603 - this Python, constant arguments
@@ -122,15 +119,16 @@ def _read_in_process(view: View, batches: Sequence[Sequence[FileStat]]) -> Gener
         except (OSError, EOFError, pickle.UnpicklingError):
             return batches_done
         finally:
+            # Also where the caller stops early: the rest of the batches isn't wanted any more.
             process.kill()
     return batches_done
 
 
 def _send_batches(process: subprocess.Popen[bytes], view: View, batches: Sequence[Sequence[FileStat]]) -> bool:
-    """Return a process what to read; false where it has ended already."""
+    """Send the batches to a process; return false where it has already ended."""
     try:
         if process.stdin is not None:
-            # The index stays here
+            # Without the view's link to the index, which can't be pickled and isn't needed there.
             pickle.dump((replace(view, alike=None), batches), process.stdin)
             process.stdin.close()
     except OSError:
@@ -139,7 +137,7 @@ def _send_batches(process: subprocess.Popen[bytes], view: View, batches: Sequenc
 
 
 def _run_child_process() -> None:
-    """Read the batches that the standard input names, and write what they hold to the standard output."""
+    """Read the batches given on standard input, and write their records and chunks to standard output."""
     view, batches = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by the process that started this one
     for stats in batches:
         pickle.dump(_read_batch(view, stats), sys.stdout.buffer)

@@ -1,4 +1,4 @@
-"""Bring the index up to what lies on disk: compare, read what changed, and embed new chunks."""
+"""Bring the index up to date with the disk: compare, read changed files, and embed new chunks."""
 
 from __future__ import annotations
 
@@ -23,48 +23,48 @@ if TYPE_CHECKING:
 RefreshPhase = Literal["scan", "read", "embed"]
 _BATCH_FILES = 256
 _BATCH_BYTES = 4_000_000
-"""Files that go into one transaction, so that other writers get their turn."""
+"""Files in one transaction, so that other writers can write in between."""
 
 
 class Progress(Protocol):
-    """Hear how far a long piece of work has come."""
+    """A callback for the progress of a long operation."""
 
     def __call__(self, phase: RefreshPhase, done: int, total: int) -> None:
-        """Take a step; *total* may be 0 where it isn't known."""
+        """Report a step; *total* is 0 where it isn't known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshPlan:
-    """How the disk differs from the index."""
+    """The differences between the disk and the index."""
 
     changed: tuple[FileStat, ...] = ()
-    """New files, and files whose size or time is another."""
+    """New files, and files with another size or time."""
     doubtful: tuple[FileStat, ...] = ()
-    """Files that look the same, but were saved so close to their reading that only their hash can tell; or that
+    """Files that look unchanged, but were saved so shortly before they were read that only their hash can tell, or
     couldn't be read the last time."""
     gone: tuple[NotePath, ...] = ()
     settled: tuple[NotePath, ...] = ()
-    """Doubtful files whose hash has told that they are the same, and whose time tells the next save by now."""
+    """Doubtful files with the same hash, whose time will change at the next save."""
     unchanged: int = 0
 
     @property
     def is_due(self) -> bool:
-        """Return whether there is anything to do."""
+        """Return whether anything has to be done."""
         return bool(self.changed or self.doubtful or self.gone or self.settled)
 
     @property
     def is_small(self) -> bool:
-        """Return whether it is something that goes into one transaction."""
+        """Return whether the plan fits into one transaction."""
         size = sum(stat.size for stat in self.changed)
         return 0 < self.stale <= _BATCH_FILES and size <= _BATCH_BYTES
 
     @property
     def stale(self) -> int:
-        """Count the files that the index has wrong or not at all."""
+        """Return the number of files that are outdated or missing in the index."""
         return len(self.changed) + len(self.gone)
 
     def count_visible_to(self, policy: Policy) -> int:
-        """Count those of them that a client may know of."""
+        """Return the number of those that a client may see."""
         path_pairs = [(file.path, file.target or file.path) for file in self.changed] + [
             (path, path) for path in self.gone
         ]
@@ -73,7 +73,7 @@ class RefreshPlan:
 
 @dataclass(slots=True, kw_only=True)
 class RefreshOutcome:
-    """Count what a refresh did."""
+    """The counts and problems of a refresh."""
 
     indexed: int = 0
     removed: int = 0
@@ -82,21 +82,21 @@ class RefreshOutcome:
 
 
 class VaultScan:
-    """Look through the vault's files, and remember what couldn't be looked at."""
+    """An iteration over the vault's files that records what can't be read."""
 
     def __init__(self, view: View) -> None:
-        """Prepare to look at *view*."""
+        """Prepare a scan of *view*."""
         self._view = view
         self.skipped: list[Skipped] = []
-        """What isn't listed though no rule says so."""
+        """Files that aren't listed although no rule ignores them."""
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """Return the files and folders that can't be read right now: what the index has of them stays."""
+        """Return the files and folders that can't be read right now, whose rows in the index are kept."""
         return tuple(skipped.path for skipped in self.skipped if skipped.code == "unreadable")
 
     def __iter__(self) -> Iterator[FileStat]:
-        """Return the files, in the order of the walk."""
+        """Yield the files in the order of the walk."""
         return self._view.list_files(on_problem=self.skipped.append)
 
 
@@ -107,13 +107,13 @@ def compare_files(
     unreadable: Sequence[str] = (),
     retry_failed: bool = False,
 ) -> RefreshPlan:
-    """Compare the disk with what the index knows, by size and time.
+    """Compare the disk with the index by size and time.
 
     Args:
-        known: Used up.
-        files: What is there.
-        unreadable: Files and folders that can't be read now; what the index has of them stays.
-        retry_failed: Try once more to read what couldn't be read, though nothing about it changed.
+        known: The indexed states by path; emptied by the comparison.
+        files: The files on disk.
+        unreadable: Files and folders that can't be read now, whose rows are kept.
+        retry_failed: Try again to read files that couldn't be read, although they haven't changed.
     """
     changed: list[FileStat] = []
     doubtful: list[FileStat] = []
@@ -136,7 +136,7 @@ def _removed_paths(missing: Iterable[NotePath], unreadable: Sequence[str]) -> tu
 
 
 def compare_paths(store: IndexStore, view: View, touched: Iterable[Path]) -> RefreshPlan:
-    """Compare just these files, and what lies below these folders, with the index."""
+    """Compare just these files, and those below these folders, with the index."""
     files_by_path: dict[NotePath, FileStat] = {}
     known: dict[NotePath, FileState] = {}
     for path in touched:
@@ -148,15 +148,15 @@ def compare_paths(store: IndexStore, view: View, touched: Iterable[Path]) -> Ref
 
 
 def resolve_doubtful(store: IndexStore, view: View, plan: RefreshPlan) -> RefreshPlan:
-    """Look into the doubtful files: only those that don't say what the index holds are read again."""
+    """Compare the doubtful files by hash; only those with another one are indexed again."""
     if not plan.doubtful:
         return plan
-    from knapper.index import reader  # noqa: PLC0415 - as in `carry_out`
+    from knapper.index import reader  # noqa: PLC0415 - as in `apply_plan`
 
     changed: list[FileStat] = []
     settled_paths: list[NotePath] = []
     for stat in plan.doubtful:
-        # Before it is read: only of a save before this moment the bytes tell
+        # Checked before reading: the hash covers only saves before this moment.
         racy = reader.is_racy(stat)
         if not reader.has_hash(view, stat, store.hash_of(stat.path)):
             changed.append(stat)
@@ -169,9 +169,9 @@ def resolve_doubtful(store: IndexStore, view: View, plan: RefreshPlan) -> Refres
 
 
 def apply_plan(store: IndexStore, view: View, plan: RefreshPlan, *, progress: Progress | None = None) -> RefreshOutcome:
-    """Read what changed and forget what went, in transactions of whole files; the plan is a `settled` one.
+    """Index changed files and remove deleted ones, whole files in each transaction; nothing is doubtful in the plan.
 
-    New files are stored before old ones are forgotten, so that a moved note takes its vectors along.
+    New files are stored before deleted ones are removed, so that a moved note keeps its vectors.
     """
     from knapper.index import reader  # noqa: PLC0415 - the parser's 60 ms, which only a changed file should cost
 
@@ -184,6 +184,7 @@ def apply_plan(store: IndexStore, view: View, plan: RefreshPlan, *, progress: Pr
                 _store_file(store, record, file_chunks, outcome)
         if progress:
             progress("read", outcome.indexed + outcome.unchanged - plan.unchanged, len(changed_files))
+    # After all new files: the vectors of a moved note are copied from its old chunks.
     store.remove(plan.gone)
     outcome.removed = len(plan.gone)
     return outcome
@@ -214,7 +215,7 @@ def _split_batches(files: Sequence[FileStat]) -> Iterator[list[FileStat]]:
 
 _EMBED_BATCH_CHUNKS = 512
 _MAX_INLINE_CHUNKS = 500
-"""How many chunks are embedded by whoever only wants to search, where that needs no network."""
+"""How many chunks a search embeds itself, where that needs no network."""
 
 
 def embed_pending(
@@ -224,21 +225,21 @@ def embed_pending(
     progress: Progress | None = None,
     stop: threading.Event | None = None,
 ) -> int:
-    """Embed what has no vector of this model yet, a batch a transaction; a batch that is cut short is made again.
+    """Embed the chunks without a vector of this model, with a transaction for each batch; a failed batch is redone.
 
     Args:
         store: The index.
-        embedder: Makes the vectors.
-        progress: Hears of each batch.
-        stop: Ends the work after the running batch, or with it where a server is waited for.
+        embedder: Computes the vectors.
+        progress: Called after each batch.
+        stop: Ends the work after the running batch, or at once while waiting for a server.
 
     Returns:
-        How many chunks got a vector.
+        The number of new vectors.
 
     Raises:
-        KnapError: The embedder failed; what was stored before stays.
+        KnapError: The embedder failed; vectors stored before are kept.
     """
-    from knapper.index.chunker import embedding_text  # noqa: PLC0415 - the parser's 60 ms, which only new text should cost
+    from knapper.index.chunker import embedding_text  # noqa: PLC0415 - 60 ms for the parser, only for new text
 
     total = store.count_pending(embedder.model_id)
     embedded, last_id = 0, 0
@@ -259,5 +260,5 @@ def embed_pending(
 
 
 def is_quick_to_embed(embedder: Embedder, pending: int) -> bool:
-    """Return whether to embed so many chunks takes but a moment."""
+    """Return whether embedding so many chunks takes only a moment."""
     return embedder.instant and 0 < pending <= _MAX_INLINE_CHUNKS

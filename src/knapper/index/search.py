@@ -24,33 +24,33 @@ Fusion = Literal["convex", "rrf"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingWeights:
-    """The constants of the ranking; ``docs/benchmarks.md`` tells how they were chosen."""
+    """The constants of the ranking; ``docs/benchmarks.md`` describes how they were chosen."""
 
     dense: float = 0.5
-    """Share of meaning in a chunk's score; words have the rest."""
+    """Weight of meaning in a chunk's score; words have the rest."""
     name: float = 0.9
-    """What a note's name adds at most."""
+    """Maximum that a note's name adds."""
     ranks: tuple[float, ...] = (1.0, 0.5, 0.25)
     """Weights of a note's best chunks in its score."""
     rrf_k: int = 60
     feedback_chunks: int = 5
-    """Best chunks whose meaning the question is moved towards before meaning is asked again."""
+    """Number of best chunks towards which the query's vector is moved for a second ranking."""
     feedback: float = 0.3
-    """How far it is moved."""
+    """Weight of these chunks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedScores:
-    """The scores of chunks by id, and where they come from, each in 0..1."""
+    """The scores of chunks by id with their parts, each in 0..1."""
 
     scores: Mapping[int, float]
     keyword: Mapping[int, float]
-    """What a ranking lacks isn't in it."""
+    """Only the chunks that the ranking contains."""
     dense: Mapping[int, float]
 
 
 def normalize_scores(scores: Mapping[int, float]) -> dict[int, float]:
-    """Stretch scores to 0..1; equal ones all become 1."""
+    """Normalise scores to 0..1; equal ones all become 1."""
     if not scores:
         return {}
     low, high = min(scores.values()), max(scores.values())
@@ -59,7 +59,7 @@ def normalize_scores(scores: Mapping[int, float]) -> dict[int, float]:
 
 
 def fuse_scores(keyword: Mapping[int, float], dense: Mapping[int, float], *, share: float) -> FusedScores:
-    """Add the spread scores of both rankings, the second with the weight *share*; what a ranking lacks counts 0 there.
+    """Add the normalised scores of both rankings, the second with the weight *share*; a missing chunk scores 0.
 
     Source: Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023.
     """
@@ -101,7 +101,7 @@ def reciprocal_rank_fusion(rankings: Sequence[Sequence[int]], *, k: int = 60) ->
 
 
 def fuse_ranks(keyword: Mapping[int, float], dense: Mapping[int, float], *, k: int) -> FusedScores:
-    """Join the same two rankings by reciprocal rank instead."""
+    """Fuse the same two rankings by reciprocal rank instead."""
     by_words = sorted(keyword, key=lambda i: -keyword[i])
     by_meaning = sorted(dense, key=lambda i: -dense[i])
     return FusedScores(
@@ -114,9 +114,9 @@ def fuse_ranks(keyword: Mapping[int, float], dense: Mapping[int, float], *, k: i
 def apply_feedback(
     query: NDArray[np.float32], vectors: NDArray[np.float32], scores: Sequence[float], *, by: float
 ) -> NDArray[np.float32]:
-    """Move a question towards what the best chunks say, each with its weight.
+    """Move a query's vector towards those of the best chunks, each with its weight.
 
-    Source: Rocchio, "Relevance feedback in information retrieval", 1971, with the best hits taken for relevant.
+    Source: Rocchio, "Relevance feedback in information retrieval", 1971, with the best hits assumed to be relevant.
     """
     if not len(vectors):
         return query
@@ -126,7 +126,7 @@ def apply_feedback(
 
 
 def mean_direction(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
-    """Return the direction that vectors have in common; None where they have none."""
+    """Return the normalised mean of vectors; None where it is zero."""
     summed = vectors.sum(axis=0, dtype=np.float32)
     length = float(np.linalg.norm(summed))
     return summed / np.float32(length) if length > 0 else None
@@ -135,7 +135,7 @@ def mean_direction(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
 def score_notes(
     chunks: Mapping[int, Sequence[float]], names: Mapping[int, float], weights: RankingWeights
 ) -> dict[int, float]:
-    """Score notes by id: the weighted sum of the scores of their best chunks, and what their names add."""
+    """Score notes by id: the weighted sum of the scores of their best chunks, plus the scores of their names."""
     ranks = weights.ranks
     scores: dict[int, float] = {}
     for note, chunk_scores in chunks.items():
@@ -149,14 +149,14 @@ def score_notes(
 
 
 _FURTHER_CHUNK_SHARE = 0.5
-"""What further chunks of a note keep of its score, so that other notes get their turn."""
+"""Factor for each further chunk of a note, so that other notes are shown, too."""
 _PROPERTIES_SHARE = 0.6
-"""What a chunk of properties keeps of its score when a note's chunks are put in order."""
+"""Factor for a chunk of properties when a note's chunks are sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A chunk that matched, its score, and where that comes from."""
+    """A matching chunk with its score and the score's parts."""
 
     row: ChunkRow
     score: float
@@ -165,13 +165,13 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteRanking:
-    """The scores of what answers one question; nothing of it was read yet."""
+    """The scores of the matches of one query, before any row is read."""
 
     chunks: FusedScores
     names: Mapping[int, float]
-    """Of notes by id: what their names add."""
+    """By note id: what the name adds."""
     chunks_by_note: Mapping[int, Sequence[int]]
-    """The chunks among those found that each note holds; none where only its name was."""
+    """The matching chunks of each note; none where only its name matched."""
     notes: Mapping[int, float]
 
     def best(self, limit: int) -> list[int]:
@@ -182,7 +182,7 @@ class NoteRanking:
 def rank_notes(
     snapshot: IndexSnapshot, chunks: FusedScores, names: Mapping[int, float], weights: RankingWeights
 ) -> NoteRanking:
-    """Score the notes that chunks and names were found of."""
+    """Score the notes of the matching chunks and names."""
     chunks_by_note: defaultdict[int, list[int]] = defaultdict(list)
     scores_by_note: defaultdict[int, list[float]] = defaultdict(list)
     note_of = snapshot.note
@@ -196,7 +196,7 @@ def rank_notes(
 
 
 def order_chunks(snapshot: IndexSnapshot, ranking: NoteRanking, notes: Iterable[int]) -> dict[int, list[int]]:
-    """Order notes' chunks for showing: properties say less than text, and a first text stands for a name alone."""
+    """Sort notes' chunks for display: properties below text, and a first text where only a note's name matched."""
     chunks_by_note = {note: ranking.chunks_by_note.get(note, ()) for note in notes}
     scores = ranking.chunks.scores
     property_chunks = snapshot.properties([chunk for note_chunks in chunks_by_note.values() for chunk in note_chunks])
@@ -222,7 +222,7 @@ def read_hits(
     limit: int,
     per_note: int,
 ) -> list[Hit]:
-    """Read the best of the chunks that are *chunks_by_note* of each note, best first."""
+    """Read the best chunks of *chunks_by_note*, best first."""
     chunks, notes, names = ranking.chunks, ranking.notes, ranking.names
     candidates: list[tuple[float, int, int]] = []
     for note, note_chunks in chunks_by_note.items():
@@ -246,25 +246,25 @@ def _score_parts(chunks: FusedScores, chunk: int, note: float, name: float) -> d
 
 RelatedReason = Literal["task", "current_note", "linked"]
 _REASON_WEIGHTS: Final[Mapping[RelatedReason, float]] = {"task": 1.0, "current_note": 0.35, "linked": 0.1}
-"""What a note's place in each ranking counts; the task leads."""
+"""Weight of each ranking; the task has the largest."""
 RELATED_POOL_FACTOR: Final = 3
-"""How many times the notes that are wanted each ranking hands on."""
+"""Candidates from each ranking, as a multiple of the requested notes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenNote:
-    """The note that is open while something is asked; what takes time is asked for when it is needed."""
+    """The note that is open during a query; its slow parts are computed when needed."""
 
     path: NotePath
     linked: Callable[[], Collection[NotePath]]
-    """The notes that it leads to, or that lead to it."""
+    """The notes that it links to, or that link to it."""
     words: Callable[[], str]
-    """What it says, where no vectors tell that."""
+    """Its text, for use where it has no vectors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelatedHit:
-    """A chunk of a note that matters, and why it does."""
+    """A chunk of a related note, with the reasons."""
 
     hit: Hit
     score: float
@@ -273,10 +273,10 @@ class RelatedHit:
 
 @dataclass(slots=True, kw_only=True)
 class _RelatedScore:
-    """What the rankings say of a note."""
+    """A note's joined score."""
 
     best: NoteRanking
-    """The first that has it, whose chunk of it is shown."""
+    """The first ranking with the note, whose chunk is shown."""
     score: float = 0.0
     why: list[RelatedReason] = field(default_factory=list[RelatedReason])
 
@@ -289,7 +289,7 @@ def join_rankings(
     *,
     limit: int,
 ) -> tuple[RelatedHit, ...]:
-    """Join rankings by their scores, each as a share of its best; what is linked with the current note comes before."""
+    """Join rankings by scores relative to each one's best; notes linked with the open note come first."""
     notes: dict[int, _RelatedScore] = {}
     for why, ranking_of_reason in rankings.items():
         candidates = [
@@ -317,7 +317,7 @@ def join_rankings(
 
 
 def _read_best_hits(snapshot: IndexSnapshot, rankings: Mapping[int, NoteRanking]) -> dict[int, Hit]:
-    """Read the best chunk of each note, by the ranking that it is wanted from."""
+    """Read the best chunk of each note from its first ranking."""
     by_ranking: defaultdict[int, list[int]] = defaultdict(list)
     for note, note_ranking in rankings.items():
         by_ranking[id(note_ranking)].append(note)
@@ -332,14 +332,14 @@ def _read_best_hits(snapshot: IndexSnapshot, rankings: Mapping[int, NoteRanking]
 
 SearchMode = Literal["hybrid", "semantic", "keyword"]
 _PendingScores = Callable[[], Mapping[int, float]]
-"""Waits for the chunks nearest to a vector."""
+"""Returns the chunks nearest to a vector, waiting for them where needed."""
 _RANKING_POOL = 200
-"""Chunks that each ranking hands on."""
+"""Candidate chunks of each ranking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """What is asked, and of which notes."""
+    """A search query with its filter and options."""
 
     text: str
     mode: SearchMode = "hybrid"
@@ -347,23 +347,23 @@ class SearchRequest:
     per_note: int = 2
     where: Filter = field(default_factory=Filter)
     fusion: Fusion | None = None
-    """None takes the searcher's own."""
+    """None takes the searcher's default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """What was found, and what went wrong meanwhile."""
+    """The hits, and remarks on the search."""
 
     hits: tuple[Hit, ...] = ()
     remarks: tuple[str, ...] = ()
-    """What was corrected in the query, and why meaning wasn't asked where it should have been."""
+    """Corrections in the query, and why meaning wasn't used where it should have been."""
     related: tuple[RelatedHit, ...] = ()
-    """Instead of hits, where it was asked for what matters beside a note."""
+    """Related notes instead of hits, where these were requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ChunkScores:
-    """The three rankings of one question."""
+    """The three rankings of one query."""
 
     keyword: Mapping[int, float]
     dense: Mapping[int, float]
@@ -372,23 +372,23 @@ class _ChunkScores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PreparedSearch:
-    """A question as it was read."""
+    """A parsed and embedded query."""
 
     question: SearchRequest
     query: Query
     vector: NDArray[np.float32] | None = None
     model: str = ""
     remarks: list[str] = field(default_factory=list[str])
-    """What was corrected, and why meaning wasn't asked where it should have been."""
+    """Corrections in the query, and why meaning wasn't used where it should have been."""
 
 
 class Searcher:
-    """Search one index; any thread may."""
+    """A thread-safe searcher of one index."""
 
     def __init__(
         self, snapshots: SnapshotCache, embedder: Callable[[], Embedder | None], *, fusion: Fusion = "convex"
     ) -> None:
-        """Search by *snapshots*, and ask for the embedder only where meaning is wanted."""
+        """Use *snapshots*; the embedder is opened only for search by meaning."""
         self._snapshots = snapshots
         self._embedder = embedder
         self._fusion: Fusion = fusion
@@ -398,7 +398,7 @@ class Searcher:
         """Return the best chunks, best first, at most ``per_note`` of one note.
 
         Raises:
-            EmbedderError: Only meaning was asked for, and the embedder doesn't answer.
+            EmbedderError: Only meaning was requested, and the embedder doesn't answer.
         """
         prepared = self._prepare(request)
         with self._snapshots.snapshot(prepared.model) as snapshot:
@@ -411,7 +411,7 @@ class Searcher:
         return SearchResult(hits=tuple(hits), remarks=tuple(prepared.remarks))
 
     def related(self, request: SearchRequest, open_note: OpenNote | None) -> SearchResult:
-        """Return the notes that matter for a question while a note is open, which isn't among them, best first."""
+        """Return the notes related to a query and an open note, without that note, best first."""
         prepared = self._prepare(request)
         with self._snapshots.snapshot(prepared.model or self._model()) as snapshot:
             prepared = _without_unfit_vector(snapshot, prepared)
@@ -427,7 +427,7 @@ class Searcher:
         return SearchResult(related=related_hits, remarks=tuple(prepared.remarks))
 
     def _prepare(self, request: SearchRequest) -> _PreparedSearch:
-        """Read what is asked, and embed it."""
+        """Parse and embed the query."""
         query, correction_remark = self._parse_query(request)
         if not query.plain:
             return _PreparedSearch(question=request, query=query, remarks=["the query holds no word to look for"])
@@ -436,7 +436,7 @@ class Searcher:
         return _PreparedSearch(question=request, query=query, vector=vector, model=model, remarks=remarks)
 
     def _rank_notes(self, snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _PendingScores) -> NoteRanking:
-        """Rank notes and their chunks; what has to be known of it is among the remarks then."""
+        """Rank notes and their chunks; adds remarks where needed."""
         question, vector = prepared.question, prepared.vector
         rankings = _score_chunks(snapshot, prepared, nearest)
         fusion = question.fusion or self._fusion
@@ -450,20 +450,20 @@ class Searcher:
     def _rank_similar(
         self, snapshot: IndexSnapshot, nearest: Mapping[int, float], open_note: OpenNote, where: Filter
     ) -> NoteRanking:
-        """Rank notes by how near they are to one, or by its words where no vectors tell that."""
+        """Rank notes by similarity to one note, or by its words where it has no vectors."""
         if nearest:
             return rank_notes(snapshot, fuse_scores({}, nearest, share=1.0), {}, self._weights)
         prepared = self._prepare(SearchRequest(text=open_note.words(), mode="keyword", where=where))
         return self._rank_notes(snapshot, prepared, _start_nearest(snapshot, prepared.vector, where))
 
     def _parse_query(self, request: SearchRequest) -> tuple[Query, str]:
-        """Read the query; a word that nothing holds is taken for the likest one of a name, and that is said."""
+        """Parse the query; an unknown word is replaced by the most similar one of a name, with a remark."""
         query = tokenizer.parse_query(request.text)
         with self._snapshots.snapshot("") as snapshot:
             replacements = snapshot.corrections(query, request.where)
         if not replacements:
             return query, ""
-        # As the words are that were taken from it
+        # In the same form as the unknown words, which were taken from the folded text.
         text = tokenizer.fold_forms(request.text)
         for word, other in replacements.items():
             text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", other, text)
@@ -471,7 +471,7 @@ class Searcher:
         return tokenizer.parse_query(text), f"no note holds it as typed: searched for {shown_replacements}"
 
     def _embed_query(self, query: Query, mode: SearchMode) -> tuple[NDArray[np.float32] | None, str, str]:
-        """Embed the question; where that fails, words alone must do, and it is said why."""
+        """Embed the query; where that fails, only words are used, with a remark."""
         if mode == "keyword":
             return None, "", ""
         model = ""
@@ -480,7 +480,7 @@ class Searcher:
             if embedder is None:
                 disabled_remark = "search by meaning is switched off (embeddings.kind is none)"
                 return None, "", disabled_remark if mode == "semantic" else ""
-            # By which notes can be compared even where it doesn't answer now
+            # The stored vectors of this model can be compared even where the embedder doesn't answer now.
             model = embedder.model_id
             return embedder.query(query.plain), model, ""
         except EmbedderError as error:
@@ -489,8 +489,8 @@ class Searcher:
             return None, model, f"searched by words only: {error.message}"
 
     def _model(self) -> str:
-        """Return whose vectors notes are compared by, whether or not the question has one; empty for nobody's."""
-        # Whoever asks for the question's vector hears of it
+        """Return the model whose vectors compare notes, even where the query has no vector; empty for none."""
+        # The error is reported where the query is embedded.
         with suppress(EmbedderError):
             embedder = self._embedder()
             return embedder.model_id if embedder else ""
@@ -504,7 +504,7 @@ class Searcher:
     def _apply_feedback(
         self, snapshot: IndexSnapshot, rankings: _ChunkScores, chunks: FusedScores, vector: NDArray[np.float32]
     ) -> FusedScores:
-        """Ask for meaning again, moved towards what the best chunks say."""
+        """Rank by meaning again, with the query's vector moved towards the best chunks."""
         scores = chunks.scores
         best_chunks = heapq.nsmallest(self._weights.feedback_chunks, scores, key=lambda i: (-scores[i], i))
         feedback_ids, feedback_vectors = snapshot.vectors(best_chunks)
@@ -525,10 +525,10 @@ def _model_changed_error() -> EmbedderError:
 
 
 def _without_unfit_vector(snapshot: IndexSnapshot, prepared: _PreparedSearch) -> _PreparedSearch:
-    """Leave the question's vector out where it can't be compared with those of the index.
+    """Drop the query's vector where it can't be compared with those of the index.
 
     Raises:
-        EmbedderError: Only meaning was asked for.
+        EmbedderError: Only meaning was requested.
     """
     if prepared.vector is None or snapshot.fits(prepared.vector):
         return prepared
@@ -539,7 +539,7 @@ def _without_unfit_vector(snapshot: IndexSnapshot, prepared: _PreparedSearch) ->
 
 
 def _start_nearest(snapshot: IndexSnapshot, vector: NDArray[np.float32] | None, where: Filter) -> _PendingScores:
-    """Begin to look for what is near to a question, or to the middle of a note."""
+    """Start the ranking by similarity to a query, or to the mean of a note."""
     return dict if vector is None else snapshot.nearest(vector, where, limit=_RANKING_POOL)
 
 
@@ -554,7 +554,7 @@ def _score_chunks(snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _
     if query.phrases or query.excluded:
         matching = snapshot.matching(query, dense)
         dense = {i: score for i, score in dense.items() if i in matching}
-        # A name can't tell whether the text keeps to them
+        # A name doesn't show whether the text meets phrases and exclusions, so its note needs a matching chunk.
         notes_with_chunks = {snapshot.note(i) for i in (*keyword, *dense)}
         names = {note: score for note, score in names.items() if note in notes_with_chunks}
     return _ChunkScores(keyword=keyword, dense=dense, names=names)

@@ -28,30 +28,30 @@ if TYPE_CHECKING:
 
 
 RANKING_THREAD_PREFIX = "ranking"
-"""Begins the names of threads that only compute: they wait for work until the index is closed."""
+"""Name prefix of the ranking threads, which wait for work until the index is closed."""
 
 
 class IndexSnapshot(Protocol):
-    """Answer questions about one state of what is kept; scores are higher where better."""
+    """One consistent state of the index; higher scores are better."""
 
     def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
         """Return the best chunks by the query's words, best first."""
         ...
 
     def names(self, query: Query, where: Filter) -> dict[int, float]:
-        """Score notes by how much of a title, alias or heading the query says, 0 to 1."""
+        """Score notes by how much of a title, alias or heading is in the query, 0 to 1."""
         ...
 
     def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
-        """Begin to look for the chunks nearest in meaning to a vector, while other questions are asked.
+        """Start the search for the chunks nearest to a vector; other queries can run meanwhile.
 
         Returns:
-            Waits for them, and gives them with their cosine, nearest first.
+            A function that waits for the chunks and returns them with their cosine, nearest first.
         """
         ...
 
     def fits(self, vector: NDArray[np.float32]) -> bool:
-        """Return whether a question's vector can be compared with those that are kept."""
+        """Return whether a query's vector can be compared with the stored ones."""
         ...
 
     def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
@@ -59,11 +59,11 @@ class IndexSnapshot(Protocol):
         ...
 
     def matching(self, query: Query, ids: Collection[int]) -> set[int]:
-        """Return those chunks that hold the query's phrases and none of what it excludes."""
+        """Return those chunks that contain the query's phrases and nothing that it excludes."""
         ...
 
     def corrections(self, query: Query, where: Filter) -> Mapping[str, str]:
-        """Return for words that nothing holds the likest word of a name."""
+        """Return for unknown words the most similar word of a name."""
         ...
 
     def note(self, chunk_id: int) -> int:
@@ -71,7 +71,7 @@ class IndexSnapshot(Protocol):
         ...
 
     def chunks(self, note: NotePath) -> list[int]:
-        """Return the ids of a note's chunks, without what the program logged."""
+        """Return the ids of a note's chunks, without log entries."""
         ...
 
     def paths(self, notes: Collection[int]) -> dict[int, NotePath]:
@@ -79,41 +79,41 @@ class IndexSnapshot(Protocol):
         ...
 
     def representative_chunk(self, note: int) -> int | None:
-        """Return the chunk that stands for a note that only its name has found; None where it has none."""
+        """Return the chunk to show for a note of which only the name matched; None where it has no chunks."""
         ...
 
     def properties(self, ids: Collection[int]) -> set[int]:
-        """Return those chunks that hold a note's properties."""
+        """Return those chunks that are a note's properties."""
         ...
 
     def rows(self, ids: Sequence[int]) -> list[ChunkRow]:
-        """Read chunks by id, in the order asked; those that are gone are left out."""
+        """Read chunks by id in the given order, without those that were removed."""
         ...
 
 
 class SnapshotCache(Protocol):
-    """Give looks at what is kept right now."""
+    """Opens snapshots of the index, and caches what they share."""
 
     def snapshot(self, model: str) -> AbstractContextManager[IndexSnapshot]:
-        """Hold one state while several questions are asked.
+        """Open one state of the index for several queries.
 
         Args:
-            model: Whose vectors count; empty for none.
+            model: The model whose vectors are used; empty for none.
         """
         ...
 
 
 _MIN_PARALLEL_VECTORS = 10_000
-"""Vectors of a vault so large that ranking takes longer than handing it to another thread."""
+"""Number of vectors from which on ranking takes longer than passing it to another thread."""
 
 
 class SqliteSnapshotCache:
-    """Keep word counts, filters' answers and one model's vectors between looks; any thread may look."""
+    """A thread-safe cache of word counts, filter masks and one model's vectors between snapshots."""
 
     def __init__(
         self, store: IndexStore, allowed: FilterMasks | None = None, *, min_parallel: int = _MIN_PARALLEL_VECTORS
     ) -> None:
-        """Look at *store*; from so *min_parallel* vectors on, threads rank beside the one that asks."""
+        """Read from *store*; from *min_parallel* vectors on, other threads rank beside the calling one."""
         self._store = store
         self._many = min_parallel
         self._keywords = KeywordRanker()
@@ -123,7 +123,7 @@ class SqliteSnapshotCache:
 
     @contextmanager
     def snapshot(self, model: str) -> Generator[SqliteSnapshot]:
-        """Hold one state while several questions are asked; *model* says whose vectors count."""
+        """Open one state of the index for several queries; *model* is the one whose vectors are used."""
         if model and self._vectors.model != model:
             self._vectors = VectorCache(model)
         with self._store.database.snapshot() as connection:
@@ -138,14 +138,14 @@ class SqliteSnapshotCache:
             )
 
     def close(self) -> None:
-        """End the threads; what they still do is waited for."""
+        """End the threads, after waiting for their current work."""
         self._executor.shutdown()
         self._keywords.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqliteSnapshot:
-    """Answer questions about one state; see `knapper.index.snapshot.IndexSnapshot`."""
+    """One consistent state of the index; see `IndexSnapshot`."""
 
     store: IndexStore
     connection: sqlite3.Connection
@@ -165,7 +165,7 @@ class SqliteSnapshot:
         return self.keywords.names(self.connection, query, allowed=self._mask(where))
 
     def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
-        """Multiply all vectors in memory with it; many of them in a thread, beside what SQLite does."""
+        """Multiply it with all vectors in memory; in another thread where they are many, parallel to SQLite's work."""
         self.vector_cache.sync(self.connection)
         excluded = () if where.include_log else self._logged()
         rank = partial(self.vector_cache.rank, vector, limit=limit, allowed=self._mask(where), without=excluded)
@@ -175,21 +175,21 @@ class SqliteSnapshot:
         return lambda: nearest_scores
 
     def fits(self, vector: NDArray[np.float32]) -> bool:
-        """Count its numbers."""
+        """Compare the dimensions."""
         self.vector_cache.sync(self.connection)
         return self.vector_cache.fits(vector)
 
     def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
-        """Take them from memory."""
+        """Return them from memory."""
         self.vector_cache.sync(self.connection)
         return self.vector_cache.rows_of(ids)
 
     def matching(self, query: Query, ids: Collection[int]) -> set[int]:
-        """Ask the word index."""
+        """Query the full-text index."""
         return self.keywords.matching(self.connection, query, ids)
 
     def corrections(self, query: Query, where: Filter) -> Mapping[str, str]:
-        """Compare with the names that share three-letter pieces."""
+        """Compare with the names that share trigrams."""
         allowed = self._mask(where)
         unknown = self.keywords.unknown(self.connection, query, allowed=allowed)
         return fulltext.find_corrections(self.connection, unknown, allowed=allowed) if unknown else {}
@@ -199,7 +199,7 @@ class SqliteSnapshot:
         return chunk_id >> database.CHUNK_BITS
 
     def chunks(self, note: NotePath) -> list[int]:
-        """Ask for the range of the note's ids."""
+        """Query the range of the note's chunk ids."""
         rows = self.connection.execute(
             "SELECT c.id FROM files f JOIN chunks c ON c.id >= f.id << ?1 AND c.id < (f.id + 1) << ?1"
             " WHERE f.path = ?2 AND c.kind != 'log'",
@@ -208,14 +208,14 @@ class SqliteSnapshot:
         return [int(i) for (i,) in rows]
 
     def paths(self, notes: Collection[int]) -> dict[int, NotePath]:
-        """Ask by file id."""
+        """Query by file id."""
         rows = self.connection.execute(
             "SELECT id, path FROM files WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(notes)),)
         )
         return {int(i): NotePath(path) for i, path in rows}
 
     def representative_chunk(self, note: int) -> int | None:
-        """Take the first text; properties only where there is none, and what the program logged never."""
+        """Return the first text, or the properties where there is none, but never a log entry."""
         row = self.connection.execute(
             "SELECT id FROM chunks WHERE id >= ? AND id < ? AND kind != 'log'"
             " ORDER BY kind = 'frontmatter', position LIMIT 1",
@@ -224,7 +224,7 @@ class SqliteSnapshot:
         return int(row[0]) if row else None
 
     def properties(self, ids: Collection[int]) -> set[int]:
-        """Ask by kind."""
+        """Query by kind."""
         rows = self.connection.execute(
             "SELECT id FROM chunks WHERE kind = 'frontmatter' AND id IN (SELECT value FROM json_each(?))",
             (json.dumps(list(ids)),),
@@ -243,5 +243,5 @@ class SqliteSnapshot:
 
 
 def _count_ranking_threads() -> int:
-    """Leave half of the processors to what asks: two multiplications at once wait for the same memory anyway."""
+    """Return half the number of processors: parallel multiplications wait for the same memory anyway."""
     return max((os.cpu_count() or 1) // 2, 1)

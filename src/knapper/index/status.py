@@ -1,4 +1,4 @@
-"""Count what the index holds, what it lacks and why, and whether an answer may miss something."""
+"""The status of the index: its counts, what it lacks and why, and whether results may be incomplete."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freshness:
-    """Say whether answers may miss something."""
+    """Whether results may be incomplete, and why."""
 
     stale: int = 0
     """Files that are known to differ from the index."""
     unchecked: bool = False
-    """The vault is too large to be looked through before each search, and nobody watches it."""
+    """The vault is too large to be scanned before each search, and no watcher is running."""
     incomplete: bool = False
-    """The vault hasn't been read from end to end yet."""
+    """The whole vault hasn't been read yet."""
     filling: bool = False
-    """Somebody is just taking in what is missing."""
+    """A process is indexing the missing files right now."""
     pending: int = 0
-    """Chunks that search by meaning doesn't know yet."""
+    """Chunks without a vector, which search by meaning can't find yet."""
 
 
 _MAX_LISTED = 50
@@ -41,18 +41,18 @@ _SKIPPED_META = "skipped"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedFile:
-    """Name a file or folder that the index holds only in part, or not at all, and the reason."""
+    """A file or folder that is missing in the index, wholly or in part, with the reason."""
 
     path: NotePath
     code: str
     message: str
     line: int
-    """0 where it isn't about a line."""
+    """0 where no line applies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStatus:
-    """Count what the index holds of the files that the asker may see."""
+    """The index's counts of the files that the client may see."""
 
     notes: int
     files: int
@@ -60,23 +60,23 @@ class IndexStatus:
     chunks: int
     embedded: int
     pending: int
-    """Chunks that have no vector of the model yet; 0 where no model is set."""
+    """Chunks without a vector of the model; 0 where no model is set."""
     problems: int
-    """Files that could be read only in part, or not at all."""
+    """Files that couldn't be read, wholly or in part."""
     skipped: tuple[SkippedFile, ...]
     """The first problems, by path."""
     model: str
-    """Empty where search goes by words only."""
+    """Empty for search by words only."""
     size_bytes: int
     complete: bool
-    """The vault has been read once from end to end."""
+    """Whether the whole vault has been read once."""
     built: str
-    """When the index last took something in, ISO in UTC; empty before the first time."""
+    """Time of the last indexing, ISO in UTC; empty before the first one."""
     generation: int
 
 
 def store_skipped(store: IndexStore, skipped: Iterable[walk.Skipped]) -> list[str]:
-    """Keep what a look through the whole vault left out though no rule says so; give the messages that are new."""
+    """Store the files that a full scan couldn't list; return the new messages."""
     rows = [[entry.path, entry.code, entry.message] for entry in skipped]
     stored_rows = _read_skipped(store)
     if rows != stored_rows:
@@ -92,14 +92,14 @@ def read_status(
     allowed: NDArray[np.bool_] | None,
     policy: Policy | None = None,
 ) -> IndexStatus:
-    """Count what the index holds.
+    """Count the index's contents.
 
     Args:
         store: The index.
         connection: Its snapshot.
         model: The embedder's id; empty where there is none.
-        allowed: By file id: whether it counts; None counts all.
-        policy: Says the same of what has no id, since it couldn't even be listed.
+        allowed: Mask by file id of the files to count; None counts all.
+        policy: Applied to files that couldn't be listed and have no id.
     """
     kinds = _count_kinds(connection, allowed)
     problem_files = [
@@ -138,7 +138,7 @@ def read_status(
 
 
 def _read_skipped(store: IndexStore) -> list[list[str]]:
-    """Return path, code and message of what the last look through the whole vault left out."""
+    """Return path, code and message of the files that the last full scan couldn't list."""
     rows: list[list[str]] = json.loads(store.meta(_SKIPPED_META) or "[]")
     return rows
 
@@ -152,7 +152,7 @@ def _count_kinds(connection: sqlite3.Connection, allowed: NDArray[np.bool_] | No
 
 
 def _count_embedded(connection: sqlite3.Connection, model: str, chunks: int, allowed: NDArray[np.bool_] | None) -> int:
-    """Count chunks that have a vector of *model*."""
+    """Count the chunks with a vector of *model*."""
     if allowed is None:
         return chunks - store.count_unembedded(connection, model)
     if store.is_queue_for(connection, model):
@@ -163,7 +163,7 @@ def _count_embedded(connection: sqlite3.Connection, model: str, chunks: int, all
 def _count_chunks(
     connection: sqlite3.Connection, sql: str, parameters: tuple[str, ...], allowed: NDArray[np.bool_] | None
 ) -> int:
-    """Count chunk ids whose file counts."""
+    """Count the chunk ids of allowed files."""
     if allowed is None:
         return int(connection.execute(f"SELECT COUNT(*) FROM ({sql})", parameters).fetchone()[0])
     files = connection.execute(f"SELECT group_concat(id >> {database.CHUNK_BITS}, ' ') FROM ({sql})", parameters)
@@ -171,5 +171,5 @@ def _count_chunks(
 
 
 def _count_allowed(files: str | None, allowed: NDArray[np.bool_]) -> int:
-    """Count the ids in a text that pass; as one text they are read quicker than row after row."""
+    """Count the allowed ids in a text; one text is read faster than many rows."""
     return int(np.count_nonzero(allowed[np.fromstring(files or "", np.int64, sep=" ")]))

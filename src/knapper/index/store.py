@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 
 def enqueue_chunks(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
-    """Put new chunks on the list."""
+    """Add new chunks to the queue for embedding."""
     connection.executemany("INSERT INTO waiting VALUES (?)", [(i,) for i in ids])
 
 
 def dequeue_chunks(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
-    """Take chunks off the list that have got their vector, or are gone."""
+    """Remove chunks from the queue that got their vector or were removed."""
     connection.executemany("DELETE FROM waiting WHERE chunk_id = ?", [(i,) for i in ids])
 
 
 def is_queue_for(connection: sqlite3.Connection, model: str) -> bool:
-    """Return whether the list is about vectors of *model*."""
+    """Return whether the queue is for vectors of *model*."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'model'").fetchone()
     return row is not None and bool(row[0] == model)
 
 
 def rebuild_queue(connection: sqlite3.Connection, model: str) -> None:
-    """Make the list anew for *model*."""
+    """Rebuild the queue for *model*."""
     connection.execute("DELETE FROM waiting")
     connection.execute(
         "INSERT INTO waiting SELECT c.id FROM chunks c LEFT JOIN vectors v ON v.chunk_id = c.id AND v.model = ?"
@@ -54,7 +54,7 @@ def rebuild_queue(connection: sqlite3.Connection, model: str) -> None:
 
 
 def count_unembedded(connection: sqlite3.Connection, model: str) -> int:
-    """Count the chunks that have no vector of *model* yet."""
+    """Count the chunks without a vector of *model*."""
     if is_queue_for(connection, model):
         return int(connection.execute("SELECT COUNT(*) FROM waiting").fetchone()[0])
     sql = "SELECT (SELECT COUNT(*) FROM chunks) - (SELECT COUNT(*) FROM vectors WHERE model = ?)"
@@ -62,12 +62,12 @@ def count_unembedded(connection: sqlite3.Connection, model: str) -> int:
 
 
 HEADING_SEPARATOR = "\x1f"
-"""Stands between the headings of a stored heading path; no heading holds it."""
+"""Separates the headings of a stored heading path; no heading contains it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredChunk:
-    """What is needed to recognise a stored chunk, and to take its words out of the index again."""
+    """A stored chunk with what its removal from the full-text index needs."""
 
     id: int
     digest: bytes
@@ -92,14 +92,14 @@ def replace_chunks(
     first_free: int,
     generation: int,
 ) -> int:
-    """Make *chunks* the file's chunks.
+    """Replace a file's chunks by *chunks*.
 
     Args:
         connection: Inside a transaction.
         file_id: The file that owns them.
-        title: The file's title, part of what is searched with each chunk.
+        title: The file's title, which is indexed with each chunk.
         chunks: In order of position.
-        first_free: The first chunk number that the file never used.
+        first_free: The file's first unused chunk number.
         generation: The running transaction's.
 
     Returns:
@@ -122,7 +122,7 @@ def replace_chunks(
 def remove_chunks(
     connection: sqlite3.Connection, title: str, chunks: Iterable[StoredChunk], *, generation: int
 ) -> None:
-    """Take chunks out, with their words and vectors."""
+    """Remove chunks with their words and vectors."""
     rows = list(chunks)
     connection.executemany(
         "INSERT INTO chunk_words (chunk_words, rowid, title, heading, body) VALUES ('delete', ?, ?, ?, ?)",
@@ -138,7 +138,7 @@ def remove_chunks(
 def _match_digests(
     stored_chunks: Sequence[StoredChunk], new_chunks: Sequence[Chunk]
 ) -> tuple[list[tuple[int, int, Chunk]], list[tuple[int, Chunk]], list[StoredChunk]]:
-    """Pair stored and new chunks of one digest, in order."""
+    """Pair stored and new chunks of the same digest, in order."""
     unmatched: defaultdict[bytes, list[StoredChunk]] = defaultdict(list)
     for stored in reversed(stored_chunks):
         unmatched[stored.digest].append(stored)
@@ -153,7 +153,7 @@ def _match_digests(
 
 
 def _word_columns(title: str, path: str, text: str) -> tuple[str, str, str]:
-    """Return what the word index reads; the same when a chunk is taken out again, since the table keeps no text."""
+    """Return the indexed texts; a removal needs the same ones, since the contentless table stores no text."""
     return segment(title), segment(path), segment(text)
 
 
@@ -186,8 +186,8 @@ def _insert_chunks(connection: sqlite3.Connection, title: str, numbered: Sequenc
 def _reuse_vectors(
     connection: sqlite3.Connection, numbered: Sequence[tuple[int, int, Chunk]], *, generation: int
 ) -> set[int]:
-    """Copy vectors of equal chunks elsewhere: a moved or copied note needn't be embedded again; tells for which."""
-    # INSERT ... SELECT would make FTS5 write out its buffered words each time
+    """Copy the vectors of equal chunks, so that a moved or copied note isn't embedded again; return the new ids."""
+    # Two statements: INSERT ... SELECT would make FTS5 flush its buffered words each time.
     vector_rows = [
         (i, generation, *row)
         for i, _, chunk in numbered
@@ -202,13 +202,13 @@ def _reuse_vectors(
 
 
 _PENDING_EDIT_TAG = "ai_edit"
-"""The tag below each edit that waits for a person's word, as `knapper.vault.pending` reads it."""
+"""The tag below each pending edit, as `knapper.vault.pending` reads it."""
 _SEARCHED_PROPERTIES = "file_id = ? AND shape != 'list' AND item IS NOT NULL"
-"""Properties that are asked for by a part of their text."""
+"""Properties that can be searched by a part of their text."""
 
 
 def insert_file(connection: sqlite3.Connection, record: FileRecord) -> int:
-    """Make an empty row for a file that the index doesn't know, and give its id."""
+    """Insert an empty row for a new file, and return its id."""
     cursor = connection.execute(
         "INSERT INTO files (path, target, path_key, name_key, folder_key, kind, title, size, mtime_ns, racy, failed_ns,"
         " hash, created, modified, properties, problems, title_row, next_chunk)"
@@ -219,7 +219,7 @@ def insert_file(connection: sqlite3.Connection, record: FileRecord) -> int:
 
 
 def write_file(connection: sqlite3.Connection, file_id: int, record: FileRecord, *, next_chunk: int) -> None:
-    """Fill a file's row, and its rows in the tables beside it."""
+    """Write a file's row, and its rows in the detail tables."""
     _replace_title(connection, file_id, record)
     connection.execute(
         "UPDATE files SET target = ?, path_key = ?, name_key = ?, folder_key = ?, kind = ?, title = ?, size = ?,"
@@ -249,14 +249,14 @@ def write_file(connection: sqlite3.Connection, file_id: int, record: FileRecord,
 
 
 def remove_file(connection: sqlite3.Connection, file_id: int) -> None:
-    """Forget a file, all but its chunks."""
+    """Remove a file's rows except its chunks."""
     _remove_title(connection, file_id)
     _remove_details(connection, file_id)
     connection.execute("DELETE FROM files WHERE id = ?", (file_id,))
 
 
 def link_key(target: str) -> str:
-    """Return what links and files are matched by: the last part of a path without ``.md``, folded."""
+    """Return the key that links and files are matched by: the folded last part of a path without ``.md``."""
     return links.lookup_key(target.replace("\\", "/").strip().rstrip("/").rsplit("/", 1)[-1].strip())
 
 
@@ -307,7 +307,7 @@ def _remove_details(connection: sqlite3.Connection, file_id: int) -> None:
 
 
 def _replace_title(connection: sqlite3.Connection, file_id: int, record: FileRecord) -> None:
-    """Index title, aliases and headings; what was indexed is kept, since it is needed to take it out again."""
+    """Index title, aliases and headings; their texts are stored, as a later removal needs them."""
     row = [
         segment(record.title),
         segment("\n".join((*record.aliases, *record.names))),
@@ -330,7 +330,7 @@ def _replace_title(connection: sqlite3.Connection, file_id: int, record: FileRec
 
 
 def _pending_edit_word(record: FileRecord) -> tuple[str, ...]:
-    """Return the tag of edits that wait in a note as a word to find it by: its chunks hold the text without them."""
+    """Return the tag of a note's pending edits as a word to index, since its chunks hold the text without them."""
     return (_PENDING_EDIT_TAG,) if any(tag.name == _PENDING_EDIT_TAG for tag in record.tags) else ()
 
 
@@ -347,7 +347,7 @@ def _remove_title(connection: sqlite3.Connection, file_id: int) -> None:
 
 
 KEPT_GENERATIONS = 1_000
-"""How far a reader's vectors may be behind before it loads them all again."""
+"""Generations that a reader's vectors may be behind before all are loaded again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,7 +370,7 @@ class ChunkRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingChunk:
-    """A chunk that waits for its vector."""
+    """A chunk without a vector yet."""
 
     id: int
     title: str
@@ -379,18 +379,18 @@ class PendingChunk:
 
 
 class IndexStore:
-    """Write and read one vault's index."""
+    """The rows of one vault's index."""
 
     def __init__(self, path: Path) -> None:
-        """Open the store in the file *path*, and make it where it isn't there."""
+        """Open the store in the file *path*; create it where it is missing."""
         self.database = Database(path)
 
     def generation(self) -> int:
-        """Count the transactions that have been written; equal numbers mean an equal index."""
+        """Return the number of written transactions; equal numbers mean an equal index."""
         return generation_of(self.database.reader(trusted_s=0))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all rows."""
         self.database.rebuild()
 
     def close(self) -> None:
@@ -399,12 +399,12 @@ class IndexStore:
 
     @contextmanager
     def batch(self) -> Generator[None]:
-        """Put several writes into one transaction."""
+        """Join several writes in one transaction."""
         with self.database.transaction():
             yield
 
     def apply(self, record: FileRecord, chunks: Sequence[Chunk]) -> None:
-        """Replace what is stored of a file; chunks whose digest stays keep their words and vectors."""
+        """Replace a file's rows; chunks with the same digest keep their words and vectors."""
         with self.database.transaction() as connection:
             row = _find_file(connection, record.path)
             if row is not None and row[1] + len(chunks) >= database.MAX_CHUNKS_PER_FILE:
@@ -422,7 +422,7 @@ class IndexStore:
             write_file(connection, file_id, record, next_chunk=next_chunk)
 
     def touch(self, record: FileRecord) -> None:
-        """Note that a file was looked at again and still says the same."""
+        """Record a file's new times where its content is unchanged."""
         with self.database.transaction() as connection:
             connection.execute(
                 "UPDATE files SET mtime_ns = ?, racy = ?, modified = ?, created = ? WHERE path = ?",
@@ -430,13 +430,13 @@ class IndexStore:
             )
 
     def clear_racy(self, paths: Sequence[NotePath]) -> None:
-        """Note that the time of files tells their next save; what is answered stays the same."""
+        """Record that the next save will change the files' time; doesn't count as a change of the index."""
         if paths:
             with self.database.transaction(counts=False) as connection:
                 connection.executemany("UPDATE files SET racy = 0 WHERE path = ?", [(path,) for path in paths])
 
     def remove(self, paths: Sequence[NotePath]) -> None:
-        """Forget files."""
+        """Remove files."""
         if not paths:
             return
         with self.database.transaction() as connection:
@@ -448,7 +448,7 @@ class IndexStore:
                     remove_file(connection, int(row[0]))
 
     def file_states(self, *, below: NotePath | None = None) -> dict[NotePath, FileState]:
-        """Give the remembered state of every file, or of the file *below* and of all below the folder of that name."""
+        """Return the indexed state of every file, or of the file *below* and all files below that folder."""
         sql, parameters = "SELECT path, size, mtime_ns, racy, failed_ns FROM files", ()
         if below is not None:
             sql += " WHERE path = ? OR (path >= ? AND path < ?)"
@@ -458,22 +458,22 @@ class IndexStore:
         return {NotePath(p): FileState(size=s, mtime_ns=m, racy=bool(r), failed_ns=f) for p, s, m, r, f in rows}
 
     def target_of(self, path: NotePath) -> NotePath:
-        """Return the file that a symbolic link leads to; the path itself where it is none, or unknown."""
+        """Return the target of a symbolic link; the path itself for any other or unknown file."""
         row = self.database.reader().execute("SELECT target FROM files WHERE path = ?", (path,)).fetchone()
         return NotePath(row[0]) if row and row[0] else path
 
     def hash_of(self, path: NotePath) -> str:
-        """Return the hash that the index holds of a file; empty where it has none."""
+        """Return the indexed hash of a file; empty where there is none."""
         row = self.database.reader().execute("SELECT hash FROM files WHERE path = ?", (path,)).fetchone()
         return str(row[0]) if row else ""
 
     def hashes(self) -> list[tuple[NotePath, NotePath, str]]:
-        """List the notes by path: each with the file that it leads to, if it is a link, or itself, and its hash."""
+        """List the notes by path, each with its link target, or its own path, and its hash."""
         rows = self.database.reader().execute("SELECT path, target, hash FROM files WHERE kind = 'note' ORDER BY path")
         return [(NotePath(path), NotePath(target or path), str(hash_)) for path, target, hash_ in rows]
 
     def properties_of(self, paths: Sequence[NotePath]) -> dict[NotePath, dict[str, JSONValue]]:
-        """Return the properties that the index holds of notes; those that it doesn't know are left out."""
+        """Return the indexed properties of notes, without notes that aren't indexed."""
         rows = self.database.reader().execute(
             "SELECT path, properties FROM files WHERE path IN (SELECT value FROM json_each(?))",
             (json.dumps(paths, ensure_ascii=False),),
@@ -483,7 +483,7 @@ class IndexStore:
         }
 
     def rows(self, ids: Sequence[int]) -> list[ChunkRow]:
-        """Read chunks by id, in the order asked; those that are gone are left out."""
+        """Read chunks by id in the given order, without those that were removed."""
         sql = (
             "SELECT c.id, f.path, f.title, f.hash, c.kind, c.heading, c.path, c.start, c.stop, c.start_line,"
             " c.end_line, c.text FROM chunks c JOIN files f ON f.id = c.id >> ?"
@@ -494,7 +494,7 @@ class IndexStore:
         return [rows_by_id[chunk_id] for chunk_id in ids if chunk_id in rows_by_id]
 
     def pending(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
-        """Return chunks with an id above *after* that have no vector of *model* yet, by id."""
+        """Return chunks without a vector of *model* and with an id above *after*, by id."""
         if not is_queue_for(self.database.reader(), model):
             with self.database.transaction() as connection:
                 rebuild_queue(connection, model)
@@ -506,13 +506,13 @@ class IndexStore:
         return [PendingChunk(id=i, title=t, path=_split_headings(p), text=x) for i, t, p, x in rows]
 
     def count_pending(self, model: str) -> int:
-        """Count the chunks that have no vector of *model* yet."""
+        """Count the chunks without a vector of *model*."""
         return count_unembedded(self.database.reader(), model)
 
     def add_vectors(self, model: str, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
-        """Store vectors of chunks; chunks that have gone meanwhile are left out.
+        """Store vectors of chunks, except for chunks that were removed meanwhile.
 
-        Where the model's earlier vectors have another length, they are forgotten, and all chunks wait again.
+        Where the model's stored vectors have another length, they are removed, and all chunks are queued again.
         """
         with self.database.transaction() as connection:
             generation = generation_of(connection)
@@ -530,17 +530,17 @@ class IndexStore:
                 dequeue_chunks(connection, ids)
 
     def meta(self, key: str) -> str:
-        """Read a remembered value; empty where there is none."""
+        """Read a stored value; empty where there is none."""
         row = self.database.reader().execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0]) if row else ""
 
     def set_meta(self, key: str, value: str) -> None:
-        """Remember a value under *key*."""
+        """Store a value under *key*."""
         with self.database.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def forget(self, *, keep: int = KEPT_GENERATIONS) -> None:
-        """Forget which chunks were removed longer ago than *keep* generations."""
+        """Delete the records of chunks that were removed more than *keep* generations ago."""
         with self.database.transaction() as connection:
             oldest = max(generation_of(connection) - keep, 0)
             connection.execute("DELETE FROM removed WHERE generation < ?", (oldest,))

@@ -1,4 +1,4 @@
-"""Split notes and queries into the words of the full-text index, and reduce them to stems."""
+"""Split notes and queries into the words of the full-text index, and stem them."""
 
 import re
 import sqlite3
@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
-"""What ``segment`` writes for. Without marks (``Mn Mc``) Hindi, Bengali or Tamil would fall apart at each vowel."""
+"""Without marks (``Mn Mc``) words of Hindi, Bengali or Tamil would be split at each vowel."""
 
 MAX_QUERY_WORDS = 128
-"""Words of a query that are searched for; a pasted page needn't be read to its end."""
+"""Limit of words of a query; the rest of a pasted page is ignored."""
 
 MAX_QUESTION_WORDS = 32
-"""Words of a query that still reads like a question."""
+"""Words of a typed query; a longer one is treated as a pasted passage."""
 
 _UNSPACED_RUN = re.compile(
     "["
@@ -27,9 +27,9 @@ _UNSPACED_RUN = re.compile(
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # Han
     "]+"
 )
-"""Characters in a row of scripts whose words no spaces part."""
+"""A run of characters of scripts that don't separate words by spaces."""
 _VARIANT_FORMS = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc\uff01-\uffdc]+")
-"""Ligatures, Arabic shapes, full and half width: other forms of the same letters."""
+"""Compatibility forms of letters: ligatures, Arabic shapes, full and half width."""
 _IGNORABLE = re.compile(
     "[\u00ad\u034f\u200c\u200d\u2060\ufe00-\ufe0f\ufeff"  # soft hyphen, joiners, variation selectors, byte-order mark
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew points
@@ -44,49 +44,49 @@ _WORD_CHARACTER = re.compile(r"[^\W_]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """Words that must stand in this order, segmented; most often it is one word."""
+    """One or more segmented words in a fixed order."""
 
     text: str
     prefix: bool = False
-    """The last word may go on."""
+    """Whether the last word is a prefix."""
 
     def expression(self) -> str:
-        """Quote the term for FTS5, so that nothing in it is an operator."""
+        """Return the term quoted for FTS5, so that nothing in it acts as an operator."""
         quoted = self.text.replace('"', '""')
         return f'"{quoted}"*' if self.prefix else f'"{quoted}"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What a user asked for.
+    """A parsed query.
 
     ``plan* "to do" -draft`` has the word ``plan`` (a prefix), the phrase ``to do``, and ``draft`` excluded.
     """
 
     words: tuple[Term, ...] = ()
-    """Each once, at most ``MAX_WORDS``; the more of them stand in a text, the better."""
+    """Each once, at most ``MAX_WORDS``; a text with more of them scores higher."""
     phrases: tuple[Term, ...] = ()
-    """All of these must be there."""
+    """Phrases that a text must contain."""
     excluded: tuple[Term, ...] = ()
-    """None of these may be there."""
+    """Terms that a text must not contain."""
     plain: str = ""
-    """Words and phrases as typed, without operators: what an embedder reads."""
+    """Words and phrases as typed, without operators, for the embedder."""
 
 
 def segment(text: str) -> str:
-    """Write text as the word index stores it.
+    """Prepare text for the full-text index.
 
-    ``"Obsidianの検索"`` gives ``"Obsidian の検 検索 索 "``: each character of a run begins a word, so that one alone is
-    found too. Text of other scripts stays as it is, but for width, ligatures and marks that people leave out.
+    ``"Obsidianの検索"`` gives ``"Obsidian の検 検索 索 "``: each character of a run begins a word, so that single
+    ones are found, too. Text of other scripts only loses differences in width, ligatures and optional marks.
     """
     return text if text.isascii() else _UNSPACED_RUN.sub(_space_out_run, fold_forms(text))
 
 
 def parse_query(query: str) -> Query:
-    """Read a query: words, ``"phrases"``, ``-without``, ``-"without this"``, ``begins*``.
+    """Parse a query: words, ``"phrases"``, ``-without``, ``-"without this"``, ``begins*``.
 
     Returns:
-        The query; empty where *query* holds nothing that the index knows as a word. A quote that isn't closed counts as
+        The query; empty where *query* contains no indexable word. A quote that isn't closed counts as
         a space; a dash inside a word, alone, or doubled excludes nothing. In a query of more than ``MAX_ASKED`` words
         nothing is an operator: it is a pasted passage.
     """
@@ -119,14 +119,14 @@ def parse_query(query: str) -> Query:
 
 
 def fold_forms(text: str) -> str:
-    """Make texts equal that differ only in form, width, or marks that people leave out."""
+    """Fold differences in Unicode form, width and optional marks."""
     if _VARIANT_FORMS.search(text):
         text = _VARIANT_FORMS.sub(lambda run: unicodedata.normalize("NFKC", run.group()), text)
     return _IGNORABLE.sub("", unicodedata.normalize("NFC", text))
 
 
 def _bigrams(run: str) -> Iterator[str]:
-    """Yield the overlapping pairs of a run; none for a single character."""
+    """Yield the overlapping character pairs of a run; none for a single character."""
     return map(str.__add__, run, run[1:])
 
 
@@ -136,7 +136,7 @@ def _space_out_run(match: re.Match[str]) -> str:
 
 
 def _phrase_terms(text: str, *, prefix: bool) -> Iterator[Term]:
-    """Yield the term for words in this order; nothing where *text* has no word."""
+    """Yield the term for a phrase; nothing where *text* has no word."""
     if not _WORD_CHARACTER.search(text):
         return
     stop = len(text)
@@ -146,13 +146,13 @@ def _phrase_terms(text: str, *, prefix: bool) -> Iterator[Term]:
     words = segment(text).split()
     last = _UNSPACED_RUN.findall(text[-2:])
     if last and text.endswith(last[-1]):
-        # The run may go on in the note: then its last character is part of a pair there, and no word by itself.
+        # The run may continue in the note: there its last character is part of a pair, and not a word by itself.
         words, prefix = (words, True) if len(last[-1]) == 1 else (words[:-1], prefix)
     yield Term(text=" ".join(words), prefix=prefix)
 
 
 def _word_terms(word: str) -> Iterator[Term]:
-    """Yield a word's terms: what an apostrophe leaves but for mere endings, and each pair of a run by itself."""
+    """Yield a word's terms: its parts between apostrophes except endings, and each pair of a run by itself."""
     prefix = word.endswith("*")
     parts = [part for part in _APOSTROPHE.split(word) if len(part) > 2 or _UNSPACED_RUN.search(part)] or [word]
     for part in parts:
@@ -168,18 +168,18 @@ def _word_terms(word: str) -> Iterator[Term]:
 
 
 _MAX_CACHED_WORDS = 20_000
-"""Words whose stems are remembered: those of notes' names and of questions, which come again and again."""
+"""Number of cached stems, for the words of notes' names and of queries, which recur."""
 _MAX_CACHED_WORD_CHARS = 100
-"""Characters of a word that is remembered."""
+"""Maximum characters of a cached word."""
 CUT_MARK = "\ufffd"
-"""Stands where SQLite has cut a word of over 32 kB inside of a character; no other stem holds it."""
+"""Stands for bytes where SQLite cut a word of over 32 kB within a character; no other stem contains it."""
 
 
 class Stemmer:
-    """Ask SQLite's own tokenizer, by way of a table in memory; a word takes about 0.01 ms."""
+    """A stemmer by SQLite's own tokenizer, through a table in memory; a word takes about 0.01 ms."""
 
     def __init__(self) -> None:
-        """Make the table."""
+        """Create the table."""
         self._lock = threading.Lock()
         self._known: dict[str, Sequence[str]] = {}
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -190,7 +190,7 @@ class Stemmer:
     def stems(self, texts: Sequence[str]) -> list[Sequence[str]]:
         """Return each text's stems in order: ``["Running notes"]`` gives ``[("run", "note")]``.
 
-        Words between spaces are stemmed each by itself, so that of a new text mostly all are known.
+        Words between spaces are stemmed separately, so that most words of a new text are in the cache.
         """
         words = [text.split() for text in texts]
         with self._lock:

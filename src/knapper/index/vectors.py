@@ -1,4 +1,4 @@
-"""Rank chunks by the angle between their vectors and the question's."""
+"""Rank chunks by the cosine between their vectors and the query's."""
 
 import sqlite3
 import threading
@@ -11,12 +11,12 @@ from knapper.index import database
 
 _MIN_CAPACITY = 1_024
 _GROWTH_FACTOR = 1.25
-"""Times what is held: the first note that is saved needn't wait until all is copied."""
+"""Capacity relative to the stored vectors, so that the next added vectors don't require a copy of all."""
 _LOAD_ROWS = 8_192
 
 
 class VectorCache:
-    """The vectors of one model in memory, and follow the index by what changed.
+    """The vectors of one model in memory, updated from the index's changes.
 
     One matrix of float32: 100,000 chunks of 256 dimensions take 102 MB.
     """
@@ -28,7 +28,7 @@ class VectorCache:
         self._reset()
 
     def sync(self, connection: sqlite3.Connection) -> None:
-        """Take over what was written since the last time, as *connection*'s snapshot has it."""
+        """Apply the changes since the last call, as of *connection*'s snapshot."""
         with self._lock:
             uid, generation = database.state_of(connection)
             if (uid, generation) == (self._uid, self._generation):
@@ -50,15 +50,15 @@ class VectorCache:
     ) -> dict[int, float]:
         """Return the nearest chunks with their cosine, nearest first.
 
-        What isn't near at all, with a cosine of 0 or less, isn't among the nearest.
+        Chunks with a cosine of 0 or less are left out.
 
         Args:
-            query: Normalised; there is nothing near to a vector of another length than those held.
-            limit: How many of the nearest at most.
-            allowed: By file id: whether its chunks may be found; None allows all.
-            without: Chunks that may not.
+            query: Normalised; a vector of other dimensions than the stored ones has no neighbours.
+            limit: Maximum number of chunks.
+            allowed: Mask by file id of the files whose chunks may be found; None allows all.
+            without: Chunks to leave out.
         """
-        # Only for the moment: what is multiplied doesn't change, but for ids of what is removed
+        # Only for the moment of copying: the rows in use never change in place; ids do, for removed chunks.
         with self._lock:
             ids, rows = self._ids[: self._used].copy(), self._matrix[: self._used]
             hidden = [self._places[chunk_id] for chunk_id in without if chunk_id in self._places]
@@ -75,11 +75,11 @@ class VectorCache:
             return list(places_by_id), self._matrix[list(places_by_id.values())]
 
     def fits(self, query: NDArray[np.float32]) -> bool:
-        """Return whether a question's vector has as many numbers as those held; true where none are."""
+        """Return whether a query's vector has the stored dimensions; true where none are stored."""
         return not self._places or len(query) == self._matrix.shape[1]
 
     def __len__(self) -> int:
-        """Count the vectors held."""
+        """Return the number of vectors."""
         return len(self._places)
 
     def _reset(self) -> None:
@@ -109,7 +109,7 @@ class VectorCache:
             return
         size = int(newest_row[0])
         dimensions = size // 2
-        # The model behind the name is another now
+        # The model behind the name was replaced by one of other dimensions.
         if self._matrix.shape[1] != dimensions:
             uid = self._uid
             self._reset()
@@ -121,7 +121,7 @@ class VectorCache:
         )
         cursor = connection.execute(f"SELECT chunk_id, vector {new_rows_sql}", parameters)
         while rows := cursor.fetchmany(_LOAD_ROWS):
-            # A vector that was made again takes a new place
+            # A recomputed vector gets a new row, so that running rankings still read the old one.
             for chunk_id, _ in rows:
                 old_place = self._places.pop(chunk_id, None)
                 if old_place is not None:
@@ -137,7 +137,7 @@ class VectorCache:
         needed = self._used + more
         if needed <= len(self._ids):
             return
-        # What nothing was written to yet takes no memory
+        # Pages of an array that nothing was written to yet take no memory.
         capacity = max(int(needed * _GROWTH_FACTOR), _MIN_CAPACITY)
         self._ids = np.resize(self._ids, capacity) if len(self._ids) else np.empty(capacity, np.int64)
         larger_matrix = np.empty((capacity, dimensions), np.float32)
@@ -152,7 +152,7 @@ class VectorCache:
 
 
 def _removed_since(connection: sqlite3.Connection) -> int:
-    """Return from which generation on it is known what was removed."""
+    """Return the generation from which on removals are recorded."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'removed_since'").fetchone()
     return int(row[0]) if row else 0
 
@@ -166,7 +166,7 @@ def _nearest(
 
 
 def _allowed_places(ids: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-    """Return which places hold a chunk that may be found; a file that came after the mask was made isn't."""
+    """Return which rows are of allowed chunks; a file added after the mask was made isn't allowed."""
     is_used = ids >= 0
     if allowed is None:
         return is_used
@@ -175,7 +175,7 @@ def _allowed_places(ids: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -
 
 
 def _largest_places(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
-    """Return the places of the largest scores, largest first; equal ones by place."""
+    """Return the indexes of the largest scores, largest first; equal ones by index."""
     if len(scores) > limit:
         best = np.argpartition(-scores, limit)[:limit]
         best.sort()

@@ -1,4 +1,4 @@
-"""Follow a vault's changes and keep the index up to date while it runs."""
+"""Watch a vault's files, and keep the index up to date."""
 
 import itertools
 import threading
@@ -16,19 +16,19 @@ from knapper.vault.obsidian import APP_FILE
 from knapper.vault.walk import IGNORE_FILE
 
 _DEBOUNCE_MS = 60
-"""How long saves are gathered: editors write a file in several steps."""
+"""How long changes are collected: editors save a file in several steps."""
 _POLL_MS = 20
 _LISTEN_MS = 100
-"""How long the system is listened to before anything else is looked after."""
+"""How long to wait for changes between the other duties."""
 _NEW_FOLDER_RECHECK_S = 0.5
-"""After this a new folder is looked at again."""
+"""When a new folder is scanned again."""
 _HEARTBEAT_INTERVAL_S = 0.5
-"""How often a sign of life is left; the first comes when the whole vault was compared."""
+"""Interval of heartbeats; the first one follows the first full comparison."""
 _LOCK_WAIT_S = 1.0
-"""How long another process that writes is waited for, before it is tried again."""
+"""How long to wait for another process's write before the next attempt."""
 _FileChanges = set[tuple[watchfiles.Change, str]]
 _RULE_FILES = (IGNORE_FILE, APP_FILE)
-"""Files that say what isn't part of the vault."""
+"""Files with ignore rules."""
 
 
 def follow_vault(
@@ -38,16 +38,16 @@ def follow_vault(
     *,
     progress: Progress | None = None,
 ) -> None:
-    """Take in every change until *stop* is set.
+    """Index every change until *stop* is set.
 
-    The whole vault is compared first, so that nothing that happened before is missed, and again every now and then:
-    systems lose changes, and don't tell all of network drives.
+    The whole vault is compared first, so that earlier changes aren't missed, and then at intervals, because
+    systems lose change events, and don't report all of network drives.
 
     Args:
-        engine: The index to keep.
-        stop: Ends the work.
-        on_change: Hears of every change that was taken in, the first comparison included.
-        progress: Hears of each step of the first comparison, which may read all there is.
+        engine: The index to update.
+        stop: Ends the watch.
+        on_change: Called after each indexed change, the first comparison included.
+        progress: Called after each step of the first comparison, which may read the whole vault.
     """
     changes = watchfiles.watch(
         engine.view.root,
@@ -61,20 +61,20 @@ def follow_vault(
         ignore_permission_denied=True,
     )
     try:
-        # The system is heard from here on: nothing falls between it and the comparison
+        # Events are collected from here on, before the comparison, so that no change falls between the two.
         file_changes = next(changes, None)
     except (OSError, RuntimeError):
-        # Such as too many folders to watch; what is there is found all the same
+        # Such as too many folders to watch; the existing files are still indexed.
         _ = engine.refresh(progress=progress), engine.embed(stop=stop)
         raise
     outcome = engine.refresh(progress=progress)
     _ = engine.embed(stop=stop)
-    # That may have taken minutes
+    # The comparison may have taken minutes: index the changes since before the heartbeat says that all is current.
     if file_changes is not None:
         file_changes = file_changes.union(*itertools.islice(changes, 1))
         _ = _index_paths(engine, _paths(file_changes), on_change, stop)
     try:
-        # Not before: who sees it trusts the index without looking at the vault
+        # Not earlier: while there is a heartbeat, searches trust the index without scanning the vault.
         lock.write_heartbeat(engine.folder)
         on_change(outcome)
         _follow_changes(engine, file_changes, changes, on_change, stop)
@@ -89,7 +89,7 @@ def _follow_changes(
     on_change: Callable[[RefreshOutcome], None],
     stop: threading.Event,
 ) -> None:
-    """Take in what is heard, and leave signs of life."""
+    """Index reported changes, and write heartbeats."""
     waiting: set[Path] = set()
     folders: set[Path] = set()
     recheck_at = 0.0
@@ -106,11 +106,11 @@ def _follow_changes(
             folders = set()
         if now >= compare_at:
             compare_at = now + engine.compare_every_s
-            # As if they had changed: all is compared
+            # As if the rules had changed, which leads to a full comparison.
             waiting |= {engine.view.root / rules for rules in _RULE_FILES}
         if (waiting or not engine.graph.is_complete) and _index_paths(engine, waiting, on_change, stop):
             waiting = set()
-        # what was put into a new folder before the system watched it tells nobody: such are looked at twice
+        # Files put into a new folder before the system watches it cause no events, so new folders are scanned twice.
         if new_folders := {path for path in changed_paths if path.is_dir()}:
             folders, recheck_at = folders | new_folders, now + _NEW_FOLDER_RECHECK_S
         file_changes = next(changes, None)
@@ -123,20 +123,20 @@ def _paths(file_changes: _FileChanges) -> set[Path]:
 def _index_paths(
     engine: Engine, touched: set[Path], on_change: Callable[[RefreshOutcome], None], stop: threading.Event
 ) -> bool:
-    """Take in some files; False where another process writes right now, so that they have to wait."""
+    """Index some files; return False where another process is writing, so that they have to wait."""
     try:
         outcome = _refresh_paths(engine, touched)
     except ConflictError:
         return False
     if outcome is not None:
         on_change(outcome)
-    # Of what others have taken in, too
+    # Also for files that other processes indexed.
     _ = engine.embed(stop=stop)
     return True
 
 
 def _refresh_paths(engine: Engine, touched: set[Path]) -> RefreshOutcome | None:
-    """Take in some files, or all where the rules have changed; None where nothing was to be done."""
+    """Index some files, or all where the rules changed; return None where nothing had to be done."""
     if not engine.graph.is_complete or any(engine.view.root / rules in touched for rules in _RULE_FILES):
         engine.read_rules()
         return engine.refresh(wait_s=_LOCK_WAIT_S)

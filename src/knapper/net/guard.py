@@ -445,8 +445,8 @@ class Guard:
 
         Args:
             url: The URL as written.
-            allowed_hosts: The only hosts that may be reached, redirects included, such as ``*.example.org``; one with its
-                        port, like ``localhost:9000``, may also be private. None for any public host.
+            allowed_hosts: The only hosts that may be reached, redirects included, such as ``*.example.org``; one with
+                its port, like ``localhost:9000``, may also be private. None for any public host.
             accepts: Decides by the media type whether the body is wanted; a refused one isn't read.
 
         Returns:
@@ -469,7 +469,6 @@ class _Fetch:
     """One fetch from a URL through redirects to the response, within one time limit.
 
     Messages name the host that was asked for and never one that a server named.
-
     """
 
     def __init__(self, limits: Limits, dialer: Dialer, allowlist: HostAllowlist | None, name: str) -> None:

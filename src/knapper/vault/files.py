@@ -199,8 +199,8 @@ def find_path(
         root: The vault's folder.
         path: A path from `knapper.vault.paths.parse`.
         must_exist: Whether a missing file is an error.
-        visible: Called with the path as given, as spelled on disk and as its links resolve; where it returns False, the
-                file counts as missing, and the error says nothing else about it.
+        visible: Called with the path as given, as spelled on disk and with links resolved; where it returns False,
+            the file counts as missing, and the error reveals nothing else.
 
     Raises:
         NotFound: Nothing matches, or the match isn't visible.

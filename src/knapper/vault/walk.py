@@ -173,8 +173,7 @@ def list_files(
     Args:
         root: The vault's folder.
         ignore: Which files are left out.
-        on_problem: Receives each file or folder that can't be listed; nothing is known about the files below such a
-                folder.
+        on_problem: Receives each file or folder that can't be listed; the files below such a folder are unknown.
 
     Raises:
         StorageError: The vault's own folder can't be read; then nothing is known about any of its files.

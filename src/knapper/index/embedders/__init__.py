@@ -1,1 +1,1 @@
-"""The kinds of embedder, a module each."""
+"""The kinds of embedders, one module each."""

@@ -20,65 +20,65 @@ EmbedderKind = Literal["static", "endpoint", "onnx", "none"]
 
 
 class EmbedderError(SetupError):
-    """Say that the embedder can't be used as it is configured."""
+    """The embedder can't be used as configured."""
 
     code = "embedder_unusable"
 
 
 class EmbedderUnavailable(EmbedderError):
-    """Say that the embedder doesn't answer now, and may answer later."""
+    """The embedder doesn't answer now, but may later."""
 
     code = "embedder_away"
 
 
 class EmbedderStopped(EmbedderError):
-    """Say that the embedding was ended, as was asked for."""
+    """The embedding was stopped on request."""
 
     code = "stopping"
 
 
 class Embedder(Protocol):
-    """Turn texts into vectors whose product says how near they are in meaning.
+    """An embedder of texts to vectors whose dot product is their similarity in meaning.
 
-    Vectors are of length 1; a text with nothing in it has a vector of zeros.
+    Vectors have length 1; an empty text has a vector of zeros.
     """
 
     @property
     def model_id(self) -> str:
-        """Name all that a vector depends on: vectors of two ids can't be compared."""
+        """Return an id of all that a vector depends on: vectors of different ids can't be compared."""
         ...
 
     @property
     def dimensions(self) -> int:
-        """Count a vector's numbers; may load the model or ask the server."""
+        """Return a vector's dimensions; may load the model or send a request."""
         ...
 
     @property
     def instant(self) -> bool:
-        """Return whether some hundred passages take no longer than a search may."""
+        """Return whether a few hundred passages are embedded fast enough within a search."""
         ...
 
     def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
         """Embed texts that will be searched, as rows of a matrix of n by ``dimensions``.
 
         Args:
-            texts: What is embedded.
-            stop: Ends waits for a server, by `EmbedderStopped`.
+            texts: The texts to embed.
+            stop: Ends the wait for a server by `EmbedderStopped`.
         """
         ...
 
     def query(self, text: str) -> NDArray[np.float32]:
-        """Embed a question."""
+        """Embed a query."""
         ...
 
     def close(self) -> None:
-        """Give up what is held open; nothing is embedded afterwards."""
+        """Release connections and models; the embedder can't be used afterwards."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedderSettings:
-    """Choose an embedder."""
+    """The settings of an embedder."""
 
     kind: EmbedderKind = "static"
     model: str = ""
@@ -87,25 +87,25 @@ class EmbedderSettings:
     """The endpoint's address: ``http://localhost:11434`` or ``https://api.example.org/v1``."""
     api_key: str = field(default="", repr=False)
     query_prefix: str | None = None
-    """Put in front of a question; None takes what the model is known to want."""
+    """Prefix of a query; None takes the one that the model is known to need."""
     passage_prefix: str | None = None
-    """The same for texts that are searched."""
+    """Prefix of texts that are searched."""
     batch: int = 32
     """Texts in one request, or in one run of a model."""
     timeout_s: float = 60.0
-    """For one request that embeds passages."""
+    """Time for one request that embeds passages."""
     env_proxies: bool = False
-    """Use the proxies that the environment names."""
+    """Use the proxies of the environment."""
     folder: Path | None = None
-    """Holds a model's files, for ``static`` and ``onnx``; None takes the package's own, or those in the cache."""
+    """Folder of a model's files, for ``static`` and ``onnx``; None takes the package's own, or those in the cache."""
     cache: Path | None = None
-    """Where ``onnx`` keeps models that it fetched; None leaves it to the library, which uses a temporary folder."""
+    """Where ``onnx`` stores downloaded models; None leaves it to the library, which uses a temporary folder."""
     threads: int | None = None
-    """For ``onnx``; None leaves it to the library."""
+    """Threads of ``onnx``; None leaves it to the library."""
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace halves of characters, which no model reads."""
+    """Replace lone surrogates, which no model reads."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
@@ -118,7 +118,7 @@ def normalize_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefixes:
-    """What is put in front of texts."""
+    """The prefixes of texts."""
 
     query: str = ""
     passage: str = ""
@@ -130,11 +130,11 @@ _KNOWN_PREFIXES = (
     ("nomic-embed-text", Prefixes(query="search_query: ", passage="search_document: ")),
     ("mxbai-embed-large", Prefixes(query="Represent this sentence for searching relevant passages: ")),
 )
-"""Beginnings of model names without their owner, from the models' own descriptions."""
+"""By beginnings of model names without their owner, from the models' documentation."""
 
 
 def choose_prefixes(settings: EmbedderSettings) -> Prefixes:
-    """Take the configured prefixes; where they are None, those that the model is known to want."""
+    """Return the configured prefixes; where they are None, those that the model is known to need."""
     name = settings.model.rsplit("/", 1)[-1].casefold()
     known = next((prefixes for start, prefixes in _KNOWN_PREFIXES if name.startswith(start)), Prefixes())
     return Prefixes(
@@ -144,6 +144,6 @@ def choose_prefixes(settings: EmbedderSettings) -> Prefixes:
 
 
 def build_model_id(kind: str, settings: EmbedderSettings) -> str:
-    """Name the model with all that changes a passage's vector."""
+    """Return an id of the model and all that changes a passage's vector."""
     passage = choose_prefixes(settings).passage
     return f"{kind}:{settings.model}" + (f"|{passage}" if passage else "")

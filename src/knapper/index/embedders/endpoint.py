@@ -1,4 +1,4 @@
-"""Embed with a server that speaks OpenAI's protocol: Ollama, LM Studio, or a hosted one."""
+"""Embed with a server that has OpenAI's API: Ollama, LM Studio, or a hosted one."""
 
 import datetime as dt
 import json
@@ -30,16 +30,16 @@ _ERROR_CODE = re.compile(r"\w{1,60}", re.ASCII)
 
 
 def parse_vectors(body: bytes, count: int) -> NDArray[np.float32]:
-    """Read the vectors of an answer, in the order of the texts.
+    """Parse the vectors of a response, in the order of the texts.
 
     ``{"data": [{"index": 1, "embedding": [0, 2]}, {"index": 0, "embedding": [3, 0]}]}`` gives ``[[3, 0], [0, 2]]``.
 
     Args:
-        body: The answer.
+        body: The response.
         count: How many texts were sent.
 
     Raises:
-        ValueError: With what is wrong with the answer; nothing of the answer's own text is in it.
+        ValueError: The response is invalid; the message contains none of its text.
     """
     entries = _parse_entries(body)
     if len(entries) != count:
@@ -58,9 +58,9 @@ def parse_vectors(body: bytes, count: int) -> NDArray[np.float32]:
 
 
 def parse_error_code(body: bytes) -> str:
-    """Find the short code that a server gives for a refusal; empty where there is none.
+    """Return a server's short error code; empty where there is none.
 
-    A server's sentences may repeat what was sent, so none of them is shown.
+    A server's error message may repeat what was sent, so it is never shown.
     """
     try:
         error: object = json.loads(body)["error"]
@@ -74,7 +74,7 @@ def parse_error_code(body: bytes) -> str:
 
 
 def parse_retry_after_s(headers: Mapping[str, str]) -> float:
-    """Read how long a server asks to be left alone; 0 where it doesn't say."""
+    """Return the wait that a server requests; 0 where it requests none."""
     value = next((text for name, text in headers.items() if name.casefold() == "retry-after"), "").strip()
     if value.isdecimal():
         return float(value[:9])
@@ -107,48 +107,48 @@ def _sort_entries(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 _TRANSIENT_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-"""Statuses that may be another one a moment later."""
+"""Statuses of temporary failures, after which a request is sent again."""
 _TOO_LARGE_STATUSES = frozenset({400, 413, 422})
-"""Statuses that servers give to a batch or a text that is too long for them."""
+"""Statuses that servers return for a batch or a text that is too long for them."""
 _MIN_CUT_CHARS = 200
 """Characters; a shorter text isn't too long for any model."""
 _STOP_CHECK_S = 0.1
-"""How often is looked whether a request is still wanted."""
+"""How often to check whether a request is still wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RetryPolicy:
     timeout_s: float
     waits_s: tuple[float, ...]
-    """Before each further try."""
+    """Waits before each further attempt."""
     longest_wait_s: float
-    """A server that asks for more than this is given up."""
+    """No further attempt where the server requests a longer wait than this."""
     stop: threading.Event | None = None
     """Ends the waits."""
 
 
 class _TooLargeError(EmbedderError):
-    """Say that the server refuses the texts as they are."""
+    """The server refuses the texts as too large."""
 
 
 class _BusyError(EmbedderUnavailable):
-    """Say that the same request may succeed in a moment."""
+    """A temporary failure: the same request may succeed in a moment."""
 
     asked_s = 0.0
-    """How long the server asks to be left alone."""
+    """The wait that the server requests."""
 
 
 class EndpointEmbedder:
-    """Ask ``/v1/embeddings``, a batch at a time, one request of passages after the other."""
+    """A client of ``/v1/embeddings``, which sends passages in batches, one request at a time."""
 
     instant = False
 
     def __init__(self, settings: EmbedderSettings, *, pause: Callable[[float], None] = time.sleep) -> None:
-        """Check the settings; the server is asked on first use.
+        """Check the settings; the first request is sent on first use.
 
         Args:
             settings: The model and the address; a path of ``/v1`` is added to an address without one.
-            pause: Waits some seconds before a request is sent again.
+            pause: Sleeps some seconds before a request is sent again.
 
         Raises:
             EmbedderError: No model or no address is set.
@@ -174,7 +174,7 @@ class EndpointEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Count a vector's numbers; the server is asked where it hasn't said yet."""
+        """Return a vector's dimensions; sends a request where they aren't known yet."""
         if not self._dimensions:
             self._ask(["dimensions"], self._quick)
         return self._dimensions
@@ -182,15 +182,15 @@ class EndpointEmbedder:
     def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
         """Embed texts that will be searched, as rows.
 
-        A text that is too long for the model is embedded by its beginning.
+        Of a text that is too long for the model only the beginning is embedded.
 
         Args:
-            texts: What is embedded.
-            stop: No further request is sent once it is set, and none is waited for.
+            texts: The texts to embed.
+            stop: Once it is set, no further request is sent or waited for.
 
         Raises:
             EmbedderStopped: *stop* was set.
-            EmbedderAway: The server can't be reached, or is overloaded.
+            EmbedderUnavailable: The server can't be reached, or is overloaded.
             EmbedderError: The server refuses, or its answer can't be used.
         """
         non_empty = [place for place, text in enumerate(texts) if text.strip()]
@@ -206,10 +206,10 @@ class EndpointEmbedder:
         return normalize_rows(rows)
 
     def query(self, text: str) -> NDArray[np.float32]:
-        """Embed a question, with less patience than passages.
+        """Embed a query, with shorter time-outs than for passages.
 
         Raises:
-            EmbedderAway: The server can't be reached, or is overloaded.
+            EmbedderUnavailable: The server can't be reached, or is overloaded.
             EmbedderError: The server refuses, or its answer can't be used.
         """
         if not text.strip():
@@ -217,11 +217,11 @@ class EndpointEmbedder:
         return normalize_rows(self._fit([self._prefixes.query + text], self._quick))[0]
 
     def close(self) -> None:
-        """Close the connections; the endpoint can't be asked afterwards."""
+        """Close the connections; the embedder can't be used afterwards."""
         self._client.close()
 
     def _fit(self, texts: Sequence[str], patience: _RetryPolicy) -> NDArray[np.float32]:
-        """Embed texts; where the server says that they are too much, in halves."""
+        """Embed texts; split them in two where the server refuses them as too large."""
         try:
             return self._ask(texts, patience)
         except _TooLargeError:
@@ -255,7 +255,7 @@ class EndpointEmbedder:
         return rows
 
     def _send(self, payload: object, patience: _RetryPolicy) -> HttpResponse:
-        """Send a request, again and again while its failure may pass."""
+        """Send a request, again after temporary failures."""
         for wait_s in patience.waits_s:
             self._wait(0, patience.stop)
             try:
@@ -319,11 +319,11 @@ class EndpointEmbedder:
 
 
 def _call_until_stopped(stop: threading.Event, ask: Callable[[], HttpResponse]) -> HttpResponse:
-    """Wait for an answer until *stop* is set; a request that is under way then is left to itself.
+    """Wait for a response until *stop* is set; a running request is abandoned in its thread.
 
     Raises:
-        EmbedderStopped: It was set.
-        BaseException: What the request ended with.
+        EmbedderStopped: *stop* was set.
+        BaseException: The request's own error.
     """
     outcomes: queue.SimpleQueue[HttpResponse | BaseException] = queue.SimpleQueue()
 
@@ -348,7 +348,7 @@ def _stopped_error() -> EmbedderStopped:
 
 
 def _api_base(url: str) -> str:
-    """Bring an address to the form that ends before ``/embeddings``."""
+    """Normalise an address so that it ends before ``/embeddings``."""
     bare = url.strip().rstrip("/").removesuffix("/embeddings").rstrip("/")
     return f"{bare}/v1" if bare.count("/") == 2 else bare
 

@@ -1,4 +1,4 @@
-"""Embed with a transformer on this machine, by the library of the extra ``onnx``."""
+"""Embed with a transformer on this machine, through the library of the extra ``onnx``."""
 
 import importlib
 import threading
@@ -17,14 +17,14 @@ from knapper.index.embedders.base import EmbedderError, EmbedderSettings, normal
 RECOMMENDED = "intfloat/multilingual-e5-small"
 
 _LIBRARIES = ("huggingface_hub", "onnxruntime")
-"""What the extra stands on; their errors have no root of their own."""
+"""Packages that the extra depends on; their errors have no common base class."""
 _DIMENSIONS = 384
 """Of the recommended model, which the library doesn't list itself."""
 _HINT = "check embeddings.model and the connection that it is fetched over, or set embeddings.kind = static"
 
 
 class OnnxModel(Protocol):
-    """Describe a loaded model of the library."""
+    """A loaded model, as the library has it."""
 
     def embed(self, documents: Iterable[str], batch_size: int = ...) -> Iterable[NDArray[np.float32]]:
         """Embed documents, in order."""
@@ -32,32 +32,32 @@ class OnnxModel(Protocol):
 
 
 class OnnxModels(Protocol):
-    """Describe the library's class of text models."""
+    """The library's class of text models."""
 
     def __call__(self, *, model_name: str, **options: object) -> OnnxModel:
         """Load a model."""
         ...
 
     def list_supported_models(self) -> Iterable[Mapping[str, Any]]:
-        """List what the library knows, each with ``model``."""
+        """List the models that the library knows, each with ``model``."""
         ...
 
     def add_custom_model(self, *, model: str, **description: object) -> None:
-        """Make another model known."""
+        """Register another model."""
         ...
 
 
 class OnnxEmbedder:
-    """Run a sentence model; it is loaded, and where needed fetched, on first use."""
+    """A sentence model, loaded and where needed downloaded on first use."""
 
     instant = False
 
     def __init__(self, settings: EmbedderSettings, *, models: OnnxModels | None = None) -> None:
-        """Take the settings.
+        """Set the model; it is loaded on first use.
 
         Args:
             settings: The model's name; ``folder`` holds its files, and without one the library's cache does.
-            models: Stands in for the library's class.
+            models: Replaces the library's class, for tests.
         """
         self._settings = replace(settings, model=settings.model or RECOMMENDED)
         self._prefixes = base.choose_prefixes(self._settings)
@@ -67,11 +67,11 @@ class OnnxEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Count a vector's numbers; loads the model."""
+        """Return a vector's dimensions; loads the model."""
         return int(self._embed(["dimensions"]).shape[1])
 
     def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
-        """Embed texts that will be searched, as rows; nothing is waited for that *stop* could end.
+        """Embed texts that will be searched, as rows; *stop* has no effect, as no server is waited for.
 
         Raises:
             EmbedderError: The extra isn't installed, or the model can't be loaded or run.
@@ -86,7 +86,7 @@ class OnnxEmbedder:
         return normalize_rows(rows)
 
     def query(self, text: str) -> NDArray[np.float32]:
-        """Embed a question.
+        """Embed a query.
 
         Raises:
             EmbedderError: The extra isn't installed, or the model can't be loaded or run.
@@ -96,7 +96,7 @@ class OnnxEmbedder:
         return normalize_rows(self._embed([self._prefixes.query + text]))[0]
 
     def close(self) -> None:
-        """Do nothing: no connection is held."""
+        """Do nothing: there is no connection."""
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = self._model

@@ -1,13 +1,13 @@
-"""Open the embedder that is configured."""
+"""Open the configured embedder."""
 
 from knapper.index.embedders.base import Embedder, EmbedderSettings
 
 
 def open_embedder(settings: EmbedderSettings) -> Embedder | None:
-    """Open the configured embedder; what is slow to load is loaded on first use.
+    """Open the configured embedder; models are loaded on first use.
 
     Returns:
-        The embedder; None where search goes by words only.
+        The embedder; None for search by words only.
 
     Raises:
         EmbedderError: A setting is missing or can't be used.

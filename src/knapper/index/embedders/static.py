@@ -1,7 +1,7 @@
 """Embed with static word vectors: no network, no GPU, thousands of passages a second.
 
-A text's vector is the mean of its tokens' rows, as the model WordLlama was trained to be used, without the tokens that
-say nothing: punctuation and signs, which are half of what Markdown holds.
+A text's vector is the mean of its tokens' rows, as the model WordLlama was trained for, without tokens that carry no
+meaning: punctuation and signs, which are half of Markdown's tokens.
 """
 
 import json
@@ -26,7 +26,7 @@ FOLDER = Path(__file__).parents[2] / "data" / "wordllama"
 
 _DTYPES = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4")}
 _POOLED_TEXTS = 256
-"""Texts that are pooled at a time; bounds what their tokens take."""
+"""Texts that are pooled at a time, which limits the memory for their tokens."""
 _SUMMED_TOKENS = 4_096
 """Tokens of one text that are added up at a time."""
 _MAX_HEADER_BYTES = 1_000_000
@@ -36,18 +36,18 @@ _HINT = "install knapper anew, or set embeddings.kind to endpoint, onnx or none"
 
 
 class StaticEmbedder:
-    """Pool the rows of a table of token vectors.
+    """An embedder that averages the rows of a table of token vectors.
 
-    Files are read on first use, the table by mapping it into memory.
+    Files are read on first use; the table is memory-mapped.
     """
 
     instant = True
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Name the files.
+        """Set the folder of the files.
 
         Args:
-            folder: Holds ``weights.safetensors`` and ``tokenizer.json``; None stands for those of the package.
+            folder: Contains ``weights.safetensors`` and ``tokenizer.json``; None takes those of the package.
         """
         self.folder = folder or FOLDER
         self._spoken: dict[int, bool] = {}
@@ -55,7 +55,7 @@ class StaticEmbedder:
 
     @property
     def model_id(self) -> str:
-        """Name the table; one of another folder by its content.
+        """Return an id of the table; that of another folder is a hash of the content.
 
         Raises:
             EmbedderError: The other folder has no table.
@@ -64,11 +64,11 @@ class StaticEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Count a vector's numbers."""
+        """Return a vector's dimensions."""
         return int(self._table.shape[1])
 
     def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
-        """Embed texts that will be searched, as rows; nothing is waited for that *stop* could end.
+        """Embed texts that will be searched, as rows; *stop* has no effect, as no server is waited for.
 
         Raises:
             EmbedderError: A file of the model is missing or damaged.
@@ -82,7 +82,7 @@ class StaticEmbedder:
         return normalize_rows(rows)
 
     def query(self, text: str) -> NDArray[np.float32]:
-        """Embed a question; without the threads that many texts are shared between.
+        """Embed a query, without the threads that are used for many texts.
 
         Raises:
             EmbedderError: A file of the model is missing or damaged.
@@ -93,10 +93,10 @@ class StaticEmbedder:
         return normalize_rows(row)[0]
 
     def close(self) -> None:
-        """Do nothing: no connection is held."""
+        """Do nothing: there is no connection."""
 
     def _pool(self, tokens: Sequence[NDArray[np.intp]], rows: NDArray[np.float32]) -> None:
-        """Add up the rows of each text's tokens; only rows that are used become float32."""
+        """Sum the rows of each text's tokens; only the used rows are converted to float32."""
         used, inverse = _distinct_ids(np.concatenate(tokens), len(self._table))
         table = self._table[used].astype(np.float32)
         table[[not self._speaks(int(token)) for token in used]] = 0
@@ -108,7 +108,7 @@ class StaticEmbedder:
             start = stop
 
     def _speaks(self, token: int) -> bool:
-        """Return whether a token holds a letter or digit, or part of one."""
+        """Return whether a token contains a letter or digit, or part of one."""
         is_spoken = self._spoken.get(token)
         if is_spoken is None:
             is_spoken = self._spoken[token] = _holds_letter(self._tokenizer.id_to_token(token) or "")
@@ -130,7 +130,7 @@ class StaticEmbedder:
 
 
 def _holds_letter(token: str) -> bool:
-    """Return whether a token's text says something; ``<0x2D>`` is the byte of a sign, ``<0xE4>`` part of a letter."""
+    """Return whether a token's text has meaning; ``<0x2D>`` is the byte of a sign, ``<0xE4>`` part of a letter."""
     byte = _BYTE_TOKEN.fullmatch(token)
     if byte is None:
         return any(character.isalnum() for character in token)
@@ -143,7 +143,7 @@ def _table_digest(numbers: NDArray[np.floating]) -> str:
 
 
 def _distinct_ids(ids: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the distinct ids, and for each id its place among them; ids that the table lacks become its last."""
+    """Return the distinct ids, and each id's index among them; ids missing in the table become its last row."""
     np.minimum(ids, count - 1, out=ids)
     is_used = np.zeros(count, np.bool_)
     is_used[ids] = True
@@ -160,7 +160,7 @@ def _read_tokenizer(path: Path) -> Tokenizer:
         if not errors.raised_by(error, "tokenizers"):
             raise
         raise EmbedderError(f"the embedder's file {path} is damaged", hint=_HINT) from error
-    # "<s>" in a note is HTML
+    # "<s>" in a note is HTML and not the model's token.
     tokenizer.encode_special_tokens = True
     tokenizer.no_truncation()
     tokenizer.no_padding()

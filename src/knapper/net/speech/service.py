@@ -101,10 +101,10 @@ class WhisperTranscriber(Transcriber):
     def transcribe(self, audio: Audio) -> Transcript:
         """Transcribe on this machine.
 
-        Silence is removed first, because the model hallucinates words in it.
+            Silence is removed first, because the model hallucinates words in it.
 
-                Raises:
-                    TranscriberError: The extra isn't installed, the model can't be loaded, or the recording can't be read.
+        Raises:
+            TranscriberError: The extra isn't installed, the model can't be loaded, or the recording can't be read.
         """
         with self._lock:
             model = self._model
