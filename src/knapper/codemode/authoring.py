@@ -62,6 +62,7 @@ def describe_vault(context: Context) -> dict[str, JSONValue]:
         "folders": folders,
         "tags": tags,
         "properties": _count_properties(
+            # Property values of notes by others would enter the prompt.
             [one.properties for one in sample.entries if not answers.is_foreign_entry(context, one)]
         ),
         "latest": latest,
@@ -132,7 +133,7 @@ class ScriptAuthor:
         return self._write("first", task)
 
     def repair(self, task: str, script: str, error: str) -> ScriptDraft:
-        """Write a script anew that couldn't be used.
+        """Rewrite a script that couldn't be used.
 
         Args:
             task: What it is for.

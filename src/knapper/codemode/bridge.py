@@ -243,6 +243,7 @@ def propose_note(
         request = Rewrite(
             path=note.path, content=parser.decode_text(replacement.compose_note(content, values)), base=base_hash
         )
+    # Always a proposal: a note may have misled the model that wrote the script.
     options = replace(context.submit_options or SubmitOptions(), propose=True)
     if not options.reason:
         options = replace(options, reason="a script")
@@ -392,6 +393,7 @@ class Bridge:
         values = mapping_argument(given, "frontmatter")
         if note_type := optional_text_argument(given, "note_type"):
             values = {"type": note_type, **values}
+        # Counted before it is tried, so that failed proposals count too.
         self._write_count += 1
         if self._write_count > MAX_PROPOSALS:
             raise RefusedError(

@@ -191,7 +191,7 @@ def _read_descriptor(file: int, path: NotePath) -> bytes:
 
 MAX_CITATIONS: Final = 200
 MAX_CONTEXT: Final = 200_000
-"""Characters."""
+"""Most characters of a context."""
 _MAX_QUERIES: Final = 50
 _MAX_QUERY: Final = 500
 _MAX_SIGNALS: Final = 20

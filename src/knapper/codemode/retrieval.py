@@ -457,6 +457,7 @@ class Retriever:
             notes.append(f"Code Mode broke off: {error.message}")
         if attempts and self._is_good(attempts[-1]):
             return _join_attempts(attempts[-1], attempts, notes)
+        # Scripts that found too little may have searched well: their queries are part of the broadened search.
         broadened = self._search_broadly(need, attempts, contexts)
         best = max([broadened, *attempts], key=lambda one: one.score)
         return self._ask_person_if_poor(task, _join_attempts(replace(best, tier="B"), [*attempts, broadened], notes))

@@ -58,7 +58,7 @@ class Vocabulary:
         """Return a text's distinct words with their weights, in order; nothing in it is an operator.
 
         A word that nothing in the vault holds weighs as much as the others do on average: it may be what the task is
-        about, or a mere turn of phrase, and no count tells which.
+        about, or mere phrasing, and no count shows which.
         """
         words = tokenizer.parse_query(_QUERY_OPERATORS.sub(" ", text)).words
         stems = [tuple(word_stems) for word_stems in self._stemmer.stems([word.text for word in words])]
@@ -109,7 +109,7 @@ _MIN_ASPECT_CHARS: Final = 12
 def split_aspects(task: str) -> tuple[str, ...]:
     """Return a task's parts, at most `MAX_ASPECTS`; the last one takes the rest.
 
-    ``"Plan the garden: which fence, and when to plant?"`` gives three parts. Punctuation separates them, not words, so
+    ``"Plan the garden: which fence, and when to plant?"`` has three parts. Punctuation separates them, not words, so
     that it is the same in every language; a part without a word is dropped.
     """
     parts: list[str] = []
@@ -156,7 +156,7 @@ def is_navigation(line: str) -> bool:
 
 
 def _content_lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the lines that hold a word, and whether each stands in properties."""
+    """Yield the lines that hold a word, and whether each is in properties."""
     lines = [line.strip("\r") for line in text.split("\n")]
     line_number = 0
     while line_number < len(lines):

@@ -93,6 +93,7 @@ class RegenerationBudget:
 
     def try_take(self) -> bool:
         """Take one, if one is left."""
+        # Compared and counted under one lock, so that threads can't exceed the budget together.
         with self._lock:
             if self._used >= self._most:
                 return False

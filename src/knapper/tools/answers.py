@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from knapper.index.catalog import CatalogEntry
     from knapper.vault.parser import Note
 
+MAX_RESULTS = 1_000
+"""Most results of one call."""
+MAX_OFFSET = 1_000_000_000
+"""Largest offset of a page."""
+
 
 def mark_if_foreign(context: Context, note: Note) -> bool:
     """Return whether others wrote a note; if so, taint the client, which from now on only proposes changes."""
@@ -73,12 +78,6 @@ def _check_and_mark(context: Context, path: NotePath, properties: Mapping[str, J
     if is_foreign:
         mark_tainted(context, path)
     return is_foreign
-
-
-MAX_RESULTS = 1_000
-"""Most results of one call."""
-MAX_OFFSET = 1_000_000_000
-"""Largest offset of a page."""
 
 
 def submit_one(context: Context, request: Request) -> dict[str, JSONValue]:

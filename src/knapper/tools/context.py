@@ -222,6 +222,7 @@ class SharedRefresh:
         """
         # Held during the refresh on purpose: calls that come meanwhile wait for its result.
         with self._lock:
+            # Kept for one policy: what an answer may miss depends on what the client may see.
             if self._kept is None or self._kept[1] is not policy or self._clock() - self._kept[0] > REFRESH_VALID_S:
                 freshness = self._index.freshen(policy=policy)
                 self._kept = (self._clock(), policy, freshness)

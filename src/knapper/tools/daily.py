@@ -237,6 +237,7 @@ def _link_or_name(context: Context, file: str) -> str:
 
 
 def _normalize(text: str) -> str:
+    """Return a text in NFC: file names and texts may come in different Unicode forms."""
     return unicodedata.normalize("NFC", text)
 
 

@@ -182,6 +182,7 @@ def _change_row(context: Context, change: Change) -> JSONValue:
         "client": change.client,
         "files": _file_rows(context, change.files, trashed=_system_trashed(change)),
     }
+    # A reason may quote hidden files, and their number is only for the client that changed them.
     optional: dict[str, JSONValue] = {
         "reason": "" if hidden else change.reason,
         "run": change.run,

@@ -185,6 +185,7 @@ def link_answer(context: Context, edge: Edge) -> dict[str, JSONValue]:
         "target": edge.target,
         "leads_to": target_path,
     }
+    # A hidden file of the same name makes no link ambiguous.
     alternatives: list[JSONValue] = [
         path for path in edge.ambiguous if target_path and path != target_path and is_visible(path)
     ]

@@ -43,6 +43,7 @@ def search_keyword(context: Context, query: str, limit: int = 10) -> Annotated[A
     """
     search.check_query(query, limit, name="limit")
     freshness = context.freshen(meaning=False)
+    # More than the limit: a note with the words in its title may score below one that only repeats them.
     ranking = _search_notes(context, query, "keyword", max(limit, _MIN_RANKED))
     places = context.index.catalog.match_places(query, [database.file_of(hit.row.id) for hit in ranking.hits])
     ranked = sorted(ranking.hits, key=lambda hit: _MATCH_PLACES.index(places[database.file_of(hit.row.id)]))[:limit]

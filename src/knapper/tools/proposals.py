@@ -52,12 +52,13 @@ def list_proposals(
     query = ProposalFilter(status=wanted_status, path=path, visible=context.view.visible)
     find = context.writer.proposals.find
     listing = find(query, limit=limit, offset=offset)
-    may_have_turned = (
+    # A proposal of the other status may match the filter once it is refitted.
+    may_have_changed = (
         find(replace(query, status=_STATUS_TRANSITIONS[wanted_status]), limit=limit).proposals
         if wanted_status in _STATUS_TRANSITIONS
         else ()
     )
-    if _refit_listed(context, (*listing.proposals, *may_have_turned)):
+    if _refit_listed(context, (*listing.proposals, *may_have_changed)):
         listing = find(query, limit=limit, offset=offset)
     undone_by = undo.find_undone(
         _journal(context), [change for summary in listing.proposals for change in summary.changes]
@@ -135,7 +136,7 @@ def reject_proposal(
     Raises:
         NotFound: There is no such proposal, file or hunk.
         ConflictError: It is closed.
-        RefusedError: It is another client's, and the client is no person.
+        RefusedError: It is another client's, and the client isn't a person.
     """
     if context.submit_options is not None and context.submit_options.dry_run:
         parts = context.reviewer.plan_rejection(proposal_id, files=files, hunks=hunks)
@@ -171,7 +172,7 @@ def edit_proposal(
         NotFound: There is no such proposal or hunk.
         ConflictError: It has changed since it was shown, or is closed; or its block in the note was edited by hand.
         BadInput: The hunk isn't open, or would change nothing.
-        RefusedError: It is another client's, and the client is no person.
+        RefusedError: It is another client's, and the client isn't a person.
     """
     run = context.submit_options.run if context.submit_options else ""
     edited = context.reviewer.edit(proposal_id, digest, hunk, new_text, run=run)

@@ -174,6 +174,7 @@ def read_file(
     if not 1 <= length <= MAX_LENGTH:
         raise BadInput(f"length is {length}", hint=f"give 1 to {MAX_LENGTH}")
     heading = more.get("heading", "")
+    # Embeds are resolved by the names in the index.
     if more.get("expand_embeds", False):
         _ = context.freshen(meaning=False)
     note = read_note(context, path)

@@ -291,6 +291,7 @@ def invoke_tool(row: ToolSpec, context: Context, arguments: Mapping[str, object]
         context = replace(context, submit_options=replace(context.submit_options or SubmitOptions(), **submit_options))
     try:
         return row.function(context, **values)
+    # A damaged file of the state shows only when it is queried, deep inside a tool.
     except sqlite3.DatabaseError as error:
         failure = database.as_storage_error(error)
         if failure is None:

@@ -16,6 +16,7 @@ from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
+    # Slow to import, and web access is often off.
     from knapper.net.web import Page, PageExcerpt, Web
 
 
@@ -159,6 +160,7 @@ def _transcribe_all(
     try:
         for number, (target, file) in enumerate(embedded):
             context.progress(number, len(embedded), target)
+            # Only between files: what is transcribed is kept, so that another call continues from there.
             if cancelled.is_set():
                 raise KnapError("the call was cancelled", hint="what was transcribed is kept", code="cancelled")
             try:

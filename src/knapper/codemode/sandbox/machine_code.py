@@ -176,6 +176,7 @@ class MachineCode:
         part.unlink(missing_ok=True)
         names = [str(self.component), str(part), str(self.file)]
         try:
+            # In a session of its own, so that compiling continues when this process ends.
             with subprocess.Popen(  # noqa: S603 - a command of this package's own
                 python_command("compile_code", names),
                 env=worker_environment(),

@@ -241,8 +241,10 @@ class WorkerConnection:
             letter, content = frame
             if letter == "C":
                 output.calls += 1
+                # Calls above the limit are refused first; a script that ignores the refusals is ended.
                 if output.calls > limits.calls * 2:
                     output.outcome = "calls"
+                # The worker interrupts only its own code, but time in the host counts too.
                 if output.outcome == "calls" or time.monotonic() > deadline:
                     return
                 self._send("A", answer_call(content, output, host, limits))

@@ -74,6 +74,7 @@ class Worker:
 
     def _call(self, _: wasmtime.StoreContext, request: str) -> str:
         content = request.encode()
+        # An answer lets the script continue; a frame above the limit would end it.
         if len(content) > self._request:
             return _TOO_LARGE
         _send("C", content)

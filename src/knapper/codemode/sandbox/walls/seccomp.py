@@ -85,6 +85,7 @@ def build_filter(machine: SyscallTable) -> list[Instruction]:
         program += [(_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
     for number in machine.mapping:
         program += _allow_call_if(number, _THIRD_AT, (_IF_SET, 1, 0, _EXECUTABLE))
+    # Only on the two pipes: standard input is read, standard output is written.
     program += _allow_call_if(machine.read, _FIRST_AT, (_IF_EQUAL, 0, 1, 0))
     program += _allow_call_if(machine.write, _FIRST_AT, (_IF_EQUAL, 0, 1, 1))
     return [*program, (_RETURN, 0, 0, _DENY)]
