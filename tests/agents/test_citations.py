@@ -114,7 +114,7 @@ def test_a_citation_that_does_not_hold_is_told_with_its_reason(vault: opened.Ope
 def test_a_wrong_line_of_a_quotation_is_told_where_it_stands(vault: opened.Opener) -> None:
     found = checked(vault, '"Twice a week in summer" [[Garden]] (lines 3-5)')
 
-    assert found.failures[0].hint == "it stands in line 9"
+    assert found.failures[0].hint == "it is in line 9"
 
 
 def test_links_in_code_and_quotations_of_other_places_are_no_citations(vault: opened.Opener) -> None:

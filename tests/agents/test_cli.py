@@ -222,7 +222,7 @@ def test_orders_with_a_slash(vault: Path, capsys: pytest.CaptureFixture[str], mo
     assert "nothing was said yet" in err
     assert "nothing waits in this session" in err
     assert "-The fence is to be green." in out or "green" in out
-    assert "doesn't say whose model it is" in err
+    assert "names no provider" in err
     assert (vault / "Chat.md").read_text(encoding="utf-8").startswith("# paint it red\n")
     assert len(server.asked) == 3
     assert [one["role"] for one in server.asked[2]["messages"]] == ["system", "user"]

@@ -319,7 +319,7 @@ def test_a_person_can_leave_a_node_out(make: Make) -> None:
     run = world.run("T")
 
     assert world.states(run)["alpha"] == "failed"
-    assert "- **alpha**: the person left it out" in run.answer
+    assert "- **alpha**: the person skipped it" in run.answer
 
 
 def test_a_question_outlasts_the_run_that_asked_it(make: Make) -> None:

@@ -79,7 +79,7 @@ def test_the_exit_code_says_how_a_run_ended(capsys: pytest.CaptureFixture[str]) 
 
     assert whole[0] == ExitCode.OK
     assert half[0] == ExitCode.PARTIAL
-    assert "**Beta small?**: the model said nothing" in half[1]
+    assert "**Beta small?**: the model's reply is empty" in half[1]
     assert none[0] == ExitCode.FAILED
 
 

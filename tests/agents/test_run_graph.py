@@ -27,7 +27,7 @@ def test_a_plan_whose_parts_wait_for_each_other_is_refused(needs: dict[str, list
 
 
 def test_a_plan_whose_part_waits_for_what_is_not_there_is_refused() -> None:
-    with pytest.raises(BadInput, match="'x', which is no part"):
+    with pytest.raises(BadInput, match="'x', which isn't a part"):
         planning.check_dependencies({"a": ["x"]})
 
 

@@ -340,7 +340,7 @@ def test_a_run_that_goes_on_is_refused_to_another(make: Make) -> None:
         engine = replace(world.engine, retrieve=find)
         first = asyncio.create_task(service.carry_out_run(engine, run.id, world.events.append))
         await begun.wait()
-        with pytest.raises(ConflictError, match="goes on already"):
+        with pytest.raises(ConflictError, match="is being carried out already"):
             _ = await service.carry_out_run(world.engine, run.id, world.events.append)
         may_go_on.set()
         _ = await first

@@ -221,7 +221,7 @@ def test_the_answer_may_come_from_another_surface(
 
     node = world.node(run, "1")
     if choice == "stop":
-        assert (node.state, node.reason) == ("failed", "the person left it out")
+        assert (node.state, node.reason) == ("failed", "the person skipped it")
     else:
         assert node.state == "done"
         assert "Use slerp." in world.brain.prompts["answer", ABSENT]

@@ -91,7 +91,7 @@ def test_a_part_is_left_out_by_a_press(tmp_path: Path, tab: Page) -> None:
         tab.get_by_role("button", name="Skip").click()
         expect(state(tab)).to_have_text("~partial")
 
-        expect(part(tab, "1")).to_contain_text("the person left it out")
+        expect(part(tab, "1")).to_contain_text("the person skipped it")
 
 
 def test_what_changed_since_is_listed_and_done_again(tmp_path: Path, tab: Page) -> None:

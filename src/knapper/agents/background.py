@@ -17,7 +17,7 @@ from knapper.jsontypes import JSONValue
 KEPT_S: Final = 600.0
 """How long a job that has ended can still be followed."""
 MAX_RUNNING: Final = 64
-_INTERNAL_ERROR: Final = "something went wrong here that nobody foresaw"
+_INTERNAL_ERROR: Final = "an unexpected error occurred"
 
 
 class JobEvent(Protocol):
@@ -128,6 +128,7 @@ class BackgroundJob(Generic[FinalT]):
         elif error is not None:
             self.failure = error
             self.tell(Error(error=_INTERNAL_ERROR, code="internal", hint="the server's log has more"))
+        # A job that is cancelled before its first step has reported nothing, but listeners wait for its end.
         if not any(isinstance(event, self.ending.kind) for event in self.events):
             self.tell(self.ending.make("cancelled" if task.cancelled() else "failed", self.subject_id))
         self.ended_at = time.monotonic()
@@ -183,7 +184,7 @@ class BackgroundJobs(Generic[FinalT]):
             return self._jobs[key]
         matches = [job for job in self._jobs.values() if job.subject_id == key]
         if not matches:
-            hint = "the session holds what came of turns that ended"
+            hint = "turns that ended are in their session"
             raise NotFound("there is no such turn", hint=hint, code="no_turn")
         return matches[-1]
 

@@ -116,7 +116,7 @@ def check_quote(passage: CitedPassage, quote: str) -> None:
     if _contains_quote(passage.text, quote):
         return
     raise NotFound(
-        f"“{quote[:80]}” doesn't stand in lines {passage.first}-{passage.last} of {passage.path}",
+        f"“{quote[:80]}” isn't in lines {passage.first}-{passage.last} of {passage.path}",
         hint=_quote_hint(passage, quote),
         code="not_quoted",
     )
@@ -248,10 +248,8 @@ def _quote_hint(passage: CitedPassage, quote: str) -> str:
     for size in (1, 2, 3):
         for start in range(len(rows) - size + 1):
             if _contains_quote("\n".join(rows[start : start + size]), quote):
-                return (
-                    f"it stands in lines {start + 1}-{start + size}" if size > 1 else f"it stands in line {start + 1}"
-                )
-    return "it stands nowhere in that note"
+                return f"it is in lines {start + 1}-{start + size}" if size > 1 else f"it is in line {start + 1}"
+    return "it is nowhere in that note"
 
 
 _LINES_SUFFIX: Final = re.compile(
@@ -285,6 +283,13 @@ class ParsedCitation:
     """The quotations just before it."""
     shown: str
     """The text that a reader sees for the link."""
+
+    @property
+    def place(self) -> CitationTarget:
+        """Return the place that the citation names."""
+        return CitationTarget(
+            target=self.target, headings=self.headings, block=self.block, first=self.first, last=self.last
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,14 +374,7 @@ def check_citations(context: Context, answer: str) -> CheckedAnswer:
     data = answer.encode()
     for cited in find_citations(answer):
         try:
-            place = CitationTarget(
-                target=cited.target,
-                headings=cited.headings,
-                block=cited.block,
-                first=cited.first,
-                last=cited.last,
-            )
-            passage = find_passage(context, place)
+            passage = find_passage(context, cited.place)
             for quote in cited.quotes:
                 check_quote(passage, quote)
             citations.append(VerifiedCitation(parsed=cited, passage=passage))
@@ -492,13 +490,7 @@ def _target_excerpt(failure: CitationFailure, context: Context) -> str:
     """Return the lines that a citation points to, or those of the section or note where the lines are wrong."""
     citation = failure.parsed
     places = (
-        CitationTarget(
-            target=citation.target,
-            headings=citation.headings,
-            block=citation.block,
-            first=citation.first,
-            last=citation.last,
-        ),
+        citation.place,
         CitationTarget(target=citation.target, headings=citation.headings),
         CitationTarget(target=citation.target),
     )

@@ -118,22 +118,22 @@ class AgentTools:
 
         Args:
             context: The vault, as the client sees it.
-            task: What is to be done, in plain words; empty only to go on with a run.
-            note: Path of the note that it is about; without one, and with none added, the notes are looked for.
-            add: Paths of further notes to give to the agents.
-            scout: Whether the notes are looked for in the whole vault first.
+            task: What is to be done, in plain words; empty only to continue a run.
+            note: Path of the note that it is about; without one, and with none added, an agent looks for notes.
+            add: Paths of further notes for the agents.
+            scout: Whether an agent first looks for notes in the whole vault.
             web: Whether the web may be searched, where the owner allows that.
-            link_depth: How many links from the note are followed for others to go with it, 0 to 3.
-            same_folder: Whether the notes of its folder go with it.
-            editable: Which notes may be edited: the current one, that and those it links with, or all that are given.
+            link_depth: How many links from the note are followed to further notes, 0 to 3.
+            same_folder: Whether the notes of its folder are included.
+            editable: Which notes may be edited: the current one, that and those it links with, or all in the context.
             can: What edits may do: add, delete, create, navigate.
-            preset: A saved choice of these, by its name; what is given here counts more.
-            run_id: Of a run that asked the person something.
-            answer: What the person said to that.
+            preset: The name of saved options; options given here take precedence.
+            run_id: The id of a run that waits for the person's answer.
+            answer: The person's answer to it.
 
         Returns:
-            ``answer``; ``proposals`` with the ids of what waits for a person's word; ``question`` and ``run_id`` where
-            the person is asked something: call again with both.
+            ``answer``; ``proposals`` with the ids of what waits for a person; ``question`` and ``run_id`` where
+            the person is asked a question: call again with ``run_id`` and ``answer``.
 
         Raises:
             SetupError: No model is set.
@@ -144,20 +144,20 @@ class AgentTools:
     def scout_vault(
         self, context: Context, task: str = "", note: str = "", **hints: Unpack[Hints]
     ) -> Annotated[Answer, Answered]:
-        """Have an agent look for the notes that a task needs; gives them with the reason for each.
+        """Have an agent find the notes that a task needs; returns them with the reason for each.
 
         Args:
             context: The vault, as the client sees it.
-            task: What the notes are needed for; empty only to go on with a run.
+            task: What the notes are needed for; empty only to continue a run.
             note: Path of the note that it is about; empty for none.
-            rounds: How many rounds of looking it has, 2 to 10.
-            notes: How many notes it may choose, 3 to 50.
-            run_id: Of a run that asked the person something.
-            answer: What the person said to that.
+            rounds: How many rounds of tool calls it has, 2 to 10.
+            notes: How many notes it may select, 3 to 50.
+            run_id: The id of a run that waits for the person's answer.
+            answer: The person's answer to it.
 
         Returns:
-            ``pipeline`` with ``scout``: ``selected_notes`` with path and why each is there, ``reasoning``,
-            ``confidence`` and what was done.
+            ``pipeline`` with ``scout``: ``selected_notes`` with path and reason of each, ``reasoning``,
+            ``confidence`` and the steps that it took.
 
         Raises:
             SetupError: No model is set.

@@ -37,7 +37,9 @@ class Prompts:
         if name == "chat" and self.own_file is not None:
             if not self.own_file.is_file():
                 raise SetupError(
-                    f"there is no prompt '{self.own_file}'", code="no_prompt", hint="model.prompt names it; mend that"
+                    f"there is no prompt '{self.own_file}'",
+                    code="no_prompt",
+                    hint="model.prompt names it; correct that setting",
                 )
             return _read_prompt_file(self.own_file)
         own_prompt = self.folder / f"{name}.md" if self.folder else None

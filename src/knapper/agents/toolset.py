@@ -75,10 +75,10 @@ def check_question(question: str, *, is_first: bool) -> None:
         BadInput: The question is empty, or another one is waiting.
     """
     if not question:
-        raise BadInput("the question is empty", hint="ask the person in words, or go on without", code="no_question")
+        raise BadInput("the question is empty", hint="ask the person in words, or continue without", code="no_question")
     if not is_first:
         raise BadInput(
-            "a question is put to the person already", hint="ask one at a time; this one after the answer", code="asked"
+            "another question to the person is open", hint="ask one at a time; this one after the answer", code="asked"
         )
 
 
@@ -312,7 +312,7 @@ class TableToolset(AbstractToolset[ToolSession]):
 
 
 class ArgumentValidator:
-    """Parse and repair a call's arguments in place of pydantic's validator."""
+    """A validator in place of pydantic's, which parses and repairs the arguments of a call."""
 
     def __init__(self, definition: ToolDefinition) -> None:
         """Validate the calls of a tool with this definition."""
@@ -343,6 +343,7 @@ def _describe_tools(rows: Mapping[str, ToolSpec], *, brief: bool = False) -> lis
 
 async def _run_tool(session: ToolSession, call_id: str, row: ToolSpec, arguments: replies.Arguments) -> str:
     began = time.monotonic()
+    # A cancelled turn abandons the thread of a tool that only reads; calls that may write run in a shielded task.
     answer = await anyio.to_thread.run_sync(
         _answer_call, row, session.context, arguments, abandon_on_cancel=True, limiter=session.threads
     )
@@ -388,7 +389,7 @@ def _read_on(session: ToolSession, call_id: str, arguments: replies.Arguments) -
     offset = arguments.get("offset", 0)
     try:
         if not isinstance(offset, int):
-            raise BadInput(f"offset is {str(offset)[:40]!r}", hint="give a whole number")  # noqa: TRY301 - told to the model, like all others
+            raise BadInput(f"offset is {str(offset)[:40]!r}", hint="give a whole number")  # noqa: TRY301 - returned to the model like other errors
         excerpt = session.results.read_on(str(arguments.get("tool_call_id", "")), offset)
     except (BadInput, NotFound) as error:
         return _return_answer(session, call_id, GET_CONTINUATION, cast("dict[str, JSONValue]", error.as_dict()))

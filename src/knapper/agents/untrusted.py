@@ -127,6 +127,7 @@ def _outermost_edits(edits: set[ByteReplacement]) -> list[ByteReplacement]:
 
 
 def _blank_out(match: re.Match[bytes]) -> bytes:
+    # Of the same length, so that spans found in the result are valid in the answer.
     return b"*" * len(match[0]) if match[0].endswith(b"---") else b"z" * len(match[0])
 
 

@@ -356,7 +356,7 @@ def test_what_cannot_be_kept_is_told_and_an_answered_question_does_not_wait_agai
     assert (asked.state, ended.state, ended.answer) == ("asked", "complete", "Green.")
     assert events[-1] is ended
     assert [event.kind for event in events[-3:]] == ["notice", "notice", "outcome"]
-    assert list(ended.notices) == ["not all of it was kept: the disk is full"] * 2
+    assert list(ended.notices) == ["not everything was stored: the disk is full"] * 2
     assert made.runs.list() == []
 
 

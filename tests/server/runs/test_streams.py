@@ -205,7 +205,7 @@ def test_each_question_is_answered_by_itself_and_skip_leaves_a_node_out(tmp_path
 
     assert end.data["state"] == "partial"
     assert states == {"root": "partial", "1": "failed", "2": "done"}
-    assert "the person left it out" in " ".join(end.data["reasons"])
+    assert "the person skipped it" in " ".join(end.data["reasons"])
 
 
 def test_where_nobody_is_there_a_run_goes_on_and_says_so(tmp_path: Path) -> None:

@@ -336,6 +336,7 @@ class ChatTurn:
                 yield event
             await task
         finally:
+            # The consumer stopped early: the turn is cancelled, and its writes are finished before this returns.
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task])
@@ -413,6 +414,7 @@ class ChatTurn:
 
     async def _call(self, node: CallToolsNode[ToolSession, str], run: AgentRun[ToolSession, str]) -> bool:
         """Run the model's calls, and return whether the turn ends here."""
+        # Before the calls run, since their results are stored under the repaired and unique ids.
         model_replies.repair_response(node.model_response)
         model_replies.make_call_ids_unique(node.model_response, self._call_ids)
         self._session.truncated_call_ids |= {
@@ -459,7 +461,7 @@ class ChatTurn:
             self.state = "complete"
         text, left_out = untrusted.sanitize_answer(self._text())
         if self.state == "complete" and not text.strip():
-            raise ModelFailure(f"{self._chat.name}: it said nothing", code="model_reply", hint=_RETRY_HINT)
+            raise ModelFailure(f"{self._chat.name}: its reply is empty", code="model_reply", hint=_RETRY_HINT)
         replies = [one for one in self._run.new_messages() if isinstance(one, ModelResponse)] if self._run else []
         self._notes = (*left_out, *(model_replies.truncation_notices(replies[-1]) if replies else ()))
         checked = await asyncio.to_thread(citations.check_citations, self._context, text)

@@ -60,7 +60,7 @@ def parse_model_name(text: str, *, base_url: str = "") -> ModelName:
     if address and name:
         return ModelName(provider="compatible", name=name, base_url=address)
     raise SetupError(
-        f"'{text}' doesn't say whose model it is" if text else "no model is set",
+        f"'{text}' names no provider" if text else "no model is set",
         code="no_model" if not text else "model_name",
         hint=f"write it as {NAME_FORMS}" if text else f"set KNAP_MODEL, or model.name, to one of {NAME_FORMS}",
     )
@@ -112,7 +112,8 @@ class ApiKeys:
 
 def read_keyring(name: str) -> str:
     """Return a key from the system's keyring; empty where it has none, or no keyring works."""
-    import keyring  # noqa: PLC0415 - it looks for the system's service, which most keys don't need
+    # keyring searches for the system's service when it is imported, which most keys don't need.
+    import keyring  # noqa: PLC0415 - see above
     from keyring.errors import KeyringError  # noqa: PLC0415 - the same
 
     try:

@@ -87,6 +87,7 @@ class TruncationAwareChatModel(OpenAIChatModel):
         model_settings: OpenAIChatModelSettings | None = None,
     ) -> OpenAIStreamedResponse:
         answer, body = response.response, response.response.stream
+        # The end mark can only be found in a body that isn't compressed.
         if isinstance(body, httpx2.AsyncByteStream) and answer.headers.get("content-encoding") in {None, "identity"}:
             answer.stream = _EndMarkStream(body)
         with _reporting_bad_shape():

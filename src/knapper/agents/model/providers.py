@@ -74,7 +74,8 @@ def _open_one(wanted: ModelName, key: str, patience: ModelTimeouts) -> Model:
 
 def _open_compatible(wanted: ModelName, key: str, patience: ModelTimeouts) -> Model:
     """Open a model of OpenAI's protocol."""
-    from knapper.agents.model.openai_chat import (  # noqa: PLC0415 - 1 s that only the chosen provider should cost
+    # These imports take a second, which only users of such a provider should wait for.
+    from knapper.agents.model.openai_chat import (  # noqa: PLC0415 - see above
         TruncationAwareChatModel,
         TruncationAwareOllamaModel,
     )
@@ -103,7 +104,8 @@ def _openai_provider(wanted: ModelName, key: str) -> "Service[AsyncOpenAI]":
 
 def _open_anthropic(wanted: ModelName, key: str, patience: ModelTimeouts) -> Model:
     try:
-        from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - an extra that may be missing
+        # An optional dependency, which may not be installed.
+        from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - see above
         from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - the same
     except ImportError as error:
         raise SetupError(

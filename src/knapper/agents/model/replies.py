@@ -105,8 +105,8 @@ def added_text(event: AgentStreamEvent) -> str:
 
 
 _TRUNCATION_NOTICES: Final[Mapping[FinishReason | None, str]] = {
-    "length": "the answer ends where the model may write no more at once; ask it to go on",
-    "error": "the answer broke off before its end; ask again, or ask the model to go on",
+    "length": "the answer ends where the model may write no more at once; ask it to continue",
+    "error": "the answer broke off before its end; ask again, or ask the model to continue",
 }
 
 
@@ -168,6 +168,7 @@ def read_arguments(raw: object) -> Arguments:
 
     Anything but an object, or one nested too deep, gives no arguments; the tool then reports what is missing.
     """
+    # JSON may be a string within JSON, and that once more; nothing deeper is unpacked.
     for _ in range(3):
         if not isinstance(raw, str | bytes | bytearray):
             break

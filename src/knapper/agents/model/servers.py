@@ -60,7 +60,7 @@ def check_server(model: ModelName, key: str, *, timeout_s: float = TIMEOUT_S) ->
             state="unreachable", text=f"{_host_name(address)} can't be reached ({type(error).__name__})"
         )
     except UnicodeEncodeError:
-        return ModelServerStatus(state="refused", text="the key holds characters that no key has")
+        return ModelServerStatus(state="refused", text="the key contains invalid characters")
     return _read_status(model, address, status, body)
 
 
@@ -99,7 +99,7 @@ def _read_status(model: ModelName, address: str, status: int, body: bytes) -> Mo
     try:
         decoded = cast("object", json.loads(body))
     except (ValueError, RecursionError):
-        return ModelServerStatus(state="unusable", text=f"{_host_name(address)} doesn't speak the protocol of models")
+        return ModelServerStatus(state="unusable", text=f"{_host_name(address)} doesn't speak a protocol for models")
     available = _read_model_names(decoded)
     spellings = {model.name, f"{model.name}:latest", f"models/{model.name}"}
     if available and model.name != "*" and not spellings & set(available):

@@ -80,11 +80,7 @@ def convert_model_error(error: Exception, model: str) -> KnapError:
             f"{converted.message}; no model to fall back on answered", code=converted.code, hint=converted.hint
         )
     if isinstance(error, UsageLimitExceeded):
-        return RefusedError(
-            "the turn used as much as is allowed",
-            code="budget_spent",
-            hint="raise model.turn_tokens or the other limits in the configuration",
-        )
+        return _turn_limit_error()
     for kind, code, text, hint in _ERROR_KINDS:
         if isinstance(error, kind):
             return ModelFailure(f"{model}: {text}", code=code, hint=hint)
@@ -153,6 +149,7 @@ class TurnAllowance(UsageLimits):
 
     def check_tokens(self, usage: RunUsage) -> None:
         """Raise pydantic-ai's error where too many tokens are used."""
+        # Servers that don't report usage leave requests unmeasured, of which pydantic-ai would warn on the screen.
         super().check_tokens(replace(usage, unmeasured_requests=0))
 
     def check_cost(self, usage: RunUsage, *, warn_if_cost_unavailable: bool = True) -> None:
@@ -184,8 +181,7 @@ def remaining_limits(limits: UsageLimits, spent: ModelSpend) -> UsageLimits:
         None if cost is None else cost - (spent.cost_usd or 0),
     )
     if any(one is not None and one <= 0 for one in remaining):
-        hint = "raise model.turn_tokens or the other limits in the configuration"
-        raise RefusedError("the turn used as much as is allowed", code="budget_spent", hint=hint)
+        raise _turn_limit_error()
     return replace(limits, request_limit=remaining[0], total_tokens_limit=remaining[1], cost_limit=remaining[2])
 
 
@@ -242,6 +238,7 @@ class Meter:
         if not used and not rows:
             return
         with self._ledger.writing() as database:
+            # In the same transaction as the final row, so that other processes never count the turn twice.
             database.executemany("DELETE FROM spent WHERE id = ?", rows)
             if used:
                 database.execute(_INSERT_SPENT, self._values(run, model, spent))
@@ -369,11 +366,16 @@ def open_meter(folder: Path, limits: SpendingLimits, now: Callable[[], datetime]
     return Meter(open_shared_database(folder / USAGE_FILE, _USAGE_SCHEMA, USAGE_VERSION), limits, now)
 
 
+def _turn_limit_error() -> RefusedError:
+    hint = "raise model.turn_tokens or the other limits in the configuration"
+    return RefusedError("the turn has reached its limit", code="budget_spent", hint=hint)
+
+
 def _check_limit(setting: str, allowed: int, spent: int) -> int:
     if spent >= allowed:
         raise RefusedError(
             f"the limit {setting} of {allowed:,} is reached: {spent:,} are used",
-            hint=f"raise {setting} in the configuration, or go on when it no longer counts",
+            hint=f"raise {setting} in the configuration, or continue once it no longer applies",
             code="budget_spent",
         )
     return allowed - spent

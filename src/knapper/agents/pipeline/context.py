@@ -172,6 +172,7 @@ def read_notes(
     """
     notes: dict[NotePath, ContextNote] = {}
     problems: list[str] = []
+    # An upper bound in bytes: tokens are counted only for notes that are read.
     room = limit * _MAX_TOKEN_BYTES
     ranked = sorted(chosen, key=lambda one: one.rank)
     for number, one in enumerate(ranked):

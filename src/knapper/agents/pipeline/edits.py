@@ -78,7 +78,7 @@ def parse_reply(text: str) -> TaskReply:
     if edits is None:
         edits = []
     if not isinstance(edits, list):
-        raise BadInput("edits is no list", hint='give "edits": [] where nothing changes', code="bad_reply")
+        raise BadInput("edits isn't a list", hint='give "edits": [] where nothing changes', code="bad_reply")
     if len(edits) > MAX_EDITS:
         raise BadInput(f"there are {len(edits)} edits", hint=f"give at most {MAX_EDITS}", code="bad_reply")
     summary = _read_summary(reply_object.get("summary"))
@@ -99,7 +99,7 @@ def _read_object(text: str) -> Mapping[str, JSONValue]:
     except (ValueError, RecursionError):
         decoded = _repair_object(text)
     if not isinstance(decoded, dict):
-        raise BadInput("the reply is no JSON object", hint="reply with one JSON object", code="bad_reply")
+        raise BadInput("the reply isn't a JSON object", hint="reply with one JSON object", code="bad_reply")
     return cast("dict[str, JSONValue]", decoded)
 
 
@@ -136,14 +136,14 @@ def _keeps_edits(text: str, reply_object: Mapping[str, object]) -> bool:
 
 def _read_edit(value: JSONValue) -> EditInstruction:
     if not isinstance(value, dict):
-        raise BadInput("an edit is no object", hint='give {"file", "position", "content"}', code="bad_reply")
+        raise BadInput("an edit isn't an object", hint='give {"file", "position", "content"}', code="bad_reply")
     file, position, content = value.get("file"), value.get("position"), value.get("content", "")
     if not isinstance(file, str) or not isinstance(position, str) or not file.strip() or not position.strip():
         raise BadInput("an edit names no file or no position", hint="give both as texts", code="bad_reply")
     if content is None:
         content = ""
     if not isinstance(content, str):
-        raise BadInput(f"the content for {file} is no text", hint="give a text", code="bad_reply")
+        raise BadInput(f"the content for {file} isn't text", hint="give a text", code="bad_reply")
     if any(replies.join_surrogates(one) != one for one in (file, position, content)):
         hint = "write each character whole"
         raise BadInput(
@@ -392,7 +392,7 @@ def _refuse_repeated_creates(edits: Sequence[ValidatedEdit]) -> list[ValidatedEd
         key = paths.name_key(one.path)
         if one.kind == "create" and one.error is None:
             if key in created:
-                error = BadInput(f"{one.path} is made twice", hint="give its whole text once", code="overlap")
+                error = BadInput(f"{one.path} is created twice", hint="give its whole text once", code="overlap")
                 checked.append(replace(one, error=error))
                 continue
             created.add(key)
@@ -401,6 +401,7 @@ def _refuse_repeated_creates(edits: Sequence[ValidatedEdit]) -> list[ValidatedEd
 
 
 def _check_ability(constraints: EditConstraints, kind: positions.PositionKind, edit: EditInstruction) -> None:
+    # Replacing lines takes the old ones away, so it needs the right to delete.
     needed = "delete" if kind == "replace" else kind
     if needed not in constraints.rules.can or needed not in constraints.context.writer.grants.capabilities:
         allowed = ", ".join(sorted(constraints.rules.can)) or "nothing"

@@ -172,7 +172,6 @@ def _make_result(call_id: str, name: str, answer: Answer) -> ToolResult:
 
 LoopEnd = Literal["said", "done", "rounds"]
 """The model answered without calling tools; the task is done; the rounds are used up."""
-_LOOP_RETRIES: Final = 50
 _MAX_REPLIES: Final = 100
 
 
@@ -223,7 +222,7 @@ async def run_loop(work: LoopTask, progress: LoopProgress, usage: RunUsage, tell
         deps_type=LoopToolSession,
         instructions=work.system,
         toolsets=[LoopToolset()],
-        retries={"tools": _LOOP_RETRIES, "output": 1},
+        retries={"tools": _TOOL_RETRIES, "output": 1},
     )
     known_call_ids = replies.collect_call_ids(work.history)
     async with agent.iter(

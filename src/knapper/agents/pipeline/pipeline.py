@@ -436,10 +436,12 @@ class PipelineRun:
             answer=self._resume_point.answer,
         )
         self._scout_run = scout_run = ScoutRun(self._agents_left().make_scout(), self._context, scout_task)
+        # The scout run has the conversation now; a later step of the scout begins a new one.
         paused.messages = ()
         _ = self._phase_usage.track("scout", scout_run.usage)
         result = await scout_run.run(self._emit)
         paused.exploration = scout_run.state
+        # The selection has changed, so the context must be built again.
         self._gathered = None
         self._emit(SelectionEvent(scout=result.as_dict()))
         self._report("scout", f"notes chosen: {len(result.selected_notes)} ({result.confidence})", state="ended")
@@ -450,7 +452,7 @@ class PipelineRun:
 
     async def _web(self, step: PipelineStep) -> None:
         request = self.request
-        self._report("web", "looking whether the web is needed", state="started")
+        self._report("web", "checking whether the web is needed", state="started")
         try:
             _ = self._context.open_web()
         except KnapError as error:

@@ -195,7 +195,7 @@ class ResearchSettings:
     token_budget: int = 8_000
     """Maximum number of tokens of pages, 2,000 to 20,000."""
     auto_search: bool = True
-    """Whether to search where the notes don't answer the task; otherwise the person is only told that it is needed."""
+    """Whether to search where the notes don't answer the task; otherwise only to report that it is needed."""
     rounds: int = 8
     timeout_s: float = 300.0
 

@@ -146,7 +146,7 @@ def _read_scope_fields(raw: Mapping[str, object]) -> ContextScopeConfig:
     depth, folder = fields.get("link_depth", DEFAULT_LINK_DEPTH), fields.get("include_same_folder", False)
     folders = fields.get("excluded_folders", ())
     if not isinstance(depth, int) or isinstance(depth, bool):
-        raise BadInput("link_depth is no whole number", hint=f"give 0 to {MAX_LINK_DEPTH}", code="link_depth")
+        raise BadInput("link_depth isn't a whole number", hint=f"give 0 to {MAX_LINK_DEPTH}", code="link_depth")
     if not isinstance(folder, bool) or not isinstance(folders, list | tuple):
         raise BadInput("include_same_folder is true or false, and excluded_folders a list")
     names = tuple(map(str, cast("tuple[object, ...]", folders)))

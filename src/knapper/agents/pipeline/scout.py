@@ -78,7 +78,7 @@ class Exploration:
             try:
                 path = context.view.path(raw)
                 if walk.kind_of(path) == "attachment":
-                    unknown.append({"path": raw, "error": "it is no note"})
+                    unknown.append({"path": raw, "error": "it isn't a note"})
                 elif path not in chosen_paths:
                     chosen_paths.append(path)
             except KnapError as error:
@@ -257,6 +257,7 @@ class ScoutRun:
             task: The task, or the state to continue from.
         """
         self._scout = scout
+        # Calls that run in parallel or in a row then share one refresh of the index.
         self._context = context.with_shared_refresh()
         self._task = task
         self.state = task.state

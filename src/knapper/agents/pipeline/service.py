@@ -209,6 +209,7 @@ class PipelineService:
             await run.run(tell)
             is_over = run.state == "complete"
         except asyncio.CancelledError:
+            # A cancelled run is over, but one that the stopping server interrupts keeps waiting for its answer.
             is_over = not self.is_stopping()
             raise
         # This block runs for a cancelled task, too. It is shielded, since a second cancellation may follow.
@@ -287,5 +288,5 @@ def _run_all(works: Sequence[Callable[[], None]]) -> list[Notice]:
         try:
             work()
         except StorageError as error:
-            notices.append(Notice(text=f"not all of it was kept: {error.message}"))
+            notices.append(Notice(text=f"not everything was stored: {error.message}"))
     return notices

@@ -206,7 +206,7 @@ def _describe_web(result: WebResult) -> str:
 
 
 _MAX_LISTED: Final = 60
-_BLOCK_REDRAWN: Final = "what waits was changed, and its block in the note was drawn anew"
+_BLOCK_REDRAWN: Final = "a pending edit was changed, and its block in the note was rewritten"
 _MAX_REASON: Final = 200
 
 
@@ -300,7 +300,7 @@ class TaskAgent:
         constraints = await asyncio.to_thread(self._make_constraints)
         agent = Agent(SurrogateSafeModel(self._config.model), instructions=self._system(constraints), retries=0)
         history = write_history(task_input.chat_history)
-        tell("the task agent is at work")
+        tell("the task agent is working")
         reply_text, history = await self._ask(agent, self._prompt(), history)
         truncation = self._truncation()
         reply, checked = await asyncio.to_thread(self._read, constraints, reply_text)
@@ -312,7 +312,7 @@ class TaskAgent:
             except usage.MODEL_ERRORS:
                 if isinstance(reply, KnapError):
                     raise
-                tell("it couldn't be asked again: what can be made of its first reply stands")
+                tell("the model couldn't be asked again: its first reply is used")
             else:
                 second_reply, rechecked = await asyncio.to_thread(self._read, constraints, second_text)
                 if not isinstance(second_reply, KnapError):

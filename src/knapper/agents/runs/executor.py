@@ -154,7 +154,7 @@ async def _check_answer(
 ) -> WrittenAnswer:
     text, notes = untrusted.sanitize_answer(reply.text.strip())
     if not text:
-        raise KnapError("the model said nothing", hint="try again, or take another model", code="model_reply")
+        raise KnapError("the model's reply is empty", hint="try again, or take another model", code="model_reply")
     checked = await asyncio.to_thread(citations.check_citations, answer_context.context, text)
     if checked.failures:
         checked = await _repair_answer(answer_context, checked, account, stage)
@@ -276,7 +276,7 @@ class SplitDecider:
         if self._room() < planning.MIN_PARTS:
             return "the run has no room for more nodes"
         if node.id != ROOT and not node.large:
-            return "the plan takes it for one piece"
+            return "the plan doesn't allow it to be split"
         return ""
 
     def _room(self) -> int:
@@ -291,7 +291,6 @@ def _plan_fits(plan: TaskPlan, room: int) -> bool:
     return True
 
 
-_OUT_OF_BUDGET: Final = "budget_spent"
 _TIME_USED_UP: Final = "the time was used up before it was done"
 CANCELLED: Final = "the run was cancelled"
 INTERRUPTED: Final = "the program ended before the run did"
@@ -361,7 +360,7 @@ class RunExecution:
             self._end(node.id, "cut", self.stop_reason or (_TIME_USED_UP if is_time_up else CANCELLED))
             raise
         except KnapError as error:
-            self._end(node.id, "cut" if error.code == _OUT_OF_BUDGET else "failed", error.message)
+            self._end(node.id, "cut" if error.code == _BUDGET_SPENT else "failed", error.message)
 
     async def _prepare(self, node: RunNode) -> None:
         """Do the work on a node that comes before its answer."""
@@ -438,7 +437,7 @@ class RunExecution:
             return await write_answer(answer_context, node, self._built_on(node), account, stage)
         children = self.tree.children(node)
         if not any(child.state in ANSWERED for child in children):
-            raise KnapError("none of its parts has an answer", hint="look at why: `knap run trace`", code="no_parts")
+            raise KnapError("none of its parts has an answer", hint="`knap run trace` shows why", code="no_parts")
         _ = self.tree.change(node.id, "joining", state="running")
         if stage == "answer":
             return await join_answers(answer_context, node, children, account, stage)
@@ -471,6 +470,7 @@ class RunExecution:
             inputs=inputs,
             cached=False,
         )
+        # Changes of files and pages outside of the vaults go unnoticed, so answers from these can't be reused.
         if state == "done" and not (node.found and node.found.used_outside):
             self.cache.keep(node)
 

@@ -32,7 +32,7 @@ def check_dependencies(needs: Dependencies) -> None:
     """
     for one, others in needs.items():
         if unknown := [other for other in others if other not in needs]:
-            raise BadInput(f"'{one}' depends on '{unknown[0]}', which is no part", code="plan_unknown")
+            raise BadInput(f"'{one}' depends on '{unknown[0]}', which isn't a part", code="plan_unknown")
     try:
         TopologicalSorter({one: set(others) for one, others in needs.items()}).prepare()
     except CycleError as error:

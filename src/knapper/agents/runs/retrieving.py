@@ -102,7 +102,7 @@ class VaultRetriever:
         ) as retriever:
             retrieval = retriever.retrieve(_retrieval_task(need))
         if retrieval.state == "stopped":
-            raise RefusedError("the person left it out", code="skipped")
+            raise RefusedError("the person skipped it", code="skipped")
         return _retrieved_context(retrieval, need.context.vault)
 
     def _checkpoints_for(self, need: RetrievalRequest) -> CheckpointStore | None:
@@ -128,7 +128,8 @@ async def wait_for_answer(
         return ""
     try:
         async with asyncio.timeout(most_s or None):
-            while not (answer := (await asyncio.to_thread(checkpoints.get, point.id)).answer):  # noqa: ASYNC110 - others answer
+            # Polled, since the answer may be given in another process.
+            while not (answer := (await asyncio.to_thread(checkpoints.get, point.id)).answer):  # noqa: ASYNC110 - see above
                 await asyncio.sleep(look_s)
     except TimeoutError:
         return ""
@@ -225,7 +226,7 @@ def _other_vault(vault: str, own_vault: str) -> str:
 
 QUESTION_OPTIONS: Final = (GO_ON, SKIP)
 _QUESTION: Final = "Go on with that, skip it, or say where to look?"
-_SKIPPED_BY_PERSON: Final = "the person left it out"
+_SKIPPED_BY_PERSON: Final = "the person skipped it"
 _UNATTENDED: Final = "little was found for it, and nobody was there to be asked"
 
 

@@ -190,6 +190,7 @@ async def carry_out_run(
         # Before the state is saved: where a vault can't be opened, this raises and the run stays as it was.
         execution = RunExecution(engine, run, tree, anew)
         run = engine.store.save(run)
+        # An earlier request, which ended the last execution, must not end this one.
         engine.store.ask_to_cancel(run.id, wanted=False)
         tell(RunStarted(run=run.brief(), resumed=resumed))
         return await _run_until_cancelled(execution)

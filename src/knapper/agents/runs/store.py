@@ -56,7 +56,9 @@ def lock_run(folder: Path, run_id: str, *, wait_s: float = _LOCK_WAIT_S) -> Gene
         lock.acquire(timeout=wait_s, poll_interval=_LOCK_POLL_S)
     except Timeout:
         raise ConflictError(
-            f"the run {run_id} goes on already", hint=f"`knap run cancel {run_id}` ends it", code="run_busy"
+            f"the run {run_id} is being carried out already",
+            hint=f"`knap run cancel {run_id}` ends it",
+            code="run_busy",
         ) from None
     try:
         yield
@@ -283,6 +285,7 @@ def _put_nodes(database: sqlite3.Connection, run_id: str, nodes: Sequence[RunNod
 
 def _require_run_row(database: sqlite3.Connection, run_id: str) -> sqlite3.Row:
     shortened_id = run_id[:80]
+    # With LIKE, a percent sign or underscore in the given id would match anything.
     rows = database.execute(
         "SELECT id, data FROM runs WHERE substr(id, 1, length(:id)) = :id LIMIT 3", {"id": run_id}
     ).fetchall()

@@ -31,7 +31,7 @@ async def lock_session(folder: Path, session_id: str, *, wait_s: float = WAIT_S)
     Raises:
         ConflictError: The other turn is still running (code ``session_busy``).
     """
-    # Work may move between threads while the lock is held, so the lock mustn't belong to one of them.
+    # With filelock's default only the thread that acquired the lock could release it.
     lock = FileLock(_lock_path(folder, session_id), thread_local=False)
     if not await acquire_lock(lock, wait_s=max(wait_s, _MIN_WAIT_S)):
         raise ConflictError(
@@ -50,6 +50,7 @@ async def acquire_lock(lock: FileLock, *, wait_s: float) -> bool:
     deadline = time.monotonic() + wait_s
     while True:
         try:
+            # Polled, since filelock's own waiting would block the event loop.
             lock.acquire(timeout=0)
         except Timeout:
             if time.monotonic() >= deadline:

@@ -179,7 +179,8 @@ def _inode_generation(descriptor: int) -> int:
     """
     if sys.platform != "linux":
         return 0
-    import fcntl  # noqa: PLC0415 - Windows has no such module
+    # Windows has no such module.
+    import fcntl  # noqa: PLC0415 - see above
 
     answer = bytearray(8)
     try:
@@ -331,6 +332,7 @@ class SessionStore:
             earlier: Its earlier paths, the latest first.
             is_gone: Returns whether a file doesn't exist any more.
         """
+        # Looked up and created in one transaction, so that two callers get the same session.
         with self._ledger.writing() as database:
             row = find_session_row(database, "s.kind = 'file' AND s.file = ?", identity.path)
             if row is None and is_gone is not None:
@@ -416,7 +418,7 @@ class SessionStore:
             # The summary and the messages were made from the turns up to *after*, so a turn between them would be lost.
             if last != after:
                 hint = "read the session again"
-                raise ConflictError("the session went on meanwhile", hint=hint, code="session_changed")
+                raise ConflictError("the session was continued meanwhile", hint=hint, code="session_changed")
             insert_turn(database, session_id, last + 1, exchange)
             name = row["name"] or " ".join(exchange.question.split())[:_DEFAULT_NAME_CHARS]
             self._touch(database, session_id, name=name)
