@@ -328,7 +328,7 @@ def test_invalid_yaml_is_refused_and_left_alone(raw: bytes) -> None:
 
 
 def test_keys_that_stand_twice_are_refused_with_the_line() -> None:
-    with pytest.raises(BadInput, match="stands again in line 4") as caught:
+    with pytest.raises(BadInput, match="is repeated in line 4") as caught:
         assigned(block("a: 1", "b: 2", "a: 3"), "k", "v")
 
     assert caught.value.code == "duplicate_key"

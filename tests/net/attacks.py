@@ -123,7 +123,7 @@ URLS = [
     ("http://site.example:8080/", "not_public"),
     ("https://site.example:6443/", "not_public"),
 ]
-"""Each is tried as it is, and as what a page sends one on to."""
+"""Each is tried as it is, and as the target of a redirect."""
 
 ANSWERS = [
     ["127.0.0.1"],

@@ -239,8 +239,6 @@ def _count_distinct_files(groups: NDArray[np.int64], files: NDArray[np.int64], s
 
 
 _BELOW_FOLDER_SQL = "(f.folder_key = ? OR (f.folder_key >= ? AND f.folder_key < ?))"
-_HIGHEST_CHARACTER = "\U0010ffff"
-"""Sorts after every other character."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +274,7 @@ def _child_folders(connection: sqlite3.Connection, below: str) -> list[str]:
     """Find the folded paths of the direct subfolders, skipping the contents of each."""
     prefix = f"{below}/" if below else ""
     # "0" comes right after "/"
-    stop = f"{below}0" if below else _HIGHEST_CHARACTER
+    stop = f"{below}0" if below else _LAST_CHARACTER
     folder_keys: dict[str, None] = {}
     after_key = prefix
     sql = "SELECT MIN(folder_key) FROM files INDEXED BY files_folder WHERE folder_key > ? AND folder_key < ?"
@@ -284,7 +282,7 @@ def _child_folders(connection: sqlite3.Connection, below: str) -> list[str]:
         key = str(row)
         child = prefix + key[len(prefix) :].partition("/")[0]
         folder_keys[child] = None
-        after_key = key if key == child else f"{child}/{_HIGHEST_CHARACTER}"
+        after_key = key if key == child else f"{child}/{_LAST_CHARACTER}"
     return list(folder_keys)
 
 

@@ -148,7 +148,8 @@ POSITION_TABLES = {"chunk_words": "temp.chunk_standing"}
 """Tables with the positions of words, by the full-text index's name; temporary, so each connection has its own."""
 
 TEMPORARY_TABLES_SQL = tuple(
-    f"CREATE VIRTUAL TABLE {told} USING fts5vocab(main, {words}, instance)" for words, told in POSITION_TABLES.items()
+    f"CREATE VIRTUAL TABLE {positions} USING fts5vocab(main, {words}, instance)"
+    for words, positions in POSITION_TABLES.items()
 )
 
 LOG_CHUNKS_SQL = "SELECT id FROM chunks WHERE kind = 'log'"
@@ -169,7 +170,7 @@ def chunk_range(file_id: int) -> tuple[int, int]:
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Make all tables, empty."""
+    """Create all tables, empty."""
     for statement in TABLES_SQL.split(";"):
         if statement.strip():
             connection.execute(statement)
@@ -244,6 +245,7 @@ class Database:
             return self._connect()
         if connection.in_transaction or self._has_same_file(trusted_s):
             return connection
+        # Read from the old file before it is closed, to recognise a restored copy with the same id.
         uid = _read_uid(connection)
         self._forget(connection)
         with self._storage_errors():
@@ -277,6 +279,7 @@ class Database:
                 yield connection
                 return
             try:
+                # Takes SQLite's write lock at once: a snapshot that turned into a write could fail as busy.
                 connection.execute("BEGIN IMMEDIATE")
                 self._writing = True
                 try:
@@ -305,6 +308,7 @@ class Database:
                 drop_tables(connection)
                 create_tables(connection)
         except StorageError as error:
+            # A busy, full or read-only disk is no reason to replace the file; damage is.
             if _sqlite_code(error.__cause__) in _DISK_CODES - _DAMAGE_CODES:
                 raise
             with self._storage_errors():
@@ -358,7 +362,7 @@ class Database:
         return is_same
 
     def _renew_uid(self, uid: str) -> None:
-        """Give an older copy that replaced an index a new id, because caches don't apply to it."""
+        """Set a new id in an older copy that replaced an index, because caches don't apply to it."""
         if uid and _read_uid(self.reader()) == uid:
             with suppress(StorageError), self.transaction() as connection:
                 connection.execute("UPDATE meta SET value = ? WHERE (key, value) = ('uid', ?)", (new_uid(), uid))

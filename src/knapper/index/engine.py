@@ -151,6 +151,7 @@ class Engine:
         """
         has_watcher = lock.is_watched(self.folder)
         generation_before = self.store.generation()
+        # A running watcher keeps the index current, so the vault needn't be scanned.
         plan, unchecked = (RefreshPlan(), False) if has_watcher else self._scan_briefly()
         stale = plan.stale if policy is None else plan.count_visible_to(policy)
         changed_count = plan.stale + len(plan.doubtful)

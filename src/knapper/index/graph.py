@@ -103,6 +103,7 @@ class _LinkResolver:
             resolution = links.resolve(target, path, self.lookup)
             end = self._ids[resolution.path] if resolution.path is not None else 0
             self._here[target_and_folder] = end
+            # Only an unambiguous target that isn't relative means the same file in every folder.
             if not resolution.ambiguous and not target.strip().startswith("."):
                 self._anywhere[target] = end
         return self._here[target_and_folder]

@@ -71,6 +71,7 @@ def acquire_process_lock(folder: Path, *, wait_s: float) -> Generator[bool]:
     Raises:
         StorageError: The folder can't be written.
     """
+    # Imported here, as most commands only read.
     from filelock import FileLock, Timeout  # noqa: PLC0415 - 15 ms that only a write should cost
 
     lock = FileLock(folder / "index.lock")

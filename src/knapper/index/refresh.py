@@ -239,6 +239,7 @@ def embed_pending(
     Raises:
         KnapError: The embedder failed; vectors stored before are kept.
     """
+    # Imported here, as loading the Markdown parser takes 60 ms.
     from knapper.index.chunker import embedding_text  # noqa: PLC0415 - 60 ms for the parser, only for new text
 
     total = store.count_pending(embedder.model_id)

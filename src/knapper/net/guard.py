@@ -284,13 +284,14 @@ def resolve_host(dialer: Dialer, host: str, port: int, timeout_s: float) -> list
     """
     answers: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
 
-    def ask() -> None:
+    def look_up() -> None:
         try:
             answers.put(list(dialer.resolve(host, port)))
         except (OSError, UnicodeError) as error:
             answers.put(error if isinstance(error, OSError) else OSError(str(error)))
 
-    threading.Thread(target=ask, name="lookup", daemon=True).start()
+    # The system's look-up takes no time-out: a daemon thread can be left behind and doesn't delay the program's end.
+    threading.Thread(target=look_up, name="lookup", daemon=True).start()
     try:
         answer = answers.get(timeout=timeout_s)
     except queue.Empty as error:
@@ -329,6 +330,7 @@ class PinnedBackend(httpcore2.NetworkBackend):
         last: OSError | None = None
         for address in self._pins:
             try:
+                # The checked address and not the host: a second look-up could return another one (DNS rebinding).
                 sock = self._dialer.connect(address, port, self._deadline.remaining_s(timeout or self._connect_s))
             except OSError as error:
                 last = error
@@ -370,6 +372,7 @@ class _DeadlineStream(httpcore2.NetworkStream):
     ) -> httpcore2.NetworkStream:
         try:
             self._sock.settimeout(self._deadline.remaining_s(timeout))
+            # The certificate is checked for the host's name although the connection is to a pinned address.
             return _DeadlineStream(ssl_context.wrap_socket(self._sock, server_hostname=server_hostname), self._deadline)
         except TimeoutError as error:
             self.close()
@@ -425,7 +428,7 @@ class Guard:
     """A thread-safe fetcher for pages of the public internet."""
 
     def __init__(self, *, limits: Limits | None = None, dialer: Dialer | None = None) -> None:
-        """Make one.
+        """Set the limits and the dialer.
 
         Args:
             limits: For each request; None takes the defaults.
@@ -489,7 +492,7 @@ class _Fetch:
         if isinstance(outcome, FetchedResponse):
             return outcome
         raise NoAnswer(
-            f"{self._name} sends one on more than {self._limits.redirects} times",
+            f"{self._name} redirects more than {self._limits.redirects} times",
             hint="try another page",
             code="redirects",
         )
@@ -528,7 +531,7 @@ class _Fetch:
             raise self._redirect_error() from error
         if url.scheme == "https" and following.scheme == "http" and url.host != following.host:
             raise NotPublic(
-                f"{self._name} sends one on to another host without encryption",
+                f"{self._name} redirects to another host without encryption",
                 hint="try another page",
                 code="downgrade",
             )
@@ -556,6 +559,7 @@ class _Fetch:
                 head = _ResponseHead(response)
                 if head.status in _REDIRECTS and head.header("location"):
                     return head.header("location")
+                # Before the body is read, so that an unwanted download costs nothing.
                 if head.status in _OK_STATUSES and not accepts(head.content_type):
                     raise WrongType(
                         f"{self._name} answers with {head.content_type or 'something else'}, not with text",
@@ -573,12 +577,14 @@ class _Fetch:
     def _read(self, response: httpcore2.Response, head: "_ResponseHead") -> bytes:
         limit = self._limits.max_bytes
         length = head.header("content-length")
+        # Nothing is read where the header already says too much; `decode_body` counts the bytes that really arrive.
         if length.isdigit() and len(length) < len(str(limit)) + 2 and int(length) > limit:
             raise TooLarge(f"the page is longer than {limit:,} bytes", hint="look for a shorter page on the same")
         return decode_body(self._in_time(response), head.header("content-encoding"), max_bytes=limit)
 
     def _in_time(self, response: httpcore2.Response) -> Iterator[bytes]:
         for part in response.iter_stream():
+            # Raises after the deadline: a server that sends a few bytes at a time must not extend it.
             _ = self._deadline.remaining_s()
             yield part
 
@@ -603,7 +609,7 @@ class _Fetch:
 
     def _redirect_error(self) -> NotPublic:
         return NotPublic(
-            f"{self._name} sends one on to a place that isn't allowed", hint="try another page", code="redirect_refused"
+            f"{self._name} redirects to a place that isn't allowed", hint="try another page", code="redirect_refused"
         )
 
     def _unreachable(self) -> NoAnswer:

@@ -351,7 +351,7 @@ class Web:
     """
 
     def __init__(self, *, open_provider: Callable[[], SearchProvider], guard: Guard, options: WebOptions) -> None:
-        """Make one.
+        """Set the provider, the guard and the options; nothing is opened yet.
 
         Args:
             open_provider: Opens the provider at the first search.

@@ -46,6 +46,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         """Compile the patterns once."""
+        # A frozen instance can be completed only so.
         object.__setattr__(self, "_read", compile_patterns(self.client, "read", self.read, negation_rule="hidden"))
         object.__setattr__(
             self, "_within", compile_patterns(self.client, "within", self.within, negation_rule="hidden")
@@ -157,6 +158,7 @@ class Scope:
 
     def __post_init__(self) -> None:
         """Fold the paths once for comparisons."""
+        # A frozen instance can be completed only so.
         object.__setattr__(self, "_keys", frozenset(map(name_key, self.paths or ())))
 
     def contains(self, path: str) -> bool:

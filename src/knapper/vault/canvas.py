@@ -39,7 +39,7 @@ def parse_canvas(raw: bytes) -> Outline:
         links, passages = reader.links(), reader.passages()
     except InvalidJSONError as error:
         line = source.line_number_at(data, text_start + len(data[text_start:].decode()[: error.index].encode()))
-        message = f"The canvas can't be read as JSON in line {line}: {error.reason}."
+        message = f"the canvas can't be read as JSON in line {line}: {error.reason}"
         problems = (*problems, Problem(code="invalid_json", message=message, line=line))
     return Outline(
         encoding=decoded.encoding,
@@ -166,7 +166,7 @@ def parse_base(raw: bytes) -> Outline:
         links = list(_base_links(data, text, text_start, line_index))
     except InvalidYAMLError as error:
         line = source.line_number_at(data, text_start + len(text.rstrip()[: error.index].encode()))
-        message = f"The base can't be read as YAML in line {line}: {error.reason}."
+        message = f"the base can't be read as YAML in line {line}: {error.reason}"
         problems = (*problems, Problem(code="invalid_yaml", message=message, line=line))
     passage = Passage(text=text, start=text_start, stop=len(data), line=1, key="")
     return Outline(

@@ -252,7 +252,7 @@ def _follow_link(real_root: str, path: NotePath, link_count: int) -> list[str]:
     """Return the parts of a link's target, relative to the vault's folder."""
     link = Path(real_root, path)
     loop_error = StorageError(
-        f"the symbolic link {quote_path(path)} leads in a circle", code="link_loop", hint="remove or mend the link"
+        f"the symbolic link {quote_path(path)} leads in a circle", code="link_loop", hint="remove or correct the link"
     )
     if link_count > MAX_SYMLINKS:
         raise loop_error

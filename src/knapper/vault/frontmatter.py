@@ -263,7 +263,7 @@ def read_properties(data: bytes) -> Properties | None:
         offsets = list_byte_offsets(text, yaml_start)
     except InvalidYAMLError as error:
         line = source.line_number_at(data, yaml_start + len(text.rstrip()[: error.index].encode()))
-        message = f"The properties in line {line} can't be read: {error.reason}."
+        message = f"the properties in line {line} can't be read: {error.reason}"
         problems = (Problem(code="invalid_yaml", message=message, line=line),)
         root, valid = None, False
     block = Frontmatter(
@@ -280,7 +280,7 @@ def read_properties(data: bytes) -> Properties | None:
 
 def _duplicate_problem(data: bytes, yaml_start: int, text: str, key: str, index: int) -> Problem:
     line = source.line_number_at(data, yaml_start + len(text[:index].encode()))
-    message = f"The property {key!r} stands again in line {line}; the last one counts."
+    message = f"the property {key!r} is repeated in line {line}; the last one counts"
     return Problem(code="duplicate_key", message=message, line=line)
 
 

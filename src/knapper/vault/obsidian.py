@@ -227,7 +227,7 @@ def format_date(at: datetime, pattern: str) -> str:
 
     Source: momentjs.com/docs/#/displaying/format.
     """
-    return _TOKEN.sub(lambda found: _format_token(at, found.group()), pattern)
+    return _TOKEN.sub(lambda token: _format_token(at, token.group()), pattern)
 
 
 def _format_token(at: datetime, token: str) -> str:
@@ -311,8 +311,8 @@ class DailyNotes:
         """
         title = self.path(at).rpartition("/")[2].removesuffix(_NOTE_SUFFIX)
 
-        def value(found: re.Match[str]) -> str:
-            word, pattern = found["word"].lower(), (found["pattern"] or "").strip()
+        def value(variable: re.Match[str]) -> str:
+            word, pattern = variable["word"].lower(), (variable["pattern"] or "").strip()
             match word:
                 case "title":
                     return title

@@ -152,7 +152,7 @@ def decode(raw: bytes) -> Source:
         data = _ESCAPED_BYTE.sub("?", raw.decode(errors="surrogateescape")).encode()
         line = line_number_at(raw, error.start)
         byte = f"byte 0x{raw[error.start]:02x}"
-        message = f"Not UTF-8 from line {line} on ({byte}): such lines are shown as Windows-1252."
+        message = f"not UTF-8 from line {line} on ({byte}): such lines are shown as Windows-1252"
         problems = (Problem(code="not_utf8", message=message, line=line),)
         encoding = encoding if encoding == "utf-8-sig" else "unknown"
     return Source(data=data, encoding=encoding, problems=problems + _nul_problems(data))
@@ -161,7 +161,7 @@ def decode(raw: bytes) -> Source:
 def _transcode_utf16(raw: bytes) -> Source:
     text = raw.decode("utf-16", errors="replace")
     data = text.encode(errors="replace")
-    problem = Problem(code="not_utf8", message="The file is UTF-16; it can be read, and not edited.", line=1)
+    problem = Problem(code="not_utf8", message="the file is UTF-16; it can be read, but not edited", line=1)
     return Source(data=data, encoding="utf-16", problems=(problem, *_nul_problems(data)))
 
 
@@ -170,4 +170,4 @@ def _nul_problems(data: bytes) -> tuple[Problem, ...]:
     if at < 0:
         return ()
     line = line_number_at(data, at)
-    return (Problem(code="nul_bytes", message=f"A NUL byte stands in line {line}.", line=line),)
+    return (Problem(code="nul_bytes", message=f"there is a NUL byte in line {line}", line=line),)

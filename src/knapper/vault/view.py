@@ -95,6 +95,7 @@ class View:
 
     def read(self, raw: str, *, max_bytes: int = vault_files.DEFAULT_MAX_BYTES) -> Note:
         """Read a note; errors are those of `path` and of `knapper.vault.parser.read_note`."""
+        # Imported here, as loading the Markdown parser takes 60 ms.
         from knapper.vault import parser  # noqa: PLC0415 - the parser's 60 ms, which listing and searching needn't cost
 
         file = self._resolve(raw)

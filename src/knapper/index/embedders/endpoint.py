@@ -333,6 +333,7 @@ def _call_until_stopped(stop: threading.Event, ask: Callable[[], HttpResponse]) 
         except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
             outcomes.put(error)
 
+    # A blocking request can't be cancelled; a daemon thread can be abandoned.
     threading.Thread(target=send, name="embeddings", daemon=True).start()
     while not stop.is_set():
         with suppress(queue.Empty):

@@ -185,6 +185,7 @@ class TranscriptStore:
             return None
         if transcript is None or transcript.model_id != model_id:
             return None
+        # The time of the last use decides which transcripts are removed first.
         with contextlib.suppress(OSError):
             os.utime(file)
         return replace(transcript, is_cached=True)
@@ -198,6 +199,7 @@ class TranscriptStore:
             try:
                 with os.fdopen(handle, "w", encoding="utf-8") as stream:
                     json.dump({"form": _FILE_VERSION, **asdict(transcript)}, stream, ensure_ascii=False)
+                # Moved into place when complete: another process never reads half of a file.
                 _ = Path(name).replace(file)
             except OSError:
                 Path(name).unlink(missing_ok=True)
