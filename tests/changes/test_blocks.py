@@ -273,7 +273,7 @@ def test_no_hunks_make_no_block() -> None:
 def test_a_change_that_cuts_into_a_waiting_block_is_refused() -> None:
     note = splices.take_snapshot(whole())
     start, stop, _ = note.line(3)
-    with pytest.raises(ConflictError, match="Line 3 cuts into the pending edit abc123, lines 2-5") as caught:
+    with pytest.raises(ConflictError, match="line 3 cuts into the pending edit abc123, lines 2-5") as caught:
         blocks.check_blocks_untouched(note, [Splice(start=start, stop=stop, new=b"x")])
 
     assert caught.value.code == "block_touched"
@@ -282,7 +282,7 @@ def test_a_change_that_cuts_into_a_waiting_block_is_refused() -> None:
 def test_a_change_that_cuts_into_several_lines_of_a_block_is_refused_in_good_words() -> None:
     note = splices.take_snapshot(whole())
     start, stop = note.line(2)[0], note.line(4)[1]
-    with pytest.raises(ConflictError, match="Lines 2-4 cut into the pending edit abc123"):
+    with pytest.raises(ConflictError, match="lines 2-4 cut into the pending edit abc123"):
         blocks.check_blocks_untouched(note, [Splice(start=start, stop=stop, new=b"x")])
 
 

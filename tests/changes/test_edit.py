@@ -16,7 +16,7 @@ def test_the_one_place_where_the_text_stands_is_changed() -> None:
 
 
 def test_text_that_stands_several_times_is_refused_with_its_lines() -> None:
-    with pytest.raises(Ambiguous, match="stands 3 times, in lines 1, 1, 2") as caught:
+    with pytest.raises(Ambiguous, match="occurs 3 times, in lines 1, 1, 2") as caught:
         replaced(b"a a\na\n", "a", "b")
 
     assert caught.value.details == {"lines": [1, 1, 2]}
@@ -99,7 +99,7 @@ def test_missing_text_is_answered_with_the_passage_most_like_it() -> None:
     assert caught.value.details == {
         "nearest": {"start_line": 3, "end_line": 4, "text": "The quick brown fox\njumps over"}
     }
-    assert caught.value.hint.startswith("Most like it is lines 3-4")
+    assert caught.value.hint.startswith("most like it is lines 3-4")
 
 
 def test_the_passage_may_lie_inside_a_long_line() -> None:
@@ -113,14 +113,14 @@ def test_the_passage_may_lie_inside_a_long_line() -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ("squeks", ", which has 'squeaks' where you gave 'squeks'."),
-        ("Febuary", ", which has 'February' where you gave 'Febuary'."),
-        ("appel", ", which has 'apple' where you gave 'appel'."),
-        ("tree pe in", ", which has 'tree' where you gave 'tree pe'."),
-        ("pe Prune the", ", which has 'Prune' where you gave 'pe'."),
-        ("Prune apple tree", ", which has 'Prune the' where you gave 'Prune'."),
-        ("The gates squeak", ", which has 'gate' where you gave 'gates'."),
-        ("word " * 100 + "not", ", which has 'now' where you gave 'not'."),
+        ("squeks", ", which has 'squeaks' where you gave 'squeks'"),
+        ("Febuary", ", which has 'February' where you gave 'Febuary'"),
+        ("appel", ", which has 'apple' where you gave 'appel'"),
+        ("tree pe in", ", which has 'tree' where you gave 'tree pe'"),
+        ("pe Prune the", ", which has 'Prune' where you gave 'pe'"),
+        ("Prune apple tree", ", which has 'Prune the' where you gave 'Prune'"),
+        ("The gates squeak", ", which has 'gate' where you gave 'gates'"),
+        ("word " * 100 + "not", ", which has 'now' where you gave 'not'"),
     ],
 )
 def test_the_first_words_that_differ_are_told_whole(asked: str, told: str) -> None:

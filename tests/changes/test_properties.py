@@ -349,7 +349,7 @@ def test_a_property_that_is_missing_is_answered_with_the_nearest() -> None:
     with pytest.raises(NotFound) as caught:
         removed(NOTE, "titel")
 
-    assert caught.value.hint.startswith("It has title")
+    assert caught.value.hint.startswith("it has title")
 
 
 def test_keys_that_differ_in_case_only_have_to_be_written_exactly() -> None:

@@ -49,14 +49,14 @@ def test_a_missing_heading_is_answered_with_the_nearest() -> None:
     with pytest.raises(NotFound) as caught:
         positions.find_section(note, "## Meeting note")
 
-    assert caught.value.hint.startswith("Nearest: '# Meeting notes' (line 1)")
+    assert caught.value.hint.startswith("nearest: '# Meeting notes' (line 1)")
 
 
 def test_a_note_without_headings_says_so() -> None:
     with pytest.raises(NotFound) as caught:
         positions.find_section(splices.take_snapshot(b"text\n"), "# A")
 
-    assert caught.value.hint == "The note has no headings."
+    assert caught.value.hint == "the note has no headings"
 
 
 def test_a_path_may_be_a_list() -> None:

@@ -177,7 +177,7 @@ def test_a_change_that_is_rebased_finds_the_same_bytes(rows: list[bytes], data: 
 
 
 def test_a_change_of_nothing_is_refused() -> None:
-    with pytest.raises(BadInput, match="Nothing would change") as caught:
+    with pytest.raises(BadInput, match="nothing would change") as caught:
         splices.ensure_change(b"abc", [replacing(0, 1, b"a")], "it is so")
 
     assert caught.value.code == "no_change"

@@ -160,4 +160,4 @@ def test_a_note_that_is_written_as_it_was_is_told_so_with_what_to_do(context: Co
     read = cast("dict[str, Any]", tables.build_table().answer("read_file", {"path": "Note.md"}, lambda _: context))
 
     given = {"path": "Note.md", "content": read["content"], "expected_hash": read["hash"]}
-    assert refused(context, "write_file", given)["hint"] == "Nothing has to be done."
+    assert refused(context, "write_file", given)["hint"] == "nothing has to be done"

@@ -186,8 +186,10 @@ def draft_requests(context: DraftContext, requests: Sequence[Request]) -> DraftR
         BadInput: Two requests want the same file to become different things.
     """
     batch = _Batch()
+    # Only these look up links or tags of the whole vault; other requests needn't wait for the index.
     if any(isinstance(request, Move | RenameTag | RenameHeading | RenameBlock) for request in requests):
         context.catch_up()
+    # Properties alone need no more than the head of each note.
     read = context.view.read_head if all(isinstance(one, EditProperty) for one in requests) else context.view.read
     texts: dict[NotePath, tuple[Note, list[tuple[int, TextChange]]]] = {}
     moves: list[tuple[int, Move]] = []

@@ -43,7 +43,7 @@ class FileDraft:
     needs: frozenset[Capability]
     """What a client must be allowed to do for this."""
     anchored: bool = False
-    """The caller named the file's hash, or text that stands there once, a unique heading, the start or the end."""
+    """The caller named the file's hash, or text that occurs once, a unique heading, the start or the end."""
     cause: Cause = "asked"
     """``link``: the file only follows another's move."""
     hidden: bool = False

@@ -123,6 +123,7 @@ class NoteBlocks:
         if dry_run:
             submission = plan_block_draft(self.writer, draft)
         else:
+            # Stored before the notes are written, so that the blocks are recognised even after a kill.
             self.writer.proposals.note_blocks.store_texts(
                 proposal_id, {path: one.blocks for path, one in renderings.items()}
             )
@@ -274,6 +275,7 @@ class Reviewer:
             )
             applied = self.writer.apply(selection.draft, meta)
         except KnapError:
+            # Otherwise the proposal would seem to be in the middle of being applied.
             self.writer.proposals.abandon(selection)
             raise
         proposal = self.writer.proposals.mark_accepted(selection, applied.change_id)
@@ -291,6 +293,7 @@ class Reviewer:
         view = self.writer.context.view
         sync_note_blocks(self.writer, proposal_id)
         selection = acceptance.select_parts(self.writer.proposals, view, proposal_id, digest, files=files, hunks=hunks)
+        # Selecting logs an attempt to accept, which isn't made here.
         self.writer.proposals.abandon(selection)
         self._check_rules(selection, run)
         return replace(preview_draft(self.writer, selection.draft), proposal_id=proposal_id)

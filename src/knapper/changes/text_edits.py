@@ -133,8 +133,8 @@ def _edit_property(snapshot: Snapshot, request: EditProperty) -> tuple[Splice, .
 def _rewrite_all(snapshot: Snapshot, content: str) -> Splice:
     splice = snapshot.rewrite(snapshot.text_start, len(snapshot.raw), content)
     if splice.new == snapshot.raw[splice.start :]:
-        hint = "Nothing has to be done."
-        raise BadInput("Nothing would change: the note holds this text.", hint=hint, code="no_change")
+        hint = "nothing has to be done"
+        raise BadInput("nothing would change: the note holds this text", hint=hint, code="no_change")
     return splice
 
 

@@ -173,7 +173,7 @@ def test_the_next_turn_knows_what_became_of_its_edits(vault: opened.Opener) -> N
 
     told = json.dumps(server.asked[-1]["messages"])
     assert "1 could be made and 1 couldn't" in told
-    assert "There is no line 90" in told
+    assert "there is no line 90" in told
     assert "the proposal is open" in told
     assert vault.text("Garden.md") == NOTES["Garden.md"]
 

@@ -76,7 +76,7 @@ def test_each_edit_is_told_its_own_fault_where_none_can_be_made(vault: opened.Op
     ended = runs.do(vault, cast, current="Garden.md", rules=EditRules(editable="current"))
 
     assert ended.codes == ["no_such_line", "outside_scope"]
-    assert "Garden.md replace:90: There is no line 90" in cast.prompts("task")
+    assert "Garden.md replace:90: there is no line 90" in cast.prompts("task")
 
 
 def test_the_model_sees_refusals_once_and_may_correct_itself(vault: opened.Opener) -> None:
@@ -86,7 +86,7 @@ def test_the_model_sees_refusals_once_and_may_correct_itself(vault: opened.Opene
 
     ended = runs.do(vault, cast, current="Garden.md")
 
-    assert "There is no line 90" in cast.prompts("task")
+    assert "there is no line 90" in cast.prompts("task")
     assert ended.outcome.edit_results == {"success": 1, "failed": 0, "failures": []}
     assert ended.outcome.answer == "Right."
 
@@ -245,7 +245,7 @@ def test_its_own_edit_that_waits_in_the_note_can_be_changed(vault: opened.Opener
 
     assert "an edit that waits for the person's word (replace" in cast.prompts("task")
     assert second.outcome.proposals == [proposal]
-    assert any("drawn anew" in str(notice) for notice in second.outcome.notices)
+    assert any("was rewritten" in str(notice) for notice in second.outcome.notices)
     assert vault.text("Garden.md").count("#ai_edit") == 1
     assert '"after":"It is red.\\n"' in vault.text("Garden.md")
     with runs.context(vault, "cli") as context:

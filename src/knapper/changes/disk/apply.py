@@ -173,7 +173,7 @@ def apply_effects(state: State, effects: Sequence[Effect], meta: ChangeMeta) -> 
 
 @contextlib.contextmanager
 def hold_lock(state: State) -> Generator[State]:
-    """Hold the vault's write lock until the block ends, so that what it reads is current when it writes.
+    """Acquire the vault's write lock until the block ends, so that what it reads is current when it writes.
 
     Yields:
         The state to write with inside the block.

@@ -44,6 +44,7 @@ def stage_file(temp: Path, content: bytes, *, like: Path | None = None, mode: in
     """
     handle = os.open(temp, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
     with os.fdopen(handle, "wb", buffering=0) as file:
+        # An unbuffered write may write only a part.
         remaining = memoryview(content)
         while remaining:
             remaining = remaining[file.write(remaining) :]
@@ -94,9 +95,10 @@ def _copy_attributes(source: Path, target: Path) -> None:
         return
     if not hasattr(os, "listxattr"):
         return
-    with contextlib.suppress(OSError):  # a file system without attributes
+    # The file system may have no attributes, and some, such as a security label, only the system may set.
+    with contextlib.suppress(OSError):
         for attribute in os.listxattr(source):
-            with contextlib.suppress(OSError):  # such as a security label that only the system sets
+            with contextlib.suppress(OSError):
                 os.setxattr(target, attribute, os.getxattr(source, attribute))
 
 
@@ -177,7 +179,8 @@ def windows_rename(kernel32: Any, *, last_error: Callable[[], int]) -> NativeRen
         succeeded = kernel32.ReplaceFileW(str(target), str(source), str(old), _WINDOWS_IGNORE_MERGE_ERRORS, None, None)
         if not succeeded:
             code = last_error()
-            if code == _WINDOWS_HALF_DONE:  # the target has the old name already
+            # After this error, the target has been renamed to the old name already.
+            if code == _WINDOWS_HALF_DONE:
                 old.rename(target)
             number = errno.ENOTSUP if code in _WINDOWS_UNSUPPORTED else errno.EACCES
             raise OSError(number, f"ReplaceFile failed with {code}", str(source), None, str(target))
@@ -199,7 +202,7 @@ def swap_files(temp: Path, target: Path, how: NativeRename | None) -> None:
         return
     old = _old_name(temp)
     try:
-        # Repeated if the target was saved between reading its identity and linking it.
+        # A second name keeps the displaced file. Linked again if the target was saved before its identity was read.
         while _keep_second_name(target, old) != _file_identity(target):
             old.unlink()
         temp.replace(target)
@@ -228,6 +231,7 @@ def place_file(source: Path, target: Path, how: NativeRename | None) -> None:
             target.rmdir()
             raise
         return
+    # Unlike a rename, a link never replaces an existing file.
     try:
         os.link(source, target, follow_symlinks=False)
     except FileExistsError:
@@ -263,6 +267,7 @@ def _try_native(how: NativeRename, source: Path, target: Path, manner: RenameMod
 
 
 def _reserve_and_replace(source: Path, target: Path) -> None:
+    # Without links, an empty file reserves the name: the replacement alone would overwrite an existing file.
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     try:
         source.replace(target)

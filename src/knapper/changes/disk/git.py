@@ -148,6 +148,7 @@ def _open_repository(root: Path, env: Mapping[str, str]) -> tuple[_Git, str]:
 
 def _commit(git: _Git, touched: Sequence[str], text: str) -> CommitOutcome:
     branch, parent = _current_tip(git)
+    # An index of its own keeps what the person has staged out of the commit.
     with tempfile.TemporaryDirectory() as folder:
         tree = _write_tree(git, touched, Path(folder) / "index")
     if tree == git.line("rev-parse", f"{parent}^{{tree}}"):

@@ -394,7 +394,7 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
-        """Give one thread at a time access to the database.
+        """Yield the database to one thread at a time.
 
         Raises:
             StorageError: The file can't be read.

@@ -25,7 +25,7 @@ _PID_DIGITS = 12
 
 @contextlib.contextmanager
 def hold_write_lock(folder: Path, *, timeout_s: float) -> Generator[None]:
-    """Hold the write lock, which keeps every other process and thread from writing, until the block ends.
+    """Acquire the write lock, which keeps every other process and thread from writing, until the block ends.
 
     The system releases the lock of a process that dies.
 
@@ -166,11 +166,12 @@ class SharedDatabase:
         """Return the version of the data inside a block; None if the block itself has written."""
         if database.total_changes != self._begun:
             return None
+        # SQLite's version only counts commits of other connections, `total_changes` those of this one.
         return int(database.execute("PRAGMA data_version").fetchone()[0]), database.total_changes
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
-        """Give one thread at a time access to the database, in one consistent state.
+        """Yield the database, in one consistent state, to one thread at a time.
 
         Raises:
             StorageError: The file can't be read.

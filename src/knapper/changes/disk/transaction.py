@@ -167,7 +167,8 @@ def restore_file(site: ExecutionContext, step: Step) -> None:
         putting = site.files.settled_hash(temp)
         try:
             site.files.swap(temp, target)
-        except FileNotFoundError:  # deleted meanwhile
+        except FileNotFoundError:
+            # An editor has deleted the file meanwhile.
             break
         if site.files.settled_hash(temp) == last_put:
             break
@@ -178,7 +179,7 @@ def restore_file(site: ExecutionContext, step: Step) -> None:
 
 
 def create_file(site: ExecutionContext, step: Step) -> None:
-    """Give a staged file its name, which nothing may have."""
+    """Rename a staged file to its name, which nothing may have."""
     try:
         site.files.place(site.at(step.temp), site.at(step.target_at))
     except FileExistsError as error:
@@ -511,7 +512,9 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
         for step in plan.steps:
             check_displaced(context, step)
         sync_folders(context, plan.steps)
+        # One step alone needn't wait for the disk: recovery sees its outcome in the file.
         state.journal.applied(change_id, durable=len(plan.steps) > 1)
+    # An interrupt takes the change back, too.
     except BaseException as error:
         _abandon(state, context, plan.steps, tried, change_id)
         if isinstance(error, OSError):

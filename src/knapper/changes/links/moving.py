@@ -129,6 +129,7 @@ class Referrers:
             return False
         same = (status.st_size, status.st_mtime_ns) == (known.size, known.mtime_ns)
         self.counts.stale += not same
+        # A racy file may have been saved again without a change of its time.
         return same and not known.racy
 
     def _read(self, path: NotePath) -> LinkSource | None:

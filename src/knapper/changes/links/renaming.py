@@ -142,7 +142,7 @@ def draft_rename(view: View, owner: View, graph: Graph, request: RenameHeading |
 
     Raises:
         NotFound: There is no such note, heading or block.
-        Ambiguous: The heading or the id stands several times.
+        Ambiguous: The heading or the id occurs several times.
         BadInput: The new name can't be one, or is the old one.
         ConflictError: The note isn't what the caller saw.
     """

@@ -42,6 +42,7 @@ def select_parts(
             was edited by hand.
         BadInput: What was chosen can't be taken by itself.
     """
+    # Names are checked against what the client sees, so that an error reveals no hidden file.
     parts.check_names(store.show(proposal_id, visible=view.visible), files, hunks)
     with visibility.hiding_errors(visibility.hidden_paths(store.show(proposal_id).files, view.visible)):
         current, note_contents = _read_without_blocks(store, view.root, proposal_id)

@@ -58,9 +58,9 @@ def render_note(file: ProposedFile, raw: bytes, shown: BlockHunks) -> NoteRender
     """
     plain = withdraw_blocks(raw, shown)
     _check_fits(file, plain)
-    drawn, left_out = _insert_waiting(file, plain)
-    note_draft = _draft_note(file, raw, drawn.raw)
-    return NoteRendering(draft=Draft(files=(note_draft,)), blocks=_hunk_ids_by_block(file, drawn), left_out=left_out)
+    rendered, left_out = _insert_waiting(file, plain)
+    note_draft = _draft_note(file, raw, rendered.raw)
+    return NoteRendering(draft=Draft(files=(note_draft,)), blocks=_hunk_ids_by_block(file, rendered), left_out=left_out)
 
 
 def _check_fits(file: ProposedFile, plain: bytes) -> None:
@@ -182,9 +182,9 @@ def render_edited_hunk(
     plain = withdraw_blocks(raw, present_blocks)
     _check_fits(old, plain)
     part = replace(new, hunks=tuple(one for one in new.hunks if one.id in hunk_ids))
-    after, drawn, left_out = _render_waiting(part, plain)
+    after, rendered, left_out = _render_waiting(part, plain)
     note_draft = _draft_note(new, raw, after)
-    return NoteRendering(draft=Draft(files=(note_draft,)), blocks=drawn, left_out=left_out)
+    return NoteRendering(draft=Draft(files=(note_draft,)), blocks=rendered, left_out=left_out)
 
 
 def render_remaining(
@@ -220,15 +220,15 @@ def _render_waiting(file: ProposedFile, content: bytes) -> tuple[bytes, BlockHun
     if not file.waiting:
         return content, {}, ()
     try:
-        drawn, left_out = _insert_waiting(file, content)
+        rendered, left_out = _insert_waiting(file, content)
     except (BadInput, ConflictError) as error:
         return content, {}, (error.message,)
-    return drawn.raw, _hunk_ids_by_block(file, drawn), left_out
+    return rendered.raw, _hunk_ids_by_block(file, rendered), left_out
 
 
-def _hunk_ids_by_block(file: ProposedFile, drawn: blocks.RenderedBlocks) -> BlockHunks:
+def _hunk_ids_by_block(file: ProposedFile, rendered: blocks.RenderedBlocks) -> BlockHunks:
     names = {one.hunk.id: one.id for one in file.hunks}
-    return {block: tuple(names[hunk] for hunk in hunk_ids) for block, hunk_ids in drawn.ids.items()}
+    return {block: tuple(names[hunk] for hunk in hunk_ids) for block, hunk_ids in rendered.ids.items()}
 
 
 def read_decisions(file: ProposedFile, raw: bytes, shown: BlockHunks) -> BlockDecisions:
@@ -395,7 +395,7 @@ class NoteBlockStore:
             return EditedHunk(proposal=progress.save_progress(database, proposal, [new]), rendering=new_rendering)
 
     def sync_texts(self, proposal_id: str, current: Mapping[NotePath, bytes | None]) -> bool:
-        """Give hunks the texts that the blocks in notes show, where those differ from what was rendered last.
+        """Update hunks to the texts that the blocks in notes show, where those differ from what was rendered last.
 
         They differ after an undo, for example, which brings back a block with an earlier text.
 

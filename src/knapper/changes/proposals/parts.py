@@ -125,7 +125,7 @@ def _file_state(hunks: Sequence[ProposedHunk]) -> ItemState:
 
 
 def edit_hunk_text(file: ProposedFile, number: int, text: str, proposal: str) -> ProposedFile:
-    """Put another text in the place of a hunk's new side, in the hunk's own line endings.
+    """Replace the new side of a hunk, in the hunk's own line endings.
 
     Raises:
         NotFound: The file has no hunk of this number.

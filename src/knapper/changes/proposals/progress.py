@@ -239,15 +239,15 @@ def _refit_edit(file: ProposedFile, current: bytes | None) -> ProposedFile:
             file, hunks=tuple(replace(one, stale=stale) if one.state == "open" else one for one in file.hunks)
         )
     fitted: dict[int, ProposedHunk] = {}
-    standing: list[splices.Splice] = []
+    fitting: list[splices.Splice] = []
     # Hunks that fitted before come first: one that fits again must not push them out.
     for one in sorted(file.hunks, key=lambda one: one.stale is not None):
         fits = _refit_hunk(one, current) if one.state == "open" else one
         if fits.state == "open" and fits.stale is None:
-            if not _are_compatible(current, [*standing, fits.hunk.splice]):
+            if not _are_compatible(current, [*fitting, fits.hunk.splice]):
                 fits = replace(one, stale=_stale_changed(current, one.hunk.start))
             else:
-                standing.append(fits.hunk.splice)
+                fitting.append(fits.hunk.splice)
         fitted[one.number] = fits
     hunks = tuple(fitted[one.number] for one in file.hunks)
     return replace(file, hunks=hunks, before=current, base=parser.content_hash(current))

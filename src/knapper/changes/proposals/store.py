@@ -218,6 +218,7 @@ class Proposals:
                 blocks=blocks,
                 source=proposal,
             )
+            # Logged before anything is applied, so that `reconcile` can tell after a kill whether it was made.
             progress.log_attempt(database, selection, plain, tables.format_time(self._clock()))
         return selection
 

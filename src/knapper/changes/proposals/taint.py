@@ -38,10 +38,10 @@ class Taint:
 class Taints:
     """Open list of tainted clients and runs; `open_taints` returns one."""
 
-    def __init__(self, own: SharedDatabase, hearer: str = "") -> None:
+    def __init__(self, own: SharedDatabase, also_marked: str = "") -> None:
         """Wrap an open file."""
         self._ledger = own
-        self._hearer = hearer
+        self._also_marked = also_marked
 
     def shared_with(self, client: str) -> "Taints":
         """Return the same list for an agent that works for a client: what taints the agent taints the client too."""
@@ -58,8 +58,8 @@ class Taints:
         Returns:
             True if this wasn't recorded before.
         """
-        if self._hearer:
-            _ = self._mark(self._hearer, "", source)
+        if self._also_marked:
+            _ = self._mark(self._also_marked, "", source)
         return self._mark(client, run, source)
 
     def is_tainted(self, client: str, run: str = "") -> bool:

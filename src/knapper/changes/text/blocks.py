@@ -1,4 +1,4 @@
-"""Edits that wait as blocks inside a note, written and resolved without a trace."""
+"""Edits that wait as blocks inside a note: written, found, and resolved without leaving a trace."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ _MIN_FENCE: Final = 3
 
 
 def block_name(hunk_id: str, before: str, after: str) -> str:
-    """Make a block's id: that of its first hunk, and a sum over both sides."""
+    """Return a block's id: that of its first hunk, and a checksum of both sides."""
     return f"{hunk_id}-{_checksum(before, after)}"
 
 
@@ -31,18 +31,18 @@ def _checksum(before: str, after: str) -> str:
 
 
 def is_own_block(block: PendingBlock) -> bool:
-    """Return whether this program made a block; others' hold lines without endings, and no sum."""
+    """Return whether this program made a block; other programs' blocks have lines without endings, and no checksum."""
     return _OWN_ID.fullmatch(block.id) is not None
 
 
 def is_intact_block(block: PendingBlock) -> bool:
-    """Return whether both sides are what they were made; true of another program's block, which can't tell."""
+    """Return whether both sides are unchanged; always true for another program's block, which has no checksum."""
     own = _OWN_ID.fullmatch(block.id)
     return own is None or own["sum"] == _checksum(block.before, block.after)
 
 
 def write_block(block_id: str, before: str, after: str) -> str:
-    """Write a block's four lines; the fence is longer than any run of backticks inside."""
+    """Return a block's four lines; the fence is longer than any run of backticks inside."""
     kind = "replace" if before and after else "delete" if before else "add"
     edit = {"id": block_id, "type": kind, "before": before, "after": after}
     text = json.dumps(edit, ensure_ascii=False, separators=(",", ":"))
@@ -75,25 +75,25 @@ class RenderedBlocks:
 
     raw: bytes
     ids: Mapping[str, tuple[str, ...]]
-    """Block id to the hunks that it holds; hunks inside one fence, comment or formula share a block."""
+    """Hunk ids by block id; hunks inside one fence, comment or formula share a block."""
 
 
 def insert_blocks(snapshot: Snapshot, hunks: Sequence[Hunk]) -> RenderedBlocks:
-    """Put hunks into a note as blocks that wait.
+    """Insert hunks into a note as blocks that wait.
 
-    A change inside code, maths or a comment shows the whole of it, because a fence would end it there. Changes of which
-    one alone would hide the other, such as the two ends of a new fence, are one block.
+    A change inside code, maths or a comment shows all of it, because a fence would end it there. Changes of which one
+    alone would hide the other, such as the two ends of a new fence, share a block.
 
     Args:
         snapshot: The note that the hunks were made against.
-        hunks: From `diff.hunks`.
+        hunks: From `diff.diff_hunks`.
 
     Raises:
-        BadInput: A hunk lies in the frontmatter, isn't text, or can't be shown.
-        ConflictError: A hunk touches a block that waits there already.
+        BadInput: A hunk is in the frontmatter, isn't text, or can't be shown.
+        ConflictError: A hunk overlaps a block that waits already.
     """
     if not hunks:
-        raise BadInput("There are no hunks to show.", code="no_change")
+        raise BadInput("there are no hunks to show", code="no_change")
     check_blocks_untouched(snapshot, [hunk.splice for hunk in hunks])
     for touching in (False, True):
         found_regions = diff.choose_regions(snapshot, hunks, touching=touching)
@@ -102,12 +102,12 @@ def insert_blocks(snapshot: Snapshot, hunks: Sequence[Hunk]) -> RenderedBlocks:
             if hiding is None or len(found_regions) == 1:
                 return rendered
             found_regions = diff.join_regions(found_regions, hiding)
-    message = f"The change in line {hunks[0].old_start_line} can't be shown as a block there."
+    message = f"the change in line {hunks[0].old_start_line} can't be shown as a block there"
     raise BadInput(message, hint=diff.REVIEW_AS_PROPOSAL_HINT, code="not_in_text")
 
 
 def _render_regions(snapshot: Snapshot, found_regions: Sequence[Region]) -> RenderedBlocks | None:
-    """Put blocks in the place of regions; None where they aren't found again, or the note doesn't come back."""
+    """Replace regions by blocks; None if they aren't found again, or rejecting them doesn't restore the note."""
     names = [_region_block_name(snapshot, region) for region in found_regions]
     block_splices = [_block_splice(snapshot, region, name) for region, name in zip(found_regions, names, strict=True)]
     raw = splices.merge(snapshot.raw, block_splices)
@@ -136,11 +136,11 @@ def _block_splice(snapshot: Snapshot, region: Region, name: str) -> Splice:
 
 
 def _find_hiding_region(snapshot: Snapshot, raw: bytes, found_regions: Sequence[Region]) -> int | None:
-    """Find a region that hides another block once it is resolved alone."""
+    """Return the index of a region that hides another block if it is resolved alone; None if there is none."""
     rendered_snapshot = splices.take_snapshot(raw)
     present_blocks = _resolvable_blocks(rendered_snapshot)
     byte_budget = _MAX_TRIED_BYTES
-    # Where a bare carriage return ends lines, what stands between blocks can change its meaning with them too.
+    # Where a bare carriage return ends lines, the text between blocks can change its meaning with them too.
     usual = snapshot.outline.newline in {"\n", "\r\n"}
     for place, region in enumerate(found_regions):
         if usual and not any(map(_HIDING_PATTERN.search, diff.region_sides(snapshot, region))):
@@ -159,19 +159,19 @@ def _resolvable_blocks(snapshot: Snapshot) -> dict[str, PendingBlock]:
 
 
 def find_blocks(snapshot: Snapshot) -> tuple[PendingBlock, ...]:
-    """List the blocks of a note; those with a `problem`, or for which `why` has words, can't be resolved."""
+    """Return the blocks of a note; those with a `block_problem` can't be resolved."""
     return pending.find_pending(snapshot.raw, snapshot.outline)
 
 
 def block_problem(block: PendingBlock) -> str:
-    """Return what keeps a block from being resolved; empty where nothing does."""
+    """Return what keeps a block from being resolved; empty if nothing does."""
     if block.problem is not None:
         return _PROBLEM_TEXTS[block.problem]
     return "" if is_intact_block(block) else _PROBLEM_TEXTS["edited"]
 
 
 def accept_block(snapshot: Snapshot, block_id: str) -> Splice:
-    """Put a block's new text in its place.
+    """Return the splice that replaces a block by its new text.
 
     Raises:
         NotFound: There is no such block.
@@ -181,7 +181,7 @@ def accept_block(snapshot: Snapshot, block_id: str) -> Splice:
 
 
 def reject_block(snapshot: Snapshot, block_id: str) -> Splice:
-    """Put a block's old text back in its place.
+    """Return the splice that replaces a block by its old text.
 
     Raises:
         NotFound: There is no such block.
@@ -191,14 +191,14 @@ def reject_block(snapshot: Snapshot, block_id: str) -> Splice:
 
 
 def resolve_blocks(snapshot: Snapshot, choice: BlockChoice | Mapping[str, BlockChoice]) -> tuple[Splice, ...]:
-    """Resolve all blocks of a note at once, or those that are named.
+    """Return the splices that resolve all blocks of a note, or the named ones.
 
     Args:
         snapshot: The note.
-        choice: One for all, or one for each id.
+        choice: One decision for all, or one for each id.
 
     Returns:
-        A splice a block; empty where the note has none.
+        A splice per block; empty if the note has none.
 
     Raises:
         NotFound: A named block isn't there.
@@ -218,10 +218,10 @@ def _get_block(snapshot: Snapshot, block_id: str) -> PendingBlock:
     if not matches:
         names = ", ".join(block.id for block in blocks if block.id)
         torn = [block for block in blocks if not block.id]
-        hint = f"The note has {names}." if names else "The note has no block that waits."
+        hint = f"the note has {names}" if names else "the note has no block that waits"
         if torn:
-            hint += f" In line {torn[0].line} one is left of which {block_problem(torn[0])}."
-        raise NotFound(f"There is no pending edit {block_id!r}.", hint=hint, code="block_not_found")
+            hint += f"; the one in line {torn[0].line} can't be resolved: {block_problem(torn[0])}"
+        raise NotFound(f"there is no pending edit {block_id!r}", hint=hint, code="block_not_found")
     broken = [block for block in matches if block_problem(block)]
     if broken:
         raise _broken_block_error(broken)
@@ -230,17 +230,17 @@ def _get_block(snapshot: Snapshot, block_id: str) -> PendingBlock:
 
 def _broken_block_error(blocks: Sequence[PendingBlock]) -> ConflictError:
     descriptions = [f"{block.id or 'a pending edit'} in line {block.line}: {block_problem(block)}" for block in blocks]
-    message = f"Can't be resolved: {'; '.join(descriptions)}."
-    hint = "Nothing was guessed or changed. Mend the block, or take it out of the note by hand."
+    message = f"can't be resolved: {'; '.join(descriptions)}"
+    hint = "nothing was guessed or changed; mend the block, or take it out of the note by hand"
     details: dict[str, object] = {"lines": [block.line for block in blocks]}
     return ConflictError(message, hint=hint, code="block_broken", details=details)
 
 
 def _resolution(snapshot: Snapshot, block: PendingBlock, choice: BlockChoice) -> Splice:
-    """Put a side in a block's place.
+    """Return the splice that replaces a block by one of its sides.
 
     A side without a last line ending was the file's end, or comes from another program, whose sides are lines without
-    endings: the tag's line ending stays then where text follows, so that no line is joined to another.
+    endings. The tag's line ending is kept then if text follows, so that no two lines are joined.
     """
     text = block.after if choice == "accept" else block.before
     own = is_own_block(block)
@@ -252,7 +252,7 @@ def _resolution(snapshot: Snapshot, block: PendingBlock, choice: BlockChoice) ->
 
 
 def check_blocks_untouched(snapshot: Snapshot, new_splices: Iterable[Splice]) -> None:
-    """Refuse changes that would cut into a whole block that waits; a damaged one can be mended.
+    """Check that no change cuts into an intact block that waits; a damaged one may be repaired.
 
     Raises:
         ConflictError: One does; the message names the block and its lines.
@@ -265,6 +265,6 @@ def check_blocks_untouched(snapshot: Snapshot, new_splices: Iterable[Splice]) ->
                 last = snapshot.lines.line_number(block.stop - 1)
                 place = splices.describe_place(snapshot.raw, splice)
                 cuts = "cut" if place.startswith("lines ") else "cuts"
-                message = f"{place.capitalize()} {cuts} into the pending edit {block.id}, lines"
-                hint = "Accept or reject it first."
-                raise ConflictError(f"{message} {block.line}-{last}.", hint=hint, code="block_touched")
+                message = f"{place} {cuts} into the pending edit {block.id}, lines"
+                hint = "accept or reject it first"
+                raise ConflictError(f"{message} {block.line}-{last}", hint=hint, code="block_touched")

@@ -1,4 +1,4 @@
-"""Differences between two states of a note, in hunks, words and the regions that blocks take."""
+"""Differences between two states of a note: hunks, words, and the regions that blocks replace."""
 
 import hashlib
 import re
@@ -22,9 +22,9 @@ _LEAST_SHARED: Final = 0.2
 
 
 class WordChange(NamedTuple):
-    """Say of a stretch of text which side it is on.
+    """A piece of text with the side that it is on.
 
-    All that is ``same`` or ``removed``, joined, is the old text; all that is ``same`` or ``added`` the new one.
+    All ``same`` and ``removed`` pieces joined are the old text, all ``same`` and ``added`` ones the new text.
     """
 
     side: Side
@@ -32,10 +32,10 @@ class WordChange(NamedTuple):
 
 
 def compare_words(old: str, new: str) -> tuple[WordChange, ...]:
-    """Compare two texts by words.
+    """Return the differences of two texts by words.
 
     ``("a b", "a c")`` gives ``same "a "``, ``removed "b"``, ``added "c"``. Texts that have little in common, or are
-    very long, count as wholly different, which reads better than words picked from everywhere.
+    very long, count as wholly different, which reads better than many scattered words.
     """
     if old == new:
         return (WordChange("same", old),) if old else ()
@@ -72,26 +72,26 @@ _NO_NEWLINE_MARKER: Final = "\\ No newline at end of file"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hunk:
-    """One stretch of lines that differs, in the exact bytes of both sides."""
+    """One range of lines that differs, with the exact bytes of both sides."""
 
     id: str
-    """Bound to the place and both sides: another state of the note has other ids."""
+    """Derived from the place and both sides, so that another state of the note has other ids."""
     start: int
     """First byte in the old state."""
     old: bytes
     new: bytes
     old_start_line: int
-    """1-based; where *old* is empty, the line before which the new text goes."""
+    """1-based; if *old* is empty, the line before which the new text goes."""
     new_start_line: int
 
     @property
     def splice(self) -> Splice:
-        """Make the splice of the old state that accepting the hunk means."""
+        """The splice of the old state that accepting the hunk makes."""
         return Splice(start=self.start, stop=self.start + len(self.old), new=self.new)
 
     @property
     def words(self) -> tuple[WordChange, ...]:
-        """Mark the words that differ."""
+        """The differences by words."""
         return compare_words(self.old.decode(errors="replace"), self.new.decode(errors="replace"))
 
 
@@ -100,13 +100,13 @@ def _decoded_lines(data: bytes) -> tuple[str, ...]:
 
 
 def diff_hunks(before: bytes, after: bytes) -> tuple[Hunk, ...]:
-    """Compare two states of a note by lines.
+    """Return the differences of two states of a note by lines.
 
-    What lies between two changes is part of neither. Where files are so large and so different that a comparison
-    would take long, all between their equal ends is one hunk.
+    Unchanged lines between two changes are part of neither. If files are so large and different that a comparison would
+    take long, everything between their equal ends is one hunk.
 
     Returns:
-        In order; empty where nothing differs. ``apply_hunks(before, all of them)`` is *after*.
+        In order; empty if nothing differs. ``apply_hunks(before, all of them)`` is *after*.
     """
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     starts = [*accumulate(map(len, old), initial=0)]
@@ -122,7 +122,7 @@ def _make_hunk(start: int, old: bytes, new: bytes, rows: tuple[int, int]) -> Hun
 
 
 def apply_hunks(before: bytes, chosen: Iterable[Hunk]) -> bytes:
-    """Put chosen hunks into the state that they were made against.
+    """Apply chosen hunks to the state that they were made against.
 
     Raises:
         BadInput: They overlap, or belong to another state.
@@ -131,10 +131,10 @@ def apply_hunks(before: bytes, chosen: Iterable[Hunk]) -> bytes:
 
 
 def edit_hunk(hunk: Hunk, text: str) -> Hunk:
-    """Put another text in the place of a hunk's new side.
+    """Return a hunk with another text as its new side.
 
-    It takes the hunk's line endings, and ends in one where the new side did, or the old side if that was empty. The
-    hunk gets another id, for it is another change.
+    The text gets the hunk's line endings, and ends in one if the new side did, or the old side if that was empty. The
+    hunk gets another id, since it is another change.
     """
     sides = hunk.new or hunk.old
     kind = source.detect_newline(sides)
@@ -150,7 +150,7 @@ def edit_hunk(hunk: Hunk, text: str) -> Hunk:
 
 
 def unified_diff(before: bytes, after: bytes, path: str) -> str:
-    """Write a difference as ``diff -u`` does; empty where there is none.
+    """Return a difference as ``diff -u`` prints it; empty if there is none.
 
     Args:
         before: The old state.
@@ -167,9 +167,9 @@ def unified_diff(before: bytes, after: bytes, path: str) -> str:
     return "".join(row if row.endswith("\n") else _end_line(row) for row in rows)
 
 
-def _group_changes(found: Sequence[tuple[int, int, int, int]]) -> list[list[tuple[int, int, int, int]]]:
+def _group_changes(changes: Sequence[tuple[int, int, int, int]]) -> list[list[tuple[int, int, int, int]]]:
     groups: list[list[tuple[int, int, int, int]]] = []
-    for change in found:
+    for change in changes:
         if groups and change[0] - groups[-1][-1][1] <= 2 * _CONTEXT_LINES:
             groups[-1].append(change)
         else:
@@ -202,14 +202,14 @@ def _end_line(row: str) -> str:
     return f"{row}\n" if row.endswith("\r") else f"{row}\n{_NO_NEWLINE_MARKER}\n"
 
 
-REVIEW_AS_PROPOSAL_HINT: Final = "Review it as a proposal."
-"""What to do with a change that no block can hold."""
+REVIEW_AS_PROPOSAL_HINT: Final = "review it as a proposal"
+"""Hint for a change that no block can hold."""
 _BOM: Final = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Whole lines, and the hunks that change them."""
+    """Range of whole lines, with the hunks that change them."""
 
     start: int
     stop: int
@@ -217,15 +217,15 @@ class Region:
 
 
 def choose_regions(snapshot: Snapshot, hunks: Sequence[Hunk], *, touching: bool) -> list[Region]:
-    """Widen each hunk to what can be replaced by a fence, and join those that meet.
+    """Return regions that can be replaced by a fence: hunks widened, and joined if they touch.
 
     Args:
         snapshot: The note.
         hunks: What is to be shown.
-        touching: Take what ends right before a hunk too: an open fence or raw HTML would go on in a block.
+        touching: Include what ends right before a hunk: an open fence or raw HTML would continue into a block.
 
     Raises:
-        BadInput: A hunk lies in the frontmatter, or moves the byte-order mark.
+        BadInput: A hunk is in the frontmatter, or moves the byte-order mark.
     """
     cover = SpanSet(snapshot.outline.code_spans)
     result: list[Region] = []
@@ -246,14 +246,14 @@ def choose_regions(snapshot: Snapshot, hunks: Sequence[Hunk], *, touching: bool)
 def _check_hunk_place(snapshot: Snapshot, hunk: Hunk) -> None:
     block = snapshot.outline.frontmatter
     if block and hunk.start < block.stop:
-        message = f"Line {hunk.old_start_line} lies in the frontmatter, which can't hold a block."
+        message = f"line {hunk.old_start_line} is in the frontmatter, which can't hold a block"
         raise BadInput(message, hint=REVIEW_AS_PROPOSAL_HINT, code="not_in_text")
     if hunk.start < snapshot.text_start and not (hunk.old.startswith(_BOM) and hunk.new.startswith(_BOM)):
-        raise BadInput("The change moves the file's byte-order mark.", hint=REVIEW_AS_PROPOSAL_HINT, code="not_in_text")
+        raise BadInput("the change moves the file's byte-order mark", hint=REVIEW_AS_PROPOSAL_HINT, code="not_in_text")
 
 
 def _widen(snapshot: Snapshot, cover: SpanSet, start: int, stop: int) -> tuple[int, int]:
-    """Widen a span to whole lines, and to all of the code, maths or comment that it begins or ends in."""
+    """Return a span widened to whole lines, and to all of the code, maths or comment in which it begins or ends."""
     table = snapshot.lines
     while True:
         wide = (start, stop)
@@ -271,12 +271,12 @@ def _widen(snapshot: Snapshot, cover: SpanSet, start: int, stop: int) -> tuple[i
             return wide
 
 
-def join_regions(found: Sequence[Region], place: int) -> list[Region]:
+def join_regions(regions: Sequence[Region], place: int) -> list[Region]:
     """Join a region with the one below it, or the last with the one above it."""
-    first = min(place, len(found) - 2)
-    above, below = found[first], found[first + 1]
+    first = min(place, len(regions) - 2)
+    above, below = regions[first], regions[first + 1]
     both = Region(start=above.start, stop=below.stop, hunks=(*above.hunks, *below.hunks))
-    return [*found[:first], both, *found[first + 2 :]]
+    return [*regions[:first], both, *regions[first + 2 :]]
 
 
 def region_sides(snapshot: Snapshot, region: Region) -> tuple[str, str]:
@@ -299,10 +299,10 @@ def region_sides(snapshot: Snapshot, region: Region) -> tuple[str, str]:
         return before.decode(), after.decode()
     except UnicodeDecodeError as error:
         raise BadInput(
-            "The text isn't UTF-8, so no block can hold it.", hint=REVIEW_AS_PROPOSAL_HINT, code="not_utf8"
+            "the text isn't UTF-8, so no block can hold it", hint=REVIEW_AS_PROPOSAL_HINT, code="not_utf8"
         ) from error
 
 
 def _new_text(snapshot: Snapshot, hunk: Hunk) -> bytes:
-    """Leave the byte-order mark to the file where a hunk takes its first line."""
+    """Return a hunk's new text without the byte-order mark, which stays in the file."""
     return hunk.new.removeprefix(_BOM) if hunk.start < snapshot.text_start else hunk.new

@@ -1,4 +1,4 @@
-"""Entries of the program's own log in a note, with text made harmless and note names linked."""
+"""Entries of the program's own log in a note, with sanitized text and linked note names."""
 
 import re
 import unicodedata
@@ -18,7 +18,7 @@ _UNLINKABLE: Final = re.compile(r"[\[\]#^|\\\n]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """One place where text says a note's name."""
+    """One place where text mentions a note's name."""
 
     start: int
     stop: int
@@ -27,13 +27,13 @@ class Mention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionFinder:
-    """Names of notes by the first word of each, so that a text's length alone decides how long a look takes."""
+    """Finder of note names in text, indexed by first word, so that the time depends on the text's length alone."""
 
     by_word: Mapping[str, tuple[str, ...]]
 
     @classmethod
     def of(cls, names: Iterable[str]) -> "MentionFinder":
-        """Sort names; single characters, numbers, and what no wikilink can hold are left out."""
+        """Build a finder; single characters, numbers, and names that no wikilink can hold are left out."""
         by_word: dict[str, list[str]] = {}
         for name in {unicodedata.normalize("NFC", name) for name in names}:
             word = _WORD.search(name)
@@ -42,7 +42,7 @@ class MentionFinder:
         return cls(by_word={word: tuple(several) for word, several in by_word.items()})
 
     def find(self, text: str) -> list[Mention]:
-        """Find names in NFC text, spelled as they are, at word boundaries; a longer name wins over what it overlaps.
+        """Return exact names in NFC text at word boundaries; a longer name wins over those that it overlaps.
 
         Returns:
             In order, without overlap.
@@ -76,7 +76,7 @@ def _stands_alone(text: str, start: int, stop: int) -> bool:
 
 
 _Zone = Literal["plain", "quiet", "maths", "code", "fence", "link", "embed"]
-"""``quiet``: comments and HTML, which are shown as text, and not linked."""
+"""``quiet``: comments and HTML, which are shown as text without links."""
 
 _LINE_PREFIX: Final = "\N{MIDDLE DOT}"
 _INVISIBLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -102,31 +102,32 @@ _SAFE_LANGUAGES: Final = re.compile(
     "json|jsx|julia|kotlin|latex|lisp|lua|make|markdown|matlab|md|nix|ocaml|perl|php|powershell|python|py|r|ruby|rust|"
     "scala|sh|shell|sql|swift|text|toml|ts|tsx|txt|typescript|xml|yaml|yml|zig|"
 )
-"""Languages that only colour code; others may be run by a plugin, and become ``text``."""
+"""Languages that are only highlighted; others might be run by a plugin, and are replaced by ``text``."""
 
 
 def sanitize_text(text: str, names: MentionFinder) -> str:
-    """Return *text* as it may stand in an entry, with the names of notes linked where that is text and not code.
+    """Return *text* made safe for an entry, with note names linked outside of code.
 
-    A fence that it leaves open is closed.
+    An open fence is closed.
 
     Args:
-        text: Anything; Markdown is shown as it would be elsewhere.
+        text: Any text; Markdown keeps its meaning.
         names: What to link.
     """
-    plain = _INVISIBLE.sub("", _BREAK.sub("\n", text)).expandtabs(4)  # a tab is narrower in a quote
+    # Tabs are expanded, because a tab is narrower after a quote's ``>``.
+    plain = _INVISIBLE.sub("", _BREAK.sub("\n", text)).expandtabs(4)
     clean = unicodedata.normalize("NFC", plain.encode(errors="replace").decode())
     data = clean.encode()
     return "".join(_sanitize_zone(zone, data[start:stop].decode(), names) for zone, start, stop in _zones(data))
 
 
 def sanitize_line(text: str, names: MentionFinder) -> str:
-    """Do as `harmless` for text that comes after other text in a line, where it opens no block."""
+    """Sanitize text like `sanitize_text`, for a place after other text in a line, where it opens no block."""
     return sanitize_text(f"{_LINE_PREFIX} {text}", names).removeprefix(f"{_LINE_PREFIX} ")
 
 
 def _zones(data: bytes) -> Iterator[tuple[_Zone, int, int]]:
-    """Cut text into stretches of one kind each, in order."""
+    """Yield the zones of text, each of one kind, in order."""
     kinds = _zone_kinds(data)
     at = 0
     for start, stop in sorted(kinds, key=lambda span: (span[0], -span[1])):
@@ -141,13 +142,14 @@ def _zones(data: bytes) -> Iterator[tuple[_Zone, int, int]]:
 
 
 def _zone_kinds(data: bytes) -> dict[Span, _Zone]:
-    """Find what isn't plain text; a span may lie in another."""
+    """Return the spans that aren't plain text; one may contain another."""
     masked = markdown.parse_body(data, 0)
     kinds: dict[Span, _Zone] = dict.fromkeys((*masked.math, *masked.events.math), "maths")
     kinds |= dict.fromkeys((*masked.comments, *masked.events.html), "quiet")
     kinds |= {address.span(): "link" for address in _ADDRESS.finditer(data)}
     kinds |= {(one.start, one.stop): "embed" if one.image else "link" for one in masked.events.links}
-    quiet_cover = SpanSet((*masked.comments, *masked.events.html))  # these hold no code: all in them becomes text
+    # Comments and HTML have no code zones: everything in them becomes text.
+    quiet_cover = SpanSet((*masked.comments, *masked.events.html))
     for span in masked.events.code:
         if not quiet_cover.contains(span[0]):
             lead = data[data.rfind(b"\n", 0, span[0]) + 1 : span[0]]
@@ -198,7 +200,7 @@ def _escape_sign(sign: re.Match[str]) -> str:
 
 
 def _sanitize_link(text: str) -> str:
-    """Keep a link as it is, but for what would embed, hide or run inside its text."""
+    """Return a link in which nothing inside its text can embed, hide or run."""
     inner = text[1:].replace("![", "\\![").replace("%%", "%\u200b%").replace("<%", "<\\%")
     return text[:1] + inner
 
@@ -208,7 +210,7 @@ def _sanitize_code(text: str) -> str:
 
 
 def _sanitize_fence(text: str) -> str:
-    """Take languages that run away from a fence, and close it where it isn't."""
+    """Return a fence that is closed, and has no language that a plugin might run."""
     match = _FENCE.match(text)
     if match is None:
         return _sanitize_code(text)
@@ -227,7 +229,7 @@ _ENDINGS: Final = b"\r\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """What is logged of one interaction; empty parts aren't written."""
+    """Log of one interaction; empty parts aren't written."""
 
     time: str
     """Such as ``14:05``."""
@@ -236,14 +238,14 @@ class LogEntry:
     summary: str = ""
     response: str = ""
     files: Sequence[str] = ()
-    """Links, or names, as they are to stand there."""
+    """Links or names, as they are to be written."""
 
 
 def compose_entry(entry: LogEntry, names: MentionFinder) -> str:
-    r"""Write an entry: a folded callout of its own kind, each line of which begins with ``>``.
+    r"""Return an entry as Markdown: a folded callout of its own kind, each line of which begins with ``>``.
 
-    ``> [!knap-log]- 14:05 · Plan the week`` is a first line. No text in it can end it: a heading, a fence or another
-    entry's mark stands in the quote as all else does.
+    ``> [!knap-log]- 14:05 · Plan the week`` is a first line. No text in the entry can end it: a heading, a fence or
+    another entry's mark is part of the quote like everything else.
 
     Args:
         entry: What to write.
@@ -260,9 +262,9 @@ def compose_entry(entry: LogEntry, names: MentionFinder) -> str:
 
 
 def is_entry(before: bytes, after: bytes) -> bool:
-    """Return whether all that was done to a note is that one whole entry was put at its end, apart from what was there.
+    """Return whether a change of a note only adds one whole entry at its end, separate from the text before.
 
-    An entry that wouldn't be one there, since it lies in a fence, a comment or another quote that is open, isn't.
+    Text that wouldn't be an entry there, because it is inside an open fence, comment or quote, doesn't count.
     """
     if not after.startswith(before):
         return False
@@ -274,7 +276,7 @@ def is_entry(before: bytes, after: bytes) -> bool:
 
 
 def _entry_part(label: str, text: str, names: MentionFinder) -> list[str]:
-    """Lay a part out: on the label's line where it is one line, below it otherwise."""
+    """Return the lines of a part: on the label's line if it is a single line, else below it."""
     if "\n" in text or "\r" in text:
         return ["", f"**{label}:**", "", sanitize_text(text, names)]
     return ["", f"**{label}:** {sanitize_line(text.strip(), names)}"]

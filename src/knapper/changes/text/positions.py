@@ -62,15 +62,15 @@ def _parse_steps(parts: Sequence[str], *, strict: bool) -> list[_HeadingStep]:
         match = _HEADING_PATTERN.fullmatch(part.strip())
         signs, title = (match[1], match[2]) if match else ("", part)
         if not part.strip() or len(signs) > _MAX_LEVEL:
-            hint = "Write it as in the note, such as '## Title'."
-            raise BadInput(f"{part!r} is no heading.", hint=hint, code="invalid_heading")
+            hint = "write it as in the note, such as '## Title'"
+            raise BadInput(f"{part!r} is no heading", hint=hint, code="invalid_heading")
         if strict and not signs:
-            hint = f"Write its level too, such as '## {title}'."
-            message = f"Invalid heading format: {part!r} has no # prefix."
+            hint = f"write its level too, such as '## {title}'"
+            message = f"invalid heading format: {part!r} has no # prefix"
             raise BadInput(message, hint=hint, code="invalid_heading")
         steps.append(_HeadingStep(level=len(signs), title=_fold_title(title)))
     if not steps:
-        raise BadInput("No heading is named.", hint="Write it as in the note.", code="invalid_heading")
+        raise BadInput("no heading is named", hint="write it as in the note", code="invalid_heading")
     return steps
 
 
@@ -117,21 +117,21 @@ def _heading_not_found(snapshot: Snapshot, requested: str) -> NotFound:
     near = process.extract(requested, labels, scorer=fuzz.WRatio, score_cutoff=_LEAST_RATIO, limit=_SHOWN)
     starts = [start for _, _, start in near] or list(labels)[:_SHOWN]
     names = [f"'{labels[start]}' (line {by_start[start]})" for start in starts]
-    hint = "The note has no headings."
+    hint = "the note has no headings"
     if names:
-        hint = f"{'Nearest' if near else 'The first headings are'}: {', '.join(names)}."
+        hint = f"{'nearest' if near else 'the first headings are'}: {', '.join(names)}"
     details: dict[str, object] = {"headings": [labels[start] for start in starts]}
-    return NotFound(f"There is no heading {requested!r}.", hint=hint, code="heading_not_found", details=details)
+    return NotFound(f"there is no heading {requested!r}", hint=hint, code="heading_not_found", details=details)
 
 
 def _heading_ambiguous(requested: str, chains: Sequence[tuple[Section, ...]]) -> Ambiguous:
     rows = [chain[0].line for chain in chains]
     paths = [" > ".join(heading_label(section) for section in reversed(chain)) for chain in chains]
     descriptions = [f"'{path}' (line {row})" for path, row in zip(paths, rows, strict=True)]
-    hint = f"Name one of them by its path: {'; '.join(descriptions)}."
+    hint = f"name one of them by its path: {'; '.join(descriptions)}"
     if len(set(paths)) < len(paths):
-        hint = "Their paths are the same, so change it by line numbers."
-    message = f"The heading {requested!r} stands {len(rows)} times, in lines {', '.join(map(str, rows))}."
+        hint = "their paths are the same, so change it by line numbers"
+    message = f"the heading {requested!r} occurs {len(rows)} times, in lines {', '.join(map(str, rows))}"
     return Ambiguous(message, hint=hint, code="heading_ambiguous", details={"lines": rows, "paths": paths})
 
 
@@ -167,8 +167,8 @@ def replace_section_body(snapshot: Snapshot, heading: Heading, content: str, *, 
     start, stop = _body_text(snapshot, section)
     if start == stop:
         if not text:
-            hint = "Nothing has to be done."
-            raise BadInput(f"Nothing would change: {heading_label(section)!r} is empty.", hint=hint, code="no_change")
+            hint = "nothing has to be done"
+            raise BadInput(f"nothing would change: {heading_label(section)!r} is empty", hint=hint, code="no_change")
         return snapshot.put_lines(section.body_start, text, rank=splices.RANK_BELOW_HEADING)
     return _ensure_section_change(snapshot, section, snapshot.rewrite(start, stop, text))
 
@@ -231,7 +231,7 @@ def append_to_file(snapshot: Snapshot, content: str) -> Splice:
 def _text_to_insert(section: Section | None, content: str) -> str:
     text = (_without_heading(section, content) if section else content).strip("\r\n")
     if not text.strip():
-        raise BadInput("There is no text to insert.", hint="Give the text in content.", code="no_change")
+        raise BadInput("there is no text to insert", hint="give the text in content", code="no_change")
     return text
 
 
@@ -349,20 +349,20 @@ def parse_position(text: str) -> Position:
         return AfterHeading(heading=after["heading"])
     match = _LINE_PATTERN.fullmatch(bare)
     if match is None:
-        raise BadInput(f"{text!r} is no position.", hint=f"One of: {_POSITION_FORMS}.", code="invalid_position")
+        raise BadInput(f"{text!r} is no position", hint=f"one of: {_POSITION_FORMS}", code="invalid_position")
     first = int(match["first"])
     last = int(match["last"] or first)
     if first < 1 or last < first:
-        hint = "Lines count from 1, and the first comes before the last."
-        raise BadInput(f"{text!r} names no lines.", hint=hint, code="invalid_position")
+        hint = "lines count from 1, and the first comes before the last"
+        raise BadInput(f"{text!r} names no lines", hint=hint, code="invalid_position")
     return _line_position(match["word"].casefold(), first, last if match["last"] else None)
 
 
 def _line_position(word: str, first: int, last: int | None) -> Position:
     if word == "insert":
         if last is not None:
-            hint = f"Use insert:{first}, or replace:{first}-{last}."
-            raise BadInput("insert takes one line, before which the text goes.", hint=hint, code="invalid_position")
+            hint = f"use insert:{first}, or replace:{first}-{last}"
+            raise BadInput("insert takes one line, before which the text goes", hint=hint, code="invalid_position")
         return BeforeLine(line=first)
     return LineSpan(word="replace" if word == "replace" else "delete", first=first, last=last or first)
 
@@ -409,11 +409,11 @@ def resolve_position(snapshot: Snapshot, position: Position, content: str = "") 
             splices.ensure_change(snapshot.raw, [splice], f"the text of line {where} is the same")
             return splice
         case NamedPosition(word="create" | "open"):
-            message = f"'{position.word}' changes no text of a note that exists."
-            raise BadInput(message, hint="Use start, end or a line.", code="invalid_position")
+            message = f"'{position.word}' changes no text of a note that exists"
+            raise BadInput(message, hint="use start, end or a line", code="invalid_position")
         case _:
             if not content:
-                raise BadInput("There is no text to insert.", hint='A blank line is "\\n".', code="no_change")
+                raise BadInput("there is no text to insert", hint='a blank line is "\\n"', code="no_change")
             return _insert(snapshot, position, content)
 
 
@@ -436,8 +436,8 @@ def _boundary(snapshot: Snapshot, line: int) -> int:
     _check_line(snapshot, line, most=snapshot.count + 1)
     block = snapshot.outline.frontmatter
     if line == 1 and block is not None:
-        hint = f"Use start, or insert:{block.end_line + 1}, for the text after it."
-        message = f"Line 1 opens the frontmatter (lines 1-{block.end_line}); text before it would break the properties."
+        hint = f"use start, or insert:{block.end_line + 1}, for the text after it"
+        message = f"line 1 opens the frontmatter (lines 1-{block.end_line}); text before it would break the properties"
         raise BadInput(message, hint=hint, code="invalid_position")
     return snapshot.line(line)[0]
 
@@ -457,8 +457,8 @@ def _check_line(snapshot: Snapshot, line: int, *, most: int) -> None:
     count = snapshot.count
     excerpt = snapshot.excerpt(count - _LAST_LINES + 1)
     details: dict[str, object] = {"lines": count, "excerpt": excerpt}
-    hint = f"Its last lines are:\n{excerpt}"
-    raise BadInput(f"There is no line {line}; the note has {count}.", hint=hint, code="no_such_line", details=details)
+    hint = f"its last lines are:\n{excerpt}"
+    raise BadInput(f"there is no line {line}; the note has {count}", hint=hint, code="no_such_line", details=details)
 
 
 _ATX_PATTERN: Final = re.compile(rb"[ \t]*#{1,6}(?P<gap>[ \t]*)")
@@ -477,12 +477,12 @@ def rename_heading(snapshot: Snapshot, heading: Heading, title: str) -> Splice:
     Raises:
         BadInput: *title* is empty, has several lines, can't be a heading's text, or is the same.
         NotFound: There is no such heading.
-        Ambiguous: The heading stands several times.
+        Ambiguous: The heading occurs several times.
     """
     section = find_section(snapshot, heading)
     text = title.strip()
     if not text or len(text.splitlines()) > 1:
-        raise BadInput(f"{title!r} can't be a heading's text.", hint="Give one line.", code="invalid_heading")
+        raise BadInput(f"{title!r} can't be a heading's text", hint="give one line", code="invalid_heading")
     splice = _heading_splice(snapshot, section, text)
     splices.ensure_change(snapshot.raw, [splice], "the heading has this text")
     _check_renamed_heading(snapshot, section, splice, text)
@@ -510,8 +510,8 @@ def _check_renamed_heading(snapshot: Snapshot, section: Section, splice: Splice,
     after = parser.parse_note(splices.merge(snapshot.raw, [splice]))
     candidates = [other for other in after.sections if other.start == section.start and other.level == section.level]
     if len(after.sections) != len(snapshot.outline.sections) or not candidates or candidates[0].title != text:
-        hint = "Leave out signs at its ends, such as # and ^, and what begins another block."
-        raise BadInput(f"{text!r} can't be the text of this heading.", hint=hint, code="invalid_heading")
+        hint = "leave out signs at its ends, such as # and ^, and what begins another block"
+        raise BadInput(f"{text!r} can't be the text of this heading", hint=hint, code="invalid_heading")
 
 
 def rename_block(snapshot: Snapshot, old: str, new: str) -> Splice:
@@ -529,11 +529,11 @@ def rename_block(snapshot: Snapshot, old: str, new: str) -> Splice:
     """
     old, new = old.strip().removeprefix("^"), new.strip().removeprefix("^")
     if not _BLOCK_ID_PATTERN.fullmatch(new):
-        raise BadInput(f"{new!r} can't be a block's id.", hint="Use letters, digits and -.", code="invalid_block_id")
+        raise BadInput(f"{new!r} can't be a block's id", hint="use letters, digits and -", code="invalid_block_id")
     block = find_block(snapshot.outline.block_ids, old)
     other = [one for one in snapshot.outline.block_ids if one is not block and one.name.casefold() == new.casefold()]
     if other:
-        raise BadInput(f"Line {other[0].line} has the id ^{new} already.", hint="Choose another.", code="exists")
+        raise BadInput(f"line {other[0].line} has the id ^{new} already", hint="choose another", code="exists")
     start = block.id_start + 1
     splice = Splice(start=start, stop=start + len(block.name.encode()), new=new.encode())
     splices.ensure_change(snapshot.raw, [splice], f"the block's id is ^{new}")
@@ -550,10 +550,10 @@ def find_block(ids: Sequence[BlockId], name: str) -> BlockId:
     matches = [one for one in ids if one.name.casefold() == name.casefold()]
     if not matches:
         names = ", ".join(f"^{one.name}" for one in ids[:10])
-        hint = f"The note has {names}." if names else "The note has no block ids."
-        raise NotFound(f"There is no block ^{name}.", hint=hint, code="block_not_found")
+        hint = f"the note has {names}" if names else "the note has no block ids"
+        raise NotFound(f"there is no block ^{name}", hint=hint, code="block_not_found")
     if len(matches) > 1:
         rows = [one.line for one in matches]
-        message = f"The block id ^{name} stands {len(rows)} times, in lines {', '.join(map(str, rows))}."
-        raise Ambiguous(message, hint="Change one of them as text.", code="block_ambiguous", details={"lines": rows})
+        message = f"the block id ^{name} occurs {len(rows)} times, in lines {', '.join(map(str, rows))}"
+        raise Ambiguous(message, hint="change one of them as text", code="block_ambiguous", details={"lines": rows})
     return matches[0]

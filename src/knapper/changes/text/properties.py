@@ -23,7 +23,7 @@ _BLANK_PATTERN: Final = re.compile(rb"[ \t]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertySpan:
-    """Where a property's parts lie, in bytes of the file."""
+    """Spans of a property's parts, in bytes of the file."""
 
     start: int
     """Of the key's line."""
@@ -32,18 +32,18 @@ class PropertySpan:
     """After the colon."""
     value_start: int
     inline_stop: int
-    """After what stands of the value beside the key; both equal *inline_start* where that is nothing."""
+    """After the part of the value beside the key; both equal *inline_start* if there is none."""
     below_start: int
-    """The line after, where a list's items stand."""
+    """The next line, where a list's items begin."""
     stop: int
     """After the value's last line."""
 
 
 def locate_property(snapshot: Snapshot, entry: PropertyEntry) -> PropertySpan:
-    """Find where a property's parts lie.
+    """Return the spans of a property's parts.
 
     Raises:
-        BadInput: The key doesn't begin its line, or an anchor or a tag stands before a list of lines.
+        BadInput: The key doesn't begin its line, or an anchor or a tag precedes a list of lines.
     """
     raw, table, value = snapshot.raw, snapshot.lines, entry.value
     start = max(table.line_start(entry.key.start), snapshot.text_start)
@@ -70,18 +70,18 @@ def locate_property(snapshot: Snapshot, entry: PropertyEntry) -> PropertySpan:
 
 
 def is_block_collection(node: YamlNode) -> bool:
-    """Return whether a value is a list or a map with a line an item."""
+    """Return whether a value is a list or a map with one line per item."""
     return node.kind in {"list", "map"} and not node.flow
 
 
 def unsafe_property(name: str, why: str) -> BadInput:
-    """Refuse a property that can't be changed by its own lines alone."""
-    hint = "Change the frontmatter as text, by line numbers."
-    return BadInput(f"The property {name!r} is left alone: {why}.", hint=hint, code="unsafe_yaml")
+    """Build the error for a property that can't be changed by its own lines alone."""
+    hint = "change the frontmatter as text, by line numbers"
+    return BadInput(f"the property {name!r} is left alone: {why}", hint=hint, code="unsafe_yaml")
 
 
 def infer_style(snapshot: Snapshot, entries: Sequence[PropertyEntry], entry: PropertyEntry | None = None) -> YamlStyle:
-    """Return in which style a value is written: that of the property itself, else that of the note's other lists.
+    """Return the style in which to write a value: that of the property itself, else that of the note's other lists.
 
     Args:
         snapshot: The note.
@@ -100,7 +100,7 @@ def infer_style(snapshot: Snapshot, entries: Sequence[PropertyEntry], entry: Pro
 
 
 def common_quote(node: YamlNode) -> YamlQuote:
-    """Return which quotes a text, or every text of a list, stands in; empty for none or for different ones."""
+    """Return the quotes around a text, or around every text of a list; empty for none or for different ones."""
     scalars = node.items if node.kind == "list" else (node,)
     styles = {scalar.style for scalar in scalars}
     for sign in ("'", '"'):
@@ -121,7 +121,7 @@ def _item_indent(snapshot: Snapshot, value: YamlNode, entry: PropertyEntry | Non
 
 
 def split_list_lines(snapshot: Snapshot, spot: PropertySpan, items: Sequence[YamlNode]) -> list[bytes]:
-    """Cut the lines of a list into those of each item, comments above an item included."""
+    """Split the lines of a list into those of each item, comments above an item included."""
     pieces: list[bytes] = []
     start = spot.below_start
     for node in items:
@@ -138,14 +138,14 @@ def read_values(snapshot: Snapshot) -> Mapping[str, JSONValue]:
 
 
 def same_value(one: JSONValue, other: JSONValue) -> bool:
-    """Compare values, and tell ``1`` from ``true`` and one order of keys from another."""
+    """Return whether values are the same; ``1`` differs from ``true``, and one order of keys from another."""
     return json.dumps(one) == json.dumps(other)
 
 
 def first_valid_edit(
     snapshot: Snapshot, candidates: Iterable[Sequence[Splice]], expected: Mapping[str, JSONValue], key: str
 ) -> tuple[Splice, ...]:
-    """Take the first of several ways to make a change that leaves the properties as expected.
+    """Return the first candidate that leaves the properties as expected when they are read again.
 
     Raises:
         BadInput: None does.
@@ -157,7 +157,7 @@ def first_valid_edit(
 
 
 def _read_changed_values(raw: bytes) -> JSONValue:
-    """Read the properties of a changed note; None where they are invalid or a key stands twice."""
+    """Read the properties of a changed note; None if they are invalid or a key occurs twice."""
     parsed = frontmatter.read_properties(source.decode(raw).data)
     if parsed is None:
         return {}
@@ -170,10 +170,10 @@ _LINE_ENDINGS: Final = frozenset({b"\n", b"\r\n", b"\r"})
 def addition_candidates(
     snapshot: Snapshot, entries: Sequence[PropertyEntry], key: str, value: JSONValue
 ) -> list[list[Splice]]:
-    """List ways to add a property that the note doesn't have, best first.
+    """Return ways to add a property that the note doesn't have, best first.
 
-    It goes below the others, above blank lines. In a frontmatter of no bytes a blank line follows it, by which
-    `removed` knows that the frontmatter was there before.
+    It goes below the others, above blank lines. In an empty frontmatter a blank line follows it, by which
+    `removal_candidates` sees that the frontmatter was there before.
     """
     block = snapshot.outline.frontmatter
     style = infer_style(snapshot, entries)
@@ -198,10 +198,10 @@ def _property_rows(key: str, written: YamlLines, indent: str) -> list[str]:
 
 
 def removal_candidates(snapshot: Snapshot, entry: PropertyEntry) -> list[list[Splice]]:
-    """List ways to remove a property, best first.
+    """Return ways to remove a property, best first.
 
-    Where nothing else stands between the frontmatter's two lines, they go too. Where only one blank line stands below
-    it, that line goes and the frontmatter stays, empty as it was before `added`.
+    If the frontmatter has nothing else, it is removed too. If only one blank line is below the property, that line is
+    removed and the frontmatter stays, empty as it was before the property was added; see `addition_candidates`.
     """
     spot = locate_property(snapshot, entry)
     candidates = [[Splice(start=spot.start, stop=spot.stop, new=b"")]]
@@ -219,7 +219,7 @@ def removal_candidates(snapshot: Snapshot, entry: PropertyEntry) -> list[list[Sp
 def replace_value_lines(
     snapshot: Snapshot, entries: Sequence[PropertyEntry], entry: PropertyEntry, value: JSONValue
 ) -> list[Splice]:
-    """Put a new value in the place of a property's value; comments beside it and the lines of kept items stay."""
+    """Replace a property's value; comments beside it and the lines of kept items stay."""
     spot = locate_property(snapshot, entry)
     style = infer_style(snapshot, entries, entry)
     if isinstance(value, list) and value and entry.value.kind == "list" and not entry.value.flow:
@@ -240,7 +240,7 @@ def replace_value_lines(
 def _list_lines(
     snapshot: Snapshot, entry: PropertyEntry, spot: PropertySpan, value: Sequence[JSONValue], style: YamlStyle
 ) -> bytes:
-    """Write a list's lines; an item that it held already keeps its lines, with the comments above and beside it."""
+    """Return a list's lines; an item that is already in it keeps its lines, with the comments above and beside it."""
     block = snapshot.outline.frontmatter
     old = block.values[entry.name] if block else None
     chunks = split_list_lines(snapshot, spot, entry.value.items)
@@ -261,7 +261,7 @@ def _list_lines(
 def extend_list(
     snapshot: Snapshot, entries: Sequence[PropertyEntry], entry: PropertyEntry, fresh: Sequence[JSONValue]
 ) -> list[Splice]:
-    """Add items to the end of a list, and leave the others as they are."""
+    """Return the splice that adds items to the end of a list."""
     node = entry.value
     style = infer_style(snapshot, entries, entry)
     if node.flow:
@@ -274,7 +274,7 @@ def extend_list(
 
 
 def remove_list_items(snapshot: Snapshot, entry: PropertyEntry, dropped: Collection[int]) -> list[Splice]:
-    """Take items out of a list, by their places from 0; the others keep their lines and commas."""
+    """Return the splices that remove items from a list, by index; the others keep their lines and commas."""
     items = entry.value.items
     if entry.value.flow or not dropped:
         return remove_from_row([(item.start, item.stop) for item in items], dropped)
@@ -284,7 +284,7 @@ def remove_list_items(snapshot: Snapshot, entry: PropertyEntry, dropped: Collect
 
 
 def remove_from_row(spans: Sequence[tuple[int, int]], dropped: Collection[int]) -> list[Splice]:
-    """Take items out of a row, each with what stands between it and one that stays."""
+    """Return the splices that remove items from a row, each with the separator to one that stays."""
     edit_splices: list[Splice] = []
     stays = False
     for place, (start, stop) in enumerate(spans):
@@ -301,26 +301,26 @@ def remove_from_row(spans: Sequence[tuple[int, int]], dropped: Collection[int]) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyEdit:
-    """What a change of a property does."""
+    """Change of a property."""
 
     key: str
-    """As written in the note, which may differ in case from what was asked for."""
+    """As written in the note, which may differ in case from the requested key."""
     splices: tuple[Splice, ...]
-    """Empty where a list held the value already."""
+    """Empty if a list has the value already."""
     before: JSONValue
-    """None where the note didn't have the property, or had it without a value."""
+    """None if the note didn't have the property, or had it without a value."""
     after: JSONValue
 
 
 def set_property(snapshot: Snapshot, key: str, value: JSONValue) -> PropertyEdit:
     """Set a property, in the style in which it or the note's other properties are written.
 
-    A note without frontmatter gets one, and `remove` of its only property takes it away again.
+    A note without frontmatter gets one, and `remove_property` of its only property removes it again.
 
     Args:
         snapshot: The note.
-        key: The property; case matters only where two keys differ in it.
-        value: What it holds afterwards; text from a person goes through `property_values.interpret` first.
+        key: The property; case matters only if two keys differ in it.
+        value: Its new value; text from a person goes through `yaml_values.interpret_value` first.
 
     Raises:
         BadInput: The frontmatter is invalid, nothing would change, or the property can't be changed safely.
@@ -332,7 +332,7 @@ def set_property(snapshot: Snapshot, key: str, value: JSONValue) -> PropertyEdit
     name = entry.name if entry else key
     if entry is not None and same_value(values[name], value):
         raise BadInput(
-            f"Nothing would change: {name!r} has this value.", hint="Nothing has to be done.", code="no_change"
+            f"nothing would change: {name!r} has this value", hint="nothing has to be done", code="no_change"
         )
     if entry is None:
         candidates = addition_candidates(snapshot, entries, name, value)
@@ -343,7 +343,7 @@ def set_property(snapshot: Snapshot, key: str, value: JSONValue) -> PropertyEdit
 
 
 def remove_property(snapshot: Snapshot, key: str) -> PropertyEdit:
-    """Remove a property with its lines; a frontmatter that holds nothing at all afterwards goes too.
+    """Remove a property with its lines, and the frontmatter if nothing is left in it.
 
     Raises:
         NotFound: The note doesn't have it; the hint names the nearest.
@@ -359,9 +359,9 @@ def remove_property(snapshot: Snapshot, key: str) -> PropertyEdit:
 
 
 def append_to_property(snapshot: Snapshot, key: str, value: JSONValue) -> PropertyEdit:
-    """Add a value, or each value of a list, to a list property; what it holds already is skipped.
+    """Add a value, or each value of a list, to a list property; values that it has already are skipped.
 
-    A missing or empty property becomes a list, and so does a single value.
+    A missing or empty property becomes a list, and so does one with a single value.
 
     Raises:
         BadInput: The frontmatter is invalid, the property holds a map, or it can't be changed safely.
@@ -373,7 +373,9 @@ def append_to_property(snapshot: Snapshot, key: str, value: JSONValue) -> Proper
     name = entry.name if entry else key
     before = values.get(name)
     if isinstance(before, dict):
-        raise BadInput(f"{name!r} holds further properties, so nothing can be appended to it.", hint="Set it anew.")
+        raise BadInput(
+            f"{name!r} holds further properties, so nothing can be appended to it", hint="set it to a new value instead"
+        )
     present_items = yaml_values.as_list(name, before)
     fresh = yaml_values.missing_items(name, present_items, value if isinstance(value, list) else [value])
     after: list[JSONValue] = [*present_items, *fresh]
@@ -390,22 +392,22 @@ def append_to_property(snapshot: Snapshot, key: str, value: JSONValue) -> Proper
 
 
 def rename_property(snapshot: Snapshot, key: str, new: str) -> PropertyEdit:
-    """Return a property another name, at its place and with its value as written.
+    """Rename a property, which keeps its place and its value as written.
 
     Raises:
         NotFound: The note doesn't have it.
-        BadInput: It has one of the new name already, or as for `assign`.
+        BadInput: It has one of the new name already, or as for `set_property`.
         Ambiguous: Several keys differ from *key* in case only.
     """
     entries = yaml_values.read_entries(snapshot)
     entry = _get_property(entries, key)
     other = find_property([one for one in entries if one is not entry], new)
     if other is not None:
-        hint = "Remove one of the two, or append one's value to the other."
-        raise BadInput(f"The note has a property {other.name!r} already.", hint=hint, code="exists")
+        hint = "remove one of the two, or append one's value to the other"
+        raise BadInput(f"the note has a property {other.name!r} already", hint=hint, code="exists")
     if new == entry.name:
         raise BadInput(
-            f"Nothing would change: the property is named {new!r}.", hint="Nothing has to be done.", code="no_change"
+            f"nothing would change: the property is named {new!r}", hint="nothing has to be done", code="no_change"
         )
     values = read_values(snapshot)
     renamed = {new if name == entry.name else name: value for name, value in values.items()}
@@ -416,7 +418,7 @@ def rename_property(snapshot: Snapshot, key: str, new: str) -> PropertyEdit:
 
 
 def find_property(entries: Sequence[PropertyEntry], key: str) -> PropertyEntry | None:
-    """Find a property: by its name as given, else by its name in another case.
+    """Find a property by its exact name, else by its name in another case.
 
     Raises:
         Ambiguous: Several keys differ from *key* in case only.
@@ -425,7 +427,7 @@ def find_property(entries: Sequence[PropertyEntry], key: str) -> PropertyEntry |
     matches = exact or [entry for entry in entries if entry.name.casefold() == key.casefold()]
     if len(matches) > 1:
         names = ", ".join(repr(entry.name) for entry in matches)
-        raise Ambiguous(f"Several properties fit {key!r}: {names}.", hint="Write it as one of them is written.")
+        raise Ambiguous(f"several properties fit {key!r}: {names}", hint="write it as one of them is written")
     return matches[0] if matches else None
 
 
@@ -435,10 +437,8 @@ def _get_property(entries: Sequence[PropertyEntry], key: str) -> PropertyEntry:
         return entry
     names = [other.name for other in entries]
     near = [name for name, _, _ in process.extract(key, names, scorer=fuzz.ratio, processor=str.casefold, limit=3)]
-    hint = f"It has {', '.join(near)}." if near else "It has no properties."
-    raise NotFound(
-        f"The note has no property {key!r}.", hint=hint, code="property_not_found", details={"nearest": near}
-    )
+    hint = f"it has {', '.join(near)}" if near else "it has no properties"
+    raise NotFound(f"the note has no property {key!r}", hint=hint, code="property_not_found", details={"nearest": near})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -447,14 +447,14 @@ class TagRename:
 
     splices: tuple[Splice, ...]
     lines: tuple[int, ...]
-    """Where each tag stands that changed."""
+    """Line of each tag that changed."""
 
 
 def rename_tag(snapshot: Snapshot, old: str, new: str) -> TagRename:
     """Rename a tag, whose case doesn't matter, and all below it.
 
-    ``a`` to ``x`` makes ``#a/b`` to ``#x/b`` and leaves ``#ab``. Properties that hold the new tag already lose the old
-    one, so that no tag stands there twice.
+    ``a`` to ``x`` turns ``#a/b`` into ``#x/b`` and leaves ``#ab``. Properties that have the new tag already lose the
+    old one, so that no tag is listed twice.
 
     Args:
         snapshot: The note.
@@ -468,27 +468,25 @@ def rename_tag(snapshot: Snapshot, old: str, new: str) -> TagRename:
     old, new = old.strip().removeprefix("#").rstrip("/"), new.strip().removeprefix("#").rstrip("/")
     check_tag(new)
     if old == new:
-        raise BadInput(
-            f"Nothing would change: old and new tag are #{new}.", hint="Give another name.", code="no_change"
-        )
+        raise BadInput(f"nothing would change: old and new tag are #{new}", hint="give another name", code="no_change")
     matching_tags = [tag for tag in snapshot.outline.tags if _is_or_below(tag.name, old)]
     touched = [tag for tag in matching_tags if _renamed_tag(tag.name, old, new) != tag.name]
     if not touched:
-        raise NotFound(f"The note has no tag #{old}.", hint="List the note's tags.", code="tag_not_found")
-    dropped, cuts = _find_duplicates(snapshot, old, new)
+        raise NotFound(f"the note has no tag #{old}", hint="list the note's tags", code="tag_not_found")
+    dropped, removals = _find_duplicates(snapshot, old, new)
     tag_splices = [_tag_splice(snapshot, tag, old, new) for tag in touched if tag not in dropped]
-    return TagRename(splices=(*tag_splices, *cuts), lines=tuple(tag.line for tag in touched))
+    return TagRename(splices=(*tag_splices, *removals), lines=tuple(tag.line for tag in touched))
 
 
 def check_tag(name: str) -> None:
-    """Refuse what Obsidian doesn't take for a tag.
+    """Check that Obsidian would read a name as a tag.
 
     Raises:
         BadInput: It is empty, only digits, or holds spaces or punctuation.
     """
     if parser.read_tag_name(name) != name or "//" in name or name.startswith("/") or not name:
-        hint = "A tag holds letters, digits, _, - and /, and at least one that is no digit."
-        raise BadInput(f"{name!r} can't be a tag.", hint=hint, code="invalid_tag")
+        hint = "a tag holds letters, digits, _, - and /, and at least one that is no digit"
+        raise BadInput(f"{name!r} can't be a tag", hint=hint, code="invalid_tag")
 
 
 def _is_or_below(name: str, old: str) -> bool:
@@ -497,7 +495,7 @@ def _is_or_below(name: str, old: str) -> bool:
 
 
 def _renamed_tag(name: str, old: str, new: str) -> str:
-    """Put the new name in the place of as many parts of a tag as the old name has."""
+    """Return a tag in which the new name replaces as many parts as the old name has."""
     remaining_parts = name.split("/")[old.count("/") + 1 :]
     return "/".join((new, *remaining_parts))
 
@@ -509,11 +507,11 @@ def _tag_splice(snapshot: Snapshot, tag: Tag, old: str, new: str) -> Splice:
 
 
 def _find_duplicates(snapshot: Snapshot, old: str, new: str) -> tuple[list[Tag], list[Splice]]:
-    """Find the items of tag lists that would repeat another one, and the splices that take them out."""
+    """Return the items of tag lists that would repeat another one, and the splices that remove them."""
     dropped_tags: list[Tag] = []
-    cuts: list[Splice] = []
+    removals: list[Splice] = []
     if not any(tag.origin == "property" for tag in snapshot.outline.tags):
-        return dropped_tags, cuts
+        return dropped_tags, removals
     values = read_values(snapshot)
     for entry in yaml_values.read_entries(snapshot):
         if entry.name.casefold() not in {"tags", "tag"}:
@@ -522,18 +520,18 @@ def _find_duplicates(snapshot: Snapshot, old: str, new: str) -> tuple[list[Tag],
         within = [tag for tag in snapshot.outline.tags if entry.value.start <= tag.start < entry.value.stop]
         if entry.value.kind == "list" and isinstance(value, list):
             repeated = _repeated_items(value, old, new)
-            cuts += remove_list_items(snapshot, entry, repeated)
+            removals += remove_list_items(snapshot, entry, repeated)
             spans = [(entry.value.items[place].start, entry.value.items[place].stop) for place in repeated]
             dropped_tags += [tag for tag in within if any(start <= tag.start < stop for start, stop in spans)]
         elif entry.value.kind == "scalar":
             repeated = _repeated_items([tag.name for tag in within], old, new)
-            cuts += remove_from_row([(tag.start, tag.stop) for tag in within], repeated)
+            removals += remove_from_row([(tag.start, tag.stop) for tag in within], repeated)
             dropped_tags += [within[place] for place in repeated]
-    return dropped_tags, cuts
+    return dropped_tags, removals
 
 
 def _repeated_items(items: Sequence[JSONValue], old: str, new: str) -> list[int]:
-    """Find the items that a rename makes equal to another: of two, the one that is renamed goes."""
+    """Return the indexes of items that a rename makes equal to another: of two, the renamed one is removed."""
     names = [item.removeprefix("#") if isinstance(item, str) else "" for item in items]
     after = [_renamed_tag(name, old, new) if _is_or_below(name, old) else name for name in names]
     places: list[int] = []

@@ -1,4 +1,4 @@
-"""Replacement of text in a note, with loose matching and the nearest passage; composition of a new note."""
+"""Replacement of text in a note, with loose matching and the nearest passage, and composition of a new note."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -26,16 +26,16 @@ _TRAILING: Final = re.compile(rf"[{_SPACES}]+(?=[\r\n]|\Z)")
 
 
 def loose_pattern(text: str) -> re.Pattern[bytes]:
-    """Make a pattern that finds *text*, and what differs from it only in ways that are easily mistaken.
+    """Return a pattern that matches *text*, and text that differs from it only in easily mistaken ways.
 
     Curly and straight quotes, dashes, runs of spaces of any kind, spaces at line ends, line endings, the ellipsis,
     composed and decomposed letters each match the other.
 
     Raises:
-        BadInput: The text is too long for that, or nothing but white space.
+        BadInput: The text is too long for that, or only white space.
     """
     if len(text) > _MAX_CHARACTERS or not text.strip():
-        raise BadInput("The old text can't be compared loosely: it is blank or very long.")
+        raise BadInput("the old text can't be compared loosely: it is blank or very long")
     tokens: list[str] = _TOKEN.findall(_TRAILING.sub("", text))
     return re.compile(b"".join(map(_token_pattern, tokens)))
 
@@ -59,7 +59,7 @@ def _any_of(options: Iterable[str]) -> bytes:
 
 
 def spelling_differences(asked: str, found: str) -> tuple[str, ...]:
-    """Name in which ways two texts that a pattern holds for the same are written differently."""
+    """Return in which ways two texts that match loosely are written differently."""
     kinds = {
         "line endings": (_line_endings(asked), _line_endings(found)),
         "quotes": (_characters_of(asked, _SINGLE + _DOUBLE), _characters_of(found, _SINGLE + _DOUBLE)),
@@ -94,27 +94,27 @@ _LONGEST_ASKED: Final = 4_000
 _SHOWN_CHARACTERS: Final = 400
 _SHOWN_DIFFERENCE: Final = 80
 _LONGEST_WORD: Final = 20
-"""Characters that are shown beside a difference."""
+"""Longest part of a word that is shown beside a difference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearestPassage:
-    """Lines that are like what was looked for."""
+    """Lines that resemble the text that wasn't found."""
 
     first: int
     last: int
     text: str
-    """Cut where it is long."""
+    """Truncated if it is long."""
     ratio: float
     """0 to 100."""
     asked_part: str
-    """The words in which the two first differ: those asked for. Empty where the note has more, or none were found."""
+    """The wanted words where the two first differ; empty if the note has more words there, or they don't differ."""
     note_part: str
-    """Those of the note; empty where it has fewer."""
+    """The note's words there; empty if it has fewer."""
 
 
 def find_nearest_passage(snapshot: Snapshot, wanted_text: str) -> NearestPassage | None:
-    """Find the lines most like *wanted_text*; None where nothing is like it, or the note is very large.
+    """Return the lines most like *wanted_text*; None if nothing resembles it, or the note is very large.
 
     Args:
         snapshot: The note.
@@ -164,24 +164,26 @@ def _compare_passage(wanted_text: str, rows: list[str], first: int) -> NearestPa
     )
 
 
-def _first_difference(wanted_text: str, found: str) -> tuple[str, str]:
-    """Return whole words of both where they first differ; where one has none there, the word before, too."""
-    pairs = enumerate(zip(wanted_text, found, strict=False))
-    same = next((at for at, (one, other) in pairs if one != other), min(len(wanted_text), len(found)))
-    remainders = (wanted_text[same : same + _SHOWN_CHARACTERS], found[same : same + _SHOWN_CHARACTERS])
+def _first_difference(wanted_text: str, note_text: str) -> tuple[str, str]:
+    """Return the whole words of both where they first differ; if one has none there, with the word before."""
+    pairs = enumerate(zip(wanted_text, note_text, strict=False))
+    same = next((at for at, (one, other) in pairs if one != other), min(len(wanted_text), len(note_text)))
+    remainders = (wanted_text[same : same + _SHOWN_CHARACTERS], note_text[same : same + _SHOWN_CHARACTERS])
     if not any(remainders):
         return "", ""
-    _, _, end, _, found_end = SequenceMatcher(None, *remainders, autojunk=False).get_opcodes()[0]
-    ends = (_word_end(wanted_text, same + end), _word_end(found, same + found_end))
+    _, _, end, _, note_end = SequenceMatcher(None, *remainders, autojunk=False).get_opcodes()[0]
+    ends = (_word_end(wanted_text, same + end), _word_end(note_text, same + note_end))
     start = _word_start(wanted_text, same)
-    if not (wanted_text[start : ends[0]].strip() and found[start : ends[1]].strip()):
+    if not (wanted_text[start : ends[0]].strip() and note_text[start : ends[1]].strip()):
         start = _word_start(wanted_text, len(wanted_text[:start].rstrip()))
-    asked_part, note_part = (text[start:stop].strip() for text, stop in zip((wanted_text, found), ends, strict=True))
+    asked_part, note_part = (
+        text[start:stop].strip() for text, stop in zip((wanted_text, note_text), ends, strict=True)
+    )
     return asked_part[:_SHOWN_DIFFERENCE], note_part[:_SHOWN_DIFFERENCE]
 
 
 def _word_start(text: str, at: int) -> int:
-    """Go back to where the word before a place begins; some scripts have no spaces, so not too far."""
+    """Return where the word before a place begins; some scripts have no spaces, so the distance is limited."""
     least = max(0, at - _LONGEST_WORD)
     while at > least and text[at - 1].isalnum():
         at -= 1
@@ -189,7 +191,7 @@ def _word_start(text: str, at: int) -> int:
 
 
 def _word_end(text: str, at: int) -> int:
-    """Go on to the end of the word that a place is in, or begins."""
+    """Return the end of the word that a place is in, or begins."""
     most = min(len(text), at + _LONGEST_WORD)
     while at < most and text[at].isalnum() and (at == 0 or text[at - 1].isalnum()):
         at += 1
@@ -202,35 +204,35 @@ _MAX_LISTED: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReplacement:
-    """What an edit does, and how its text was found."""
+    """Replacement of text, and how the text was found."""
 
     splices: tuple[Splice, ...]
     lines: tuple[int, ...]
-    """Where each match begins."""
+    """Line in which each match begins."""
     normalised: bool = False
-    """True where the text stands in the note only in another spelling of quotes, dashes, white space or accents."""
+    """True if the note has the text only with other quotes, dashes, white space or accents."""
     differences: tuple[str, ...] = ()
-    """What of that differed, such as ``("quotes",)``."""
+    """What differed, such as ``("quotes",)``."""
 
 
 def replace_text(snapshot: Snapshot, old: str, new: str, *, count: int = 1) -> TextReplacement:
-    """Replace *old* by *new* where it stands exactly *count* times.
+    """Replace *old* by *new* if it occurs exactly *count* times.
 
-    Where it doesn't stand as given, text that differs only in quotes, dashes, white space, line endings or composed
-    letters is taken, and reported. The new text gets the note's line endings.
+    If it doesn't occur exactly, text that differs only in quotes, dashes, white space, line endings or composed letters
+    is replaced, and reported. The new text gets the note's line endings.
 
     Raises:
         BadInput: *old* is empty, *count* is below 1, matches overlap, or nothing would change.
         NotFound: Nothing matches; the hint shows the passage most like it.
-        Ambiguous: It stands more or fewer times than *count*; ``details`` has the lines.
+        Ambiguous: It occurs more or fewer times than *count*; ``details`` has the lines.
     """
     if not old:
-        raise BadInput("The old text is empty.", hint="Use the position start or end to add text.")
+        raise BadInput("the old text is empty", hint="use the position start or end to add text")
     if count < 1:
-        raise BadInput(f"count is {count}.", hint="Give how many times the old text stands in the note.")
+        raise BadInput(f"count is {count}", hint="give how many times the old text occurs in the note")
     if old == new:
-        hint = "Give another new text."
-        raise BadInput("Nothing would change: old and new text are the same.", hint=hint, code="no_change")
+        hint = "give another new text"
+        raise BadInput("nothing would change: old and new text are the same", hint=hint, code="no_change")
     places = _find_exact(snapshot, old)
     normalised = not places
     if normalised:
@@ -252,11 +254,11 @@ def replace_text(snapshot: Snapshot, old: str, new: str, *, count: int = 1) -> T
 
 
 def _find_exact(snapshot: Snapshot, old: str) -> list[tuple[int, int]]:
-    """Find each place, those that overlap included."""
+    """Return the span of each occurrence, overlapping ones included."""
     try:
         needle = old.encode()
     except UnicodeEncodeError as error:
-        raise BadInput(f"The old text holds half a character at position {error.start}.") from None
+        raise BadInput(f"the old text holds half a character at position {error.start}") from None
     places: list[tuple[int, int]] = []
     at = snapshot.raw.find(needle)
     while at >= 0 and len(places) < _MAX_PLACES:
@@ -268,7 +270,8 @@ def _find_exact(snapshot: Snapshot, old: str) -> list[tuple[int, int]]:
 def _find_loose(snapshot: Snapshot, old: str) -> list[tuple[int, int]]:
     try:
         compiled = loose_pattern(old)
-    except BadInput:  # too long or blank: then only the exact text counts
+    except BadInput:
+        # Text that is too long or blank is only matched exactly.
         return []
     places: list[tuple[int, int]] = []
     at: re.Match[bytes] | None = compiled.search(snapshot.raw)
@@ -281,12 +284,12 @@ def _find_loose(snapshot: Snapshot, old: str) -> list[tuple[int, int]]:
 
 def _text_not_found(snapshot: Snapshot, old: str) -> NotFound:
     passage = find_nearest_passage(snapshot, old)
-    message = "The old text doesn't stand in the note."
+    message = "the old text isn't in the note"
     if passage is None:
-        return NotFound(message, hint="Read the note, and copy the text from there.", code="text_not_found")
+        return NotFound(message, hint="read the note, and copy the text from there", code="text_not_found")
     where = f"line {passage.first}" if passage.first == passage.last else f"lines {passage.first}-{passage.last}"
     difference = f", which has {passage.note_part!r} where you gave {passage.asked_part!r}"
-    hint = f"Most like it is {where}{difference if passage.note_part and passage.asked_part else ''}."
+    hint = f"most like it is {where}{difference if passage.note_part and passage.asked_part else ''}"
     nearest = {"start_line": passage.first, "end_line": passage.last, "text": passage.text}
     return NotFound(message, hint=hint, code="text_not_found", details={"nearest": nearest})
 
@@ -295,22 +298,22 @@ def _text_ambiguous(snapshot: Snapshot, places: list[tuple[int, int]], count: in
     rows = [snapshot.lines.line_number(start) for start, _ in places]
     listed = ", ".join(map(str, rows[:_MAX_LISTED])) + (", …" if len(rows) > _MAX_LISTED else "")
     times = "once" if len(rows) == 1 else f"{len(rows)} times"
-    message = f"The old text stands {times}, in lines {listed}, and not {count} times."
+    message = f"the old text occurs {times}, in lines {listed}, and not {count} times"
     if count == 1:
-        message = f"The old text stands {times}, in lines {listed}."
+        message = f"the old text occurs {times}, in lines {listed}"
     all_of_it = f"give the number of matches expected, {len(rows)}, to change all"
-    hint = f"Add text around it until it stands once, or {all_of_it}."
+    hint = f"add text around it until it occurs once, or {all_of_it}"
     return Ambiguous(message, hint=hint, code="text_ambiguous", details={"lines": rows})
 
 
 def compose_note(content: str, values: Mapping[str, JSONValue] | None = None) -> bytes:
-    r"""Write a new note; the text stays as it is.
+    r"""Return the bytes of a new note; the text stays as it is.
 
     ``("# A\n", {"tags": ["x"]})`` gives ``---``, ``tags:``, ``  - x``, ``---`` and ``# A``, a line each.
 
     Args:
         content: The text; it may begin with frontmatter of its own, to which the properties are added.
-        values: The properties, in the order in which they are to stand.
+        values: The properties, in the order in which they are to be written.
 
     Raises:
         BadInput: The text holds half a character, its own frontmatter is invalid, or a name can't be a property's.
@@ -318,7 +321,7 @@ def compose_note(content: str, values: Mapping[str, JSONValue] | None = None) ->
     try:
         raw = content.encode()
     except UnicodeEncodeError as error:
-        raise BadInput(f"The text holds half a character at position {error.start}.") from None
+        raise BadInput(f"the text holds half a character at position {error.start}") from None
     for key, value in (values or {}).items():
         note = splices.take_snapshot(raw)
         present_values = properties.read_values(note)

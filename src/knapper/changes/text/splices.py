@@ -1,4 +1,4 @@
-"""Splices: new bytes in the place of old ones, made against one snapshot of a note."""
+"""Splices, which replace bytes of one snapshot of a note, and their rebase onto another state."""
 
 import re
 from bisect import bisect_left
@@ -26,10 +26,10 @@ class MatchingRun(NamedTuple):
 
 
 def matching_runs(before: Sequence[_Item], after: Sequence[_Item], *, max_cells: int = _MAX_CELLS) -> list[MatchingRun]:
-    """List the equal stretches of two sequences, in order.
+    """Return the equal runs of two sequences, in order.
 
-    ``runs("abxd", "abyd")`` gives ``[Run(0, 0, 2), Run(3, 3, 1)]``. What both begin with is taken first, then what
-    both end with; between them stands a longest common subsequence.
+    ``matching_runs("abxd", "abyd")`` gives ``[MatchingRun(0, 0, 2), MatchingRun(3, 3, 1)]``. The common beginning is
+    taken first, then the common end; between them, a longest common subsequence is found.
     """
     head = _common_prefix(before, after, min(len(before), len(after)))
     room = min(len(before), len(after)) - head
@@ -83,7 +83,7 @@ def _longest_subsequence(left: Sequence[int], right: Sequence[int]) -> list[Matc
 
 
 def _unique_anchors(left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
-    """Pair the items that stand once on each side, as many as keep their order."""
+    """Pair the items that occur once on each side: a longest chain that keeps their order."""
     twice = {item for side in (left, right) for item, count in Counter(side).items() if count > 1}
     places = {item: place for place, item in enumerate(right) if item not in twice}
     pairs = [(place, places[item]) for place, item in enumerate(left) if item in places and item not in twice]
@@ -103,9 +103,9 @@ def _unique_anchors(left: Sequence[int], right: Sequence[int]) -> list[tuple[int
     return chain[::-1]
 
 
-def _merge_adjacent(found: Sequence[MatchingRun]) -> list[MatchingRun]:
+def _merge_adjacent(runs: Sequence[MatchingRun]) -> list[MatchingRun]:
     joined: list[MatchingRun] = []
-    for run in found:
+    for run in runs:
         if joined and (joined[-1].old + joined[-1].size, joined[-1].new + joined[-1].size) == (run.old, run.new):
             joined[-1] = joined[-1]._replace(size=joined[-1].size + run.size)
         else:
@@ -114,7 +114,7 @@ def _merge_adjacent(found: Sequence[MatchingRun]) -> list[MatchingRun]:
 
 
 def changed_ranges(before: Sequence[_Item], after: Sequence[_Item]) -> list[tuple[int, int, int, int]]:
-    """List what differs: start and stop in *before*, start and stop in *after*."""
+    """Return the ranges that differ: start and stop in *before*, start and stop in *after*."""
     ranges: list[tuple[int, int, int, int]] = []
     old = new = 0
     for run in [*matching_runs(before, after), MatchingRun(len(before), len(after), 0)]:
@@ -128,8 +128,8 @@ def moved_start(before: Sequence[_Item], after: Sequence[_Item], start: int, sto
     """Return where the items from *start* to *stop* of *before* begin in *after*.
 
     Returns:
-        None where one of them changed, where something came between them, or where a comparison from the end puts
-        them elsewhere than one from the beginning, so that nobody can say which of several equal places is meant.
+        None if one of them changed, if something was inserted between them, or if a comparison from the end puts them
+        elsewhere than one from the beginning, so that it is unclear which of several equal places is meant.
     """
     forward = _position_in_runs(matching_runs(before, after), start, stop)
     if forward is None:
@@ -139,15 +139,15 @@ def moved_start(before: Sequence[_Item], after: Sequence[_Item], start: int, sto
     return forward if mirrored is not None and new - mirrored - (stop - start) == forward else None
 
 
-def _position_in_runs(found: Sequence[MatchingRun], start: int, stop: int) -> int | None:
-    for run in found:
+def _position_in_runs(runs: Sequence[MatchingRun], start: int, stop: int) -> int | None:
+    for run in runs:
         if run.old <= start and stop <= run.old + run.size:
             return run.new + start - run.old
     return None
 
 
 def nearest_position(before: Sequence[_Item], after: Sequence[_Item], index: int) -> int:
-    """Return where in *after* an item of *before* is, or would be, had it not been changed."""
+    """Return where in *after* an item of *before* is, or would be if it hadn't changed."""
     place = 0
     for run in matching_runs(before, after):
         if run.old > index:
@@ -157,12 +157,12 @@ def nearest_position(before: Sequence[_Item], after: Sequence[_Item], index: int
 
 
 RANK_FRONT: Final = -100
-"""Rank of new frontmatter: before all else at the head of a file."""
+"""Rank of new frontmatter: before all other inserts at the beginning of a file."""
 RANK_START: Final = -50
 RANK_BELOW_HEADING: Final = -20
-"""Rank of what goes right below a heading."""
+"""Rank of inserts right below a heading."""
 RANK_SECTION_END: Final = -10
-"""Rank of what goes to a section's end, less its level: the end of an inner section comes before that of an outer."""
+"""Rank of inserts at a section's end, minus its level: the end of an inner section precedes that of an outer one."""
 RANK_PLAIN: Final = 0
 RANK_END: Final = 50
 
@@ -171,24 +171,24 @@ _SHOWN: Final = 600
 _EMPTY_BOM_FILE: Final = b"\xef\xbb\xbf"
 _FIRST_ENDING: Final = re.compile(rb"\r\n|\r|\n")
 _FILE_EDGE: Final = b""
-"""Stands for the file's start and end among its lines, none of which is empty."""
+"""Marks the file's start and end among its lines, of which none is empty bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Splice:
-    """Put *new* in the place of the bytes from *start* to *stop* of one snapshot; an insert where both are equal."""
+    """Replacement of the bytes from *start* to *stop* of one snapshot by *new*; an insert if both are equal."""
 
     start: int
     stop: int
     new: bytes
     rank: int = RANK_PLAIN
-    """Order among inserts at one place, lowest first, so that a batch gives one result however it is ordered."""
+    """Order among inserts at one place, lowest first, so that the order of a batch doesn't change its result."""
 
 
 def merge(raw: bytes, splices: Iterable[Splice]) -> bytes:
-    """Apply splices that were all made against *raw*, in whatever order they come.
+    """Apply splices that were all made against *raw*, in any order.
 
-    At one place, inserts come first, by rank, and what is replaced follows them.
+    At one place, inserts come first, by rank, and a replacement follows them.
 
     Raises:
         BadInput: Two overlap, two inserts of one rank meet at one place, or one lies outside *raw*.
@@ -202,7 +202,7 @@ def merge(raw: bytes, splices: Iterable[Splice]) -> bytes:
 
 
 def check_order(raw: bytes, splices: Iterable[Splice]) -> list[Splice]:
-    """Sort splices by place, and refuse those that don't go together.
+    """Return splices sorted by place, and check that they go together.
 
     Raises:
         BadInput: As for `merge`.
@@ -210,27 +210,25 @@ def check_order(raw: bytes, splices: Iterable[Splice]) -> list[Splice]:
     ordered = sorted(splices, key=lambda splice: (splice.start, splice.stop, splice.rank))
     for splice in ordered:
         if not 0 <= splice.start <= splice.stop <= len(raw):
-            raise BadInput(
-                f"A change at bytes {splice.start} to {splice.stop} lies outside a file of {len(raw)} bytes."
-            )
+            raise BadInput(f"a change at bytes {splice.start} to {splice.stop} lies outside a file of {len(raw)} bytes")
     for first, second in pairwise(ordered):
         if second.start < first.stop:
-            hint = "Join the two into one change, or make one after the other."
+            hint = "join the two into one change, or make one after the other"
             raise _overlap_error(raw, first, second, "overlap", hint)
         if first.start == second.stop and first.rank == second.rank:
-            hint = "Join the two texts into one, in the order you want."
+            hint = "join the two texts into one, in the order you want"
             raise _overlap_error(raw, first, second, "put text at the same place", hint)
     return ordered
 
 
 def _overlap_error(raw: bytes, first: Splice, second: Splice, how: str, hint: str) -> BadInput:
     places = [describe_place(raw, splice) for splice in (first, second)]
-    message = f"Two changes {how}: {places[0]} and {places[1]}."
+    message = f"two changes {how}: {places[0]} and {places[1]}"
     return BadInput(message, hint=hint, code="overlap", details={"places": places})
 
 
 def describe_place(raw: bytes, splice: Splice) -> str:
-    """Name a splice's lines for people: ``lines 3-5``, ``line 3``, ``before line 3``."""
+    """Return a splice's lines for people: ``lines 3-5``, ``line 3``, ``before line 3``."""
     first = source.line_number_at(raw, splice.start)
     if splice.start == splice.stop:
         return f"before line {first}" if splice.start < len(raw) else "the end of the file"
@@ -239,22 +237,22 @@ def describe_place(raw: bytes, splice: Splice) -> str:
 
 
 def ensure_change(raw: bytes, splices: Sequence[Splice], what: str) -> None:
-    """Refuse splices that leave every byte as it is.
+    """Check that splices change at least one byte.
 
     Args:
         raw: The snapshot.
         splices: The changes.
-        what: What is already so, such as ``lines 3-4 hold this text``.
+        what: Why nothing would change, such as ``lines 3-4 hold this text``.
 
     Raises:
         BadInput: Nothing would change.
     """
     if all(raw[splice.start : splice.stop] == splice.new for splice in splices):
-        raise BadInput(f"Nothing would change: {what}.", hint="Nothing has to be done.", code="no_change")
+        raise BadInput(f"nothing would change: {what}", hint="nothing has to be done", code="no_change")
 
 
 def append_at_end(raw: bytes, body: bytes, newline: bytes) -> Splice:
-    r"""Put lines at a file's end.
+    r"""Return the splice that adds lines at a file's end.
 
     ``b"abc"`` and ``b"new"`` give ``b"abc\nnew"``; ``b"abc\n"`` gives ``b"abc\nnew\n"``.
 
@@ -273,10 +271,10 @@ def append_at_end(raw: bytes, body: bytes, newline: bytes) -> Splice:
 
 
 def rebase(splice: Splice, old: bytes, new: bytes) -> Splice:
-    """Move a splice that was made against *old* to where the same text stands in *new*.
+    """Move a splice that was made against *old* to where the same text is in *new*.
 
-    The lines that it touches and two on each side have to stand in *new* unchanged, at one place only; the file's
-    start and end count where they are next to it. What goes to the end of a file (rank ``END``) goes to *new*'s end.
+    The lines that it touches and two on each side have to be in *new* unchanged, at one place only; the file's start
+    and end count as such lines. An insert at the end of *old* (``RANK_END``) goes to the end of *new*.
 
     Raises:
         ConflictError: They don't; ``details`` has the place's current text and line.
@@ -299,7 +297,7 @@ def rebase(splice: Splice, old: bytes, new: bytes) -> Splice:
 
 
 def _touched_lines(splice: Splice, old: bytes) -> tuple[int, int]:
-    """Find the lines that a splice touches, numbered from 1; an empty range where it goes between two."""
+    """Return the lines that a splice touches, numbered from 1; an empty range if it goes between two."""
     table = source.measure_lines(old)
     first = table.line_number(splice.start)
     if splice.start < splice.stop:
@@ -325,52 +323,52 @@ def _at_new_end(splice: Splice, old: bytes, new: bytes) -> Splice:
 def _rebase_conflict(
     splice: Splice, old: bytes, rows: tuple[Sequence[bytes], Sequence[bytes]], first: int
 ) -> ConflictError:
-    """Describe the place as it is now."""
+    """Build the error for a splice that can't be moved, with the current text of its place."""
     before, after = rows
     line = max(1, min(nearest_position(before, after, first), len(after) - 2))
     count = old.count(b"\n", splice.start, splice.stop) + 1
     current_lines = after[max(1, line - _CONTEXT_LINES) : min(len(after) - 1, line + count + _CONTEXT_LINES)]
-    message = f"The note changed meanwhile at or next to {describe_place(old, splice)}, which is now about line {line}."
+    message = f"the note changed meanwhile at or next to {describe_place(old, splice)}, which is now about line {line}"
     details: dict[str, object] = {
         "line": line,
         "current_text": b"".join(current_lines)[:_SHOWN].decode(errors="replace"),
     }
-    return ConflictError(message, hint="Read the place again and make the change anew.", code="stale", details=details)
+    return ConflictError(message, hint="read the place again and make the change anew", code="stale", details=details)
 
 
 _ENDING: Final = re.compile(r"\r\n|\r|\n")
 _LAST_ENDING: Final = re.compile(rb"(?:\r\n|\r|\n)\Z")
 _BOM: Final = b"\xef\xbb\xbf"
 _NUL_RATIO: Final = 4
-"""Of so many bytes of a text one at most is NUL; in UTF-16 it is about every second."""
+"""At most one in so many bytes of a text is NUL; in UTF-16, about every second is."""
 _EXCERPT_LINES: Final = 8
 _EXCERPT_WIDTH: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A note's bytes and what they say about its structure."""
+    """A note's bytes with their outline."""
 
     raw: bytes
     outline: Outline
 
     @property
     def lines(self) -> source.Lines:
-        """Answer which line an offset lies in."""
+        """The file's lines, by which an offset's line is found."""
         return source.Lines(starts=self.outline.line_starts, size=len(self.raw))
 
     @property
     def count(self) -> int:
-        """Count the lines; an empty file has one."""
+        """The number of lines; an empty file has one."""
         return len(self.outline.line_starts)
 
     @property
     def text_start(self) -> int:
-        """Find the first byte that is text: after a byte-order mark."""
+        """The first byte of text: after a byte-order mark."""
         return len(_BOM) if self.raw.startswith(_BOM) else 0
 
     def line(self, number: int) -> tuple[int, int, int]:
-        """Find a line by its 1-based number: its start, the end of its text, and its end with the line ending."""
+        """Return a line by its 1-based number: its start, the end of its text, and its end with the line ending."""
         starts = self.outline.line_starts
         start = max(starts[number - 1], self.text_start)
         stop = starts[number] if number < len(starts) else len(self.raw)
@@ -383,7 +381,7 @@ class Snapshot:
         return not self.raw[start:stop].strip()
 
     def newline(self, at: int) -> str:
-        """Return the line ending that text put at an offset takes: the file's own, or that of the lines beside it."""
+        """Return the line ending for text at an offset: the file's own, or that of a line nearby if it mixes them."""
         own = self.outline.newline
         if own != "mixed":
             return own
@@ -396,22 +394,22 @@ class Snapshot:
         return "\n"
 
     def encode(self, text: str, at: int) -> bytes:
-        """Turn text into bytes with the line ending that fits at an offset.
+        """Encode text, with the line ending that fits at an offset.
 
         Raises:
             BadInput: The text can't be written in the file's encoding.
         """
         converted = _ENDING.sub(self.newline(at), text)
         if self.outline.encoding == "unknown" and not converted.isascii():
-            message = "The file isn't UTF-8, so only ASCII text can be put into it."
-            raise BadInput(message, hint="Convert the file to UTF-8 first.", code="not_utf8")
+            message = "the file isn't UTF-8, so only ASCII text can be put into it"
+            raise BadInput(message, hint="convert the file to UTF-8 first", code="not_utf8")
         try:
             return converted.encode()
         except UnicodeEncodeError as error:
-            raise BadInput(f"The text holds half a character at position {error.start}.") from None
+            raise BadInput(f"the text holds half a character at position {error.start}") from None
 
     def put_lines(self, at: int, text: str, *, rank: int) -> Splice:
-        """Insert whole lines where a line begins, or at the file's end.
+        """Return the splice that inserts whole lines where a line begins, or at the file's end.
 
         One line ending at the end of *text* is the line's own. A file without a last line ending stays without one.
         """
@@ -424,7 +422,7 @@ class Snapshot:
         return Splice(start=at, stop=at, new=newline + body if open_end else body + newline, rank=rank)
 
     def rewrite(self, start: int, stop: int, text: str) -> Splice:
-        """Put text in the place of a span; where the file mixes line endings, lines that stay keep theirs."""
+        """Return the splice that replaces a span; in a file with mixed line endings, unchanged lines keep theirs."""
         new = self.encode(text, start)
         if self.outline.newline != "mixed":
             return Splice(start=start, stop=stop, new=new)
@@ -437,11 +435,11 @@ class Snapshot:
         return Splice(start=start, stop=stop, new=b"".join(row + ending for row, ending in after))
 
     def decode(self, start: int, stop: int) -> str:
-        """Read a span as text, for people."""
+        """Return a span as text, for people."""
         return self.raw[start:stop].decode(errors="replace")
 
     def excerpt(self, first: int) -> str:
-        """Show lines with their numbers, ``12: text``, long ones cut; at most 8."""
+        """Return at most 8 lines with their numbers, ``12: text``; long ones are truncated."""
         first = max(1, min(first, self.count))
         stop = min(self.count, first + _EXCERPT_LINES - 1)
         rows: list[str] = []
@@ -459,20 +457,20 @@ def _split_endings(data: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def take_snapshot(raw: bytes, outline: Outline | None = None) -> Snapshot:
-    """Hold a note's state.
+    """Return a snapshot of a note.
 
     Args:
         raw: The file's bytes.
-        outline: What `parse` says of them; parsed here if None.
+        outline: Their outline; None parses them.
 
     Raises:
-        BadInput: The file is UTF-16, whose spans don't count in its own bytes, or looks like it without its mark.
+        BadInput: The file is UTF-16, for which the outline's spans aren't offsets of its own bytes, or looks like it.
     """
     outline = outline or parser.parse_note(raw)
     if outline.encoding == "utf-16":
-        hint = "Convert the file to UTF-8 first."
-        raise BadInput("The file is UTF-16; it can be read, and not edited.", hint=hint, code="not_utf8")
+        hint = "convert the file to UTF-8 first"
+        raise BadInput("the file is UTF-16; it can be read, and not edited", hint=hint, code="not_utf8")
     if raw.count(0) * _NUL_RATIO > len(raw):
-        hint = "If it is UTF-16, convert it to UTF-8 first."
-        raise BadInput("The file is full of NUL bytes, as UTF-16 is; it isn't edited.", hint=hint, code="not_utf8")
+        hint = "if it is UTF-16, convert it to UTF-8 first"
+        raise BadInput("the file is full of NUL bytes, as UTF-16 is; it isn't edited", hint=hint, code="not_utf8")
     return Snapshot(raw=raw, outline=outline)

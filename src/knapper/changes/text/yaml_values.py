@@ -1,4 +1,4 @@
-"""Property values in YAML: write them, locate them to the byte, and read what a person typed."""
+"""Property values in YAML: writing them, locating them to the byte, and reading what a person typed."""
 
 import json
 import math
@@ -32,26 +32,26 @@ _MAX_KEY: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlStyle:
-    """Say how values are written."""
+    """Style in which values are written."""
 
     flow: bool = False
-    """Lists in brackets instead of a line an item."""
+    """Lists in brackets instead of one line per item."""
     indent: str = "  "
     """Of a list's items under their key."""
     quote: YamlQuote = ""
-    """What text is put into where it needs nothing; empty for nothing."""
+    """Quotes around text that needs none; empty for no quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlLines:
-    """A value as written after its key: what stands in the key's line, and the lines below."""
+    """A value as written after its key: the rest of the key's line, and the lines below."""
 
     inline: str
     below: tuple[str, ...] = ()
 
 
 def write_value(value: JSONValue, style: YamlStyle, *, indent: str = "") -> YamlLines:
-    """Write a value.
+    """Return a value as YAML.
 
     ``["a", "b"]`` gives the lines ``- a`` and ``- b`` below its key, or ``[a, b]`` beside it in flow style.
 
@@ -94,7 +94,7 @@ def _item_lines(values: Sequence[JSONValue], style: YamlStyle, indent: str) -> l
 
 
 def write_item(value: JSONValue, style: YamlStyle, indent: str) -> list[str]:
-    """Write one item of a list, a line each; *indent* is that of the ``-``."""
+    """Return the lines of one list item; *indent* is that of the ``-``."""
     inner = YamlStyle(quote=style.quote)
     if isinstance(value, list | dict) and value:
         deep = indent + "  "
@@ -116,11 +116,11 @@ def _pair_lines(values: Mapping[str, JSONValue], style: YamlStyle, indent: str) 
 
 
 def write_flow(value: JSONValue, quote: YamlQuote = "", *, alone: bool = False) -> str:
-    """Write a value in one line.
+    """Return a value in one line.
 
     Args:
         value: What to write.
-        quote: What text is put into where it needs nothing.
+        quote: Quotes around text that needs none.
         alone: True for a value after a key, False for one between brackets, where more has to be quoted.
     """
     match value:
@@ -139,20 +139,20 @@ def write_flow(value: JSONValue, quote: YamlQuote = "", *, alone: bool = False) 
 
 
 def write_number(value: float) -> str:
-    """Write a number that YAML 1.1 and 1.2 read alike.
+    """Return a number as YAML 1.1 and 1.2 both read it.
 
     Raises:
-        BadInput: It is infinite or none.
+        BadInput: It is infinite or not a number.
     """
     if not math.isfinite(value):
-        raise BadInput("A property can't be an infinite number or none.", hint="Give it as text.")
+        raise BadInput("a property can't be an infinite number or none", hint="give it as text")
     text = repr(value)
     mantissa, sign, exponent = text.partition("e")
     return f"{mantissa}{'' if '.' in mantissa else '.0'}e{exponent}" if sign else text
 
 
 def write_scalar(text: str, quote: YamlQuote = "", *, alone: bool = False) -> str:
-    """Write text, in quotes where it could be read as something else or as syntax.
+    """Return text, in quotes if it could be read as something else or as syntax.
 
     ``no``, ``007`` and ``[[Note]]`` are quoted; ``2024-01-01`` isn't, as Obsidian writes dates.
     """
@@ -170,12 +170,12 @@ def _double_quoted(text: str) -> str:
     try:
         _ = text.encode()
     except UnicodeEncodeError as error:
-        raise BadInput(f"The value holds half a character at position {error.start}.") from None
+        raise BadInput(f"the value holds half a character at position {error.start}") from None
     return _ESCAPES.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def is_plain(text: str, *, alone: bool = True) -> bool:
-    """Return whether text can stand without quotes and is still read as that text."""
+    """Return whether text is read as the same text without quotes."""
     if text.casefold() in _AMBIGUOUS_WORDS or _UNSAFE_LINE.search(text) or not _PLAIN_PATTERN.fullmatch(text):
         return False
     if ": " in text or " #" in text or "\t" in text or "\n" in text:
@@ -186,13 +186,13 @@ def is_plain(text: str, *, alone: bool = True) -> bool:
 
 
 def write_key(name: str) -> str:
-    """Write a property's name.
+    """Return a property's name as YAML.
 
     Raises:
         BadInput: It is empty, has several lines or is too long.
     """
     if not name.strip() or "\n" in name or "\r" in name or len(name) > _MAX_KEY:
-        raise BadInput(f"{name!r} can't name a property.", hint="A name is one line of text.")
+        raise BadInput(f"{name!r} can't name a property", hint="a name is one line of text")
     return write_scalar(name)
 
 
@@ -239,25 +239,25 @@ class PropertyEntry:
 
 
 def read_entries(snapshot: Snapshot) -> tuple[PropertyEntry, ...]:
-    """List a note's properties in order; none where it has no frontmatter or an empty one.
+    """Return a note's properties in order; none if it has no frontmatter or an empty one.
 
     Raises:
-        BadInput: The YAML is invalid, a key stands twice, or all is written in braces or otherwise not a line a key.
+        BadInput: The YAML is invalid, a key occurs twice, or the properties aren't written one key per line.
     """
     block = snapshot.outline.frontmatter
     if block is None:
         return ()
     for problem in snapshot.outline.problems:
         if problem.code in {"invalid_yaml", "duplicate_key"}:
-            hint = "Mend the frontmatter by hand or by line numbers first."
-            message = f"The properties are left alone: {problem.message}"
+            hint = "mend the frontmatter by hand or by line numbers first"
+            message = f"the properties are left alone: {problem.message}"
             raise BadInput(message, hint=hint, code=problem.code, details={"line": problem.line})
     root = _read_root(snapshot, block.yaml_start, block.yaml_stop)
     if root is None:
         return ()
     if root.kind != "map" or root.flow:
-        hint = "Change the frontmatter as text."
-        raise BadInput("The properties aren't written one key a line.", hint=hint, code="unsafe_yaml")
+        hint = "change the frontmatter as text"
+        raise BadInput("the properties aren't written one key a line", hint=hint, code="unsafe_yaml")
     return tuple(PropertyEntry(name=key.text, key=key, value=value) for key, value in root.entries)
 
 
@@ -274,7 +274,7 @@ def _read_root(snapshot: Snapshot, start: int, stop: int) -> YamlNode | None:
 
 
 class _NodeBuilder:
-    """Build nodes from the parser's events."""
+    """Builder of nodes from the parser's events."""
 
     def __init__(self, raw: bytes, offsets: list[int]) -> None:
         self._raw: bytes = raw
@@ -284,7 +284,7 @@ class _NodeBuilder:
         return self._offsets[int(mark.index)]
 
     def node(self, event: yaml.Event, stream: Iterator[yaml.Event]) -> YamlNode:
-        """Read the node that *event* begins."""
+        """Build the node that *event* begins."""
         start = self._at(event.start_mark)
         if isinstance(event, yaml.CollectionStartEvent):
             return self._collection(event, start, stream)
@@ -320,10 +320,10 @@ _BOOLEANS: Final = {"true": True, "yes": True, "on": True, "false": False, "no":
 
 
 def interpret_value(snapshot: Snapshot, key: str, text: str) -> JSONValue:
-    """Read the value that *text* means for a property.
+    """Parse the value that *text* means for a property.
 
-    It is JSON only where it begins with ``[``, ``{`` or ``"``; else it takes the type that the property has; else it
-    is text, so that ``007`` and ``no`` stay what they are. ``[[Note]]``, ``[text](address)`` and ``{{date}}`` are text.
+    Text is JSON only if it begins with ``[``, ``{`` or ``"``. Otherwise it gets the type that the property has, or
+    stays text, so that ``007`` and ``no`` are kept. ``[[Note]]``, ``[text](address)`` and ``{{date}}`` are text.
 
     Args:
         snapshot: The note.
@@ -331,7 +331,7 @@ def interpret_value(snapshot: Snapshot, key: str, text: str) -> JSONValue:
         text: As typed.
 
     Raises:
-        BadInput: It begins like JSON and isn't, or the property holds a map, which a word can't replace.
+        BadInput: It begins like JSON and isn't, or the property has a map, which a word can't replace.
     """
     parsed = _parse_json(text)
     if parsed is not None:
@@ -340,7 +340,7 @@ def interpret_value(snapshot: Snapshot, key: str, text: str) -> JSONValue:
 
 
 def interpret_item(snapshot: Snapshot, key: str, text: str) -> JSONValue:
-    """Read the value that *text* means as an item of a list: by the type of the items that are there.
+    """Parse the value that *text* means as an item of a list: by the type of the existing items.
 
     Raises:
         BadInput: It begins like JSON and isn't.
@@ -355,7 +355,7 @@ def interpret_item(snapshot: Snapshot, key: str, text: str) -> JSONValue:
 
 
 def current_value(snapshot: Snapshot, key: str) -> JSONValue:
-    """Return a property's value; None where the note doesn't have it. Case matters only where two keys differ in it."""
+    """Return a property's value; None if the note doesn't have it. Case matters only if two keys differ in it."""
     block = snapshot.outline.frontmatter
     values = block.values if block else {}
     if key in values:
@@ -365,7 +365,7 @@ def current_value(snapshot: Snapshot, key: str) -> JSONValue:
 
 
 def _parse_json(text: str) -> tuple[JSONValue] | None:
-    """Read JSON; None where the text isn't meant as such."""
+    """Parse JSON; return None if the text isn't meant as such."""
     bare = text.strip()
     if not bare.startswith(("[", "{", '"')) or _WIKILINK.fullmatch(bare):
         return None
@@ -375,8 +375,8 @@ def _parse_json(text: str) -> tuple[JSONValue] | None:
         if bare.startswith(_TEXT_STARTS) or _MARKDOWN_LINK.fullmatch(bare):
             return None
         quoted = json.dumps(bare[:_SHOWN], ensure_ascii=False)
-        hint = f'A list is written ["a", "b"]. For this very text, write it as a JSON string: {quoted}'
-        message = f"The value begins with {bare[0]} and isn't JSON: {error}."
+        hint = f'write a list as ["a", "b"], and this very text as a JSON string: {quoted}'
+        message = f"the value begins with {bare[0]} and isn't JSON: {error}"
         raise BadInput(message, hint=hint, code="invalid_json") from None
 
 
@@ -393,8 +393,8 @@ def _read_as_type(present_value: JSONValue, key: str, text: str) -> JSONValue:
         case list():
             return [text]
         case dict():
-            hint = "Give the whole value as JSON, or remove the property first."
-            raise BadInput(f"The property {key!r} holds further properties, and {text!r} is one word.", hint=hint)
+            hint = "give the whole value as JSON, or remove the property first"
+            raise BadInput(f"the property {key!r} holds further properties, and {text!r} is one word", hint=hint)
         case _:
             return text
 
@@ -404,7 +404,7 @@ def _is_number(value: JSONValue) -> bool:
 
 
 def as_list(key: str, value: JSONValue) -> list[JSONValue]:
-    """Read a property as the list that Obsidian sees: ``tags: a, b`` has two items, an empty property none."""
+    """Return a property as the list that Obsidian sees: ``tags: a, b`` has two items, an empty property none."""
     if value is None:
         return []
     if isinstance(value, list):
@@ -418,14 +418,14 @@ def as_list(key: str, value: JSONValue) -> list[JSONValue]:
 
 
 def same_item(key: str, one: JSONValue, other: JSONValue) -> bool:
-    """Return whether a list already holds a value: tags are compared without ``#`` and case."""
+    """Return whether two list items are the same; tags are compared without ``#`` and case."""
     if key.casefold() in {"tags", "tag"} and isinstance(one, str) and isinstance(other, str):
         return one.removeprefix("#").casefold() == other.removeprefix("#").casefold()
     return json.dumps(one) == json.dumps(other)
 
 
 def missing_items(key: str, present_items: Sequence[JSONValue], values: Sequence[JSONValue]) -> list[JSONValue]:
-    """List what a property doesn't hold yet, each once; tags without their ``#``."""
+    """Return the values that a list doesn't have yet, each once; tags without their ``#``."""
     missing: list[JSONValue] = []
     for value in values:
         tag = key.casefold() in {"tags", "tag"} and isinstance(value, str)
