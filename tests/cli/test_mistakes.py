@@ -49,7 +49,7 @@ def test_an_error_names_the_thing_and_the_next_command(
 def test_an_option_without_its_value_before_the_command_has_a_next_step(capsys: pytest.CaptureFixture[str]) -> None:
     code = main.run(["-v"])
 
-    assert (code, capsys.readouterr().err.splitlines()[1]) == (2, "hint: `knap COMMAND --help` shows how it is used")
+    assert (code, capsys.readouterr().err.splitlines()[1]) == (2, "hint: `knap COMMAND --help` shows the usage")
 
 
 def test_a_note_whose_name_is_like_an_operation_is_shown(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,4 +123,4 @@ def test_a_folder_given_to_a_command_is_to_be_named_before_it(capsys: pytest.Cap
     code = main.run(["index", "Notes"])
 
     assert code == 2
-    assert capsys.readouterr().err.splitlines()[1] == "hint: the vault is named before it: `knap --vault FOLDER index`"
+    assert capsys.readouterr().err.splitlines()[1] == "hint: name the vault first: `knap --vault FOLDER index`"

@@ -204,7 +204,7 @@ def test_an_interrupted_index_says_so_in_one_line_and_goes_on_later(tmp_path: Pa
 
     assert process.returncode in {130, -signal.SIGINT}  # Python itself says the latter if it was just running exec()
     assert out == ""
-    assert complaint.strip() == "interrupted; nothing is broken, and the same command goes on from here"
+    assert complaint.strip() == "interrupted; nothing is damaged, and running the same command again continues the work"
     assert again["notes"] == NOTES
     assert 0 < again["indexed"] < NOTES
 

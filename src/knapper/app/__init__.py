@@ -1,4 +1,4 @@
-"""Wire the parts together: the only place that knows all of them."""
+"""The composition root: opens vaults, models and services, and connects them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Hub", "open_hub", "open_vault"]
 
 
 def open_hub(settings: Settings, *, only: bool = False) -> Hub:
-    """Make the hub of a server, or of the chosen vault alone; `Hub` says more."""
+    """Open the hub of a server, or of the chosen vault alone; see `Hub`."""
     return Hub(settings, _offered, only=only)
 
 
 def open_vault(settings: Settings, *, client: str = "cli") -> Context:
-    """Open the chosen vault for *client*; `knapper.app.vault.open_vault` says more."""
+    """Open the chosen vault for *client*; see `knapper.app.vault.open_vault`."""
     from knapper.app import vault  # noqa: PLC0415 - a server's first answer needn't wait for the index's libraries
 
     return vault.open_vault(settings, client=client)

@@ -1,4 +1,4 @@
-"""Open the chats of a vault, and hold those of each client of a server."""
+"""The chats of a vault, and those of each client of a server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultChats(Closeable):
-    """The sessions of one vault, and open the models that answer in them."""
+    """The sessions of one vault, and the models that answer in them."""
 
     conversations: Conversations
     store: SessionStore
@@ -135,7 +135,7 @@ _UNSAFE_CHARACTERS: Final = re.compile(r"[^a-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientChats:
-    """What one client says in one vault."""
+    """The chats of one client in one vault."""
 
     client: str
     chats: VaultChats
@@ -151,11 +151,11 @@ class ClientChats:
 
     @property
     def conversations(self) -> Conversations:
-        """Return what answers in them."""
+        """Return the service that answers messages in them."""
         return self.chats.conversations
 
     def session(self, active_file: str) -> Session:
-        """Find the session of an open note, or the one that is meant where none is open.
+        """Find the session of an open note, or the default one if no note is open.
 
         Raises:
             RefusedError: The note is hidden from the client (code ``note_hidden``).
@@ -164,7 +164,7 @@ class ClientChats:
         return self.conversations.route(active_file)
 
     def check(self, active_file: str) -> None:
-        """See that a note isn't hidden from the client; the disk isn't told from what isn't there.
+        """Check that a note isn't hidden from the client, without revealing whether it exists.
 
         Raises:
             RefusedError: It is (code ``note_hidden``), or it lies outside the vault.
@@ -191,12 +191,12 @@ class ClientChats:
         return chat if self.may_write else replace(chat, may_write=False)
 
     def context(self, run: str) -> Context:
-        """Open the vault as the client itself sees it, for what it orders by its own word."""
+        """Open the vault as the client itself sees it, for its direct requests."""
         chats = self.chats
         return chats.hub.context(client=self.client, vault=chats.vault, submit_options=SubmitOptions(run=run))
 
     def export(self, session_id: str, path: str = "") -> Answer:
-        """Write a session as a note, by the client's own word.
+        """Export a session as a note, at the client's request.
 
         Args:
             session_id: The session's.
@@ -204,8 +204,8 @@ class ClientChats:
 
         Raises:
             NotFound: There is no such session.
-            BadInput: Nothing was said in it yet (code ``session_empty``).
-            KnapError: The note can't be made.
+            BadInput: It has no messages yet (code ``session_empty``).
+            KnapError: The note can't be created.
         """
         session, turns = self.store.get(session_id), self.store.turns(session_id)
         if not turns:
@@ -215,13 +215,13 @@ class ClientChats:
 
 
 class ClientChatsRegistry:
-    """The rooms of a server's clients; any thread may ask for one."""
+    """The chats of a server's clients, opened on first use and shared by threads."""
 
     def __init__(self, hub: Hub, open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat) -> None:
-        """Begin without any.
+        """Start empty; nothing is opened yet.
 
         Args:
-            hub: The vaults; it stays open, and is the caller's to close.
+            hub: The vaults; the caller closes it.
             open_chat: Opens what answers.
         """
         self._hub = hub
@@ -231,7 +231,7 @@ class ClientChatsRegistry:
         self._rooms: dict[tuple[str, str], ClientChats] = {}
 
     def open(self, client: str, vault: str = "") -> ClientChats:
-        """Return a client's room in a vault.
+        """Return what is open for a client in a vault, opening it on first use.
 
         Args:
             client: Who asks.
@@ -240,7 +240,7 @@ class ClientChatsRegistry:
         Raises:
             NotFound: There is no such vault.
             StorageError: The sessions can't be opened.
-            SetupError: What the client and its agent may see can't be joined.
+            SetupError: The rules of the client and its agent can't be combined.
         """
         name = self._hub.open(vault).vault.name
         with self._lock:
@@ -250,7 +250,7 @@ class ClientChatsRegistry:
         return client_chats
 
     def list_open(self, client: str = "") -> list[ClientChats]:
-        """List the rooms of a client that are open; empty for everybody's."""
+        """List the open chats of a client; an empty name lists everybody's."""
         return [client_chats for (owner, _), client_chats in list(self._rooms.items()) if client in {"", owner}]
 
     def close(self) -> None:
@@ -289,7 +289,7 @@ class ClientChatsRegistry:
 def client_sessions_folder(base: Path, client: str) -> Path:
     """Make the folder of a client's sessions in a vault's state folder.
 
-    Names that a disk can't tell apart have folders of their own.
+    Names that differ only in what a file system ignores still get separate folders.
     """
     digest = hashlib.sha256(client.encode()).hexdigest()[:12]
     folder = base / CLIENT_SESSIONS_FOLDER / f"{_UNSAFE_CHARACTERS.sub('-', client.lower())[:32]}-{digest}"

@@ -1,4 +1,4 @@
-"""Give each client of a server the runs that it may see, order and answer."""
+"""The runs that each client of a server may see, start and answer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _ZERO_IS_UNLIMITED: Final = frozenset({"tokens", "cents"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What a client says of a new run; what is empty or None is as the owner configured it."""
+    """A client's request for a new run; what is empty or None is taken from the configuration."""
 
     task: str
     strategy: str = ""
@@ -58,16 +58,16 @@ class RunRequest:
     also: tuple[str, ...] = ()
     """Other vaults to look through, by name."""
     limits: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By the names of `RANGES`."""
+    """Limits by the names of `RANGES`."""
 
 
 def build_order(settings: Settings, request: RunRequest, grants: Grants) -> RunOrder:
-    """Make an order.
+    """Build the order of a run.
 
     Args:
         settings: What the owner configured.
-        request: What the client says.
-        grants: The client's.
+        request: The client's request.
+        grants: The client's rights.
 
     Raises:
         RefusedError: It asks for more than it may have.
@@ -95,16 +95,16 @@ def build_order(settings: Settings, request: RunRequest, grants: Grants) -> RunO
 def resolve_limits(
     settings: Settings, requested: Mapping[str, float], grants: Grants, previous: RunLimits | None = None
 ) -> RunLimits:
-    """Return a run's limits: a person says any, others lower ones than the owner configured.
+    """Return a run's limits: a person may set any, other clients only lower ones than configured.
 
     Args:
         settings: What the owner configured.
-        requested: By the names of `RANGES`.
-        grants: Of who says it.
-        previous: Those that the run has had; None for a new one.
+        requested: Limits by the names of `RANGES`.
+        grants: The rights of who asks for them.
+        previous: The limits that the run has had; None for a new run.
 
     Raises:
-        RefusedError: It is more than the owner allows (code ``over_limit``).
+        RefusedError: A limit is higher than the owner allows (code ``over_limit``).
     """
     owner_limits = runs.configured_limits(settings)
     base_limits = previous or owner_limits
@@ -123,7 +123,7 @@ def resolve_limits(
 
 
 def list_profiles(settings: Settings) -> tuple[ScriptProfile, ...]:
-    """List what scripts of runs may read here: the vaults; with the owner's folders; with the owner's hosts as well."""
+    """List the script profiles available here: the vaults alone, also the owner's folders, also the owner's hosts."""
     script_settings = settings.scripts
     local: tuple[ScriptProfile, ...] = ("local",) if script_settings.fs_read else ()
     extended: tuple[ScriptProfile, ...] = ("extended",) if script_settings.net_allow else ()
@@ -131,7 +131,7 @@ def list_profiles(settings: Settings) -> tuple[ScriptProfile, ...]:
 
 
 def limit_ranges(settings: Settings, grants: Grants) -> dict[str, tuple[float, float]]:
-    """Return the least and the most of each limit that a client can say."""
+    """Return the lowest and highest value of each limit that a client can set."""
     owner_limits = runs.configured_limits(settings)
     ranges_by_name: dict[str, tuple[float, float]] = {}
     for name, (least, highest) in LIMIT_RANGES.items():
@@ -162,7 +162,7 @@ def _exceeds(name: str, number: float, most: float) -> bool:
 
 
 def _lower_limits(new_limits: RunLimits, owner_limits: RunLimits) -> RunLimits:
-    """Lower what a run had before to what the owner allows by now."""
+    """Lower a run's earlier limits to what the owner allows now."""
     lowered = {
         limit_field.name: getattr(owner_limits, limit_field.name)
         for limit_field in fields(RunLimits)
@@ -176,7 +176,7 @@ def _format_limit(name: str, most: RunLimits) -> str:
 
 
 def describe_options(opened_runs: OpenedRuns, grants: Grants, model: Callable[[], str]) -> dict[str, JSONValue]:
-    """Return what a run may be.
+    """Return the options of a run.
 
     Args:
         opened_runs: The vault's runs.
@@ -214,7 +214,7 @@ def _sandbox_status(opened_runs: OpenedRuns) -> dict[str, JSONValue]:
 
 
 def list_questions(opened_runs: OpenedRuns, run_id: str) -> Sequence[CheckpointEvent]:
-    """List what a run asks, as it is told while the run goes on.
+    """List a run's questions, in the form of its events.
 
     Raises:
         NotFound: There is no such run.
@@ -227,14 +227,14 @@ def list_questions(opened_runs: OpenedRuns, run_id: str) -> Sequence[CheckpointE
 
 
 def count_questions(opened_runs: OpenedRuns, runs: Sequence[RunRecord]) -> Mapping[str, int]:
-    """Count what runs of a list ask; those that ask nothing are left out."""
+    """Count the questions of the listed runs; runs without questions are left out."""
     asking_run_ids = {checkpoint.run for checkpoint in opened_runs.checkpoints.waiting()}
     counts = {run.id: len(list_questions(opened_runs, run.id)) for run in runs if run.id in asking_run_ids}
     return {run_id: number for run_id, number in counts.items() if number}
 
 
 def visible_clients(opened_runs: OpenedRuns, client: str) -> Sequence[str]:
-    """Name those whose runs of a vault a client sees."""
+    """Return the names of the clients whose runs of a vault a client sees."""
     hub = opened_runs.hub
     if not hub.settings.client(client).grants.is_person:
         return (client,)
@@ -247,7 +247,7 @@ def visible_clients(opened_runs: OpenedRuns, client: str) -> Sequence[str]:
 
 
 def _can_see_client(hub: Hub, person: str, other: str, vaults: Sequence[str]) -> bool:
-    """Return whether a person may see what an agent sees in these vaults that works for another client."""
+    """Return whether a person may see everything that an agent working for another client sees in these vaults."""
     existing_vaults = [
         vault for vault in vaults if vault in hub.vaults
     ]  # of one that is gone, nobody says what is hidden
@@ -270,7 +270,7 @@ OpenEngine = Callable[[OpenedRuns, str, "AskPerson | None"], "RunEngine"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRun:
-    """A run that is to be carried out, with what does it."""
+    """A run that is ready to start, with the engine that runs it."""
 
     run: RunRecord
     engine: RunEngine
@@ -280,7 +280,7 @@ class PreparedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientRuns:
-    """What one client sees of a vault's runs, and does with them; any thread may use it."""
+    """A vault's runs as one client sees and manages them; safe to use from any thread."""
 
     client: str
     opened_runs: OpenedRuns
@@ -292,7 +292,7 @@ class ClientRuns:
         return self.opened_runs.hub.settings.client(self.client).grants
 
     def runs(self, limit: int, offset: int) -> tuple[Sequence[RunRecord], int]:
-        """List the runs that the client sees, the last begun first; tells how many there are, too."""
+        """List the runs that the client sees, newest first, and their total number."""
         return self.opened_runs.runs.runs(
             limit=limit, offset=offset, clients=visible_clients(self.opened_runs, self.client)
         )
@@ -312,7 +312,7 @@ class ClientRuns:
         return run_view
 
     def node(self, run_id: str, node_id: str) -> RunNode:
-        """Return a node with all that it did.
+        """Return a node with everything it did.
 
         Raises:
             NotFound: There is no such run, or no such node in it (code ``no_node``).
@@ -324,18 +324,18 @@ class ClientRuns:
         return match
 
     def stale(self, run_id: str) -> Mapping[str, Sequence[str]]:
-        """List the nodes whose notes have changed since, each with those notes; errors are those of `show`."""
+        """List the nodes whose notes have changed since, each with those notes; raises as `show` does."""
         run = self.show(run_id).run
         return self.opened_runs.runs.stale(run.id, self.opened_runs.context(run.id))
 
     def prepare_new(self, request: RunRequest) -> PreparedRun:
-        """Keep a new run; nothing is asked or read yet.
+        """Store a new run; no model is asked and no note is read yet.
 
         Raises:
             SetupError: There is no model, or no sandbox for its scripts.
             NotFound: There is no such strategy, or no vault of a name.
             RefusedError: It asks for more than the client may have.
-            BadInput: The task can't be one.
+            BadInput: The task isn't usable.
         """
         settings = self.opened_runs.hub.settings
         order = build_order(settings, request, self.grants)
@@ -349,16 +349,16 @@ class ClientRuns:
         return PreparedRun(run=service.create_run(engine, order), engine=engine)
 
     def prepare_resume(self, run_id: str, replay: str, limits: Mapping[str, float]) -> PreparedRun:
-        """Make a run that has ended ready to go on.
+        """Prepare a run that has ended to be resumed.
 
         Args:
             run_id: The run's.
             replay: ``stale``, a node's id, or empty.
-            limits: What it may take beyond what it had.
+            limits: Limits that replace those it had.
 
         Raises:
             NotFound: There is no such run or node.
-            ConflictError: It goes on (code ``run_busy``).
+            ConflictError: It is still running (code ``run_busy``).
             SetupError: There is no model.
             RefusedError: It asks for more than the client may have.
         """
@@ -372,26 +372,26 @@ class ClientRuns:
         return PreparedRun(run=run, engine=self._engine(run.model), replay=replay, limits=allowed)
 
     def cancel(self, run_id: str) -> bool:
-        """Ask for a run's end, whichever process carries it out; tells whether one does. Errors are those of `show`."""
+        """Request a run's cancellation, whichever process runs it; return whether one does."""
         return self.opened_runs.runs.cancel(self.show(run_id).run.id)
 
     def delete(self, run_id: str) -> None:
-        """Forget a run with what it asked; what it wrote stays.
+        """Delete a run and its questions; its notes stay.
 
         Raises:
             NotFound: There is no such run.
-            ConflictError: It goes on (code ``run_busy``).
+            ConflictError: It is still running (code ``run_busy``).
         """
         run = self.show(run_id).run
         self.opened_runs.delete(run.id)
 
     def export(self, run_id: str, to: str) -> Answer:
-        """Propose a run's answer as a note, or with its parts' in a folder, by the client's own rules.
+        """Propose a run's answer as a note, or with the answers of its parts as a folder, under the client's own rules.
 
         Raises:
             NotFound: There is no such run.
             BadInput: It has no answer yet (code ``run_unanswered``).
-            KnapError: The notes can't be made.
+            KnapError: The notes can't be created.
         """
         run_view = self.show(run_id)
         run = run_view.run
@@ -404,27 +404,27 @@ class ClientRuns:
         return answers.submit_several(context, service.export_requests(run, run_view.nodes, to))
 
     def options(self) -> dict[str, JSONValue]:
-        """Return what a run may be: strategies, ranges, and whether a model and the sandbox are there."""
+        """Return the options of a run: strategies, ranges, and whether a model and the sandbox are available."""
         return describe_options(self.opened_runs, self.grants, lambda: self._engine("").name)
 
     def unanswered_checkpoints(self, run_id: str) -> Sequence[Checkpoint]:
-        """List what a run asks a person, and nobody has answered; the client sees the run."""
+        """List the questions of a run that nobody has answered; the client must see the run."""
         return self.opened_runs.checkpoints.waiting(run_id)
 
     def count_questions(self, runs: Sequence[RunRecord]) -> Mapping[str, int]:
-        """Count what runs of a list ask a person, and nobody has answered; those that ask nothing are left out."""
+        """Count the unanswered questions of the listed runs; runs without any are left out."""
         return count_questions(self.opened_runs, runs)
 
     def questions(self, run_id: str) -> Sequence[CheckpointEvent]:
-        """List the same as it is told while the run goes on; errors are those of `show`."""
+        """List the unanswered questions in the form of events; raises as `show` does."""
         return list_questions(self.opened_runs, self.show(run_id).run.id)
 
     def answer(self, run_id: str, checkpoint: str, word: str) -> Checkpoint:
-        """Answer what a run asks: ``go on``, ``skip``, notes by their paths, or where to look in one's own words.
+        """Answer a run's question: ``go on``, ``skip``, paths of notes, or a free text that says where to look.
 
         Raises:
-            NotFound: There is no such run, or it doesn't ask that (code ``no_checkpoint``).
-            RefusedError: The client is no person.
+            NotFound: There is no such run, or no such question in it (code ``no_checkpoint``).
+            RefusedError: The client isn't a person.
             ConflictError: It is answered already.
         """
         run = self.show(run_id).run
@@ -447,17 +447,17 @@ def _run_not_found(run_id: str) -> NotFound:
 
 
 class ClientRunsRegistry:
-    """The rooms of a server's clients; any thread may ask for one."""
+    """The runs of a server's clients, opened on first use and shared by threads."""
 
     def __init__(
         self, hub: Hub, open_engine: OpenEngine | None = None, is_leaving: Callable[[], bool] = lambda: False
     ) -> None:
-        """Begin without any.
+        """Start empty; nothing is opened yet.
 
         Args:
-            hub: The vaults; it stays open, and is the caller's to close.
-            open_engine: Opens what works for runs; None for what the configuration says.
-            is_leaving: Tells whether the server ends.
+            hub: The vaults; the caller closes it.
+            open_engine: Opens the engine of runs; None for the configured one.
+            is_leaving: Returns whether the server is stopping.
         """
         self._hub = hub
         self._open_engine = open_engine or _open_configured_engine
@@ -466,7 +466,7 @@ class ClientRunsRegistry:
         self._vaults: dict[str, OpenedRuns] = {}
 
     def open(self, client: str, vault: str = "") -> ClientRuns:
-        """Return a client's room in a vault.
+        """Return what is open for a client in a vault, opening it on first use.
 
         Args:
             client: Who asks.

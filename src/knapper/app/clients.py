@@ -1,4 +1,4 @@
-"""Open vaults as an agent sees them that acts for clients: within the rules of all of them."""
+"""Open vaults for an agent that acts for clients, within the rules of all of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_READ_LISTS: Final = 2
 
 
 def narrow_context(context: Context, asker: ClientSettings) -> Context:
-    """Return a vault as an agent sees it that works for a client.
+    """Return a vault as an agent that works for a client sees it.
 
     Args:
         context: The vault as the agent sees it by its own rules.
@@ -52,7 +52,7 @@ def narrow_context(context: Context, asker: ClientSettings) -> Context:
 
 
 def policy_covers(wider: Policy, narrower: Policy) -> bool:
-    """Return whether whoever sees by one policy sees all that is seen by another one, as far as the rules' words tell.
+    """Return whether one policy shows at least everything that another shows, judged by the text of their rules.
 
     Rules are compared, not what they match: the answer may be no where it could be yes, and never the other way round.
     """
@@ -65,10 +65,10 @@ def policy_covers(wider: Policy, narrower: Policy) -> bool:
 
 
 def join_grants(own: Grants, asker: Grants) -> Grants:
-    """Join what an agent and its client may change: only what both may, in the way of the stricter one.
+    """Combine the rights of an agent and its client: only what both may change, under the stricter rule.
 
     Raises:
-        SetupError: Both name where they may write, and not the same.
+        SetupError: Both restrict where they may write, and differ.
     """
     if own.write and asker.write and own.write != asker.write:
         raise _conflict_error("write", asker.client)
@@ -87,7 +87,7 @@ def join_grants(own: Grants, asker: Grants) -> Grants:
 
 
 def _join_editable(own: EditableScope, asker: EditableScope) -> EditableScope:
-    """Join two scopes; neither of *linked* and *context* holds the other, but the open note lies in both."""
+    """Combine two scopes; neither of *linked* and *context* includes the other, but both include the open note."""
     if own == "all":
         return asker
     return own if asker in {own, "all"} else "current"
@@ -123,7 +123,7 @@ def open_as_agent(hub: Hub, vault: str, run_id: str, clients: Iterable[str]) -> 
         clients: For whom the agent acts; empty for nobody but itself.
 
     Raises:
-        SetupError: What all may see can't be joined.
+        SetupError: The rules of all can't be combined.
     """
     context = hub.context(client=AGENT_CLIENT, vault=vault, submit_options=SubmitOptions(run=run_id))
     for name in dict.fromkeys(clients):
@@ -132,10 +132,10 @@ def open_as_agent(hub: Hub, vault: str, run_id: str, clients: Iterable[str]) -> 
 
 
 def check_can_act(hub: Hub, vault: str, client: str) -> None:
-    """See that an agent can act for a client in a vault, before anything is begun that finds out late.
+    """Check that an agent can act for a client in a vault, before any work starts.
 
     Raises:
-        SetupError: What both may see, or write, can't be joined.
+        SetupError: The rules of both can't be combined.
     """
     _ = open_as_agent(hub, vault, "", (client,))
     _ = join_grants(hub.settings.client(AGENT_CLIENT).grants, hub.settings.client(client).grants)

@@ -1,4 +1,4 @@
-"""Hold several vaults open for as long as a server runs, with one sandbox for their scripts."""
+"""The open vaults of a server, with one sandbox for their scripts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Closeable(ABC):
-    """Be used in a ``with`` statement, and closed at its end."""
+    """A resource that a ``with`` statement closes."""
 
     __slots__ = ()
 
@@ -55,10 +55,10 @@ _EXCLUDED_TOOLS: Final = frozenset({"run_script", "find_tool", "call_tool"})
 
 
 class ScriptRuntime:
-    """One sandbox for all vaults and clients; any thread may use it."""
+    """One sandbox for all vaults and clients; safe to use from any thread."""
 
     def __init__(self, settings: Settings, table: Callable[[], ToolTable]) -> None:
-        """Take what the configuration says.
+        """Store the configuration; nothing is opened yet.
 
         Args:
             settings: What the configuration says.
@@ -95,7 +95,7 @@ class ScriptRuntime:
         roots: Sequence[str] = (),
         hosts: Sequence[str] = (),
     ) -> Context:
-        """Let a context run scripts.
+        """Return a context that can run scripts.
 
         Args:
             context: The vault, as the client sees it.
@@ -138,7 +138,7 @@ class ScriptRuntime:
         return self._signatures
 
     def close(self) -> None:
-        """End the workers."""
+        """Stop the workers."""
         with self._lock:
             if self._sandbox is not None:
                 self._sandbox.close()
@@ -146,10 +146,10 @@ class ScriptRuntime:
 
 
 def prepare_sandbox(settings: Settings) -> bool:
-    """Begin to make the sandbox's machine code in the background, where that was never done.
+    """Start compiling the sandbox's machine code in the background, unless it is compiled already.
 
     Returns:
-        Whether something was begun; it goes on when this process ends.
+        Whether that was started; it continues after this process ends.
     """
     from knapper.codemode.sandbox.machine_code import MachineCode  # noqa: PLC0415 - only a person's first index needs it
 
@@ -190,17 +190,17 @@ if TYPE_CHECKING:
 
 
 class Hub(Closeable):
-    """Give any client any of the vaults.
+    """The vaults of a server, for any of its clients.
 
-    Any thread may use it. A vault is opened when it is first asked for.
+    Safe to use from any thread. A vault is opened on first use.
     """
 
     def __init__(self, settings: Settings, offer: Offer | None = None, *, only: bool = False) -> None:
-        """Take the vaults of the configuration.
+        """Prepare the vaults of the configuration.
 
         Args:
             settings: What the configuration says.
-            offer: Does what the agents' own tools are asked for; None where nobody does it.
+            offer: Carries out calls of the agents' own tools; None if nothing can.
             only: Leave out all vaults but the chosen one.
 
         Raises:
@@ -225,7 +225,7 @@ class Hub(Closeable):
 
     @property
     def vaults(self) -> Sequence[str]:
-        """Name the vaults; the first is the one that is meant where none is named."""
+        """Return the names of the vaults; the first is the default."""
         return self._names
 
     @property
@@ -240,7 +240,7 @@ class Hub(Closeable):
         return self._table
 
     def open(self, vault: str = "") -> OpenedVault:
-        """Open a vault, or give the one that is open.
+        """Return a vault, opening it on first use.
 
         Args:
             vault: Its name; empty for the first.
@@ -265,12 +265,12 @@ class Hub(Closeable):
         return opened
 
     def context(self, *, client: str, vault: str = "", submit_options: SubmitOptions | None = None) -> Context:
-        """Return a vault as *client* sees it; closing it closes nothing.
+        """Return a vault as *client* sees it; closing that closes nothing.
 
         Args:
-            client: Whose policy holds.
+            client: The client whose policy applies.
             vault: Its name; empty for the first.
-            submit_options: How what is written is meant.
+            submit_options: How changes are submitted.
 
         Raises:
             KnapError: As for `open`.

@@ -1,4 +1,4 @@
-"""Resolve which models, keys and web provider the configuration names; nothing is opened."""
+"""The models, keys and web provider that the configuration names; nothing is opened."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def resolve_models(settings: Settings, model: str = "") -> list[ModelName]:
-    """List the model that is meant, and those to fall back on.
+    """List the chosen model, and those to fall back on.
 
     Args:
         settings: What the configuration says.
-        model: A name that counts in place of the configured one; there is nothing to fall back on then.
+        model: A name that replaces the configured one; then there is no fallback.
 
     Raises:
         SetupError: No model is named, or a name can't be read.
@@ -33,9 +33,9 @@ def resolve_models(settings: Settings, model: str = "") -> list[ModelName]:
 
 
 def check_model_allowed(settings: Settings, model: str, grants: Grants) -> None:
-    """See that a client may have a model of its choice work; a person may name any.
+    """Check that a client may use a model of its choice; a person may name any.
 
-    Others would spend the owner's money, or have notes sent to an address of theirs.
+    Other clients could spend the owner's money, or have notes sent to an address of their own.
 
     Raises:
         RefusedError: The configuration doesn't name it (code ``model_not_allowed``).
@@ -53,9 +53,9 @@ def check_model_allowed(settings: Settings, model: str, grants: Grants) -> None:
 
 
 def configured_keys(settings: Settings) -> ApiKeys:
-    """Hold the keys that the configuration gives.
+    """Return the keys that the configuration names.
 
-    A key that Fireworks' variable gives goes to Fireworks alone, even where it stands for the model's own.
+    A key from Fireworks' variable is sent to Fireworks alone, even if it serves as the model's own.
     """
     model_settings = settings.model
     by_provider: dict[Provider, str] = {cast("Provider", provider): key for provider, key in model_settings.keys}
@@ -71,17 +71,17 @@ def configured_keys(settings: Settings) -> ApiKeys:
 
 
 def _with_ollama_url(settings: Settings, name: ModelName) -> ModelName:
-    """Return an Ollama model the configured address, where its name gives none."""
+    """Return an Ollama model with the configured address, unless its name has one."""
     if name.provider != "ollama" or name.base_url:
         return name
     return ModelName(provider="ollama", name=name.name, base_url=settings.model.ollama_url)
 
 
 def web_options(settings: Settings) -> "WebOptions":
-    """Return what the web is opened with.
+    """Return the options with which the web is opened.
 
     Raises:
-        SetupError: A model is to search, and none is named that can.
+        SetupError: A model should search, and no configured model can.
     """
     from knapper.net.web import WebOptions  # noqa: PLC0415 - slow to import, and off for most
 
@@ -104,7 +104,7 @@ def web_options(settings: Settings) -> "WebOptions":
 
 
 def _search_model(settings: Settings) -> ModelName:
-    """Name the model that searches, at the address where it does; a key of another place isn't sent there."""
+    """Return the model that searches, with its address; a key of another address isn't sent there."""
     web, model_settings = settings.web, settings.model
     search_url = web.base_url or model_settings.base_url
     model_text = web.model or model_settings.name

@@ -1,4 +1,4 @@
-"""Run tasks of several agents: open a vault's pipelines, hold those of each client, preview, resume and offer them."""
+"""The pipelines of several agents: opened for a vault and for each client, previewed, resumed and offered as tools."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultPipelines(Closeable):
-    """What the tasks of one vault are done with, beside its chats."""
+    """The pipelines of one vault, beside its chats."""
 
     chats: VaultChats
     runs: PausedRuns
@@ -76,7 +76,7 @@ class VaultPipelines(Closeable):
 
         Args:
             model: The model's name; empty for the configured one.
-            scout: How the scout works; None for as configured.
+            scout: Settings of the scout; None for the configured ones.
 
         Raises:
             SetupError: There is no such model, or no key for it.
@@ -110,10 +110,10 @@ class VaultPipelines(Closeable):
         )
 
     def default_preset(self, preset: str = "") -> Preset:
-        """Return what a task is done with where nothing else is said.
+        """Return the defaults of a task.
 
         Args:
-            preset: A saved choice, by its name; empty for the configuration's, with the switches as they were last.
+            preset: The name of a preset; empty for the configuration with the agents used last.
 
         Raises:
             NotFound: There is no such preset.
@@ -121,7 +121,7 @@ class VaultPipelines(Closeable):
         return default_preset(self.presets, self.hub.settings, preset)
 
     def request(self, task: str, preset: Preset, *, current: str = "", session_id: str = "") -> TaskRequest:
-        """Make a request of a choice."""
+        """Build a request from a preset."""
         agent_settings = self.hub.settings.agents
         return TaskRequest(
             task=task,
@@ -137,21 +137,21 @@ class VaultPipelines(Closeable):
         )
 
     def context(self, run_id: str, client: str = AGENT_CLIENT) -> Context:
-        """Open the vault for a run, as the agents see it on behalf of a client."""
+        """Open the vault for a run, as agents that act for a client see it."""
         return self.hub.context(client=client, vault=self.vault, submit_options=SubmitOptions(run=run_id))
 
     def close(self) -> None:
-        """Close what was opened; the hub stays open."""
+        """Close everything opened here; the hub stays open."""
         self.runs.shut()
         self.presets.shut()
         self.chats.close()
 
 
 def open_pipelines(hub: Hub, vault: str = "") -> VaultPipelines:
-    """Open what the tasks of a vault are done with.
+    """Open the pipelines of a vault.
 
     Args:
-        hub: Holds the vaults; it stays open as long as this is used.
+        hub: Holds the vaults; it stays open as long as the pipelines are used.
         vault: The vault's name; empty for the first.
 
     Raises:
@@ -175,7 +175,7 @@ def open_pipelines(hub: Hub, vault: str = "") -> VaultPipelines:
 
 
 def scout_settings(settings: Settings) -> ScoutSettings:
-    """Return how the scout works by the configuration."""
+    """Return the configured settings of the scout."""
     scout = settings.agents.scout
     return ScoutSettings(
         rounds=scout.rounds,
@@ -188,7 +188,7 @@ def scout_settings(settings: Settings) -> ScoutSettings:
 
 
 def research_settings(settings: Settings) -> ResearchSettings:
-    """Return how the web is searched by the configuration."""
+    """Return the configured settings of the web search."""
     web = settings.web
     return ResearchSettings(
         snippet_limit=web.max_results,
@@ -207,7 +207,7 @@ TASK_ENDING: Final = FinalEventSpec(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPipelines:
-    """What the tasks of one client in one vault are done with."""
+    """The pipelines of one client in one vault."""
 
     chats: ClientChats
     pipelines: VaultPipelines
@@ -218,15 +218,15 @@ class ClientPipelines:
 
     @property
     def client(self) -> ClientSettings:
-        """Return what the client may see and change."""
+        """Return the client's rights."""
         return self.pipelines.hub.settings.client(self.chats.client)
 
     def agent_context(self, run_id: str) -> Context:
-        """Open the vault as the agents see it that act for the client."""
+        """Open the vault as the agents that act for the client see it."""
         return self.chats.conversations.context_of(run_id)
 
     def default_preset(self, preset: str = "") -> Preset:
-        """Return what a task is done with where nothing else is said, as far as the client may see and do it.
+        """Return the defaults of a task, as far as the client may see and use them.
 
         Raises:
             NotFound: There is no such preset.
@@ -237,7 +237,7 @@ class ClientPipelines:
         return replace(base_preset, toggles=self.switches.toggles(base_preset.toggles))
 
     def configured(self) -> Preset:
-        """Return what the configuration says, as far as the client may see and do it.
+        """Return the configured preset, as far as the client may see and use it.
 
         Raises:
             SetupError: All agents are switched off.
@@ -254,26 +254,26 @@ class ClientPipelines:
 
         Raises:
             SetupError: There is no such model, or no key for it.
-            RefusedError: The client may not have it work.
+            RefusedError: The client may not use it.
         """
         return replace(self.pipelines.answering(self.model(model)), wait_s=0)
 
     def model(self, name: str) -> str:
-        """Return the name of the model that a client means; empty for the configured one.
+        """Return the name of the model that a client may use; empty for the configured one.
 
         Raises:
-            RefusedError: The client may not have it work.
+            RefusedError: The client may not use it.
         """
         settings = self.pipelines.hub.settings
         models.check_model_allowed(settings, name, self.client.grants)
         return "" if name == settings.model.name else name
 
     def request(self, order: TaskOrder) -> TaskRequest:
-        """Make a request of what the client says, and keep the switches if it says them.
+        """Build a request from the client's order, and remember the agents that it names.
 
         Raises:
             NotFound: There is no such note, preset or session.
-            SetupError: Only the web is to be searched, and the owner doesn't allow it.
+            SetupError: Only the web would be searched, and the owner doesn't allow it.
             BadInput: No agent would work, or a value is out of its range.
         """
         request = self._build_request(order)
@@ -292,7 +292,7 @@ class ClientPipelines:
         return request
 
     def save_switches(self, choice: PresetOverrides) -> AgentToggles:
-        """Keep the switches for the next task; those that aren't said stay.
+        """Remember the choice of agents for the next task; agents not named keep theirs.
 
         Raises:
             BadInput: No agent would work (code ``no_agent``).
@@ -302,7 +302,7 @@ class ClientPipelines:
         return toggles
 
     def preview_request(self, order: TaskOrder) -> TaskRequest:
-        """Make the request whose context is to be shown; nothing is kept, and there may be no task.
+        """Build the request whose context is previewed; nothing is saved, and the task may be empty.
 
         Raises:
             NotFound: There is no such preset.
@@ -311,10 +311,10 @@ class ClientPipelines:
         return self._build_request(replace(order, task=order.task or "-"))
 
     def save(self, preset: Preset) -> Preset:
-        """Keep a preset; what the client can't see of one of the same name stays.
+        """Save a preset; parts of an existing one that the client can't see stay.
 
         Raises:
-            BadInput: It can't be kept.
+            BadInput: It can't be saved.
         """
         store, view = self.pipelines.presets, self.agent_context("").view
         try:
@@ -345,17 +345,17 @@ class ClientPipelines:
 
 
 class ClientPipelinesRegistry:
-    """The desks of a server's clients; any thread may ask for one."""
+    """The pipelines of a server's clients, opened on first use and shared by threads."""
 
     def __init__(self) -> None:
-        """Begin without any."""
+        """Start empty; nothing is opened yet."""
         self._lock = threading.Lock()
         self._stack = contextlib.ExitStack()
         self._vaults: dict[str, tuple[PausedRuns, Presets]] = {}
         self._desks: dict[tuple[str, str], ClientPipelines] = {}
 
     def open(self, client_chats: ClientChats) -> ClientPipelines:
-        """Return the desk of a room.
+        """Return the pipelines that belong to a client's chats, opening them on first use.
 
         Raises:
             StorageError: A file of the state folder can't be opened.
@@ -368,7 +368,7 @@ class ClientPipelinesRegistry:
         return client_pipelines
 
     def list_open(self, client: str) -> list[ClientPipelines]:
-        """List the desks of a client that are open."""
+        """List the open pipelines of a client."""
         return [client_pipelines for (owner, _), client_pipelines in list(self._desks.items()) if owner == client]
 
     def close(self) -> None:
@@ -422,18 +422,18 @@ _CHARS_PER_TOKEN = 4
 def preview_context(
     context: Context, reader: Context, request: TaskRequest, *, texts: bool = False
 ) -> dict[str, JSONValue]:
-    """Show the notes that a request would be done with, each with why and its tokens, and what the limit leaves out.
+    """Return the notes that a request would use, each with its reason and tokens, and what the limit leaves out.
 
-    Where the scout is to look for notes, what it would choose isn't known: the open note and those added are shown.
+    The scout's choice can't be known in advance: then the open note and the added ones are shown.
 
     Args:
-        context: The vault, as the agents see it that act for the client.
-        reader: The vault, as the client sees it; it has read the texts.
-        request: The task; what it says isn't used.
-        texts: Whether the notes' texts come along.
+        context: The vault, as the agents that act for the client see it.
+        reader: The vault, as the client sees it; the texts count as read by it.
+        request: The task; its text isn't used.
+        texts: Whether to include the notes' texts.
 
     Raises:
-        NotFound: The open note, or one that was added, isn't there.
+        NotFound: The open note or an added one doesn't exist.
     """
     scout_result = ScoutResult() if request.toggles.scout else None
     unified_context = pipeline_context.gather_context(
@@ -463,15 +463,15 @@ def _note_text(built: UnifiedContext, text: str, *, is_cut: bool) -> str:
 
 
 def list_paused_runs(vault_pipelines: VaultPipelines, answering_client: ClientSettings) -> list[PausedRun]:
-    """List the runs that a client may go on with, the latest first."""
+    """List the paused runs that a client may resume, newest first."""
     return [run for run in vault_pipelines.runs.list() if _may_see_run(run, answering_client)]
 
 
 def find_paused_run(vault_pipelines: VaultPipelines, run_id: str, answering_client: ClientSettings) -> PausedRun:
-    """Return a run that a client may go on with.
+    """Return a paused run that a client may resume.
 
     Raises:
-        NotFound: No such run waits, or it is another client's (code ``no_run``).
+        NotFound: There is no such paused run, or it is another client's (code ``no_run``).
     """
     paused_run = vault_pipelines.runs.find(run_id)
     if not _may_see_run(paused_run, answering_client):
@@ -483,16 +483,16 @@ def find_paused_run(vault_pipelines: VaultPipelines, run_id: str, answering_clie
 def open_paused_run(
     vault_pipelines: VaultPipelines, run: PausedRun, by: ClientSettings, model: str = ""
 ) -> Generator[tuple[PipelineService, Context]]:
-    """Open what goes on with a run: its owner's sessions, and no more of the vault than its owner and who answers see.
+    """Open the pipeline that resumes a run: its owner's sessions, and what both owner and answering client see.
 
     Args:
-        vault_pipelines: Of the vault.
-        run: What waits.
-        by: Who answers.
+        vault_pipelines: The vault's.
+        run: The paused run.
+        by: The client that answers.
         model: The model's name; empty for the configured one.
 
     Raises:
-        SetupError: There is no model, or what both may see can't be joined.
+        SetupError: There is no model, or the rules of both can't be combined.
     """
     answering = replace(vault_pipelines.answering(model), owner="" if run.client == AGENT_CLIENT else run.client)
     context = open_joint_context(vault_pipelines.hub, vault_pipelines.vault, run.id, (run.client, by.name))
@@ -507,16 +507,16 @@ def open_paused_run(
 
 
 def open_joint_context(hub: Hub, vault: str, run_id: str, clients: tuple[str, ...]) -> Context:
-    """Open a vault as the agents see it that act for some clients.
+    """Open a vault as agents that act for several clients see it.
 
     Raises:
-        SetupError: What all may see can't be joined.
+        SetupError: The rules of all can't be combined.
     """
     return app_clients.open_as_agent(hub, vault, run_id, [name for name in clients if name != AGENT_CLIENT])
 
 
 def _may_see_run(run: PausedRun, answering_client: ClientSettings) -> bool:
-    """Return whether a client may see a run: its own, and a person from whom nothing is kept any."""
+    """Return whether a client may see a run: its own; a person from whom nothing is hidden may see any."""
     return run.client == answering_client.name or (
         answering_client.grants.is_person and not (answering_client.hidden or answering_client.read)
     )
@@ -535,12 +535,12 @@ _PROGRESS_STEPS = 6.0
 
 
 def answer_offer(hub: Hub, context: Context, agent_request: AgentRequest) -> Answer:
-    """Carry a tool's call out, in the thread that calls.
+    """Carry out a tool call, in the calling thread.
 
     The model acts as the agent for the client that called: it sees and changes no more than both may.
 
     Raises:
-        KnapError: As the tools say.
+        KnapError: As the tools raise.
     """
     with open_pipelines(hub, context.vault) as vault_pipelines:
         configured_scout = scout_settings(hub.settings)
@@ -584,7 +584,7 @@ async def _run_pipeline(
 def _open_agent_context(
     hub: Hub, context: Context, vault_pipelines: VaultPipelines, run_id: str
 ) -> tuple[Context, str]:
-    """Open the vault as the agents see it that act for a client, and say whose run it is."""
+    """Open the vault as the agents that act for a client see it, with the run's owner."""
     grants = context.writer.grants
     if grants.kind in {"agent", "script"}:  # it may be narrowed already
         return replace(context, submit_options=SubmitOptions(run=run_id)), grants.client
@@ -596,7 +596,7 @@ def _open_agent_context(
 
 
 def _build_request(vault_pipelines: VaultPipelines, agent_request: AgentRequest, context: Context) -> TaskRequest:
-    """Make a request of what a client says, beside what is usual as far as the client may see and do that."""
+    """Build a request from a client's overrides and the defaults that the client may see and use."""
     requested_choices = agent_request.choices
     preset = requested_choices.get("preset", "")
     uses_own_preset = bool(preset) or context.writer.grants.is_person  # the switches that are kept are persons'

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultPresets:
-    """The presets of a vault, and what holds without one."""
+    """The presets of a vault, and the defaults without one."""
 
     presets: Presets
     settings: Settings
 
     def default(self, name: str = "") -> Preset:
-        """Return what a task is done with where nothing else is said.
+        """Return the defaults of a task.
 
         Args:
-            name: Of a preset; empty for the configuration's choice, with the switches as they were last.
+            name: The name of a preset; empty for the configuration with the agents used last.
 
         Raises:
             NotFound: There is no such preset.
@@ -64,7 +64,7 @@ def open_vault_presets(hub: Hub, vault: str = "") -> Generator[VaultPresets]:
 
 
 def default_preset(preset_store: Presets, settings: Settings, name: str = "") -> Preset:
-    """Return what a task is done with where nothing else is said; `Choices.usual` says more."""
+    """Return the defaults of a task; see `VaultPresets.default`."""
     if name:
         return preset_store.find(name)
     base_preset = configured_preset(settings)
@@ -72,7 +72,7 @@ def default_preset(preset_store: Presets, settings: Settings, name: str = "") ->
 
 
 def configured_preset(settings: Settings) -> Preset:
-    """Return what a task is done with by the configuration.
+    """Return the configured preset.
 
     Raises:
         SetupError: All agents are switched off.
@@ -99,7 +99,7 @@ _PROBE_NOTE = "x.md"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresetOverrides:
-    """What somebody says; None for what they leave as usual."""
+    """The choices of a request; None keeps the default."""
 
     scout: bool | None = None
     web: bool | None = None
@@ -114,11 +114,11 @@ class PresetOverrides:
 
     @property
     def has_switches(self) -> bool:
-        """Return whether a switch of an agent is said."""
+        """Return whether the choice of an agent is set."""
         return not (self.scout is self.web is self.task is None)
 
     def apply_to(self, base: Preset) -> Preset:
-        """Return what a task is done with.
+        """Return a preset with these choices applied.
 
         Raises:
             BadInput: No agent would work, or a value is out of its range.
@@ -148,7 +148,7 @@ class PresetOverrides:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOrder:
-    """What a client wants done."""
+    """A client's task with its choices."""
 
     task: str
     note: str = ""
@@ -171,7 +171,7 @@ def restrict_to_visible(preset: Preset, view: View) -> Preset:
 
 
 def keep_hidden_parts(preset: Preset, stored: Preset, view: View) -> Preset:
-    """Return a preset that a client changes, with what it can't see of the one that is known kept as it is."""
+    """Return a preset that a client changes, keeping the parts of the stored one that it can't see."""
     visible_preset = restrict_to_visible(stored, view)
     return replace(
         preset,

@@ -1,4 +1,4 @@
-"""Open the runs of a vault, and carry each one out in a thread of its own."""
+"""The runs of a vault, each carried out in a thread of its own."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedRuns(Closeable):
-    """The runs of one vault, and open what carries them out."""
+    """The runs of one vault, and the engine that carries them out."""
 
     runs: VaultRuns
     store: RunStore
@@ -59,11 +59,11 @@ class OpenedRuns(Closeable):
         roots: Sequence[str] = (),
         hosts: Sequence[str] = (),
     ) -> RunEngine:
-        """Open a model, and what it works with; nothing is sent yet.
+        """Open a model and its engine; nothing is sent yet.
 
         Args:
             model: Its name; empty for the configured one.
-            person: Asks a person; None where nobody is there.
+            person: Asks a person; None if nobody can answer.
             roots: Folders that scripts may read, beyond those of the configuration.
             hosts: Hosts that they may get pages from, beyond those of the configuration.
 
@@ -82,12 +82,12 @@ class OpenedRuns(Closeable):
         return replace(self.engine_of(opened_model, str(model_names[0]), person), context_of=context_of)
 
     def engine_of(self, model: Model, name: str, person: AskPerson | None = None) -> RunEngine:
-        """Return what works with a model that is open.
+        """Return the engine for an open model.
 
         Args:
             model: The model.
-            name: What it is called.
-            person: Asks a person; None where nobody is there.
+            name: Its name.
+            person: Asks a person; None if nobody can answer.
         """
         settings = self.hub.settings
         prompts = settings.config_file.parent / "prompts"
@@ -107,7 +107,7 @@ class OpenedRuns(Closeable):
         )
 
     def context(self, run_id: str) -> Context:
-        """Return the vault as a run sees it: what both the agent and the client may see on whose behalf it is.
+        """Return the vault as a run sees it: what both the agent and the run's client may see.
 
         Raises:
             NotFound: There is no such run.
@@ -115,16 +115,16 @@ class OpenedRuns(Closeable):
         return self._context(run_id, (), ())
 
     async def wait_for_answer(self, point: CheckpointEvent, *, most_s: float = 0) -> str:
-        """Wait for a person's answer on whatever surface: the `person` of an engine where nobody sits beside it.
+        """Wait for a person's answer from any surface; the `person` of an engine without a terminal.
 
         Args:
-            point: What is asked.
-            most_s: How long to wait for them; 0 for as long as it takes.
+            point: The question.
+            most_s: How long to wait; 0 for no limit.
         """
         return await retrieving.wait_for_answer(self.checkpoints, point, most_s=most_s)
 
     def delete(self, run_id: str) -> None:
-        """Forget a run with what it asked; what it wrote stays, and can be undone.
+        """Delete a run and its questions; its notes stay and can be undone.
 
         Raises:
             NotFound: There is no such run.
@@ -134,11 +134,11 @@ class OpenedRuns(Closeable):
         _ = self.checkpoints.forget(run_id)
 
     def is_ready(self) -> bool:
-        """Return whether the sandbox can run scripts at once, or has to be prepared first."""
+        """Return whether the sandbox can run scripts without being prepared first."""
         return self.scripts.sandbox().code.is_ready()
 
     def check_sandbox(self) -> None:
-        """See that scripts can be run here, be it after some seconds in which the sandbox is prepared.
+        """Check that scripts can run here; preparing the sandbox may take some seconds.
 
         Raises:
             SetupError: They can't (code ``no_sandbox``).
@@ -146,7 +146,7 @@ class OpenedRuns(Closeable):
         _ = self.scripts.sandbox().code.file
 
     def check_vaults(self, names: Sequence[str]) -> None:
-        """See that there are vaults of these names.
+        """Check that vaults of these names exist.
 
         Raises:
             NotFound: There is none of one (code ``no_vault``).
@@ -209,7 +209,7 @@ def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
 
 
 def configured_limits(settings: Settings) -> RunLimits:
-    """Return what the configuration lets a run take."""
+    """Return the configured limits of a run."""
     run_settings = settings.runs
     return RunLimits(
         depth=run_settings.depth,
@@ -222,7 +222,7 @@ def configured_limits(settings: Settings) -> RunLimits:
 
 
 def configured_strategies(settings: Settings) -> Strategies:
-    """Find the strategies: the person's own lie in the folder ``strategies`` beside the configuration file."""
+    """Find the strategies; the person's own are in the folder ``strategies`` beside the configuration file."""
     return Strategies(folder=settings.config_file.parent / "strategies")
 
 
@@ -232,10 +232,10 @@ _MAX_THREADS: Final = 128
 
 
 async def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]], name: str) -> T:
-    """Do work in a thread of its own, to its end; cancelling is passed on, and waits for what that comes to.
+    """Run work in a thread of its own; cancellation is passed on, and waits until the work has ended.
 
     Args:
-        work: Makes the coroutine, in that thread.
+        work: Creates the coroutine, in that thread.
         name: The thread's.
 
     Raises:
@@ -254,7 +254,7 @@ async def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]], name: str) -
 
 
 class _ThreadedTask(Generic[T]):
-    """Work that another thread does."""
+    """Work that runs in another thread."""
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]], loop: asyncio.AbstractEventLoop) -> None:
         self.ended: asyncio.Future[T] = loop.create_future()
@@ -266,7 +266,7 @@ class _ThreadedTask(Generic[T]):
         self._is_cancelled = False
 
     def run(self) -> None:
-        """Do the work, in the thread that calls."""
+        """Run the work, in the calling thread."""
         asyncio.run(self._watched())
 
     def cancel(self) -> None:
@@ -279,7 +279,7 @@ class _ThreadedTask(Generic[T]):
                 _ = inner.call_soon_threadsafe(task.cancel)
 
     async def _watched(self) -> None:
-        """Do the work, and tell its end at once: threads that it has left may take a while to be done."""
+        """Run the work and report its end at once: threads that it left behind may take longer."""
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
         task = asyncio.ensure_future(self._work())

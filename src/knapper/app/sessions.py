@@ -1,4 +1,4 @@
-"""Open the conversations of a vault, without a model to go on with them."""
+"""The sessions of a vault, opened without a model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def open_sessions(hub: Hub, vault: str = "") -> Generator[SessionStore]:
 
 
 def open_store(hub: Hub, vault: str = "") -> SessionStore:
-    """Open the sessions of a vault until they are shut; errors are those of `open_sessions`."""
+    """Open the sessions of a vault until they are closed; raises as `open_sessions` does."""
     model_settings = hub.settings.model
     session_store = store.open_session_store(hub.open(vault).folder, local_now)
     with ExitStack() as stack:

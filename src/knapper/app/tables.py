@@ -1,4 +1,4 @@
-"""Join the tools of all layers into one table."""
+"""The table of tools of all layers."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from knapper.tools.registry import ToolFinder, ToolSpec, ToolTable
 
 
 def build_table(vaults: Sequence[str] = (), offers: AgentTools | None = None) -> ToolTable:
-    """Make the table.
+    """Build the table.
 
     Args:
         vaults: Names of the vaults that a server holds.
-        offers: Who does what the agents' tools are asked for; None where there is no model.
+        offers: Carries out calls of the agents' tools; None if there is no model.
     """
     rows = (*table.TOOLS, *tool.TOOLS, *(offers or AgentTools()).rows())
     finder = ToolFinder(ToolTable(rows, vaults))

@@ -1,4 +1,4 @@
-"""Open a vault with its index, and the external services that its clients may use."""
+"""A vault opened with its index, and the external services that its clients may use."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def do_nothing() -> None:
 
 
 class ExternalServices:
-    """Open the web and what transcribes when they're first asked for."""
+    """The web and the transcriber, opened on first use."""
 
     def __init__(self, settings: Settings, folder: Path) -> None:
-        """Take what the configuration says.
+        """Store the configuration; nothing is opened yet.
 
         Args:
             settings: What the configuration says.
@@ -52,7 +52,7 @@ class ExternalServices:
         self._transcriber: Transcriber | None = None
 
     def web(self) -> Web:
-        """Return what searches the web and fetches pages.
+        """Return the client that searches the web and fetches pages.
 
         Raises:
             SetupError: The owner hasn't allowed it.
@@ -77,10 +77,10 @@ class ExternalServices:
                 self._transcriber.close()
 
     def transcriber(self) -> Transcriber:
-        """Return what transcribes audio.
+        """Return the transcriber of audio.
 
         Raises:
-            SetupError: The owner hasn't said what may.
+            SetupError: The owner hasn't configured one.
         """
         with self._lock:
             if self._transcriber is None:
@@ -120,11 +120,11 @@ _RULE_FILES = (walk.IGNORE_FILE, obsidian.APP_FILE)
 
 
 def open_vault(settings: Settings, *, client: str = "cli") -> Context:
-    """Open the chosen vault for *client*, with its index; what writing needs is opened when it is first asked for.
+    """Open the chosen vault for *client*, with its index; what writing needs is opened on first use.
 
     Args:
         settings: What the configuration says.
-        client: Whose policy holds.
+        client: The client whose policy applies.
 
     Raises:
         SetupError: No vault could be chosen, or the state folder lies inside it.
@@ -135,9 +135,9 @@ def open_vault(settings: Settings, *, client: str = "cli") -> Context:
 
 
 class OpenedVault:
-    """A vault's index open, and what its writers share.
+    """A vault's open index, and the state that its writers share.
 
-    Any thread may use it.
+    Safe to use from any thread.
     """
 
     def __init__(self, settings: Settings, vault: Vault) -> None:
@@ -168,8 +168,8 @@ class OpenedVault:
         """Return the vault as *client* sees it.
 
         Args:
-            client: Whose policy holds.
-            submit_options: How what is written is meant.
+            client: The client whose policy applies.
+            submit_options: How changes are submitted.
             close: What closing the context does.
         """
         allowed = self._settings.client(client)
@@ -213,7 +213,7 @@ class OpenedVault:
         return self._desks.writer(view, client.grants)
 
     def _reload_changed_rules(self) -> None:
-        """Look again at what the vault itself hides, where that was changed: a server runs for days."""
+        """Reload the vault's own ignore rules if they have changed, since a server runs for days."""
         stamps = _stamp_rule_files(self.vault.path)
         if stamps != self._rules:
             self.engine.read_rules()
@@ -221,7 +221,7 @@ class OpenedVault:
 
 
 class _LazyWriter:
-    """Make a writer when it is first asked for, and give the same one from then on."""
+    """A writer created on first use, and kept."""
 
     def __init__(self, make: MakeWriter) -> None:
         self._make = make

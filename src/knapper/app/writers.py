@@ -1,4 +1,4 @@
-"""Open what writing to one vault needs, and make the writers of its clients."""
+"""The shared state that writing to one vault needs, and the writers of its clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultWriters:
-    """What the writers of one vault share."""
+    """The state that the writers of one vault share."""
 
     settings: Settings
     engine: Engine
@@ -41,7 +41,7 @@ class VaultWriters:
 
     @classmethod
     def open(cls, settings: Settings, engine: Engine, folder: Path, stack: contextlib.ExitStack) -> Self:
-        """Open the journal and what waits, and bring to an end what a kill cut short.
+        """Open the journal and the proposals, and finish any write that was interrupted.
 
         Args:
             settings: What the configuration says.
@@ -75,7 +75,7 @@ class VaultWriters:
         )
 
     def writer(self, view: View, grants: Grants) -> Writer:
-        """Make the writer of one client."""
+        """Create the writer of one client."""
         engine, state = self.engine, self.state
         return Writer(
             context=DraftContext(
@@ -124,9 +124,9 @@ def _make_version_reader(state: State) -> Callable[[str], bytes | None]:
 
 
 def _refresh_index(engine: Engine, paths: Sequence[Path]) -> None:
-    """Let the index follow a write, which is done whatever becomes of that.
+    """Refresh the index after a write; a failure here doesn't undo the write.
 
-    Where another process writes the index right now, or it can't be written, the next look takes it in or says so.
+    If another process is writing the index, or it can't be written, the next refresh catches up or reports it.
     """
     with contextlib.suppress(ConflictError, StorageError, sqlite3.DatabaseError):
         _ = engine.refresh_paths(paths)

@@ -1,1 +1,1 @@
-"""Offer the program on the command line: one command a file, rendering apart."""
+"""The command line: one command per file, with rendering apart."""

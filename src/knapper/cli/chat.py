@@ -1,4 +1,4 @@
-"""Chat with a model at the terminal, and have it answer a single question."""
+"""Chat with a model at the terminal, and answer single questions."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _MAX_HISTORY: Final = 1_000
 
 
 def stdin_is_terminal() -> bool:
-    """Return whether a person types."""
+    """Return whether standard input is a terminal."""
     return sys.stdin.isatty()
 
 
 def read_line(prompt: str) -> str | None:
-    """Read a line; Ctrl-C leaves it, and an end of the input gives None."""
+    """Read a line; Ctrl-C discards it, and the end of input returns None."""
     while True:
         try:
             if stdin_is_terminal():
@@ -67,7 +67,7 @@ def read_line(prompt: str) -> str | None:
 
 @contextlib.contextmanager
 def line_history(file: Path) -> Generator[None]:
-    """Let the person call up lines of earlier times; only they can read the file."""
+    """Provide the history of typed lines, in a file that only the person can read."""
     if readline is None or not stdin_is_terminal():
         yield
         return
@@ -88,7 +88,7 @@ _MAX_STEP = 160
 
 @dataclass(slots=True)
 class AnswerDisplay:
-    """Show events to a person: the answer on the output stream, the steps on the error stream."""
+    """The display of events: the answer on the output stream, the steps on the error stream."""
 
     options: GlobalOptions
     show: Callable[[str], None]
@@ -124,11 +124,11 @@ class AnswerDisplay:
                 pass
 
     def announce_model(self, model: str) -> None:
-        """Report who is asked, as the first word may take a while."""
+        """Print the model's name, as its first word may take a while."""
         self._note(f"asking {model} …")
 
     def finish(self) -> None:
-        """Show what the turn came to, after its text."""
+        """Show the turn's outcome after its text."""
         self.flush()
         if self.done is None:
             return
@@ -163,7 +163,7 @@ class AnswerDisplay:
 
 
 def open_display(options: GlobalOptions) -> AnswerDisplay:
-    """Make a screen for this terminal, or for a file."""
+    """Create the display for this terminal, or for a file."""
     if sys.stdout.isatty():
         width = min(shutil.get_terminal_size().columns, 100)
         blocks = formatting.MarkdownBlocks(formatting.markdown_printer(width, colour=output.wants_colour(options)))
@@ -173,7 +173,7 @@ def open_display(options: GlobalOptions) -> AnswerDisplay:
 
 
 class PlainWriter:
-    """Write an answer as it is, with a line's end after it."""
+    """Writes an answer unchanged, with a line break after it."""
 
     def __init__(self) -> None:
         """Begin with nothing written."""
@@ -195,10 +195,10 @@ class PlainWriter:
 def run_turn(
     runner: asyncio.Runner, work: Callable[[EventSink], Coroutine[Any, Any, object]], display: AnswerDisplay
 ) -> bool:
-    """Carry a turn out; Ctrl-C stops it, and not the program.
+    """Run a turn; Ctrl-C cancels it, but doesn't end the program.
 
     Returns:
-        Whether it wasn't stopped.
+        Whether the turn ran to its end.
     """
     try:
         runner.run(work(display.handle))
@@ -211,7 +211,7 @@ def run_turn(
 
 
 def turn_error(display: AnswerDisplay) -> KnapError | None:
-    """Return the error that a turn ended with; None where there is an answer all the same."""
+    """Return the error that ended a turn; None if there is an answer."""
     if display.error is None or (display.done is not None and display.done.state not in {"failed", "limit"}):
         return None
     kind = RefusedError if display.error.code == "budget_spent" else SetupError
@@ -219,13 +219,13 @@ def turn_error(display: AnswerDisplay) -> KnapError | None:
 
 
 def turn_exit_code(display: AnswerDisplay) -> ExitCode:
-    """Return the exit code that tells how a turn ended."""
+    """Return the exit code for the end of a turn."""
     error = turn_error(display)
     return codes.exit_code(error) if error else ExitCode.OK
 
 
 def usage_footer(done: Done) -> str:
-    """Return in a line what the turn used."""
+    """Format the turn's usage as one line."""
     usage = done.usage
     parts = [done.model]
     if usage.get("total_tokens"):
@@ -251,7 +251,7 @@ def answer_once(options: GlobalOptions, config: Settings, question: str, *, mode
     Args:
         options: The shared options.
         config: What the configuration says.
-        question: The person's.
+        question: The question.
         model: The model's name; empty for the configured one.
         note: The note that it is about; empty for none.
 
@@ -292,7 +292,7 @@ def _silent_display(options: GlobalOptions) -> AnswerDisplay:
 
 @dataclass(slots=True, kw_only=True)
 class ChatState:
-    """What a chat at the terminal goes on with."""
+    """The state of a chat at the terminal."""
 
     options: GlobalOptions
     chats: VaultChats
@@ -302,7 +302,7 @@ class ChatState:
     runner: asyncio.Runner
 
     def reply(self, text: str) -> ExitCode:
-        """Have a message answered; gives the exit code that tells how that ended."""
+        """Answer a message; return the exit code for its end."""
 
         async def work(tell: EventSink) -> Done:
             message = SessionMessage(text=text, active_file=self.note)
@@ -326,7 +326,7 @@ SLASH_HELP: Final = """\
 
 
 def run_slash_command(state: ChatState, text: str) -> bool:
-    """Carry out an order; tells whether the chat goes on."""
+    """Run a slash command; return whether the chat continues."""
     name, _, rest = text[1:].partition(" ")
     if name in {"exit", "quit", "q"}:
         return False
@@ -377,7 +377,7 @@ def _undo_last_change(state: ChatState, rest: str) -> None:
 
 
 def _find_last_change(state: ChatState, context: Context) -> str:
-    """Find the last change of the session that holds: one of the model's, or one that the person let it make."""
+    """Find the session's last change that isn't undone, by the model or accepted by the person."""
     entries = changes.get_rows(journal.list_changes(context, run=state.session.id), "results")
     return next((str(row["id"]) for row in entries if not row.get("undone") and not row.get("undoes")), "")
 
@@ -421,13 +421,13 @@ _WELCOME = "{model} on the vault '{vault}'. /help lists the commands, Ctrl-C sto
 
 
 def run_chat(options: GlobalOptions, *, model: str, note: str, session: str, new: bool) -> ExitCode:
-    """Talk until the person ends it.
+    """Run the chat until the person ends it.
 
     Args:
         options: The shared options.
         model: The model's name; empty for the configured one.
         note: The note that it is about; empty for none.
-        session: The session to go on in; empty for the note's last one.
+        session: The session to continue; empty for the note's last one.
         new: Begin a new session.
 
     Raises:
@@ -463,7 +463,7 @@ def _choose_session(client_chats: VaultChats, session: str, note: str, *, new: b
 
 
 def _read_messages(state: ChatState) -> ExitCode:
-    """Read lines until there are no more; a program is told how the last one ended."""
+    """Read and answer lines until the input ends; return the exit code of the last one."""
     code = ExitCode.OK
     with line_history(state.chats.conversations.folder / "chat_history"):
         while (text := read_line("> ")) is not None:

@@ -1,4 +1,4 @@
-"""Name the exit codes, and word the hints of errors as commands."""
+"""The exit codes, and error hints worded as commands."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -8,7 +8,7 @@ from knapper.errors import CallerError, ConflictError, KnapError, RefusedError, 
 
 
 class ExitCode(IntEnum):
-    """Tell scripts how a command ended."""
+    """How a command ended, for scripts."""
 
     OK = 0
     NOTHING = 1
@@ -53,5 +53,5 @@ COMMAND_HINTS: Final[Mapping[str, str]] = {
 
 
 def command_hint(hint: str) -> str:
-    """Return a hint in commands, or as it is where it holds everywhere."""
+    """Return a hint worded for the command line."""
     return COMMAND_HINTS.get(hint, hint)

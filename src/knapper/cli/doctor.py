@@ -39,7 +39,7 @@ CheckState = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """Say how one thing stands, and what to do about it."""
+    """The result of one check, with the next step."""
 
     name: str
     state: CheckState
@@ -54,12 +54,12 @@ _LOW_SPACE_BYTES = 200_000_000
 
 
 def failed_check(name: str, error: KnapError) -> CheckResult:
-    """Turn an error into a finding."""
+    """Turn an error into a failed check."""
     return CheckResult(name=name, state="fail", text=error.message, hint=error.hint)
 
 
 def check_configuration(settings: Settings) -> CheckResult:
-    """Return which configuration was read, and warn where a vault's tools could write it."""
+    """Report the configuration file, and warn if a vault's tools could write it."""
     where = settings.config_file
     for vault in settings.vaults:
         if config.holds(vault.path, where):
@@ -70,7 +70,7 @@ def check_configuration(settings: Settings) -> CheckResult:
 
 
 def check_vault(settings: Settings) -> CheckResult:
-    """Check that the vault is chosen, there and readable."""
+    """Check that a vault is chosen, exists and is readable."""
     try:
         chosen = settings.vault
     except KnapError as error:
@@ -160,7 +160,7 @@ def check_model_files(settings: Settings) -> CheckResult:
 
 
 def check_onnx(settings: Settings) -> CheckResult:
-    """Check the extra for ONNX models, where it is wanted."""
+    """Check the extra for ONNX models, if it is configured."""
     is_installed = importlib.util.find_spec("fastembed") is not None
     if is_installed:
         return CheckResult(name="onnx", state="ok", text="the extra is installed")
@@ -180,7 +180,7 @@ _MODEL_HINTS = {
 
 
 def check_language_model(settings: Settings) -> CheckResult:
-    """Ask the server of the configured model; nothing is sent that costs."""
+    """Contact the configured model's server, without a paid request."""
     if not settings.model.name:
         return CheckResult(name="model", state="ok", text="none is set: `knap ask` shows passages")
     try:
@@ -195,7 +195,7 @@ def check_language_model(settings: Settings) -> CheckResult:
 
 
 def check_embedder(settings: Settings) -> CheckResult:
-    """Check what embeds: the built-in files, or the server of an endpoint, which needn't say which models it has."""
+    """Check the embedder: the built-in files, or an endpoint's server, which needn't list its models."""
     embeddings = settings.embeddings
     if embeddings.kind != "endpoint":
         return check_model_files(settings)
@@ -216,7 +216,7 @@ _WATCH_TIMEOUT_MS = 3_000
 
 
 def check_index(settings: Settings) -> CheckResult:
-    """Open the index, and let SQLite look through it."""
+    """Open the index, and run SQLite's integrity check."""
     try:
         with app.open_vault(settings) as context:
             with context.index.store.database.snapshot() as connection:
@@ -249,7 +249,7 @@ def _damaged_index(why: str) -> CheckResult:
 
 
 def check_ignore_rules(settings: Settings) -> CheckResult | None:
-    """Return which of the rules that hide files have no effect; None where all have."""
+    """Report ignore rules without effect; None if all are effective."""
     try:
         with app.open_vault(settings) as context:
             problems = (*context.view.settings.problems, *context.view.ignore.problems)
@@ -262,7 +262,7 @@ def check_ignore_rules(settings: Settings) -> CheckResult | None:
 
 
 def check_watching(settings: Settings) -> CheckResult:
-    """Save a file in a folder of our own beside the state, and see whether the system tells."""
+    """Save a file in a folder of our own beside the state, and check that the system reports it."""
     try:
         with tempfile.TemporaryDirectory(dir=settings.state_dir, prefix="watch-") as folder:
             is_noticed = _notices_save(Path(folder))
@@ -303,7 +303,7 @@ _MAX_NAMED_FILES = 3
 
 
 def check_leftovers(settings: Settings) -> CheckResult | None:
-    """Return of temp files in the vault that the journal can't explain; None where there are none."""
+    """Report temporary files in the vault that the journal can't explain; None if there are none."""
     try:
         context = app.open_vault(settings)
     except KnapError:
@@ -328,7 +328,7 @@ def _stray_files(context: Context) -> list[Path]:
 
 
 def check_sandbox(settings: Settings) -> CheckResult:
-    """Return whether the sandbox is prepared, starts, and which parts of its second wall stand."""
+    """Report whether the sandbox is prepared and starts, and which of its operating-system protections are active."""
     with WorkerPool(settings.state_dir / SANDBOX_FOLDER, workers=1) as pool:
         try:
             if not pool.code.is_ready():
@@ -364,7 +364,7 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 def run_checks(options: GlobalOptions) -> list[CheckResult]:
-    """Run every check; where the configuration is broken, that is the only finding."""
+    """Run every check; if the configuration has errors, that is the only result."""
     try:
         config = setup.read_settings(options)
     except KnapError as error:
@@ -379,7 +379,7 @@ _STATE_COLOURS: dict[CheckState, str] = {"ok": "green", "warn": "yellow", "fail"
 
 
 def render_checks(findings: Sequence[CheckResult]) -> str:
-    """Return each a line, and the next step below it."""
+    """Format one line per check, with the next step below it."""
     lines: list[str] = []
     for each in findings:
         state = click.style(f"{each.state:<4}", fg=_STATE_COLOURS[each.state])

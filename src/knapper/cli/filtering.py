@@ -1,4 +1,4 @@
-"""Hold the options that say which notes a command looks at."""
+"""The options that filter the notes of a command."""
 
 from collections.abc import Callable
 from typing import Any, TypedDict
@@ -10,7 +10,7 @@ from knapper.tools.arguments import NoteFilters
 
 
 class FilterOptions(TypedDict):
-    """What was said about them."""
+    """The values of the filter options."""
 
     exclude_folder: tuple[str, ...]
     tag: tuple[str, ...]
@@ -23,7 +23,7 @@ class FilterOptions(TypedDict):
 
 
 def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command the options of a filter, but for the folder, of which some take one and some several."""
+    """Add the filter options, except the folder, of which some commands take one and some several."""
     texts: dict[str, Any] = {"type": options.TEXT, "multiple": True}
     day: dict[str, Any] = {"type": options.DAY, "default": "", "metavar": "DAY"}
     tests = "name, !name, name=value, name!=value, name~part or name!~part; repeatable."

@@ -19,7 +19,7 @@ _TEXT_MARK: Final = "\0"
 
 
 class TextCommand(click.Command):
-    """Take ``- a list item`` and ``---`` with lines below it for text, and not for options."""
+    """A command that reads ``- a list item`` and ``---`` with lines below it as text, not as options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
@@ -43,15 +43,15 @@ _BOM = "\ufeff"
 
 
 def read_text(options: GlobalOptions, text: str, *, required: bool = False) -> str:
-    """Return an argument as it is; ``-`` stands for what comes on the standard input, less a byte-order mark.
+    """Return an argument unchanged; ``-`` means standard input without its byte-order mark.
 
     Args:
         options: The shared ones.
         text: The argument.
-        required: It replaces text: if a program failed and wrote nothing, the text that is there is kept.
+        required: Refuse empty input, so that a failed program doesn't erase the text that it should replace.
 
     Raises:
-        BadInput: The standard input isn't UTF-8, or it is empty and something is needed.
+        BadInput: The standard input isn't UTF-8, or it is empty and *required* is set.
     """
     if text != STDIN:
         return text
@@ -63,7 +63,7 @@ def read_text(options: GlobalOptions, text: str, *, required: bool = False) -> s
 
 
 def read_file(options: GlobalOptions, name: str) -> str:
-    """Return what a file holds, its line endings and byte-order mark as they are; ``-`` stands for the standard input.
+    """Return a file's text with its line endings and byte-order mark; ``-`` means standard input.
 
     Raises:
         NotFound: There is no such file.
@@ -78,7 +78,7 @@ def read_file(options: GlobalOptions, name: str) -> str:
 
 
 def strip_bom(text: str) -> str:
-    """Leave a byte-order mark out."""
+    """Remove a byte-order mark."""
     return text.removeprefix(_BOM)
 
 
@@ -110,7 +110,7 @@ _TIME_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days",
 
 
 def parse_time(text: str, *, now: dt.datetime | None = None) -> dt.datetime:
-    """Read a day, a time, or how long ago: ``2026-01-31``, ``2026-01-31T18:30``, ``2h``; one without a zone is here's.
+    """Read a day, a time, or how long ago: ``2026-01-31``, ``2026-01-31T18:30``, ``2h``; without a zone it is local.
 
     Args:
         text: As written.

@@ -27,7 +27,7 @@ def report_error(error: KnapError, *, as_json: bool) -> ExitCode:
     """Print an error: as text on the error stream, as JSON on the output stream.
 
     Returns:
-        The exit code that tells it, also where nobody reads that stream.
+        The error's exit code, even if nobody reads the stream.
     """
     error.hint = codes.command_hint(error.hint)
     try:
@@ -59,7 +59,7 @@ def _print_error(error: KnapError, *, as_json: bool) -> None:
 
 
 def to_knap_error(error: KnapError | click.ClickException | OSError) -> KnapError:
-    """Return the error of ours that one of ours, the parser's or the system's stands for."""
+    """Return an error of ours, of the parser or of the system as one of ours."""
     if isinstance(error, KnapError):
         return error
     return from_usage_error(error) if isinstance(error, click.ClickException) else from_os_error(error)
@@ -71,24 +71,24 @@ def from_usage_error(error: click.ClickException) -> KnapError:
     if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
         group = error.ctx
         known = ", ".join(error.ctx.command.list_commands(group))
-        hint = f"one of {known}; `{group.command_path} --help` tells of each"
+        hint = f"one of {known}; `{group.command_path} --help` describes each"
         return BadInput(f"`{group.command_path}` alone does nothing", hint=hint, code="usage")
-    hint = f"`{ctx.command_path if ctx else 'knap COMMAND'} --help` shows how it is used"
+    hint = f"`{ctx.command_path if ctx else 'knap COMMAND'} --help` shows the usage"
     text = error.format_message().strip()
     if ctx and ctx.info_name in _VAULT_COMMANDS and "unexpected extra argument" in text:
         has_vault = bool(ctx.ensure_object(GlobalOptions).vault)
-        hint = QUOTING_HINT if has_vault else f"the vault is named before it: `knap --vault FOLDER {ctx.info_name}`"
+        hint = QUOTING_HINT if has_vault else f"name the vault first: `knap --vault FOLDER {ctx.info_name}`"
     return BadInput(f"{text[:1].lower()}{text[1:]}".rstrip("."), hint=hint, code="usage")
 
 
 def from_os_error(error: OSError) -> KnapError:
-    """Turn an error of the system that nobody foresaw into one of ours."""
+    """Turn an unexpected error of the system into one of ours."""
     where = f"{error.filename}: " if error.filename else ""
     return StorageError(f"{where}{error.strerror or error}", hint="`knap doctor` checks folders, permissions and space")
 
 
 def from_database_error(error: Exception) -> KnapError:
-    """Turn a damaged or unreadable database's error into one of ours; what is no file's fault is raised again."""
+    """Turn a damaged or unreadable database's error into one of ours; other errors are raised again."""
     from knapper.index import database  # noqa: PLC0415 - 30 ms that only such an error should cost
 
     translated = database.as_storage_error(error)
@@ -98,8 +98,8 @@ def from_database_error(error: Exception) -> KnapError:
 
 
 def report_interrupt(*, as_json: bool) -> ExitCode:
-    """Return in one line that the person ended the command."""
-    text = "interrupted; nothing is broken, and the same command goes on from here"
+    """Print in one line that the command was interrupted."""
+    text = "interrupted; nothing is damaged, and running the same command again continues the work"
     try:
         if as_json:
             click.echo(json.dumps({"success": False, "error": text, "code": "interrupted"}))
@@ -111,7 +111,7 @@ def report_interrupt(*, as_json: bool) -> ExitCode:
 
 
 def discard_output(*streams: TextIO) -> None:
-    """Let what is still buffered go nowhere, so that nobody tries again at the end; both streams if none is named.
+    """Redirect streams to the null device, so that buffered output isn't written again at exit; by default both.
 
     Source: Python's documentation of signal, "Note on SIGPIPE".
     """
@@ -122,7 +122,7 @@ def discard_output(*streams: TextIO) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CommandEntry:
-    """Name a command, the module that holds it, and what the overview says about it."""
+    """A command, its module, and its line in the overview."""
 
     name: str
     module: str
@@ -197,14 +197,14 @@ COMMANDS: Final = (
     CommandEntry("eval", "knapper.cli.commands.eval", "Check", "Measure how well search finds judged notes."),
     CommandEntry("bench", "knapper.cli.commands.bench", "Check", "Measure how well a model carries out tasks."),
 )
-"""Every command; groups stand in the overview in the order in which they first come here."""
+"""Every command; the overview lists groups in the order of their first entry here."""
 
 
 class LazyGroup(click.Group):
-    """Import a command's module only when that command is run."""
+    """A group that imports a command's module only when that command is run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands, as the table has them."""
+        """Return the names of the commands, in the order of the table."""
         del ctx
         return [row.name for row in COMMANDS]
 
@@ -217,7 +217,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the arguments begin with, and tell the nearest one where there is none."""
+        """Find the command that the arguments start with, or raise an error that suggests the nearest one."""
         name, global_options = args[0], ctx.ensure_object(GlobalOptions)
         if not name.startswith("-") and name not in self.list_commands(ctx):
             is_split_path = bool(global_options.vault) and Path(f"{global_options.vault} {name}").is_dir()
@@ -258,7 +258,7 @@ def knap(ctx: click.Context) -> None:
 
 
 def run(args: Sequence[str]) -> int:
-    """Run the program; gives its exit code. Output goes to the standard streams."""
+    """Run the program and return its exit code; output goes to the standard streams."""
     _set_streams()
     global_options = GlobalOptions()
     try:
@@ -275,7 +275,7 @@ def run(args: Sequence[str]) -> int:
 
 
 def main() -> NoReturn:
-    """Run the program on this process's arguments, and leave with its exit code."""
+    """Run the program with this process's arguments, and exit with its code."""
     sys.exit(run(sys.argv[1:]))
 
 
@@ -300,11 +300,11 @@ def _wants_json(options: GlobalOptions, args: Sequence[str]) -> bool:
 
 
 def _set_streams() -> None:
-    """Print every character that a note or a path may hold, on every system; a closed input is an empty one."""
-    if sys.stdin is None:  # it was closed before the program began
+    """Set up the streams for any character on every system; a closed input reads as empty."""
+    if sys.stdin is None:  # closed by the parent process
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - as long as we run
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # it was closed before the program began
+        if getattr(sys, name) is None:  # closed by the parent process
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - as long as we run
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)

@@ -1,4 +1,4 @@
-"""Hold the options that every command takes, before or after its name."""
+"""The options that every command takes, before or after its name."""
 
 import datetime as dt
 from collections.abc import Callable, Iterable
@@ -11,12 +11,12 @@ CONTEXT_SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_w
 
 
 class _TextType(click.ParamType[str]):
-    """Take text that every file and database can hold."""
+    """Text that every file and database can store."""
 
     name = "text"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Refuse what the system couldn't read as text: Python keeps such bytes as halves of characters."""
+        """Refuse bytes that aren't valid text, which Python passes on as lone surrogates."""
         try:
             value.encode()
         except UnicodeEncodeError:
@@ -25,27 +25,27 @@ class _TextType(click.ParamType[str]):
 
 
 class _DayType(click.ParamType[str]):
-    """Take a day."""
+    """A day, such as 2026-01-31."""
 
     name = "day"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Refuse what is no day; nothing stands for none."""
+        """Refuse anything but a day; an empty text means none."""
         try:
             return dt.date.fromisoformat(value).isoformat() if value else ""
         except ValueError:
-            self.fail(f"'{value}' is no day like 2026-01-31", param, ctx)
+            self.fail(f"'{value}' isn't a day like 2026-01-31", param, ctx)
 
 
 DAY: Final = _DayType()
-"""The kind of an argument that is a day."""
+"""The type of an argument that is a day."""
 TEXT: Final = _TextType()
-"""The kind of an argument that is looked for."""
+"""The type of an argument that is searched for."""
 
 
 @dataclass(slots=True, kw_only=True)
 class GlobalOptions:
-    """Collect what the person said, wherever on the command line."""
+    """The shared options, wherever they are on the command line."""
 
     vault: str = ""
     config: str = ""
@@ -56,7 +56,7 @@ class GlobalOptions:
 
 
 def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command the options that all take; what they say goes into `Options`."""
+    """Add the options that all commands take; their values are stored in `GlobalOptions`."""
     decorators = (
         click.option("-v", "--vault", metavar="NAME|FOLDER", help="Vault to work on.", **_stored_option()),
         click.option("--config", metavar="FILE", help="Configuration file to read.", **_stored_option()),
@@ -75,7 +75,7 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def accept_dry_run(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a command that only reads take ``--dry-run`` as those do that write: it is one in any case."""
+    """Let a command that only reads accept ``--dry-run``, as commands that write do."""
     return click.option(
         "--dry-run",
         is_flag=True,
@@ -85,7 +85,7 @@ def accept_dry_run(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def limit_option(default: int, most: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a command the option that says how many results it gives at most."""
+    """Return a decorator that adds the option for the number of results."""
     return click.option(
         "-n",
         "number",
@@ -97,13 +97,13 @@ def limit_option(default: int, most: int) -> Callable[[Callable[..., Any]], Call
 
 
 def examples(*lines: tuple[str, str]) -> str:
-    """Lay out examples for the end of a help text: a command and what it is for, each."""
+    """Format examples for the end of a help text: each a command and its purpose."""
     width = max(len(command) for command, _ in lines)
     return "\b\nExamples:\n" + "\n".join(f"  {command:<{width}}  {purpose}" for command, purpose in lines)
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
-    """Make a hint of the known word that is nearest to a mistyped one, or give *otherwise*."""
+    """Return a hint with the known word nearest to a mistyped one, or *otherwise*."""
     from knapper.config import values  # noqa: PLC0415  # 50 ms that only a mistyped word should cost
 
     return values.did_you_mean(word, known, otherwise)

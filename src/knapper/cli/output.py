@@ -27,12 +27,12 @@ def write_json(data: Mapping[str, object]) -> None:
 
 
 def print_result(options: GlobalOptions, fields: Mapping[str, object], text: str) -> ExitCode:
-    """Print what a command came to, as JSON for programs or as text for a person.
+    """Print a command's result, as JSON for programs or as text for a person.
 
     Args:
-        options: Say which.
-        fields: What programs are told, beside that it succeeded.
-        text: What a person is told.
+        options: Which of the two, among others.
+        fields: The JSON fields, beside ``success``.
+        text: The text for a person.
     """
     if options.as_json:
         write_json({"success": True, **fields})
@@ -42,15 +42,15 @@ def print_result(options: GlobalOptions, fields: Mapping[str, object], text: str
 
 
 def print_answer(options: GlobalOptions, answer: Mapping[str, object], text: str) -> ExitCode:
-    """Print what was found, and what it may miss.
+    """Print results, and what they may be missing.
 
     Args:
-        options: Say how.
-        answer: A tool's answer; its ``notes`` say what it may miss.
-        text: The answer for a person; empty where nothing was found.
+        options: The shared options.
+        answer: A tool's answer; its ``notes`` say what may be missing.
+        text: The answer for a person; empty if nothing was found.
 
     Returns:
-        The exit code that tells whether something was found.
+        The exit code for whether something was found.
     """
     if options.as_json:
         write_json(answer)
@@ -64,13 +64,13 @@ def print_answer(options: GlobalOptions, answer: Mapping[str, object], text: str
 
 
 def print_listing(options: GlobalOptions, answer: Mapping[str, object], text: str, *, nothing: str) -> ExitCode:
-    """Print a list, and what it may miss; an empty one is no failure.
+    """Print a list, and what it may be missing; an empty list isn't a failure.
 
     Args:
-        options: Say how.
+        options: The shared options.
         answer: A tool's answer.
-        text: The list for a person; empty where it holds nothing.
-        nothing: What to say then.
+        text: The list for a person; empty if it has no rows.
+        nothing: The text for an empty list.
     """
     if options.as_json:
         write_json(answer)
@@ -84,40 +84,40 @@ def print_listing(options: GlobalOptions, answer: Mapping[str, object], text: st
 
 
 def note(options: GlobalOptions, text: str) -> None:
-    """Print what isn't part of the result, on the error stream."""
+    """Print a remark on the error stream."""
     if not (options.quiet or options.as_json):
         click.echo(text, err=True)
 
 
 def print_error(message: str, hint: str = "") -> None:
-    """Print what went wrong while more goes on, with the next step; also for who wants no more than errors."""
+    """Print an error and its hint while the command continues, even with ``--quiet``."""
     click.echo(plain(f"error: {message}"), err=True)
     if hint:
         click.echo(plain(f"hint: {codes.command_hint(hint)}"), err=True)
 
 
 def wants_colour(options: GlobalOptions) -> bool:
-    """Return whether the person left colours on."""
+    """Return whether colours are on."""
     return not options.no_color and environment.wants_colour()
 
 
 def stderr_is_terminal() -> bool:
-    """Return whether a person is watching the messages."""
+    """Return whether the error stream is a terminal."""
     return sys.stderr.isatty()
 
 
 def plain(text: str) -> str:
-    """Take out what a terminal would obey: a note's text is only to be shown."""
+    """Remove terminal control characters: a note's text must only be displayed."""
     return _CONTROL_CHARACTERS.sub("\ufffd", text)
 
 
 def one_line(text: str) -> str:
-    """Show a name or a sentence as one line, so that nothing in it looks like a line of ours."""
+    """Show a name or a sentence as one line, so that no part of it looks like our own output."""
     return re.sub(r"[\n\t]", " ", plain(text))
 
 
 def can_ask() -> bool:
-    """Return whether somebody could answer: the input and the messages are a terminal."""
+    """Return whether a person can answer: standard input and error are a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -41,21 +41,21 @@ _MAX_NOTES = 30
 
 
 def render_selection(scout: JSONRow) -> list[str]:
-    """Show what was chosen, with the reason for each note."""
+    """Format the chosen notes, each with its reason."""
     notes = _rows(scout, "selected_notes")
     lines = [f"chosen: {pluralize(len(notes), 'note') if notes else 'nothing'} ({scout['confidence']})"]
     return lines + [f"  {one['path']}: {one.get('reason') or one['why']}" for one in notes[:_MAX_NOTES]]
 
 
 def render_context(context: JSONRow) -> list[str]:
-    """Show how much a task is done with."""
+    """Format the size of a task's context."""
     notes = _rows(context, "notes")
     lines = [f"context: {pluralize(len(notes), 'note')}, about {context['tokens']} tokens"]
     return lines + [f"  {one['path']}: {one['why']}" for one in notes[:_MAX_NOTES]]
 
 
 def render_question(question: JSONRow | None) -> list[str]:
-    """Show what the person is asked."""
+    """Format a question to the person."""
     if question is None:
         return []
     options = cast("list[JSONValue]", question.get("options") or [])
@@ -63,7 +63,7 @@ def render_question(question: JSONRow | None) -> list[str]:
 
 
 def render_outcome(outcome: JSONRow) -> list[str]:
-    """Show what a run came to, after its answer."""
+    """Format a run's outcome, after its answer."""
     lines: list[str] = []
     if outcome["state"] == "asked":
         lines += [*render_question(cast("JSONRow | None", outcome["question"]))]
@@ -101,7 +101,7 @@ _MAX_STEP: Final = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineQuestion:
-    """What the person asks."""
+    """The person's question and options."""
 
     question: str
     note: str
@@ -111,7 +111,7 @@ class PipelineQuestion:
 
 @dataclass(slots=True)
 class PipelineDisplay:
-    """Tell what happens on the error stream."""
+    """The display of events on the error stream."""
 
     options: GlobalOptions
     outcome: PipelineOutcome | None = None
@@ -155,7 +155,7 @@ class PipelineDisplay:
 
 
 def run_pipeline(options: GlobalOptions, config: Settings, question: PipelineQuestion) -> ExitCode:
-    """Do a task with the agents that are switched on.
+    """Run a task with the selected agents.
 
     Args:
         options: The shared options.
@@ -163,8 +163,8 @@ def run_pipeline(options: GlobalOptions, config: Settings, question: PipelineQue
         question: The task.
 
     Raises:
-        SetupError: A model can't answer.
-        KnapError: A note, a preset or a run isn't there.
+        SetupError: A model isn't available.
+        KnapError: A note, a preset or a run doesn't exist.
     """
     with (
         app.open_hub(config, only=True) as hub,
@@ -191,7 +191,7 @@ def run_pipeline(options: GlobalOptions, config: Settings, question: PipelineQue
 async def _resume(
     client_pipelines: VaultPipelines, run_id: str, question: PipelineQuestion, tell: PipelineEventSink
 ) -> PipelineOutcome:
-    """Go on with a run on the person's word; the agents see and change no more by that."""
+    """Resume a run with the person's answer; the agents get no further rights by that."""
     person = client_pipelines.hub.settings.client("cli")
     run = pipelines.find_paused_run(client_pipelines, run_id, person)
     with pipelines.open_paused_run(client_pipelines, run, person, question.model) as (answering, context):
@@ -199,7 +199,7 @@ async def _resume(
 
 
 def _run_to_end(runner: asyncio.Runner, work: Coroutine[Any, Any, PipelineOutcome]) -> bool:
-    """Carry a run out; Ctrl-C stops it, and what there is by then is shown."""
+    """Run to the end; Ctrl-C cancels, and the partial result is shown."""
     try:
         _ = runner.run(work)
     except KeyboardInterrupt:
@@ -286,7 +286,7 @@ def _exit_code(display: PipelineDisplay, outcome: PipelineOutcome, *, finished: 
 
 
 def _is_result(event: PipelineEvent) -> bool:
-    """Return whether an event shows that a run comes to something."""
+    """Return whether an event is part of a run's result."""
     match event:
         case PhaseProgress():
             return event.phase == "task"
@@ -299,7 +299,7 @@ def _is_result(event: PipelineEvent) -> bool:
 
 
 def _offer_review(options: GlobalOptions, hub: Hub, proposals: list[JSONValue]) -> None:
-    """Go through what waits, where the person can be asked."""
+    """Offer to review the proposals, if the person can be asked."""
     if not output.can_ask():
         return
     for proposal in proposals:

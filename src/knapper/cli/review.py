@@ -1,4 +1,4 @@
-"""Review a proposal with a person, part by part, and apply what was decided."""
+"""Review a proposal at the terminal, part by part, and apply the decisions."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ _REMAINDER_KEYS: Final[Mapping[str, Decision]] = {"a": "yes", "d": "no", "q": "s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewTerminal:
-    """How a person is shown something, and answers."""
+    """The functions that show text to a person and read keys."""
 
     show: Callable[[str], None]
     read_key: Callable[[str], str]
@@ -43,7 +43,7 @@ class ReviewTerminal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewPart:
-    """What is asked about at once: a hunk, or files that go together."""
+    """One part to decide on: a hunk, or files that belong together."""
 
     text: str
     hunk_id: str = ""
@@ -55,7 +55,7 @@ class ReviewPart:
 
 @dataclass(slots=True, kw_only=True)
 class Decisions:
-    """What the person said."""
+    """The person's decisions."""
 
     accepted: list[ReviewPart] = field(default_factory=list[ReviewPart])
     rejected: list[ReviewPart] = field(default_factory=list[ReviewPart])
@@ -64,7 +64,7 @@ class Decisions:
     skipped_count: int = 0
 
     def record(self, part: ReviewPart, answer: Decision) -> None:
-        """Note an answer."""
+        """Record a decision."""
         match answer:
             case "yes":
                 self.accepted.append(part)
@@ -75,7 +75,7 @@ class Decisions:
 
 
 def reviewable_parts(proposal: AnswerRow) -> Iterator[ReviewPart]:
-    """Take a proposal apart into what can be decided by itself; what is settled or stale is left out.
+    """Split a proposal into parts that can be decided separately; settled and stale ones are left out.
 
     Args:
         proposal: From the tool ``show_proposal``.
@@ -95,7 +95,7 @@ def ask_decisions(proposal: AnswerRow, terminal: ReviewTerminal) -> Decisions:
 
     Args:
         proposal: From the tool ``show_proposal``.
-        terminal: Where the person is.
+        terminal: The person's terminal.
     """
     decisions = Decisions()
     rest: Decision | None = None
@@ -113,7 +113,7 @@ def ask_decisions(proposal: AnswerRow, terminal: ReviewTerminal) -> Decisions:
 def _ask_decision(
     part: ReviewPart, question: str, terminal: ReviewTerminal, decisions: Decisions
 ) -> tuple[Decision, Decision | None]:
-    """Ask until there is an answer; gives it, and the answer to all that follows where that was given, too."""
+    """Ask until there is an answer; return it, and the answer for all further parts if there is one."""
     keys = "y,n,e,s,a,d,q,?" if part.new_text is not None else "y,n,s,a,d,q,?"
     while True:
         key = terminal.read_key(f"{question} [{keys}] ").lower()
@@ -153,7 +153,7 @@ _CTRL_D = "\x04"
 
 
 def review_proposal(options: GlobalOptions, context: Context, proposal: str) -> ExitCode:
-    """Go through a proposal at the terminal, and do what was decided."""
+    """Review a proposal at the terminal, and apply the decisions."""
     details = proposals.show_proposal(context, proposal)
     if not any(reviewable_parts(details)):
         output.write(options, changes.render_proposal(details))
@@ -167,18 +167,18 @@ def review_proposal(options: GlobalOptions, context: Context, proposal: str) -> 
 
 
 def apply_decisions(context: Context, details: AnswerRow, decisions: Decisions) -> list[str]:
-    """Do what was decided: edits of hunks, then what was accepted, then what was rejected.
+    """Apply the decisions: edits of hunks, then accepted parts, then rejected ones.
 
     Args:
-        context: The vault; where it asks for a dry run, nothing is done, and the lines tell what would be.
+        context: The vault; for a dry run, nothing is done, and the lines say what would be.
         details: The proposal as the person saw it.
-        decisions: What they said.
+        decisions: The decisions.
 
     Returns:
-        Lines that tell what became of it.
+        Lines that describe the outcome.
 
     Raises:
-        ConflictError: The proposal isn't what was shown any more.
+        ConflictError: The proposal has changed since it was shown.
     """
     name, digest = str(details["id"]), str(details["digest"])
     is_dry = context.submit_options is not None and context.submit_options.dry_run
@@ -213,7 +213,7 @@ def _open_terminal(options: GlobalOptions) -> ReviewTerminal:
 
 
 def _read_key(question: str) -> str:
-    """Ask for a single key; Ctrl-C and Ctrl-D end the command."""
+    """Read a single key; Ctrl-C and Ctrl-D end the command."""
     click.echo(question, nl=False)
     try:
         key = click.getchar()

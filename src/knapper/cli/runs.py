@@ -61,7 +61,7 @@ _MAX_TITLE = 100
 
 
 def render_run_line(row: JSONRow) -> str:
-    """Write a run in a line."""
+    """Format a run as one line."""
     state = str(row["state"])
     head = click.style(str(row["id"]), fg="yellow")
     asks = click.style("? asks you  ", fg="yellow") if row.get("asks") else ""
@@ -69,7 +69,7 @@ def render_run_line(row: JSONRow) -> str:
 
 
 def render_tree(rows: Sequence[JSONRow]) -> str:
-    """Write nodes as a tree."""
+    """Format nodes as a tree."""
     by_id = {str(row["id"]): row for row in rows}
     lines: list[str] = []
 
@@ -86,7 +86,7 @@ def render_tree(rows: Sequence[JSONRow]) -> str:
 
 
 def render_node_line(row: JSONRow, depth: int) -> str:
-    """Write a node in a line."""
+    """Format a node as one line."""
     state = str(row["state"])
     parts: list[str] = []
     if row["score"] is not None:
@@ -106,7 +106,7 @@ def render_node_line(row: JSONRow, depth: int) -> str:
 
 
 def render_run(row: JSONRow) -> str:
-    """Write how a run stands."""
+    """Format the state of a run."""
     limits = cast("JSONRow", row["limits"])
     usage = cast("JSONRow", row["usage"] or {})
     lines = [
@@ -121,7 +121,7 @@ def render_run(row: JSONRow) -> str:
 
 
 def render_node(row: JSONRow) -> str:
-    """Write all that a node did."""
+    """Format everything that a node did."""
     lines = [render_node_line(row, 0), "", plain(str(row["task"])), ""]
     lines += (
         [f"why it is {'split' if row['children'] else 'one piece'}: {plain(str(row['why']))}"] if row["why"] else []
@@ -141,7 +141,7 @@ def render_node(row: JSONRow) -> str:
 
 
 def render_progress(event: NodeChanged) -> str:
-    """Write a step of a run; empty for what nobody needs to see."""
+    """Format a step of a run; empty for steps of no interest."""
     row = event.node
     depth = cast("int", row["depth"])
     if row["state"] in ENDED:
@@ -152,7 +152,7 @@ def render_progress(event: NodeChanged) -> str:
 
 
 def render_footer(done: RunDone) -> str:
-    """Return in a line what a run came to, and what it used."""
+    """Format a run's outcome and usage as one line."""
     usage = done.usage
     parts = [done.state, pluralize(done.nodes, "node")]
     if done.cached:
@@ -219,14 +219,14 @@ _EXIT_CODES: dict[RunState, ExitCode] = {
 
 @dataclass(slots=True)
 class RunDisplay:
-    """Show a run's events to a person, on the error stream."""
+    """The display of a run's events, on the error stream."""
 
     options: GlobalOptions
     done: RunDone | None = None
     _last_lines: dict[str, str] = field(default_factory=dict[str, str])
 
     def handle(self, event: RunEvent) -> None:
-        """Show an event; what was shown of a node already isn't shown again."""
+        """Show an event; what a node has shown before isn't repeated."""
         match event:
             case RunStarted():
                 self._note(f"{'going on with' if event.resumed else 'run'} {event.run['id']}")
@@ -253,13 +253,13 @@ class RunDisplay:
 
 
 class TerminalPrompt:
-    """Ask whoever sits at the terminal, one question at a time; who is quicker on another surface is heard as well."""
+    """Asks the person at the terminal, one question at a time; a faster answer from another surface counts."""
 
     def __init__(self, elsewhere: "AskPerson | None" = None) -> None:
-        """Begin with no question open.
+        """Start without an open question.
 
         Args:
-            elsewhere: Waits for an answer that is given on another surface; None where none can be.
+            elsewhere: Waits for an answer from another surface; None if there is no other.
         """
         self._lock = asyncio.Lock()
         self._ask_elsewhere = elsewhere
@@ -267,7 +267,7 @@ class TerminalPrompt:
         """What is being typed; one that nobody has finished belongs to the next question."""
 
     async def __call__(self, point: CheckpointEvent) -> str:
-        """Ask, and wait for the answer; other nodes go on meanwhile."""
+        """Ask, and wait for the answer while other nodes continue."""
         async with self._lock:
             choices = ", ".join([*point.options, "or in your own words"])
             click.echo(f"? {output.plain(point.question)}\n  ({choices}): ", err=True, nl=False)
@@ -298,16 +298,16 @@ class TerminalPrompt:
 def run_to_end(
     options: GlobalOptions, runner: asyncio.Runner, work: Coroutine[Any, Any, RunRecord], display: RunDisplay
 ) -> ExitCode:
-    """Carry a run out; Ctrl-C ends it, and what is done is kept.
+    """Run to the end; Ctrl-C cancels the run, and finished work is kept.
 
     Args:
         options: The shared options.
-        runner: Runs it.
+        runner: The event loop's runner.
         work: The run.
-        display: Has been told its events.
+        display: The display that received its events.
 
     Returns:
-        The exit code that says how it ended.
+        The exit code for its end.
     """
     try:
         run = runner.run(work)
@@ -323,7 +323,7 @@ def run_to_end(
 
 
 def print_answer(options: GlobalOptions, answer: str) -> None:
-    """Print an answer: as Markdown on a terminal, as it is elsewhere."""
+    """Print an answer: rendered Markdown on a terminal, plain text elsewhere."""
     if sys.stdout.isatty():
         width = min(shutil.get_terminal_size().columns, 100)
         formatting.markdown_printer(width, colour=output.wants_colour(options))(answer)
@@ -332,18 +332,18 @@ def print_answer(options: GlobalOptions, answer: str) -> None:
 
 
 def _print_no_answer(run: RunRecord) -> None:
-    """Report why there is no answer, also to those who want no more than that."""
+    """Print why there is no answer, even with ``--quiet``."""
     why = "; ".join(run.reasons) or run.state
     click.echo(output.plain(f"error: the run {run.id} has no answer: {why}"), err=True)
 
 
 def is_attended(options: GlobalOptions) -> bool:
-    """Return whether somebody can be asked."""
+    """Return whether a person can be asked."""
     return output.can_ask() and not options.as_json
 
 
 def _read_line_in_thread() -> asyncio.Future[str]:
-    """Read a line without holding up the rest; whoever ends the program needn't type one first."""
+    """Read a line in a daemon thread, so that the program can exit without waiting for it."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[str] = loop.create_future()
 
@@ -361,11 +361,11 @@ def _read_line_in_thread() -> asyncio.Future[str]:
 
 
 def start_run(options: GlobalOptions, task: str, own: RunStartOptions) -> ExitCode:
-    """Carry out a task.
+    """Start a run.
 
     Args:
         options: The shared options.
-        task: What is to be done.
+        task: The task.
         own: The command's own options.
     """
     config = setup.read_settings(options)
@@ -391,11 +391,11 @@ def start_run(options: GlobalOptions, task: str, own: RunStartOptions) -> ExitCo
 
 
 def resume_run(options: GlobalOptions, run_id: str, own: RunResumeOptions) -> ExitCode:
-    """Go on with a run.
+    """Resume a run.
 
     Args:
         options: The shared options.
-        run_id: The run's, or as much of it as is unique.
+        run_id: The run's id, or a unique prefix of it.
         own: The command's own options.
     """
     with _open_runs(options) as client_runs, asyncio.Runner() as runner:
@@ -410,7 +410,7 @@ def resume_run(options: GlobalOptions, run_id: str, own: RunResumeOptions) -> Ex
 
 
 def show_status(options: GlobalOptions, run_id: str) -> ExitCode:
-    """Return how a run stands, and its answer if there is one."""
+    """Show the state of a run, and its answer if there is one."""
     with _open_runs(options) as client_runs:
         run_view = client_runs.runs.show(run_id)
         checkpoints: list[JSONValue] = [
@@ -440,7 +440,7 @@ def show_node(options: GlobalOptions, run_id: str, node_id: str) -> ExitCode:
 
 
 def list_runs(options: GlobalOptions, number: int) -> ExitCode:
-    """List runs, the last begun first."""
+    """List runs, newest first."""
     with _open_runs(options) as client_runs:
         newest, total = client_runs.runs.runs(limit=number)
         asks = app_client_runs.count_questions(client_runs, newest)
@@ -463,8 +463,8 @@ def save_answer(options: GlobalOptions, run_id: str, path: str, *, yes: bool) ->
     Args:
         options: The shared options.
         run_id: The run's.
-        path: Where to.
-        yes: Write it at once, on the person's word.
+        path: The note's or the folder's path.
+        yes: Write it at once instead of proposing.
     """
     with _open_runs(options) as client_runs:
         run_view = client_runs.runs.show(run_id)
@@ -480,7 +480,7 @@ def save_answer(options: GlobalOptions, run_id: str, path: str, *, yes: bool) ->
 
 
 def cancel_run(options: GlobalOptions, run_id: str) -> ExitCode:
-    """End a run that goes on, in whichever process."""
+    """Cancel a running run, whichever process runs it."""
     with _open_runs(options) as client_runs:
         run = client_runs.runs.show(run_id).run
         is_cancelling = client_runs.runs.cancel(run.id)
@@ -490,7 +490,7 @@ def cancel_run(options: GlobalOptions, run_id: str) -> ExitCode:
 
 
 def delete_run(options: GlobalOptions, run_id: str) -> ExitCode:
-    """Forget a run."""
+    """Delete a run."""
     with _open_runs(options) as client_runs:
         run = client_runs.runs.show(run_id).run
         client_runs.delete(run.id)
@@ -520,7 +520,7 @@ def _has_answer(run: RunRecord) -> bool:
 
 
 def _apply_limits(usual: RunLimits, own: RunLimitOptions) -> RunLimits:
-    """Return a run's limits, where options say otherwise than usual."""
+    """Return the default limits of a run with the options applied."""
     overrides: dict[str, float | int] = {}
     for name in ("depth", "nodes", "tokens", "cents", "parallel"):
         value = own[name]

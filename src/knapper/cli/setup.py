@@ -13,13 +13,13 @@ def read_settings(options: GlobalOptions) -> Settings:
     """Read the configuration.
 
     Raises:
-        SetupError: It can't be read, or says something that isn't a setting.
+        SetupError: It can't be read, or contains an unknown setting.
     """
     return config.load({"default_vault": options.vault}, config_file=options.config, env_file=options.env_file)
 
 
 def config_path(options: GlobalOptions) -> Path:
-    """Return where the configuration file is, or would be, without reading it."""
+    """Return the configuration file's path, without reading the file."""
     return config.locate(options.config)
 
 
@@ -28,7 +28,7 @@ def open_vault(options: GlobalOptions, *, writes: bool = False) -> Context:
 
     Args:
         options: Which one, among others.
-        writes: The command changes notes: whoever stands in another vault than the chosen one is told so.
+        writes: Whether the command changes notes; then a remark says if the current folder is in another vault.
 
     Raises:
         SetupError: No vault is chosen, or its state can't be kept.
@@ -41,6 +41,6 @@ def open_vault(options: GlobalOptions, *, writes: bool = False) -> Context:
 
 
 def note_if_busy(options: GlobalOptions, context: Context) -> None:
-    """Report what a command that takes files in waits for, where somebody else is just at it."""
+    """Print a remark if the command has to wait for another process that is writing the index."""
     if context.index.is_being_filled:
         output.note(options, "another process is writing the index; waiting for it")

@@ -10,7 +10,7 @@ from knapper.tools.context import ScriptProfile
 
 
 class AgentOptions(TypedDict):
-    """The choice of agents, notes and edits; None and empty where the person said nothing."""
+    """The choices of agents, notes and edits; None or empty keeps the default."""
 
     scout: bool | None
     web: bool | None
@@ -24,7 +24,7 @@ class AgentOptions(TypedDict):
 
 
 class PipelineOptions(AgentOptions):
-    """All that the person said."""
+    """All options of a task of agents."""
 
     save_preset: str
     token_limit: int | None
@@ -35,17 +35,17 @@ class PipelineOptions(AgentOptions):
 
 
 _NEUTRAL_OPTIONS: Final = frozenset({"history", "debug"})
-"""Those that alone don't make it the agents' work."""
+"""Options that don't by themselves select the agents."""
 _PIPELINE_OPTION_NAMES: Final = frozenset(PipelineOptions.__annotations__)
 
 
 def select_pipeline_options(values: Mapping[str, object]) -> PipelineOptions:
-    """Return the switches among all that a command was told."""
+    """Select the pipeline's options from all values of a command."""
     return cast("PipelineOptions", {name: values[name] for name in _PIPELINE_OPTION_NAMES})
 
 
 def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command the choice of agents, notes and edits."""
+    """Add the options for agents, notes and edits to a command."""
     return _decorate(
         command,
         click.option(
@@ -74,7 +74,7 @@ def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def pipeline_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command all switches."""
+    """Add all options of the agents to a command."""
     more = _decorate(
         command,
         click.option("--save-preset", default="", metavar="NAME", help="Save these options as a preset."),
@@ -96,7 +96,7 @@ def _decorate(command: Callable[..., Any], *decorators: Callable[..., Any]) -> C
 
 
 def split_words(text: str) -> list[str]:
-    """Part words that stand behind one another with commas."""
+    """Split a comma-separated list of words."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
@@ -107,7 +107,7 @@ def wants_agents(own: PipelineOptions, note: str) -> bool:
 
 
 class RunLimitOptions(TypedDict):
-    """The options that say how much a run may take."""
+    """The options that limit a run."""
 
     depth: int | None
     nodes: int | None
@@ -118,7 +118,7 @@ class RunLimitOptions(TypedDict):
 
 
 class RunResumeOptions(RunLimitOptions):
-    """The options of a run that goes on."""
+    """The options for resuming a run."""
 
     replay: str
     model: str
@@ -156,7 +156,7 @@ _RUN_LIMIT_OPTIONS = (
 
 
 def run_limit_options(function: click.decorators.FC) -> click.decorators.FC:
-    """Return a command the options that say how much a run may take."""
+    """Add the options that limit a run to a command."""
     for option in reversed(_RUN_LIMIT_OPTIONS):
         function = option(function)
     return function

@@ -1,4 +1,4 @@
-"""Give commands that write what they have in common: their options, and how they tell what became of it."""
+"""The options that commands that write have in common, and the report of their outcome."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ class ChangeOptions(TypedDict):
 
 
 def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command the options that all take which write."""
+    """Add the options of every command that writes."""
     decorators = (
         click.option("--dry-run", is_flag=True, help="Show what would change without changing anything."),
         click.option("-y", "--yes", is_flag=True, help="Apply at once what would otherwise become a proposal."),
@@ -38,7 +38,7 @@ def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def hash_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command the option that binds it to a state of the note."""
+    """Add the option that requires a known state of the note."""
     option = click.option(
         "--hash", "expected", default="", metavar="HASH", help="Fail unless the note still has this hash."
     )
@@ -46,14 +46,14 @@ def hash_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def open_vault(options: GlobalOptions, own: Mapping[str, Any]) -> Context:
-    """Open the chosen vault, to be written as the options say; the command closes it.
+    """Open the chosen vault for writing as the options say; the command closes it.
 
     Args:
         options: The shared options.
-        own: The command's, those of `Said` among them.
+        own: The command's own, including those of `ChangeOptions`.
 
     Raises:
-        BadInput: Two of them contradict each other.
+        BadInput: Two options contradict each other.
         SetupError: No vault is chosen, or its state can't be kept.
     """
     if own["yes"] and own["propose"]:
@@ -65,7 +65,7 @@ def open_vault(options: GlobalOptions, own: Mapping[str, Any]) -> Context:
 
 
 def complete_index(options: GlobalOptions, context: Context) -> None:
-    """Have the index whole before links are looked up by it, and show how far that is: a large vault takes a while.
+    """Complete the index before links are looked up in it, and show the progress: a large vault takes a while.
 
     Raises:
         ConflictError: Another process has been writing the index for a minute.
@@ -79,10 +79,10 @@ def complete_index(options: GlobalOptions, context: Context) -> None:
 
 
 def report_changes(options: GlobalOptions, answer: Mapping[str, object]) -> ExitCode:
-    """Print what became of what was asked for.
+    """Print the outcome of the requested changes.
 
     Returns:
-        The exit code, which tells whether a part of it couldn't be done.
+        The exit code, which says whether any part failed.
     """
     failures = [*_rows(answer, "failures"), *_rows(answer, "refusals")]
     if options.as_json:
@@ -97,7 +97,7 @@ def report_changes(options: GlobalOptions, answer: Mapping[str, object]) -> Exit
 
 
 def _accepts_yes() -> bool:
-    """Return whether the same command with ``--yes`` would be another one: it has that option, and isn't to propose."""
+    """Return whether ``--yes`` would make a difference: the command has that option, and isn't set to propose."""
     own = click.get_current_context().params
     return own.get("yes") is False and not own.get("propose")
 

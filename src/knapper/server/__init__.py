@@ -1,1 +1,1 @@
-"""Serve vaults over HTTP: who may ask, how much, and how it starts and stops."""
+"""The HTTP and MCP servers: authentication, limits, worker threads and lifecycle."""

@@ -23,25 +23,25 @@ _PREFIX: Final = "knap_"
 
 
 def make_token() -> str:
-    """Make a token: 256 random bits."""
+    """Create a token of 256 random bits."""
     return _PREFIX + secrets.token_urlsafe(_TOKEN_BYTES)
 
 
 def hash_token(token: str) -> str:
-    """Return what may be kept of a token in a configuration: ``sha256:…``; a long random text needs no slower hash."""
+    """Return the hash of a token for the configuration: ``sha256:…``; a long random text needs no slower hash."""
     return "sha256:" + hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def token_path(state_dir: Path, name: TokenName) -> Path:
-    """Return where a token is kept."""
+    """Return the path of a token's file."""
     return state_dir / "server" / f"{name}.token"
 
 
 def read_or_make_token(state_dir: Path, name: TokenName) -> str:
-    """Return the token that is kept; where there is none yet, one is made, the same for all who make one at once.
+    """Return the stored token, creating one if there is none; concurrent callers get the same one.
 
     Raises:
-        StorageError: It can't be read or written, or the file holds what no request can show as a token.
+        StorageError: It can't be read or written, or the file's text can't be sent as a token.
     """
     path = token_path(state_dir, name)
     try:
@@ -59,7 +59,7 @@ def read_or_make_token(state_dir: Path, name: TokenName) -> str:
 
 
 def replace_token(state_dir: Path, name: TokenName) -> str:
-    """Make a token in the place of the one that was; a server that runs goes on with the old one.
+    """Replace the stored token; a running server keeps using the old one.
 
     Raises:
         StorageError: It can't be written.
@@ -68,7 +68,7 @@ def replace_token(state_dir: Path, name: TokenName) -> str:
 
 
 def _write_token(path: Path, token: str, *, is_first: bool) -> str:
-    """Write a token, and give the one that is kept: who only makes the first one leaves another's in place."""
+    """Write a token and return the stored one: without *replace*, a token of another process stays."""
     fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def _write_token(path: Path, token: str, *, is_first: bool) -> str:
 
 
 def _claim_path(fresh: Path, path: Path) -> bool:
-    """Return whether a name is taken: by somebody else, or by the fresh file, which gets it where it is free."""
+    """Return whether the path exists already; if not, the fresh file is linked there."""
     try:
         path.hardlink_to(fresh)
     except FileExistsError:
@@ -98,7 +98,7 @@ def _claim_path(fresh: Path, path: Path) -> bool:
 
 
 def _restrict_permissions(path: Path) -> None:
-    """Take the file away from others, where somebody opened it to them; Windows' profile folders are closed anyway."""
+    """Restrict the file to its owner if others have access; Windows' profile folders are private anyway."""
     if os.name == "posix" and path.stat().st_mode & 0o077:
         path.chmod(0o600)
 
@@ -122,7 +122,7 @@ _MAX_SECRET_CHARS: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserSession:
-    """What a browser that was let in shows from then on."""
+    """The cookie and key that a signed-in browser sends."""
 
     cookie: str = field(repr=False)
     key: str = field(repr=False)
@@ -130,7 +130,7 @@ class BrowserSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserSessions:
-    """Who was let in, in files that only the owner can read; several processes may share them."""
+    """The signed-in browsers, in files that only the owner can read; several processes may share them."""
 
     folder: Path
     token: str = field(repr=False)
@@ -138,10 +138,10 @@ class BrowserSessions:
     now: Callable[[], float] = time.time
 
     def new_code(self) -> str:
-        """Make a code that lets one browser in, once.
+        """Create a code that signs one browser in, once.
 
         Raises:
-            StorageError: It can't be kept.
+            StorageError: It can't be stored.
         """
         self._tidy()
         new_secret = secrets.token_urlsafe(_SECRET_BYTES)
@@ -149,10 +149,10 @@ class BrowserSessions:
         return new_secret
 
     def redeem(self, code: str) -> BrowserSession | None:
-        """Take a code for a seat; None where it is nobody's, was taken before, or is too old.
+        """Exchange a code for a browser session; None if the code is unknown, used or expired.
 
         Raises:
-            StorageError: The seat can't be kept.
+            StorageError: The session can't be stored.
         """
         code_file = self._place("code", code)
         is_valid = self._is_young(code_file, CODE_MAX_AGE_S)
@@ -167,7 +167,7 @@ class BrowserSessions:
         return session
 
     def is_signed_in(self, session: BrowserSession) -> bool:
-        """Return whether a browser was let in, and still is."""
+        """Return whether a browser is signed in."""
         session_file = self._place("seat", session.cookie)
         stored_digest = _read_file(session_file).partition(" ")[2]
         return hmac.compare_digest(stored_digest, self._digest("key", session.key)) and self._is_young(
@@ -205,7 +205,7 @@ class BrowserSessions:
             ) from error
 
     def _tidy(self) -> None:
-        """Remove what isn't good any more."""
+        """Remove expired codes and sessions."""
         for kind, most_s in (("code", CODE_MAX_AGE_S), ("seat", SESSION_MAX_AGE_S)):
             for file in self.folder.glob(f"{kind}-*"):
                 if not self._is_young(file, most_s):
@@ -214,16 +214,16 @@ class BrowserSessions:
 
 
 def open_browser_sessions(state_dir: Path) -> BrowserSessions:
-    """Return the seats of a state folder.
+    """Return the browser sessions of a state folder.
 
     Raises:
-        StorageError: The page's token can't be read or made.
+        StorageError: The page's token can't be read or created.
     """
     return BrowserSessions(folder=state_dir / "server" / "page", token=read_or_make_token(state_dir, "page"))
 
 
 def sign_in_url(server: str, code: str) -> str:
-    """Return the address that signs in; what follows the sign is sent to no server, and stands in no log."""
+    """Return the sign-in address; the part after ``#`` is never sent to a server or logged."""
     return f"{server.rstrip('/')}/#token={code}"
 
 

@@ -1,4 +1,4 @@
-"""Put the HTTP server together, run it, and stop it in order."""
+"""The HTTP server's start, run and ordered stop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """Take an address and a port.
+    """Bind a socket to an address and a port.
 
     Args:
         host: A name or an address; one of IPv6 may stand in brackets, as in URLs.
@@ -72,7 +72,7 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
 
 def socket_url(bound_socket: socket.socket) -> str:
-    """Write a taken address as a browser takes it: ``http://127.0.0.1:8000``."""
+    """Return the URL of a bound socket: ``http://127.0.0.1:8000``."""
     host, port = bound_socket.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -110,7 +110,7 @@ _OVERLOAD_APP: Final = logs.RequestTracing(_refuse_connection)
 
 
 class HttpConnection(H11Protocol):
-    """Close a connection whose request doesn't begin in time, or is none; all else is uvicorn's."""
+    """uvicorn's connection, closed if no valid request arrives in time."""
 
     # uvicorn has no setting for any of this, and calls no hook before a request's head is whole. So its methods are
     # overridden, of which only asyncio's own three are promised to stay; tests/server/test_connections.py compares them
@@ -123,24 +123,24 @@ class HttpConnection(H11Protocol):
     _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Begin to wait for the first request."""
+        """Start the time-out for the first request."""
         super().connection_made(transport)
         self._answers = self.app
         self._follow_head()
 
     def data_received(self, data: bytes) -> None:
-        """Wait on for the head, or, once it is there, no more."""
+        """Keep the time-out until a request's head is complete."""
         self.app = self._answers if len(self.connections) <= self.most else _OVERLOAD_APP
         super().data_received(data)
         self._follow_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Cancel the time-out."""
         self._stop_waiting()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what can't be read as HTTP, in the one shape of errors, unless an answer has begun already."""
+        """Reply to invalid HTTP in the usual form of errors, unless a reply has started."""
         del msg
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             name = secrets.token_hex(8)
@@ -150,7 +150,7 @@ class HttpConnection(H11Protocol):
         self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Report nothing: whoever offers another protocol takes this one as well, and no package is missing."""
+        """Log no warning: a client that offers an upgrade also speaks HTTP, and no package is missing."""
         # Private, as uvicorn decides and warns in one place. To filter its records would hang on their wording.
 
     def _follow_head(self) -> None:
@@ -176,7 +176,7 @@ class HttpConnection(H11Protocol):
 
 
 def _bad_request_events(name: str) -> list[h11.Event]:
-    """Return the parts of the answer to what is no request; *name* finds it in the log."""
+    """Return the reply to an invalid request; *name* is its id in the log."""
     hint = "its first line, headers or length can't be read as HTTP/1.1, or are too long"
     reply = replies.error_reply(
         BadInput("the request can't be read", hint=hint, code="bad_request"),
@@ -195,7 +195,7 @@ _SIGNALS: Final = tuple(
 
 
 class _UvicornServer(uvicorn.Server):
-    """End quietly on the system's signals, and tell long answers to end first."""
+    """uvicorn's server, ended quietly by signals, after its long answers."""
 
     def __init__(self, config: uvicorn.Config, stop: StopSignal, on_start: Callable[[], None]) -> None:
         super().__init__(config)
@@ -205,7 +205,7 @@ class _UvicornServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Take the signals for the time of the block; a second one ends at once."""
+        """Handle signals within the block; a second one exits at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -217,19 +217,19 @@ class _UvicornServer(uvicorn.Server):
                 signal.signal(name, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop; the second time, leave running calls behind."""
+        """Start to stop; the second time, abandon running calls."""
         del sig, frame
         self.force_exit = self.should_exit
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer, and say so."""
+        """Start serving, and report it."""
         await super().startup(sockets)
         if self.started:
             self._on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let streams end, and running calls finish."""
+        """End streams, and let running calls finish."""
         self._stop.cancel()
         await super().shutdown(sockets)
 
@@ -240,12 +240,12 @@ class _UvicornServer(uvicorn.Server):
 def run_uvicorn(
     app: ASGIApp, bound_socket: socket.socket, *, stop: StopSignal, stop_s: int, on_start: Callable[[], None]
 ) -> None:
-    """Answer requests at an address until a signal comes, or somebody tells *stop*.
+    """Serve requests until a signal arrives or *stop* is set.
 
     Args:
-        app: What answers.
-        bound_socket: The address, as `sockets.bind` took it; it is closed at the end.
-        stop: Told when the server stops; who tells it, stops the server.
+        app: The application.
+        bound_socket: The socket from `bind_socket`; it is closed at the end.
+        stop: Set when the server stops; setting it stops the server.
         stop_s: How long running calls may take to finish, in seconds.
         on_start: Called once requests are answered.
     """
@@ -267,11 +267,11 @@ def run_uvicorn(
 
 
 def exit_process(code: int, *, wait_s: float = 1.0) -> None:
-    """End the process although calls run on that can't be stopped; every write is whole or taken back later.
+    """Exit the process even if calls that can't be stopped are running; an interrupted write is rolled back later.
 
     Args:
         code: The exit code.
-        wait_s: How long such calls are waited for, each.
+        wait_s: How long to wait for each such call.
     """
     for thread in threading.enumerate():
         is_work = not thread.daemon and not thread.name.startswith(RANKING_THREAD_PREFIX)
@@ -286,12 +286,12 @@ def exit_process(code: int, *, wait_s: float = 1.0) -> None:
 def mount_chats_and_tasks(
     hub: Hub, stop: StopSignal, open_chatting: Callable[[], ClientChatsRegistry] | None = None
 ) -> Mount:
-    """Make what answers below ``/chat``, ``/sessions``, ``/ask`` and ``/presets``.
+    """Create the mounts for ``/chat``, ``/sessions``, ``/ask`` and ``/presets``.
 
     Args:
-        hub: The vaults; it stays open, and is the caller's to close.
-        stop: Told when the server stops; turns end then.
-        open_chatting: Opens what holds the chats; None for what the configuration says.
+        hub: The vaults; the caller closes it.
+        stop: Set when the server stops; turns end then.
+        open_chatting: Opens the chats; None for the configured ones.
     """
     chat_service = ChatService(open_chatting or (lambda: _open_client_chats(hub)))
     task_service = TaskService(chat_service)
@@ -323,13 +323,13 @@ def serve_vaults(hub: Hub, settings: Settings, *, watch: bool = True, on_start: 
 
     Args:
         hub: The vaults.
-        settings: Where the server listens, whom it lets in, and how much it takes on.
-        watch: Keep the indexes up to date meanwhile.
+        settings: The address, the clients and the limits of the server.
+        watch: Keep the indexes up to date while serving.
         on_start: Called once requests are answered, with the server's address, and one that signs a browser in to the
             page, once.
 
     Raises:
-        SetupError: The port is taken, there is no such address, or it would be open to others without a token.
+        SetupError: The port is taken, there is no such address, or others could reach it without a token.
         StorageError: A token can't be read or written.
     """
     server = settings.server
@@ -357,13 +357,13 @@ def serve_vaults(hub: Hub, settings: Settings, *, watch: bool = True, on_start: 
 
 
 def override_address(settings: Settings, host: str, port: int | None) -> Settings:
-    """Return the settings with another address, as far as one is given."""
+    """Return the settings with the given host and port."""
     server = replace(settings.server, **({"host": host} if host else {}), **({} if port is None else {"port": port}))
     return replace(settings, server=server)
 
 
 def _list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, watch: bool) -> list[Mount]:
-    """List what answers or works beside the routes of tools; a line each."""
+    """List the mounts beside the routes of tools."""
     opens = watchers.engine_openers(hub) if watch else {}
     return [
         Mount(lifespan=lambda: watchers.run_watchers(opens)),

@@ -1,4 +1,4 @@
-"""Configure logging, trace requests, and redact file paths from what clients are sent."""
+"""Logging, request tracing, and redaction of file paths in replies."""
 
 import copy
 import logging
@@ -25,14 +25,14 @@ _ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tup
 
 
 class LineFormatter(logging.Formatter):
-    """Write a record as one line; of an exception its kind and where it came from, never its message."""
+    """Formats a record as one line; of an exception its type and place, never its message."""
 
     def __init__(self) -> None:
-        """Begin each line with the time and the level."""
+        """Start each line with the time and the level."""
         super().__init__("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
 
     def formatException(self, ei: _ExcInfo) -> str:  # noqa: N802 - the name that logging calls
-        """Return an exception by its kind and the lines of code; a message may hold a note's text."""
+        """Return an exception's type and lines of code; its message may contain a note's text."""
         kind, error, _ = ei
         parts: list[str] = []
         while error is not None:
@@ -44,10 +44,10 @@ class LineFormatter(logging.Formatter):
 
 
 class ExpectedErrorFilter(logging.Filter):
-    """Leave out what a client of the protocol was told anyway; its address may name a note."""
+    """Drops records of errors that an MCP client received; their URI may contain a note's name."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Keep all but such records."""
+        """Return whether a record is logged."""
         return not (record.exc_info and isinstance(record.exc_info[1], MCPError))
 
 
@@ -88,19 +88,19 @@ _KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATC
 
 
 def request_id(scope: Scope) -> str:
-    """Return the id of a request; empty where none was given."""
+    """Return the id of a request; empty if it has none."""
     return str(scope.get("state", {}).get(_REQUEST_ID_KEY, ""))
 
 
 class RequestTracing:
-    """Name each request, and tell how it ended; middleware in plain ASGI, before all others."""
+    """ASGI middleware that gives each request an id and logs its outcome; the outermost one."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Stand before *app*."""
+        """Wrap *app*."""
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; the client's own id is kept where it is a plain one."""
+        """Pass a request on; the client's own id is kept if it is well-formed."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -134,7 +134,7 @@ def _logged_method(scope: Scope) -> str:
 
 
 def _logged_route(scope: Scope) -> str:
-    """Return the route, where there is one: a path may name a note, or hold whatever somebody sends."""
+    """Return the route's pattern, not the path, which may contain a note's name or any text."""
     route = scope.get("route")
     path: object = getattr(route, "path_format", None) or getattr(route, "path", None)
     if isinstance(path, str):
@@ -149,30 +149,30 @@ _REDACTED: Final = "…"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathRedaction:
-    """The folders of which clients are told only what lies in them."""
+    """The folders whose paths are shortened in replies to clients."""
 
     pattern: re.Pattern[str] | None = None
 
     def redact(self, text: str) -> str:
-        """Take the folders out of a text: ``/home/me/Notes/A.md`` is ``A.md``, and the folder alone is ``…``."""
+        """Shorten the folders in a text: ``/home/me/Notes/A.md`` is ``A.md``, and the folder alone is ``…``."""
         return self.pattern.sub(_replacement, text) if self.pattern else text
 
     def redact_error(self, error: KnapError) -> KnapError:
-        """Return an error as clients are told it."""
+        """Return an error redacted for clients."""
         redacted = copy.copy(error)
         redacted.message, redacted.hint = self.redact(error.message), self.redact(error.hint)
         return redacted
 
 
 def redaction_for_settings(settings: Settings) -> PathRedaction:
-    """Name the folders of the vaults, the state and the configuration."""
+    """Return the redaction of the vaults', the state's and the configuration's folders."""
     vaults = [vault.path for vault in (settings.choice, *settings.vaults) if not isinstance(vault, Exception)]
     files = [settings.config_file, *([settings.env_file] if settings.env_file else [])]
     return redaction_for_folders([*vaults, settings.state_dir, *(file.parent for file in files)])
 
 
 def redaction_for_folders(folders: Iterable[Path]) -> PathRedaction:
-    """Name folders; the root of a disk is none."""
+    """Return the redaction of folders; the root of a disk isn't redacted."""
     folder_texts = {str(each) for folder in folders for each in (folder, folder.resolve()) if each != Path(each.anchor)}
     longest_first = sorted(folder_texts, key=len, reverse=True)
     if not longest_first:
@@ -184,20 +184,20 @@ def redaction_for_folders(folders: Iterable[Path]) -> PathRedaction:
 
 
 def request_redaction(scope: Scope) -> PathRedaction:
-    """Return what a request's client isn't told, as the app that answers has it in its state."""
+    """Return the redaction for a request, from the state of its app."""
     redaction: object = getattr(scope["app"].state, "places", None) if "app" in scope else None
     return redaction if isinstance(redaction, PathRedaction) else PathRedaction()
 
 
 def redact_event(scope: Scope, data: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
-    """Return the event that tells an error, as `knapper.agents.events.Error` shows itself, as a client is told it."""
+    """Return an error event, as `knapper.agents.events.Error` is serialised, without the redacted folders."""
     error = KnapError(str(data["error"]), hint=str(data["hint"]), code=str(data["code"]))
     redacted = redact_error(scope, error)
     return {**data, "error": redacted.message, "hint": redacted.hint}
 
 
 def redact_error(scope: Scope, error: KnapError) -> KnapError:
-    """Return an error as a request's client is told it; what that leaves out stands in the log, for the owner."""
+    """Return an error redacted for a request's client; the full text is logged for the owner."""
     redacted = request_redaction(scope).redact_error(error)
     if (redacted.message, redacted.hint) != (error.message, error.hint):
         REDACTION_LOG.warning("%s %s: %r", request_id(scope), error.code, error.message)

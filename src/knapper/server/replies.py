@@ -1,4 +1,4 @@
-"""Write JSON replies and error replies, with the HTTP status of each error."""
+"""JSON replies and error replies, with the HTTP status of each error."""
 
 import json
 import math
@@ -85,7 +85,7 @@ _RETRY_AFTER_S: Final = "1"
 
 
 class JsonReply(Response):
-    """Reply with JSON, whatever text and numbers a note holds."""
+    """A JSON reply for any text and number that a note may contain."""
 
     media_type = "application/json"
 
@@ -94,7 +94,7 @@ class JsonReply(Response):
         super().__init__(content, status, {**REPLY_HEADERS, **(headers or {})})
 
     def render(self, content: object) -> bytes:
-        """Write the value; halves of characters become JSON's escapes, and numbers that JSON lacks become null."""
+        """Write the value; lone surrogates become JSON escapes, and NaN and infinity become null."""
         try:
             text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         except ValueError:

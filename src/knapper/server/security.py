@@ -1,4 +1,4 @@
-"""Check each request before it is answered: origin, token, rate and body size, as ASGI middleware."""
+"""ASGI middleware that checks each request: origin, token, rate and body size."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ _AUTH_SCHEME: Final = "bearer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTokens:
-    """Which token stands for which client; only hashes are kept."""
+    """The clients by the hashes of their tokens."""
 
     clients: Mapping[bytes, str]
     """The client's name, by the SHA-256 of its token."""
@@ -38,7 +38,7 @@ class ClientTokens:
     """Clients whose word is a person's; behind the protocol for models sits none."""
 
     def find_client(self, token: str) -> str | None:
-        """Return whose token it is; None for nobody's. Every known token is compared, in constant time."""
+        """Return the client of a token; None for an unknown one. Every known token is compared, in constant time."""
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         client_name: str | None = None
         for known_digest, name in self.clients.items():
@@ -48,7 +48,7 @@ class ClientTokens:
 
 
 def load_client_tokens(settings: Settings) -> ClientTokens:
-    """Gather the tokens: the API's and the page's, which are made where there are none, and those of named clients.
+    """Load the tokens: the API's and the page's, created if missing, and those of named clients.
 
     Raises:
         StorageError: A token can't be read or written.
@@ -75,10 +75,10 @@ def load_client_tokens(settings: Settings) -> ClientTokens:
 
 
 def client_of(scope: Scope) -> str:
-    """Return which client asks; the gate has seen its token.
+    """Return the authenticated client of a request.
 
     Raises:
-        RefusedError: The request came by no gate.
+        RefusedError: The request wasn't authenticated.
     """
     name = scope.get("state", {}).get(_CLIENT_KEY)
     if not isinstance(name, str):
@@ -87,27 +87,27 @@ def client_of(scope: Scope) -> str:
 
 
 def is_authenticated(scope: Scope) -> bool:
-    """Return whether it is known who asks; nobody is asked on open paths."""
+    """Return whether the request is authenticated; open paths aren't."""
     return isinstance(scope.get("state", {}).get(_CLIENT_KEY), str)
 
 
 def set_client(scope: Scope, name: str) -> None:
-    """Note who asks."""
+    """Record the client of a request."""
     scope.setdefault("state", {})[_CLIENT_KEY] = name
 
 
 class TokenAuthentication:
-    """Let in whoever shows a token, and note who that is; middleware in plain ASGI."""
+    """ASGI middleware that authenticates requests by their token."""
 
     def __init__(self, app: ASGIApp, *, keys: ClientTokens, open_paths: frozenset[str]) -> None:
-        """Stand before *app*; paths that end in ``/`` open all below them."""
+        """Wrap *app*; open paths that end in ``/`` include all below them."""
         self.app = app
         self._keys = keys
         self._open = frozenset(path for path in open_paths if not path.endswith("/") or path == "/")
         self._open_below = tuple(sorted(path for path in open_paths if path.endswith("/") and path != "/"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
+        """Pass a request on, or refuse it."""
         if scope["type"] != "http" or self._is_open(scope["path"]):
             await self.app(scope, receive, send)
             return
@@ -155,7 +155,7 @@ _CORS_MAX_AGE_S: Final = "600"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginRules:
-    """Say by which names the server may be called, and from which origins."""
+    """The host names and origins from which the server may be called."""
 
     hosts: frozenset[str]
     """Names and addresses without a port, lower case."""
@@ -180,10 +180,10 @@ class OriginRules:
 
 
 def make_origin_rules(server: ServerSettings) -> OriginRules:
-    """Make the rules of a server.
+    """Build the rules of a server.
 
     Raises:
-        SetupError: It would listen at more than loopback without a token that the owner has set.
+        SetupError: It would listen beyond loopback without a token set by the owner.
     """
     if not is_loopback(server.host) and not server.token:
         raise SetupError(
@@ -205,15 +205,15 @@ def is_loopback(host: str) -> bool:
 
 
 class OriginCheck:
-    """Refuse requests under a foreign name or from a foreign page, and answer CORS; middleware in plain ASGI."""
+    """ASGI middleware that refuses foreign host names and origins, and answers CORS."""
 
     def __init__(self, app: ASGIApp, *, rules: OriginRules) -> None:
-        """Stand before *app*."""
+        """Wrap *app*."""
         self.app = app
         self._rules = rules
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
+        """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -276,7 +276,7 @@ def _send_with_cors(send: Send, origin: str) -> Send:
 
 
 def _host_name(host: str) -> str | None:
-    """Take the port off: ``[::1]:8000`` is ``::1``; None for what is no host."""
+    """Strip the port: ``[::1]:8000`` is ``::1``; None for an invalid host."""
     if host.startswith("["):
         inner, bracket, port_text = host[1:].partition("]")
         return inner if bracket and _is_port(port_text) else None
@@ -299,7 +299,7 @@ _MINUTE_S: Final = 60.0
 
 
 class RequestBuckets:
-    """Give each client a bucket of a minute's requests, which fills again evenly."""
+    """Token buckets: a minute's requests for each client, refilled evenly."""
 
     def __init__(self, per_minute: int, *, now: Callable[[], float] = time.monotonic) -> None:
         """Start with full buckets; *per_minute* is at least 1."""
@@ -309,7 +309,7 @@ class RequestBuckets:
         """What is left, and when that was, by client; clients are those of the configuration, so they are few."""
 
     def take(self, client: str) -> float:
-        """Take one; gives 0, or for how many seconds there is none."""
+        """Take a request from the bucket; return 0, or the seconds until the next is allowed."""
         now = self._now()
         level, since = self._levels.get(client, (self._size, now))
         level = min(self._size, level + (now - since) * self._size / _MINUTE_S)
@@ -321,15 +321,15 @@ class RequestBuckets:
 
 
 class RateLimit:
-    """Refuse a client that asks too often; middleware in plain ASGI, behind the gate."""
+    """ASGI middleware that limits a client's rate of requests, after authentication."""
 
     def __init__(self, app: ASGIApp, *, buckets: RequestBuckets | None) -> None:
-        """Stand before *app*; None sets no limit."""
+        """Wrap *app*; None sets no limit."""
         self.app = app
         self._buckets = buckets
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or tell when to come again."""
+        """Pass a request on, or refuse it with ``Retry-After``."""
         wait_s = self._wait(scope) if scope["type"] == "http" else 0.0
         if not wait_s:
             await self.app(scope, receive, send)
@@ -352,19 +352,19 @@ _LINGER_S: Final = 2.0
 
 
 class BodyIntake:
-    """Read the body within a size and a time, declared length or not; middleware in plain ASGI.
+    """ASGI middleware that limits the size and time of a body, with or without a declared length.
 
-    All bodies are JSON, which can't be read piecewise anyway.
+    All bodies are JSON, which is read as a whole anyway.
     """
 
     def __init__(self, app: ASGIApp, *, max_bytes: int, timeout_s: float = BODY_TIMEOUT_S) -> None:
-        """Stand before *app*; the whole body has to be there within *timeout_s*."""
+        """Wrap *app*; the whole body must arrive within *timeout_s*."""
         self.app = app
         self._max_bytes = max_bytes
         self._timeout_s = timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request whose body fits."""
+        """Pass on a request whose body is within the limits."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -386,7 +386,7 @@ class BodyIntake:
             raise self._too_large()
 
     async def _read(self, receive: Receive) -> bytes | None:
-        """Return the whole body; None where the client has gone."""
+        """Return the whole body; None if the client has gone."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._gather(receive)
@@ -414,7 +414,7 @@ class BodyIntake:
 
 
 async def _refuse_and_drain(reply: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer, and hear the client out for a moment: whoever still sends when the connection closes never reads why."""
+    """Reply, and read on for a moment: a client still sending when the connection closes never sees the reply."""
 
     async def unended(message: Message) -> None:
         await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
@@ -428,7 +428,7 @@ async def _refuse_and_drain(reply: ASGIApp, scope: Scope, receive: Receive, send
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return the body once, and then whatever comes after it."""
+    """Replay the body once, then pass on later messages."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

@@ -1,4 +1,4 @@
-"""Keep the indexes of all vaults up to date while the server runs."""
+"""Watchers that keep the indexes of all vaults up to date while the server runs."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ FollowVault = Callable[["Engine", threading.Event], None]
 
 
 def engine_openers(hub: Hub) -> dict[str, OpenIndex]:
-    """Return what opens the index of each of a hub's vaults; it is called in the watcher's own thread."""
+    """Return a function per vault that opens its index; called in the watcher's own thread."""
     return {name: functools.partial(_open_engine, hub, name) for name in hub.vaults}
 
 
@@ -40,7 +40,7 @@ def _open_engine(hub: Hub, name: str) -> "Engine":
 
 
 class WatcherStopped(KnapError):
-    """Say that the server stops, and the work with it."""
+    """The server is stopping."""
 
     code = "stopping"
 
@@ -49,7 +49,7 @@ def follow_vault(engine: "Engine", stop: threading.Event) -> None:
     """Read the vault into its index, and then follow its changes until *stop* is set.
 
     Raises:
-        KnapError: The index can't be kept; it may be tried again.
+        KnapError: The index can't be kept up to date; the caller may retry.
     """
 
     def check(phase: "RefreshPhase", done: int, total: int) -> None:
@@ -67,12 +67,12 @@ def follow_vault(engine: "Engine", stop: threading.Event) -> None:
 async def run_watchers(
     opens: Mapping[str, OpenIndex], *, follow: FollowVault = follow_vault, pause_s: float = _FIRST_RESTART_PAUSE_S
 ) -> AsyncGenerator[None]:
-    """Follow the vaults for the time of the block, each in a thread; one that dies is started again.
+    """Watch the vaults within the block, each in a thread; a watcher that fails is restarted.
 
     Args:
-        opens: What opens each vault's index, by the vault's name.
-        follow: What keeps an index.
-        pause_s: Before the first new start; each further one waits twice as long.
+        opens: Functions that open each vault's index, by the vault's name.
+        follow: Keeps one index up to date.
+        pause_s: The pause before the first restart, in seconds; it doubles each time.
     """
     if not opens:
         yield
@@ -96,7 +96,7 @@ async def run_watchers(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WatcherSupervisor:
-    """Keep one vault's watcher alive."""
+    """Restarts one vault's watcher after failures."""
 
     name: str
     opened: OpenIndex
@@ -105,7 +105,7 @@ class _WatcherSupervisor:
     stop: threading.Event
 
     async def keep(self, pause_s: float) -> None:
-        """Start the watcher again and again, as long as it doesn't end because it should."""
+        """Run the watcher, restarting it until the server stops."""
         loop = asyncio.get_running_loop()
         pause = pause_s
         while not self.stop.is_set():
@@ -135,4 +135,4 @@ def _failure_cause(work: Future[None]) -> str:
 
 
 def _ignore_outcome(_: "RefreshOutcome") -> None:
-    """Take no notice of what was taken in."""
+    """Ignore the outcome."""

@@ -1,4 +1,4 @@
-"""Run blocking work in threads, and end it when a client disconnects or the server stops."""
+"""Worker threads for blocking calls, which end when a client disconnects or the server stops."""
 
 import asyncio
 import contextvars
@@ -36,18 +36,18 @@ _CHECK_INTERVAL_S: Final = 0.05
 
 
 class WorkerThreads:
-    """The threads of one server; they stay, since each holds files open that are dear to open again."""
+    """The worker threads of one server; they are kept, since each has files open that are slow to reopen."""
 
     def __init__(self, size: int, *, at_once: int = 0, waiting: int = _MAX_WAITING) -> None:
-        """Allow *size* calls that read at once, and half as many of each other kind.
+        """Allow *size* concurrent reading calls, and half as many of each other kind.
 
-        Calls that compute hinder each other, so that many at once take longer than one after the other: only some begin
-        at once, and more when these turn out to wait for something.
+        Computing calls slow each other down, so only some start at once, and more start when the running
+        ones turn out to be waiting.
 
         Args:
             size: Threads for calls that read.
-            at_once: How many calls of a kind begin at once; 0 for as many as there are processors, and two at least.
-            waiting: How many of a kind may wait for their turn.
+            at_once: How many calls of a kind start at once; 0 for the number of processors, and at least two.
+            waiting: How many calls of a kind may be queued.
         """
         concurrent_calls = at_once or max(2, _count_processors())
         self._pools = {
@@ -56,10 +56,10 @@ class WorkerThreads:
         }
 
     async def run(self, kind: WorkKind, work: Callable[[], T]) -> T:
-        """Do *work* in a thread, when it is its turn; work that has begun goes on even if nobody waits for it any more.
+        """Run *work* in a thread when one is free; work that has started continues even if its caller is cancelled.
 
         Raises:
-            StorageError: Too many wait already (code ``busy``).
+            StorageError: Too many calls are queued (code ``busy``).
         """
         pool = self._pools[kind]
         future = pool.submit(work)
@@ -67,12 +67,12 @@ class WorkerThreads:
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
-        """Begin nothing more, and let threads end when their work does."""
+        """Start no more work, and let threads end with theirs."""
         for pool in self._pools.values():
             pool.close()
 
     def finish(self, wait_s: float) -> bool:
-        """Begin nothing more, wait until all calls that run have ended, and tell whether they have."""
+        """Start no more work, wait for the running calls, and return whether all have ended."""
         self.close()
         return not wait([future for pool in self._pools.values() for future in pool.running()], wait_s).not_done
 
@@ -95,7 +95,7 @@ class _Call(Generic[T]):
 
 
 class _ThreadPool:
-    """The threads of one kind."""
+    """The threads for one kind of call."""
 
     def __init__(self, name: str, size: int, at_once: int, waiting: int) -> None:
         self._executor = ThreadPoolExecutor(size, thread_name_prefix=name)
@@ -123,7 +123,7 @@ class _ThreadPool:
         return job.future
 
     def schedule_check(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Look again and again, as long as calls wait, whether more can begin."""
+        """Check periodically, while calls are queued, whether more can start."""
         if self._waiting and not self._is_looked_after:
             self._is_looked_after = True
             _ = loop.call_later(_CHECK_INTERVAL_S, self._look, loop)
@@ -136,7 +136,7 @@ class _ThreadPool:
         self._executor.shutdown(wait=False)  # what was given to it has begun, and comes to its end
 
     def running(self) -> list[Future[object]]:
-        """List what runs."""
+        """List the running calls."""
         with self._lock:
             return [job.future for job in self._running]
 
@@ -150,7 +150,7 @@ class _ThreadPool:
         self.schedule_check(loop)
 
     def _begin(self) -> None:
-        """Begin what may; the lock is held."""
+        """Start the calls that may start; the caller holds the lock."""
         while self._waiting and len(self._running) < self._size:
             if sum(not job.is_long for job in self._running) >= self._at_once:
                 return
@@ -168,7 +168,7 @@ class _ThreadPool:
 
 
 def _count_processors() -> int:
-    """Count the processors that this process may use."""
+    """Return the number of processors that this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
@@ -189,15 +189,15 @@ WorkResult = TypeVar("WorkResult")
 
 
 async def run_unless_disconnected(receive: Receive, work: Coroutine[Any, Any, WorkResult]) -> WorkResult:
-    """Do *work* for a client, and leave it once the client has closed its connection.
+    """Run *work* for a client, and cancel it once the client disconnects.
 
     Args:
-        receive: Of the request, whose body has been taken in.
-        work: What is cancelled then; what has begun in a thread goes on there, and what waits for its turn is left.
+        receive: The request's ASGI receive, after its body was read.
+        work: The work to cancel; a call that has started in a thread continues, a queued one is dropped.
 
     Raises:
-        CallerError: The client has gone (code ``client_gone``); nobody reads the answer.
-        StorageError: The server stops, and waits no longer (code ``stopping``).
+        CallerError: The client has disconnected (code ``client_gone``).
+        StorageError: The server is stopping and waits no longer (code ``stopping``).
     """
     work_task, disconnect_task = asyncio.create_task(work), asyncio.create_task(_wait_for_disconnect(receive))
     try:
@@ -222,7 +222,7 @@ _ENDS_ITSELF_KEY: Final = "knapper.ends_itself"
 
 
 class StopSignal(CancelSignal):
-    """Say once that the server stops; any thread may tell and listen."""
+    """A one-time signal that the server stops; safe to use from any thread."""
 
     async def wait(self) -> None:
         """Wait until the server stops."""
@@ -235,20 +235,20 @@ class StopSignal(CancelSignal):
 
 
 def let_stream_end_itself(scope: Scope) -> None:
-    """Let a stream end by itself when the server stops; it has something to say then."""
+    """Mark a stream that ends by itself when the server stops, after its last events."""
     scope.setdefault("state", {})[_ENDS_ITSELF_KEY] = True
 
 
 class StreamShutdown:
-    """End streams of events when the server stops, those that were asked for by GET; calls may finish. Plain ASGI."""
+    """ASGI middleware that ends event streams of GET requests when the server stops; calls may finish."""
 
     def __init__(self, app: ASGIApp, *, stop: StopSignal) -> None:
-        """Stand before *app*."""
+        """Wrap *app*."""
         self.app = app
         self._stop = stop
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, a stream of events for as long as the server runs."""
+        """Pass a request on; an event stream ends when the server stops."""
         if scope["type"] != "http" or scope["method"] != "GET":
             await self.app(scope, receive, send)
             return
@@ -266,7 +266,7 @@ class StreamShutdown:
 
 
 class _EventStreamSender:
-    """Follow an answer, and end it from outside if it is a stream of events."""
+    """A response's sender, which can end an event stream from outside."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -274,7 +274,7 @@ class _EventStreamSender:
         self.is_ended = False
 
     async def send(self, message: Message) -> None:
-        """Pass a message on, and note what kind of answer it begins."""
+        """Pass a message on, and record the kind of response that it starts."""
         if message["type"] == "http.response.start":
             self._is_events = Headers(raw=message["headers"]).get("content-type", "").startswith(_EVENT_STREAM)
         elif not message.get("more_body", False):
@@ -282,7 +282,7 @@ class _EventStreamSender:
         await self._send(message)
 
     def end_soon(self, answer_task: asyncio.Task[None], scope: Scope) -> Callable[[], None]:
-        """Return what ends the answer, for any thread to call."""
+        """Return a function that ends the response, callable from any thread."""
         loop = asyncio.get_running_loop()
 
         def end() -> None:

@@ -1,1 +1,1 @@
-"""Hold the commands, one a file, each as ``command``; ``knapper.cli.main`` lists them."""
+"""The commands, one per file, each as ``command``; ``knapper.cli.main`` lists them."""

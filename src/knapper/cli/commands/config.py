@@ -14,12 +14,12 @@ _NO_VALUE = "-"
 
 
 def render_settings(settings: Settings) -> str:
-    """Lay them out in columns: name, value, origin."""
+    """Format settings in columns: name, value, origin."""
     rows = [(each.name, plain(each.value) or _NO_VALUE, plain(each.source)) for each in settings.origins]
     name_width = max(len(name) for name, _, _ in rows)
     value_width = min(max(len(value) for _, value, _ in rows), 40)
     lines = [f"{name:<{name_width}}  {value:<{value_width}}  {source}".rstrip() for name, value, source in rows]
-    missing_note = "" if settings.config_file.exists() else " (not there: all is as by default)"
+    missing_note = "" if settings.config_file.exists() else " (missing; all settings have their defaults)"
     return "\n".join([*lines, "", f"configuration file: {settings.config_file}{missing_note}"])
 
 

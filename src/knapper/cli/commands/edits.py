@@ -1,4 +1,4 @@
-"""Decide on what waits."""
+"""List, show, review and decide on proposals."""
 
 from dataclasses import replace
 from typing import TypedDict, Unpack
@@ -18,7 +18,7 @@ from knapper.tools.context import Context
 
 
 class ProposalPartOptions(TypedDict):
-    """The options that name parts of a proposal, and that say whether anything is to be done."""
+    """The options that select parts of a proposal, and the dry run."""
 
     file: tuple[str, ...]
     hunk: tuple[str, ...]
@@ -263,7 +263,7 @@ def _list_proposals(options: GlobalOptions, path: str, number: int, *, every: bo
 
 
 def _waiting_proposals(context: Context, path: str, number: int) -> dict[str, JSONValue]:
-    """List what is open, then what is stale; what fits again is among the open ones."""
+    """List the open proposals, then the stale ones; those that apply again count as open."""
     wide = [proposals.list_proposals(context, status, path, number) for status in ("open", "stale")]
     found: list[JSONValue] = [row for answer in wide for row in answers.results_of(answer)]
     total = sum(int(str(answer["total"])) for answer in wide)
@@ -271,14 +271,14 @@ def _waiting_proposals(context: Context, path: str, number: int) -> dict[str, JS
 
 
 def _newest_reviewable(context: Context) -> str:
-    """Name the last one of which something can be decided; what became stale shows only when one looks."""
+    """Return the id of the newest proposal with a part to decide; staleness shows only when it is read."""
     found = [str(row["id"]) for row in changes.get_rows(_waiting_proposals(context, "", _MAX_CANDIDATES), "results")]
     fitting = (name for name in found if any(reviewing.reviewable_parts(proposals.show_proposal(context, name))))
     return next(fitting, found[0] if found else "")
 
 
 def _confirmed_digest(options: GlobalOptions, context: Context, proposal: str, *, is_confirmed: bool) -> str:
-    """Return the digest that the person says yes to; empty where they don't."""
+    """Return the digest that the person confirms; empty if they decline."""
     shown = proposals.show_proposal(context, proposal)
     digest = str(shown["digest"])
     if is_confirmed:

@@ -67,7 +67,7 @@ def command(said: GlobalOptions, folder: Path, mode: SearchMode) -> ExitCode:
 
 
 def _run_queries(context: Context, judged: Collection, mode: SearchMode) -> tuple[dict[str, list[str]], list[float]]:
-    """Ask every query; gives the notes found, and the times in milliseconds."""
+    """Run every query; return the notes found, and the times in milliseconds."""
     rankings: dict[str, list[str]] = {}
     times: list[float] = []
     for name, text in judged.queries.items():

@@ -37,7 +37,7 @@ class McpInstallOptions(TypedDict):
 
 
 def _profile_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a command say which tools are listed."""
+    """Add the option that selects the tools to offer."""
     option = click.option(
         "--profile",
         type=click.Choice(TOOL_SELECTIONS),
@@ -128,7 +128,7 @@ def install(said: GlobalOptions, client: str, **own: Unpack[McpInstallOptions]) 
 
 
 def _check_client(name: str, config: Settings) -> None:
-    """Refuse a person's name: what a model asks for isn't a person's word."""
+    """Refuse a client that is a person: a model's request must not count as a person's."""
     if config.client(name).grants.is_person:
         raise BadInput(
             f"the client '{name}' stands for a person, and MCP for a model",
@@ -152,7 +152,7 @@ def _server_command(options: GlobalOptions, config: Settings, profile: ToolSelec
 
 
 def _server_environment(config: Settings) -> dict[str, str]:
-    """Return the variables without which the server would find another state than this command."""
+    """Return the variables without which the server would use another state folder than this command."""
     variables: dict[str, str] = {}
     if (
         environment.read_variables([CONFIG_ENV]) and not config.config_file.is_file()

@@ -103,7 +103,7 @@ def _model_row(config: Settings, model: ModelName) -> dict[str, object]:
 
 
 def _ollama_row(config: Settings) -> Mapping[str, object]:
-    """Look for an Ollama server, whether one is set or not."""
+    """Check for an Ollama server, whether or not one is configured."""
     ollama = ModelName(provider="ollama", name="*", base_url=config.model.ollama_url)
     return {"address": config.model.ollama_url, **servers.check_server(ollama, "", timeout_s=2.0).as_dict()}
 

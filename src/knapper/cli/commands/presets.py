@@ -22,7 +22,7 @@ from knapper.jsontypes import JSONValue
 
 
 def _render_presets(presets: Sequence[Preset]) -> str:
-    """Return each preset a line: its name, the agents, the notes, the edits."""
+    """Format one line per preset: its name, agents, notes and edits."""
     rows = [(plain(one.name), _agent_names(one), ", ".join(_note_scope(one)), _edit_rules(one)) for one in presets]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines: list[str] = []
@@ -33,7 +33,7 @@ def _render_presets(presets: Sequence[Preset]) -> str:
 
 
 def _render_preset(preset: Preset) -> str:
-    """Return a preset, or what holds without one, line by line."""
+    """Format a preset or the defaults, line by line."""
     rows = {"agents": _agent_names(preset), "notes": ", ".join(_note_scope(preset)), "edits": _edit_rules(preset)}
     lines = [f"{name:<8}{text}" for name, text in rows.items()]
     return "\n".join([click.style(plain(preset.name), fg="yellow"), *lines] if preset.name else lines)

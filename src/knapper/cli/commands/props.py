@@ -36,7 +36,7 @@ class PropsOptions(writing.ChangeOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PropsArguments:
-    """What the arguments say."""
+    """The parsed arguments."""
 
     paths: tuple[str, ...]
     operation: PropertyOperation | None
@@ -89,7 +89,7 @@ def command(said: GlobalOptions, words: tuple[str, ...], **own: Unpack[PropsOpti
 
 
 def _refuse_mistyped(context: Context, words: tuple[str, ...]) -> None:
-    """Refuse what is like one of the words that say what to do, and no file.
+    """Refuse an argument that looks like a mistyped action and isn't a file.
 
     Raises:
         BadInput: There is one.
@@ -103,7 +103,7 @@ def _refuse_mistyped(context: Context, words: tuple[str, ...]) -> None:
 
 
 def _parse_arguments(words: tuple[str, ...]) -> _PropsArguments:
-    """Return paths from the word that says what to do, and its arguments."""
+    """Split the arguments into paths, the action and its arguments."""
     at = next((n for n, word in enumerate(words) if word in {_SHOW, *_OPERATION_ARGUMENTS}), len(words))
     paths, rest = words[:at], words[at + 1 :]
     word: PropertyOperation | None = next(
@@ -111,7 +111,7 @@ def _parse_arguments(words: tuple[str, ...]) -> _PropsArguments:
     )
     needed = _OPERATION_ARGUMENTS[word] if word else ()
     if len(rest) != len(needed):
-        hint = "quote what holds spaces; `knap props --help` shows how it is used"
+        hint = "quote what holds spaces; `knap props --help` shows the usage"
         usage = " ".join((word or _SHOW, *needed))
         raise BadInput(f"it is '{usage}', and there are {len(rest)} arguments after it", hint=hint, code="usage")
     if word is None:
@@ -149,6 +149,6 @@ def _change_properties(
 
 
 def _describe_selection(own: PropsOptions) -> str:
-    """Return how notes were chosen; empty where they are named."""
+    """Describe how notes were selected; empty if they are named."""
     parts = (("folder", " or ".join(own["folder"])), ("tag", " and ".join(own["tag"])))
     return ", and by ".join(f"{kind} {names}" for kind, names in parts if names)

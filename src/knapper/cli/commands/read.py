@@ -64,7 +64,7 @@ def command(said: GlobalOptions, path: str, **own: Unpack[ReadOptions]) -> ExitC
 
 
 def _write_bytes(context: Context, path: str) -> bool:
-    """Write the note as it is, unless a terminal or a text stream takes it."""
+    """Write the note's bytes, unless the output is a terminal or a text stream."""
     stream = getattr(sys.stdout, "buffer", None)
     if stream is None or sys.stdout.isatty():
         return False

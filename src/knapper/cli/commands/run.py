@@ -15,7 +15,7 @@ _OPTIONS_WITH_VALUE = frozenset({"-v", "--vault", "--config", "--env-file"})
 
 
 class DefaultCommandGroup(click.Group):
-    """Take what isn't the name of a subcommand for a task."""
+    """A group that reads an unknown subcommand as a task."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
@@ -188,7 +188,7 @@ def _import_runs():
 
 
 def _first_argument(args: list[str]) -> str:
-    """Return the first argument that is no option of all commands, nor a value of one."""
+    """Return the first argument that is neither a shared option nor its value."""
     rest = iter(args)
     for arg in rest:
         if arg in _OPTIONS_WITH_VALUE:

@@ -20,12 +20,12 @@ _EXIT_CODES: Final[Mapping[ScriptExit, ExitCode]] = {
 
 
 def _print_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) -> None:
-    """Print the result, and on the error stream what was printed, what went wrong, and what waits.
+    """Print the result, and on the error stream the script's output, errors and proposals.
 
     Args:
-        options: Say how.
+        options: The shared options.
         outcome: What became of the script.
-        vault: The chosen one; what waits in another is named with it.
+        vault: The chosen vault; proposals in another one are printed with its name.
     """
     if outcome.stdout:
         output.note(options, output.plain(outcome.stdout.rstrip("\n")))
@@ -41,7 +41,7 @@ def _print_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) ->
 
 
 def _exit_code(outcome: ScriptResult) -> ExitCode:
-    """Return the exit code that tells it."""
+    """Return the exit code for an outcome."""
     return _EXIT_CODES.get(outcome.kind, ExitCode.NOTHING)
 
 

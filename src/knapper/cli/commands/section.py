@@ -74,7 +74,7 @@ def command(said: GlobalOptions, path: str, heading: str, text: str, **own: Unpa
 
 
 def _edit_mode(own: SectionOptions) -> SectionOperation | Literal["rename"]:
-    """Return which of the ways was asked for.
+    """Return the selected operation.
 
     Raises:
         BadInput: Several were.

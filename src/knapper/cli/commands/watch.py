@@ -58,13 +58,13 @@ def command(said: GlobalOptions) -> ExitCode:
 def retry_while_blocked(
     work: Callable[[], None], stop: threading.Event, tell: Callable[[str], None], *, pause_s: float = _RETRY_PAUSE_S
 ) -> None:
-    """Work until *stop* is set, again where an embedding server or another process is in the way for now.
+    """Run *work* until *stop* is set, retrying while an embedding server or another process blocks it.
 
     Args:
-        work: Begins with what was missed.
+        work: Starts with what was missed.
         stop: Ends the work, and the pauses.
-        tell: Hears why it has to be begun again.
-        pause_s: Before that.
+        tell: Called with the reason of a retry.
+        pause_s: The pause before a retry, in seconds.
     """
     while not stop.is_set():
         try:

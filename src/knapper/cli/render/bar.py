@@ -21,7 +21,7 @@ from knapper.index.refresh import RefreshPhase
 
 
 class _RateColumn(ProgressColumn):
-    """Show how much is done in a second."""
+    """A column with the rate per second."""
 
     def render(self, task: Task) -> Text:
         """Draw the column."""
@@ -30,7 +30,7 @@ class _RateColumn(ProgressColumn):
 
 
 class ProgressBar:
-    """Draw a bar for each phase of the work; they go away at its end."""
+    """Progress bars, one for each phase; they disappear at the end."""
 
     def __init__(self, *, colour: bool) -> None:
         """Prepare the terminal."""

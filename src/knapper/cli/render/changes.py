@@ -19,7 +19,7 @@ AnswerRow = Mapping[str, object]
 
 
 def render_outcome(answer: AnswerRow, *, takes_yes: bool = False) -> str:
-    """Return it to a person.
+    """Format it for a person.
 
     Args:
         answer: From a tool that writes.
@@ -36,7 +36,7 @@ def render_outcome(answer: AnswerRow, *, takes_yes: bool = False) -> str:
 
 
 def render_undo(answer: AnswerRow, *, fails: bool) -> str:
-    """Return what an undo took back, or would.
+    """Format what an undo restored, or would restore.
 
     Args:
         answer: From the tool that undoes.
@@ -54,7 +54,7 @@ def render_undo(answer: AnswerRow, *, fails: bool) -> str:
 
 
 def _skipped_lines(answer: AnswerRow) -> Iterator[str]:
-    """Return each file that stays, once, however many changes would have touched it."""
+    """List each skipped file once, however many changes would have touched it."""
     lines = (
         f"left     {one_line(str(row['path']))}: {one_line(str(row['problem']))}" for row in get_rows(answer, "left")
     )
@@ -62,14 +62,14 @@ def _skipped_lines(answer: AnswerRow) -> Iterator[str]:
 
 
 def render_failure(row: AnswerRow) -> str:
-    """Return what couldn't be done, for the error stream."""
+    """Format a failure for the error stream."""
     where = f"{row['path']}: " if row.get("path") and str(row["path"]) not in str(row["error"]) else ""
     hint = f"\nhint: {codes.command_hint(str(row['hint']))}" if row.get("hint") else ""
     return plain(f"error: {where}{row['error']}{hint}")
 
 
 def render_file(row: AnswerRow) -> str:
-    """Return a file a line: ``moved  A.md -> B/A.md``."""
+    """Format one line per file: ``moved  A.md -> B/A.md``."""
     target = f" -> {row['target']}" if row.get("target") else ""
     return f"{row['action']:<8} {one_line(str(row['path']))}{one_line(target)}"
 
@@ -124,12 +124,12 @@ def _link_lines(answer: AnswerRow) -> Iterator[str]:
 
 
 def get_rows(answer: AnswerRow, name: str) -> Sequence[AnswerRow]:
-    """Return a list of an answer; empty where it has none."""
+    """Return a list of rows of an answer; empty if it has none."""
     return cast("Sequence[AnswerRow]", answer.get(name, ()))
 
 
 def get_names(row: AnswerRow, name: str) -> Sequence[str]:
-    """Return a list of texts; empty where there is none."""
+    """Return a list of texts; empty if there is none."""
     values = row.get(name)
     return [str(one) for one in cast("Sequence[object]", values)] if isinstance(values, list) else []
 
@@ -139,7 +139,7 @@ _MAX_CHANGE_FILES: Final = 5
 
 
 def render_tags(answer: AnswerRow) -> str:
-    """Return each tag a line: how many notes have it, and its name."""
+    """Format one line per tag: the number of notes, and the name."""
     tag_rows = get_rows(answer, "results")
     width = max((len(str(row["notes"])) for row in tag_rows), default=0)
     return join_with_remainder(
@@ -149,42 +149,42 @@ def render_tags(answer: AnswerRow) -> str:
 
 
 def render_backlinks(answer: AnswerRow) -> str:
-    """Return each link that leads to a note a line: ``Plan.md:7  [[Garden]]``."""
+    """Format one line per link to a note: ``Plan.md:7  [[Garden]]``."""
     return join_with_remainder(
         [f"{_link_location(row)}  {_link_text(row)}" for row in get_rows(answer, "links")], answer
     )
 
 
 def render_outlinks(answer: AnswerRow) -> str:
-    """Return each link of a note a line: where it stands, what it says, where it leads."""
+    """Format one line per link of a note: its place, text and target."""
     lines = [f"{row['line']}  {_link_text(row)} -> {_link_target(row)}" for row in get_rows(answer, "links")]
     return join_with_remainder(lines, answer)
 
 
 def render_broken_links(answer: AnswerRow) -> str:
-    """Return each broken link a line."""
+    """Format one line per broken link."""
     return join_with_remainder(
         [f"{_link_location(row)}  {_link_text(row)}" for row in get_rows(answer, "results")], answer
     )
 
 
 def render_paths(answer: AnswerRow) -> str:
-    """Return each path a line."""
+    """Format one line per path."""
     return join_with_remainder([one_line(path) for path in get_names(answer, "results")], answer)
 
 
 def render_changes(answer: AnswerRow) -> str:
-    """Return each change its id, time and client, its files below, and why."""
+    """Format changes: id, time, client and reason, with the files below."""
     return join_with_remainder([_render_change(row) for row in get_rows(answer, "results")], answer)
 
 
 def format_time(text: str) -> str:
-    """Write a time as the clock on the wall shows it."""
+    """Format a time in the local zone."""
     return f"{dt.datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}"
 
 
 def join_with_remainder(lines: Sequence[str], answer: AnswerRow) -> str:
-    """Join the lines of a list, and say how many more there are."""
+    """Join the lines of a list, and add how many more there are."""
     remaining = _number_field(answer, "total") - _number_field(answer, "offset") - len(get_rows(answer, "results"))
     return "\n".join([*lines, *([f"and {remaining} more: -n shows them"] if remaining > 0 else [])])
 
@@ -239,7 +239,7 @@ def _render_change(row: Mapping[str, object]) -> str:
 
 
 def render_proposals(answer: AnswerRow) -> str:
-    """Return each proposal its id, time and client, what it is about, and why it waits."""
+    """Format proposals: id, time, client, subject, and why each is pending."""
     return join_with_remainder(["\n".join(_proposal_lines(row)) for row in get_rows(answer, "results")], answer)
 
 
@@ -271,7 +271,7 @@ def _reason_lines(row: AnswerRow) -> Iterator[str]:
 
 
 def render_proposal(details: AnswerRow) -> str:
-    """Lay out a proposal: who and why, then each file with its hunks."""
+    """Format a proposal: client and reason, then each file with its hunks."""
     head = (
         f"{click.style(str(details['id']), fg='yellow')}  {format_time(str(details['created']))}  {details['client']}"
     )
@@ -283,7 +283,7 @@ def render_proposal(details: AnswerRow) -> str:
 
 
 def render_rejection(answer: AnswerRow) -> str:
-    """Return what became of a proposal that was rejected, or what would be rejected of it."""
+    """Format the outcome of a rejection, or of its dry run."""
     if answer["status"] != "planned":
         return f"proposal {answer['id']}: {str(answer['status']).replace('_', ' ')}"
     files, hunks = (cast("Sequence[str]", answer[name]) for name in ("files", "hunks"))
@@ -293,7 +293,7 @@ def render_rejection(answer: AnswerRow) -> str:
 
 
 def render_file_head(row: AnswerRow) -> str:
-    """Name a file of a proposal, and what would happen to it."""
+    """Format a file of a proposal, and what would happen to it."""
     target = f" -> {row['target']}" if row.get("target") else ""
     what = "links" if row.get("follows") else row["kind"]
     return click.style(
@@ -309,7 +309,7 @@ def render_file_body(row: AnswerRow) -> Iterator[str]:
 
 
 def render_hunk_head(one: AnswerRow) -> str:
-    """Name a hunk and its line."""
+    """Format a hunk's id and line."""
     edited = " (edited)" if one.get("edited") else ""
     return click.style(f"{one['id']}  line {one['line']}{edited}", fg="cyan") + _state_suffix(one)
 
@@ -325,7 +325,7 @@ def _state_suffix(row: AnswerRow) -> str:
 
 
 def render_blocks(answer: AnswerRow) -> str:
-    """Show the edits that wait in a note."""
+    """Format the pending edit blocks of a note."""
     lines: list[str] = []
     for row in get_rows(answer, "results"):
         problem = f"  [{row['problem']}]" if row.get("problem") else ""

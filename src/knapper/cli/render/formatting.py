@@ -98,7 +98,7 @@ ShowBlock = Callable[[str], None]
 
 
 class MarkdownBlocks:
-    """Cut Markdown that comes in pieces into whole blocks."""
+    """Splits streamed Markdown into whole blocks."""
 
     def __init__(self, show: ShowBlock) -> None:
         """Take what shows a block."""
@@ -121,7 +121,7 @@ class MarkdownBlocks:
 
 
 def markdown_printer(width: int, *, colour: bool) -> ShowBlock:
-    """Return what shows a block of Markdown on a terminal."""
+    """Return a function that prints a block of Markdown on a terminal."""
     from rich.console import Console  # noqa: PLC0415 - 60 ms that only a terminal should cost
     from rich.markdown import Markdown  # noqa: PLC0415 - the same
 
@@ -156,7 +156,7 @@ PHASE_UNITS: dict[RefreshPhase, str] = {"scan": "files", "read": "files", "embed
 
 
 class ProgressLines:
-    """Print a line now and then."""
+    """Progress as an occasional line."""
 
     def __init__(self, *, every_s: float = _PROGRESS_INTERVAL_S) -> None:
         """Start the clock; a line is due *every_s* seconds."""

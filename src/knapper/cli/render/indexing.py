@@ -27,7 +27,7 @@ class IndexReport:
     seconds: float
 
     def text(self) -> str:
-        """Return it to a person."""
+        """Format it for a person."""
         outcome = self.outcome
         lines = [
             f"{pluralize(self.status.notes, 'note')}, {pluralize(self.status.chunks, 'chunk')}"
@@ -57,7 +57,7 @@ class IndexReport:
 
 
 def render_status(answer: Mapping[str, object], places: Mapping[str, str], *, busy: bool) -> str:
-    """Return how a vault's index stands.
+    """Format the state of a vault's index.
 
     Args:
         answer: From the tool ``vault_status``.
@@ -112,7 +112,7 @@ def _problem_lines(problems: Sequence[str]) -> list[str]:
 
 @contextmanager
 def show_progress(options: GlobalOptions) -> Generator[Progress | None]:
-    """Show progress on the error stream, as far as the options let it."""
+    """Show progress on the error stream, unless the options turn it off."""
     if options.quiet or options.as_json:
         yield None
     elif output.stderr_is_terminal():

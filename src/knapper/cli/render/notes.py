@@ -18,13 +18,13 @@ _MAX_LINKS: Final = 10
 
 
 def render_found_notes(answer: AnswerRow) -> str:
-    """Return each note a line: its path, and the fields that were asked for."""
+    """Format one line per note: its path and the requested fields."""
     rows = changes.get_rows(answer, "results")
     return changes.join_with_remainder([_note_line(row) for row in rows], answer) if rows else ""
 
 
 def render_note_info(answer: AnswerRow) -> str:
-    """Lay out what is known of a note."""
+    """Format everything known about a note."""
     return "\n".join(
         [click.style(_flatten(answer["path"]), fg="green", bold=True), *_fact_lines(answer), *_outline_lines(answer)]
     )
@@ -116,7 +116,7 @@ def query_words(query: str) -> tuple[str, ...]:
 
 
 def cut_snippet(text: str, terms: Iterable[str], limit: int) -> str:
-    """Return at most about *limit* characters of a text on one line, where the first wanted word stands.
+    """Return about *limit* characters of a text as one line, around the first wanted word.
 
     Args:
         text: A passage.
@@ -243,7 +243,7 @@ def _heading_text(passage: PassageRow) -> str:
 
 
 def _passage_body(passage: PassageRow) -> str:
-    """Leave out the headings that a passage begins with: its own stands above already."""
+    """Return a passage without its leading headings: its own is printed above it."""
     text = str(passage["content"])
     headings = _HEADINGS.match(text)
     return text[headings.end() :] if headings else text
@@ -254,7 +254,7 @@ def _highlight(text: str, terms: Sequence[str]) -> str:
 
 
 def render_properties(answers: Sequence[Mapping[str, object]]) -> str:
-    """Return each a line; where there are several notes, below the note's path.
+    """Format one line per property, below the note's path if there are several notes.
 
     Args:
         answers: Answers with ``path`` and ``properties``.

@@ -1,1 +1,1 @@
-"""Answer HTTP requests: a noun a module, each route a face of a tool."""
+"""The HTTP API: routes that call tools, chats, tasks and runs, and the web page."""

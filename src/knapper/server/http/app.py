@@ -41,7 +41,7 @@ _STREAM_SUFFIX: Final = "/events"
 
 
 def make_head_routes(routes: Iterable[BaseRoute]) -> list[Route]:
-    """Make a route for HEAD beside each that answers GET alone; whatever sends the answer leaves its body out."""
+    """Create a HEAD route for each GET route; the server leaves the body out."""
     head_routes: list[Route] = []
     for route in routes:
         if isinstance(route, Route) and route.methods == {"GET"} and not route.path.endswith(_STREAM_SUFFIX):
@@ -52,7 +52,7 @@ def make_head_routes(routes: Iterable[BaseRoute]) -> list[Route]:
 
 
 def allowed_methods(scope: Scope) -> str:
-    """List the methods that a request's path takes, as the header ``Allow`` has them."""
+    """List the methods of a request's path, in the form of the header ``Allow``."""
     methods = {
         method
         for route in scope["app"].routes
@@ -66,9 +66,9 @@ LOG: Final = logging.getLogger("knapper.server.failures")
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Have the app answer errors.
+    """Register the error handlers of the app.
 
-    What answers is async, so that it needs no thread, and comes through even while the server ends.
+    They are async, so that they need no thread and still answer while the server stops.
     """
     app.add_exception_handler(KnapError, _handle_knap_error)
     app.add_exception_handler(OSError, _handle_os_error)
@@ -90,7 +90,7 @@ async def _handle_os_error(request: Request, error: Exception) -> Response:
 
 
 async def _handle_routing_error(request: Request, error: Exception) -> Response:
-    """Answer what the router refuses: an unknown path, or a method that a path doesn't have."""
+    """Reply to a request that the router refuses: an unknown path or method."""
     if not isinstance(error, HTTPException) or error.status_code == replies.NOT_FOUND:
         return replies.error_reply(NotFound("there is no such path", hint="/openapi.json lists what there is"))
     if error.status_code == replies.METHOD_NOT_ALLOWED:
@@ -108,7 +108,7 @@ async def _handle_validation_error(request: Request, error: Exception) -> Respon
 
 
 async def _handle_unexpected(request: Request, error: Exception) -> Response:
-    """Answer a mistake of ours; the log tells where it is, and neither it nor the reply what it was about."""
+    """Reply to an internal error; the log records its place, and neither log nor reply its message."""
     del error
     name = logs.request_id(request.scope)
     failure = KnapError(
@@ -143,7 +143,7 @@ HEALTH_OPERATION: Final[dict[str, Any]] = {
 
 
 async def health_endpoint(request: Request) -> Response:
-    """Answer without a thread, so that slow calls don't hold it up."""
+    """Reply without a thread, so that slow calls don't delay it."""
     del request
     return replies.JsonReply({"success": True, "status": "ok", "version": __version__})
 
@@ -157,7 +157,7 @@ Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """Something else that answers under the same address, behind the same checks."""
+    """Another application under the same address, behind the same checks."""
 
     routes: Sequence[BaseRoute] = ()
     lifespan: Lifespan | None = None
@@ -170,14 +170,14 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRuntime:
-    """Where calls run, and what ends them."""
+    """The worker threads, and the signal that stops them."""
 
     threads: WorkerThreads
     stop: StopSignal = field(default_factory=StopSignal)
 
 
 def mount_asgi(path: str, app: ASGIApp, lifespan: Lifespan | None = None) -> Mount:
-    """Mount an ASGI app at exactly one path, which it sees as it is."""
+    """Mount an ASGI app at exactly one path, which it sees unchanged."""
     return Mount(routes=(Route(path, endpoint=app, include_in_schema=False),), lifespan=lifespan)
 
 
@@ -187,14 +187,14 @@ def create_app(
     """Make the app.
 
     Args:
-        hub: The vaults; it stays open, and is the caller's to close.
-        server: How much is taken on, and whose pages may call.
-        keys: Who may ask.
-        work: Where calls run, and what ends them.
-        mounts: What else answers, such as MCP, chat and the page.
+        hub: The vaults; the caller closes it.
+        server: Limits, and the origins that may call.
+        keys: The tokens of the clients.
+        work: The worker threads, and the signal that stops them.
+        mounts: Other applications, such as MCP, chat and the page.
 
     Raises:
-        SetupError: The server would be open to others without a token that the owner has set.
+        SetupError: The server would be reachable by others without a token set by the owner.
     """
     open_paths = _OPEN_PATHS.union(*(mount.open_paths for mount in mounts))
     buckets = RequestBuckets(server.requests_per_minute) if server.requests_per_minute else None
@@ -220,7 +220,7 @@ def create_app(
 
 
 class _ApiApp(FastAPI):
-    """Describe itself from the tools."""
+    """An application whose OpenAPI document is derived from the tools."""
 
     def __init__(self, *, table: ToolTable, **more: Any) -> None:  # noqa: ANN401 - FastAPI's own
         super().__init__(
@@ -237,7 +237,7 @@ class _ApiApp(FastAPI):
         self._document: dict[str, Any] | None = None
 
     def add_tool_route(self, route: ToolRoute, endpoint: Endpoint) -> None:
-        """Add a route that shows a tool; it is described only when somebody asks for the document."""
+        """Add a tool's route; it is described only when the document is requested."""
         self._faces.append(route)
         self.add_api_route(route.path, endpoint, methods=[route.method], response_model=None, include_in_schema=False)
         added = self.router.routes[-1]
@@ -245,7 +245,7 @@ class _ApiApp(FastAPI):
             added.path_regex = re.compile(added.path_regex.pattern, re.DOTALL)
 
     def openapi(self) -> dict[str, Any]:
-        """Return the document, with what the tools say of themselves."""
+        """Return the document, with the tools' own descriptions."""
         if self._document is None:
             self._document = openapi.complete_document(super().openapi(), self._faces, self._table)
         return self._document

@@ -35,10 +35,10 @@ _CANCEL_S: Final = 2.0
 
 
 class JobSet:
-    """All that goes on in one server, of whatever kind; used from its event loop."""
+    """The running jobs of one server, of any kind; used from its event loop."""
 
     def __init__(self) -> None:
-        """Begin without any."""
+        """Start empty."""
         self.is_stopping = False
         """Whether the server stops."""
         self._lives: list[BackgroundJob[Any]] = []
@@ -47,11 +47,11 @@ class JobSet:
     def begin(
         self, jobs: BackgroundJobs[FinalT], about: str, work: JobFunction, question: str = ""
     ) -> BackgroundJob[FinalT]:
-        """Begin work; arguments are those of `knapper.agents.background.BackgroundJobs.start`.
+        """Start a job; the arguments are those of `knapper.agents.background.BackgroundJobs.start`.
 
         Raises:
-            StorageError: The server stops (code ``stopping``).
-            ConflictError: Too much goes on.
+            StorageError: The server is stopping (code ``stopping``).
+            ConflictError: Too many jobs are running.
         """
         if self.is_stopping:
             raise StorageError("the server stops", hint="try again in a moment", code="stopping")
@@ -63,11 +63,11 @@ class JobSet:
         return job
 
     def within(self, session_id: str) -> BackgroundJob[Any] | None:
-        """Return what goes on in a session, where it is work on something else than that."""
+        """Return the job that runs within a session, if its subject is something else."""
         return next((job for job in self._lives if job.session_id == session_id and not job.has_ended), None)
 
     def cancel_all(self) -> None:
-        """Begin no more, and cancel what goes on, saying why."""
+        """Refuse new jobs, and cancel the running ones with a reason."""
         from knapper.agents.events import Error  # noqa: PLC0415 - a server without chats needn't pay for models
 
         self.is_stopping = True
@@ -78,7 +78,7 @@ class JobSet:
         self._lives = []
 
     async def shut(self) -> None:
-        """End all, and wait until what there is, is kept."""
+        """End all jobs, and wait until their results are saved."""
         self.cancel_all()
         try:
             async with asyncio.timeout(_END_S):
@@ -89,10 +89,10 @@ class JobSet:
 
 
 async def cancel_job(job: BackgroundJob[FinalT]) -> tuple[bool, FinalT | None]:
-    """Stop work, and wait a moment for its end: a write that goes on finishes first.
+    """Cancel a job, and wait a moment for its end: a running write finishes first.
 
     Returns:
-        Whether it was still going on, and the event that ended it, if it has ended by now.
+        Whether it was still running, and its last event if it has ended.
     """
     cancelled = job.cancel()
     try:
@@ -103,12 +103,12 @@ async def cancel_job(job: BackgroundJob[FinalT]) -> tuple[bool, FinalT | None]:
 
 
 def job_lifespan(stop: StopSignal, end: Callable[[], None], shut: Callable[[], Awaitable[None]]) -> Lifespan:
-    """Return what stands around a server's work: told to end when the server stops, and waited for when it has.
+    """Return a lifespan for a server's jobs: they end when the server stops, and are waited for afterwards.
 
     Args:
-        stop: Told when the server stops, by any thread.
-        end: Begins no more, and ends what goes on; called in the event loop.
-        shut: Waits for that, and closes what is open.
+        stop: Set when the server stops, by any thread.
+        end: Refuses new jobs and ends the running ones; called in the event loop.
+        shut: Waits for their end, and closes what is open.
     """
 
     @asynccontextmanager
@@ -129,7 +129,7 @@ def job_lifespan(stop: StopSignal, end: Callable[[], None], shut: Callable[[], A
 
 
 async def _log_failure(job: BackgroundJob[Any]) -> None:
-    """Log what nobody foresaw."""
+    """Log an unexpected failure."""
     _ = await job.wait()
     if job.failure is not None:
         LOG.error("%s failed", job.id, exc_info=job.failure)
@@ -150,7 +150,7 @@ _HEARTBEAT: Final = b": still here\n\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSentEvent:
-    """One event."""
+    """One server-sent event."""
 
     id: int
     """Counts from 1 in its stream."""
@@ -159,7 +159,7 @@ class ServerSentEvent:
     data: Mapping[str, JSONValue]
 
     def encode(self) -> bytes:
-        """Write the event as it goes over the wire; JSON has no line ends of its own."""
+        """Encode the event for the wire; JSON contains no line ends of its own."""
         text = json.dumps(self.data, ensure_ascii=False, separators=(",", ":"))
         return f"id: {self.id}\nevent: {self.name}\ndata: {text}\n\n".encode("utf-8", "backslashreplace")
 
@@ -167,14 +167,14 @@ class ServerSentEvent:
 def stream_events(
     job: BackgroundJob[FinalT], start: Mapping[str, JSONValue], request: Request, *, heartbeat_s: float = HEARTBEAT_S
 ) -> StreamingResponse:
-    """Answer a request with the events of what goes on, from where the client's ``Last-Event-ID`` says it was.
+    """Stream a job's events, from the client's ``Last-Event-ID`` on.
 
-    When the server stops, the work is cancelled, and the stream ends with what that says.
+    When the server stops, the job is cancelled, and the stream ends with its last events.
 
     Args:
-        job: What goes on, or has ended.
+        job: The running or ended job.
         start: The first event, of kind ``start``.
-        request: From whom.
+        request: The request to answer.
         heartbeat_s: See `HEARTBEAT_S`.
     """
     workers.let_stream_end_itself(request.scope)
@@ -190,14 +190,14 @@ async def encode_frames(
     heartbeat_s: float = HEARTBEAT_S,
     redact: RedactEvent | None = None,
 ) -> AsyncGenerator[bytes]:
-    """Write events; their ids are those of the work, and one more, as the first one is ours.
+    """Encode events; their ids are one above the job's, as the ``start`` event comes first.
 
     Args:
-        job: What goes on.
+        job: The running job.
         start: The first event.
-        last_id: The last one that was heard; 0 for none.
+        last_id: The last event that the client received; 0 for none.
         heartbeat_s: See `HEARTBEAT_S`.
-        redact: Gives an error as the client is told it; None for as it is.
+        redact: Redacts an error event for the client; None for no redaction.
     """
     if last_id > len(job.events) + 1:  # an id of other work, such as from before a restart: all is new
         last_id = 0
@@ -226,7 +226,7 @@ async def encode_frames(
 
 
 def last_event_id(request: Request) -> int:
-    """Return the last event that a client says it heard; 0 where it says none, or nonsense."""
+    """Return the client's ``Last-Event-ID``; 0 if it is missing or invalid."""
     header = request.headers.get("last-event-id", "")
     return int(header) if header.isascii() and header.isdigit() and len(header) <= _MAX_ID_DIGITS else 0
 
@@ -250,12 +250,12 @@ _STATUS_BY_ERROR_CODE: Final = {
 
 
 def failed_job_reply(shape: Mapping[str, JSONValue], error: Mapping[str, JSONValue], request: Request) -> Response:
-    """Reply with what went wrong, beside what there is.
+    """Reply with an error beside the partial result.
 
     Args:
-        shape: What there is.
-        error: As `knapper.agents.events.Error` shows itself.
-        request: What is answered.
+        shape: The partial result.
+        error: As `knapper.agents.events.Error` is serialised.
+        request: The request to answer.
     """
     code, visible_error = str(error["code"]), logs.redact_event(request.scope, error)
     error_data = {"success": False, "error": visible_error["error"], "code": code, "hint": visible_error["hint"]}
@@ -263,5 +263,5 @@ def failed_job_reply(shape: Mapping[str, JSONValue], error: Mapping[str, JSONVal
 
 
 def setup_needed_reply(error: SetupError, request: Request) -> Response:
-    """Reply that the owner has to set something up first, such as a model."""
+    """Reply that something has to be configured first, such as a model."""
     return replies.JsonReply(logs.redact_error(request.scope, error).as_dict(), replies.SERVICE_UNAVAILABLE)

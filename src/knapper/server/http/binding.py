@@ -26,7 +26,7 @@ _BODY_HINT: Final = "the body is the tool's arguments as one JSON object"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRoute:
-    """Say that a route calls a tool; its arguments come from the path, and from the query (GET) or the body."""
+    """A route that calls a tool, with arguments from the path, and from the query (GET) or the body."""
 
     method: Literal["GET", "POST", "PUT"]
     path: str
@@ -41,7 +41,7 @@ class ToolRoute:
 
     @property
     def bound_names(self) -> frozenset[str]:
-        """Name the arguments that the path gives, or the route says."""
+        """Return the names of the arguments that the path or the route provides."""
         return frozenset(re.findall(r"{(\w+)(?::\w+)?}", self.path)) | frozenset(self.fixed_arguments)
 
 
@@ -52,7 +52,7 @@ async def read_tool_arguments(
 
     Args:
         route: The route.
-        request: What was asked.
+        request: The request.
         properties: The tool's parameters by name, each with its JSON Schema.
 
     Raises:
@@ -120,7 +120,7 @@ def _read_query(request: Request, properties: Mapping[str, JSONValue]) -> dict[s
 
 
 def _parse_query_value(name: str, texts: Sequence[str], schema: Mapping[str, JSONValue]) -> object:
-    """Read a value of the query by its parameter's schema; what fits no kind stays text, and the tool refuses it."""
+    """Parse a query value by its parameter's schema; a value of no known type stays text, and the tool refuses it."""
     kinds = _schema_types(schema)
     if "array" in kinds:
         return list(texts)
@@ -169,7 +169,7 @@ _PYTHON_TYPES: Final[Mapping[ParameterKind, tuple[type, str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """Say that a route takes a value."""
+    """One parameter of a route."""
 
     name: str
     doc: str
@@ -187,7 +187,7 @@ class Parameter:
 
     @property
     def schema(self) -> dict[str, JSONValue]:
-        """Describe it as JSON Schema."""
+        """Return the parameter's JSON Schema."""
         type_name = _SCHEMA_TYPES[self.kind]
         described: dict[str, JSONValue] = {
             "type": type_name if self.required else [type_name, "null"],
@@ -207,7 +207,7 @@ class Parameter:
 
     @property
     def type(self) -> str:
-        """Name its type in JSON Schema."""
+        """Return its JSON Schema type."""
         return _SCHEMA_TYPES[self.kind]
 
     def _text(self, *, or_none: bool = False) -> dict[str, JSONValue]:
@@ -221,41 +221,41 @@ VAULT_PARAMETER: Final = Parameter(name="vault", doc="Which vault; the first one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestArguments:
-    """What was said, checked."""
+    """The checked arguments of a request."""
 
     values: Mapping[str, object]
 
     def text(self, name: str) -> str:
-        """Return a text; empty where it was left out."""
+        """Return a text; empty if omitted."""
         return cast("str | None", self.values.get(name)) or ""
 
     def integer_or_default(self, name: str, default: int) -> int:
-        """Return a number, or the usual one."""
+        """Return a number, or the default."""
         value = self.integer(name)
         return default if value is None else value
 
     def integer(self, name: str) -> int | None:
-        """Return a whole number; None where it was left out."""
+        """Return a whole number; None if omitted."""
         return cast("int | None", self.values.get(name))
 
     def number(self, name: str) -> float | None:
-        """Return a number; None where it was left out."""
+        """Return a number; None if omitted."""
         return cast("float | None", self.values.get(name))
 
     def flag(self, name: str) -> bool | None:
-        """Return true or false; None where it was left out."""
+        """Return true or false; None if omitted."""
         return cast("bool | None", self.values.get(name))
 
     def texts(self, name: str) -> list[str] | None:
-        """Return a list of texts; None where it was left out."""
+        """Return a list of texts; None if omitted."""
         return cast("list[str] | None", self.values.get(name))
 
     def non_null_values(self) -> dict[str, JSONValue]:
-        """Return all that was said, without what is null."""
+        """Return all arguments that aren't null."""
         return {name: cast("JSONValue", value) for name, value in self.values.items() if value is not None}
 
     def object(self, name: str) -> "RequestArguments":
-        """Return an object; empty where it was left out."""
+        """Return an object; empty if omitted."""
         return RequestArguments(values=cast("Mapping[str, object] | None", self.values.get(name)) or {})
 
 
@@ -263,7 +263,7 @@ async def read_arguments(request: Request, parameters: Sequence[Parameter]) -> R
     """Read the body of a request, or its query where it has no body.
 
     Raises:
-        BadInput: It has something that isn't taken, lacks what is needed, or a value can't be used.
+        BadInput: An argument is unknown, missing or invalid.
         CallerError: The body isn't JSON.
     """
     in_query = request.method in {"GET", "HEAD", "DELETE"}
@@ -340,7 +340,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolInvoker:
-    """What routes need."""
+    """Calls tools for the routes, in worker threads."""
 
     hub: Hub
     threads: WorkerThreads
@@ -349,7 +349,7 @@ class ToolInvoker:
         """Call a tool on a client's behalf, in a thread.
 
         Raises:
-            KnapError: As the tool says, or too much waits already.
+            KnapError: As the tool raises, or too many calls are waiting.
         """
         hub, cancelling = self.hub, StopSignal()
 
@@ -364,7 +364,7 @@ class ToolInvoker:
             raise
 
     async def answer(self, route: ToolRoute, request: Request) -> Answer:
-        """Call the tool of a route with what the request says.
+        """Call the tool of a route with the request's arguments.
 
         Raises:
             KnapError: The request can't be read, or the tool fails.
@@ -381,7 +381,7 @@ class ToolInvoker:
 
 
 def make_tool_endpoint(invoker: ToolInvoker, route: ToolRoute) -> Endpoint:
-    """Make what answers a route with its tool's answer."""
+    """Create the endpoint that replies with the tool's answer."""
 
     async def endpoint(request: Request) -> Response:
         return replies.JsonReply(await invoker.answer(route, request))

@@ -102,10 +102,10 @@ class ChatService:
     """The chats of one server; used from its event loop."""
 
     def __init__(self, open_chatting: Callable[[], ClientChatsRegistry]) -> None:
-        """Begin without any.
+        """Start empty.
 
         Args:
-            open_chatting: Opens what holds them; called once, in a thread, when the first client wants it.
+            open_chatting: Opens the registry; called once, in a thread, on first use.
         """
         self._open = open_chatting
         self._chatting: ClientChatsRegistry | None = None
@@ -114,11 +114,11 @@ class ChatService:
         self.jobs = JobSet()
 
     async def run_blocking(self, work: Callable[[], T]) -> T:
-        """Do something that blocks in a thread."""
+        """Run blocking work in a thread."""
         return await self._threads.run("read", work)
 
     async def client_chats(self, client: str, vault: str) -> ClientChats:
-        """Return a client's room in a vault.
+        """Return what is open for a client in a vault, opening it on first use.
 
         Raises:
             KnapError: It can't be opened.
@@ -126,21 +126,21 @@ class ChatService:
         return await self.run_blocking(lambda: self._all().open(client, vault))
 
     async def begin(self, client_chats: ClientChats, text: str, active_file: str, session_id: str = "") -> TurnJob:
-        """Begin to answer a message.
+        """Start answering a message.
 
         Args:
-            client_chats: Of who says it.
+            client_chats: The sender's chats.
             text: The message.
-            active_file: The note that the person looks at; empty for none.
+            active_file: The note that the person has open; empty for none.
             session_id: The session; empty for the open note's.
 
         Raises:
             BadInput: The message is empty.
             NotFound: There is no such session.
-            ConflictError: It answers another message (code ``session_busy``).
+            ConflictError: It is answering another message (code ``session_busy``).
             SetupError: There is no model.
-            StorageError: The server stops (code ``stopping``).
-            KnapError: The note is hidden, or too many turns go on.
+            StorageError: The server is stopping (code ``stopping``).
+            KnapError: The note is hidden, or too many turns are running.
         """
         from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - a server without chats needn't pay for models
 
@@ -165,7 +165,7 @@ class ChatService:
         return self.jobs.begin(client_chats.turns, session.id, work, text)
 
     def find(self, client: str, turn_id: str) -> TurnJob:
-        """Find a client's turn by its id, or the latest one of a session by that.
+        """Find a client's turn by its id, or the latest turn of a session by the session's id.
 
         Raises:
             NotFound: There is none, it ended long ago, or it is another client's (code ``no_turn``).
@@ -175,15 +175,15 @@ class ChatService:
                 return client_chats.turns.find(turn_id)
             except NotFound:
                 continue
-        hint = "the session holds what came of turns that ended"
+        hint = "the session contains the results of ended turns"
         raise NotFound("there is no such turn", hint=hint, code="no_turn")
 
     def end(self) -> None:
-        """Begin no more turns, and cancel those that go on, saying why."""
+        """Refuse new turns, and cancel the running ones with a reason."""
         self.jobs.cancel_all()
 
     async def shut(self) -> None:
-        """End all turns, wait until what there is, is kept, and close the sessions."""
+        """End all turns, wait until their results are saved, and close the sessions."""
         await self.jobs.shut()
         if self._chatting is not None:
             await asyncio.to_thread(self._chatting.close)
@@ -197,12 +197,12 @@ class ChatService:
 
 
 def find_running_turn(client_chats: ClientChats, session_id: str) -> TurnJob | None:
-    """Return the turn that goes on in a session, if one does."""
+    """Return the running turn of a session, if there is one."""
     return next((turn for turn in client_chats.turns.running() if turn.subject_id == session_id), None)
 
 
 def session_busy_error() -> ConflictError:
-    """Return that a session answers another message."""
+    """Return the error for a session that is answering another message."""
     return ConflictError(
         "the session is answering another message",
         hint="wait for it, cancel it, or take another session",
@@ -212,11 +212,11 @@ def session_busy_error() -> ConflictError:
 
 @asynccontextmanager
 async def hold_idle_session(service: ChatService, client_chats: ClientChats, session_id: str) -> AsyncGenerator[None]:
-    """Let no turn go on in a session meanwhile.
+    """Lock a session in which no turn is running.
 
     Raises:
         NotFound: There is no such session.
-        ConflictError: One goes on (code ``session_busy``).
+        ConflictError: A turn is running in it (code ``session_busy``).
     """
     _ = await service.run_blocking(lambda: client_chats.store.get(session_id))
     if find_running_turn(client_chats, session_id) is not None:
@@ -226,7 +226,7 @@ async def hold_idle_session(service: ChatService, client_chats: ClientChats, ses
 
 
 def turn_reply(turn: TurnJob, request: Request) -> Response:
-    """Reply to a request with a turn that has ended: its answer, or its error beside what there is of an answer."""
+    """Reply with an ended turn: its answer, or its error beside the partial answer."""
     event_data = [event.as_dict() for event in turn.events]
     done_event = next(event_datum for event_datum in reversed(event_data) if event_datum["type"] == "done")
     error = next((event_datum for event_datum in event_data if event_datum["type"] == "error"), None)
@@ -237,7 +237,7 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
 
 
 def stream_turn(turn: TurnJob, request: Request) -> StreamingResponse:
-    """Answer a request with a turn's events, after saying which turn it is, of which session, and what was said."""
+    """Stream a turn's events, after a ``start`` event with its id, session and message."""
     start: dict[str, JSONValue] = {"turn_id": turn.id, "session_id": turn.subject_id, "message": turn.question}
     return background.stream_events(turn, start, request)
 
@@ -288,12 +288,21 @@ def session_routes(service: ChatService) -> tuple[RouteSpec, ...]:
     new_parameters = (_TITLE, _NEW_SESSION_FILE)
     return (
         route("GET", "", "List sessions.", _list_sessions, (_LIMIT, _OFFSET), sessions_content),
-        route("POST", "", "Begin a session.", _begin_session, new_parameters, session_content),
+        route("POST", "", "Start a session.", _begin_session, new_parameters, session_content),
         replace(read, description=read_description),
         route("PATCH", "/{session_id}", "Rename a session.", _rename_session, (_NEW_TITLE,), session_content),
-        route("POST", "/{session_id}/fork", "Go on elsewhere.", _fork_session, (_FORK_UPTO,), session_content),
-        route("POST", "/{session_id}/clear", "Begin anew.", _clear_session, (), session_content),
-        route("POST", "/{session_id}/export", "Write it as a note.", _export_session, (_EXPORT_PATH,), export_content),
+        route("POST", "/{session_id}/fork", "Fork a session.", _fork_session, (_FORK_UPTO,), session_content),
+        route(
+            "POST", "/{session_id}/clear", "Restart a session without its history.", _clear_session, (), session_content
+        ),
+        route(
+            "POST",
+            "/{session_id}/export",
+            "Export a session as a note.",
+            _export_session,
+            (_EXPORT_PATH,),
+            export_content,
+        ),
         route("DELETE", "/{session_id}", "Delete a session.", _delete_session, (), deleted_content),
     )
 
@@ -423,7 +432,7 @@ async def _describe_sessions(
 
 
 def _describe_session(service: ChatService, client_chats: ClientChats, session: Session) -> dict[str, JSONValue]:
-    """Shape a session with what goes on in it here, as far as that needs no look at the disk."""
+    """Describe a session and the jobs running in it here, without reading the disk."""
     turn, task = find_running_turn(client_chats, session.id), service.jobs.within(session.id)
     session_data = session.as_dict()
     activity: dict[str, JSONValue] = {
@@ -459,18 +468,18 @@ _BY_ID_PARAMETERS: Final = (_MESSAGE, _ACTIVE_FILE, VAULT_PARAMETER)
 
 def chat_routes(service: ChatService) -> tuple[RouteSpec, ...]:
     """List the routes that answer messages."""
-    by_file_description = "The session is the active file's: the same file goes on, another one has another session."
-    by_id_description = "The session is the one in the path, whichever file is open."
-    events_description = "After `Last-Event-ID`, or from the beginning. A session's id stands for its latest turn."
+    by_file_description = "Uses the session of the active file; another file has another session."
+    by_id_description = "Uses the session in the path, whichever file is open."
+    events_description = "After `Last-Event-ID`, or from the beginning. A session's id means its latest turn."
     events_endpoint, cancel_endpoint = _make_turn_events(service), _make_turn_cancel(service)
-    cancel_summary = "Stop a turn; what there is, is kept."
+    cancel_summary = "Cancel a turn; the partial answer is kept."
     return (
         *_message_routes(service, "/chat", "chat", by_file_description, _BY_FILE_PARAMETERS),
         RouteSpec(
             "GET",
             "/chat/{turn_id}/events",
             "chat",
-            "Hear a turn again.",
+            "Stream the events of a turn.",
             events_endpoint,
             events_description,
             content=STREAM_CONTENT,
@@ -485,7 +494,7 @@ def _message_routes(
 ) -> tuple[RouteSpec, RouteSpec]:
     """List the routes that answer a message: at the end of the turn, and as it happens."""
     waiting, streaming = _make_turn_start(service, _wait_for_turn), _make_turn_start(service, _stream_started_turn)
-    summary, stream_summary = "Answer a message.", "Answer a message as it happens."
+    summary, stream_summary = "Answer a message.", "Answer a message and stream the events."
     return (
         RouteSpec("POST", path, tag, summary, waiting, description, parameters, TURN_CONTENT),
         RouteSpec("POST", f"{path}/stream", tag, stream_summary, streaming, description, parameters, STREAM_CONTENT),
@@ -507,7 +516,7 @@ def _make_turn_start(service: ChatService, answer: Callable[[TurnJob, Request], 
 
 
 async def _wait_for_turn(turn: TurnJob, request: Request) -> Response:
-    """Wait for the end; whoever asked may have gone, and the turn goes on."""
+    """Wait for the end; if the client disconnects, the turn continues."""
     _ = await turn.wait()
     return turn_reply(turn, request)
 

@@ -49,7 +49,7 @@ def error_responses() -> dict[str, Any]:
 
 
 def complete_document(described: Mapping[str, Any], faces: Sequence[ToolRoute], table: ToolTable) -> dict[str, Any]:
-    """Add the routes that show tools to a document, and the schemas that they refer to."""
+    """Add the tools' routes to a document, with the schemas that they refer to."""
     paths: dict[str, dict[str, Any]] = {path: dict(operations) for path, operations in described["paths"].items()}
     schemas: dict[str, JSONValue] = {ERROR_SCHEMA_NAME: dict(ERROR_SCHEMA)}
     for route in faces:
@@ -133,7 +133,7 @@ def _is_body_required(route: ToolRoute, parameter_schema: Mapping[str, Any]) -> 
 
 
 def _extract_definitions(schema: Mapping[str, JSONValue], prefix: str, shared: dict[str, JSONValue]) -> dict[str, Any]:
-    """Move a schema's own definitions to where the whole document's stand."""
+    """Move a schema's own definitions to those of the whole document."""
     definitions = schema.get("$defs", {})
     for name, definition in definitions.items() if isinstance(definitions, dict) else ():
         shared[f"{prefix}{name}"] = _rewrite_refs(definition, prefix)
@@ -166,7 +166,7 @@ _BAD_GATEWAY_RESPONSE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RouteSpec:
-    """A route with what is said of it."""
+    """A route with its documentation."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
@@ -182,7 +182,7 @@ class RouteSpec:
 
 
 def make_route(spec: RouteSpec) -> APIRoute:
-    """Make a route that describes itself."""
+    """Create a route from its specification."""
     return APIRoute(
         spec.path,
         spec.endpoint,
@@ -213,7 +213,7 @@ def stream_content(event_order: str) -> dict[str, Any]:
     """Describe a stream of events.
 
     Args:
-        event_order: Which there are, in which order.
+        event_order: The events and their order.
     """
     fields = {"id": _STRING, "event": _STRING, "data": {**_STRING, "contentMediaType": _JSON_CONTENT}}
     text = f"One of the events; its data is JSON, whose `type` is the event's name. {event_order}"
@@ -221,7 +221,7 @@ def stream_content(event_order: str) -> dict[str, Any]:
 
 
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe an object, all of whose properties are there."""
+    """Describe an object whose properties are all required."""
     return {"type": "object", "properties": dict(properties), "required": list(properties)}
 
 

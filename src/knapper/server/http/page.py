@@ -63,7 +63,7 @@ class PageFile:
 
 
 def load_files(folder: Path = WEB_FOLDER) -> Mapping[str, PageFile]:
-    """Read the page's files, by their path below the folder; nothing else is ever sent."""
+    """Read the page's files, by their path below the folder; no other file is ever sent."""
     files: dict[str, PageFile] = {}
     for path in sorted(folder.rglob("*")):
         if path.suffix in _MEDIA_TYPES and path.is_file():
@@ -76,7 +76,7 @@ def load_files(folder: Path = WEB_FOLDER) -> Mapping[str, PageFile]:
 
 
 def file_reply(files: Mapping[str, PageFile], name: str, request: Request) -> Response:
-    """Answer with a file, or tell that the asker's copy is still good.
+    """Reply with a file, or 304 if the client's copy is current.
 
     Raises:
         NotFound: The page has no such file.
@@ -99,18 +99,18 @@ _OWN_FETCH_SITES: Final = frozenset({"same-origin", "none"})
 
 
 def session_of_request(request: Request) -> BrowserSession | None:
-    """Return the cookie and the key that a request shows; None where either is missing."""
+    """Return the cookie and the key of a request; None if either is missing."""
     cookie, key = request.cookies.get(cookie_name(request), ""), request.headers.get(KEY_HEADER, "")
     return BrowserSession(cookie=cookie, key=key) if cookie and key else None
 
 
 def cookie_name(request: Request) -> str:
-    """Name the cookie: one for each port, as browsers keep none apart by it."""
+    """Return the cookie's name: one per port, as browsers don't separate cookies by port."""
     return f"knapper_page_{request.url.port or 0}"
 
 
 def is_same_origin(request: Request) -> bool:
-    """Return whether the server's own page asks: no other origin, not even one that may call with a token."""
+    """Return whether a request comes from the server's own page, not from another allowed origin."""
     origin = request.headers.get("origin", "").lower()
     host = request.headers.get("host", "").lower()
     if request.headers.get("sec-fetch-site", "same-origin") not in _OWN_FETCH_SITES:
@@ -121,16 +121,16 @@ def is_same_origin(request: Request) -> bool:
 
 
 class PageAuth:
-    """Give calls of a browser that was let in the page's token; middleware in plain ASGI, before the gate."""
+    """ASGI middleware that adds the page's token to calls of a signed-in browser, before authentication."""
 
     def __init__(self, app: ASGIApp, *, seats: BrowserSessions) -> None:
-        """Stand before *app*."""
+        """Wrap *app*."""
         self.app = app
         self._seats = seats
         self._shown = (b"authorization", f"Bearer {seats.token}".encode("latin-1", "replace"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, with the token where it comes from the page."""
+        """Pass a request on, with the token if it comes from the page."""
         if scope["type"] == "http" and self._is_let_in(scope):
             scope = {**scope, "headers": [*scope["headers"], self._shown]}
         await self.app(scope, receive, send)
@@ -153,11 +153,11 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def mount_page(sessions: BrowserSessions, vaults: Sequence[str] = ()) -> Mount:
-    """Make what answers at ``/`` and below ``/page/``.
+    """Create the mount for ``/`` and ``/page/``.
 
     Args:
-        sessions: Who was let in.
-        vaults: Names of the vaults that can be chosen; the first is the usual one.
+        sessions: The signed-in browsers.
+        vaults: Names of the vaults to choose from; the first is the default.
     """
     page_files = load_files()
 

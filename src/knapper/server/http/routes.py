@@ -62,7 +62,7 @@ def make_tool_routes(table: ToolTable) -> tuple[ToolRoute, ...]:
 
 
 def make_list_endpoint(invoker: ToolInvoker) -> Callable[[Request], Awaitable[Response]]:
-    """Make what lists the tools."""
+    """Create the endpoint that lists the tools."""
 
     async def endpoint(request: Request) -> Response:
         del request
@@ -74,7 +74,7 @@ def make_list_endpoint(invoker: ToolInvoker) -> Callable[[Request], Awaitable[Re
 
 
 def make_unknown_tool_endpoint(invoker: ToolInvoker) -> Callable[[Request], Awaitable[Response]]:
-    """Make what answers a call of a tool that isn't there: the error tells the nearest."""
+    """Create the endpoint for unknown tools; its error suggests the nearest name."""
 
     async def endpoint(request: Request) -> Response:
         name: str = request.path_params["name"]
@@ -107,7 +107,7 @@ _CACHE_HEADERS: Final = {"cache-control": "private, no-cache"}
 
 
 def make_note_endpoint(invoker: ToolInvoker, route: ToolRoute) -> Endpoint:
-    """Make what answers with a note, or tells that the asker's copy is still good."""
+    """Create the endpoint that replies with a note, or 304 if the client's copy is current."""
 
     async def endpoint(request: Request) -> Response:
         answer = await invoker.answer(route, request)

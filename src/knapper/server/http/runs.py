@@ -179,16 +179,16 @@ POLL_INTERVAL_S: Final = 1.0
 
 
 class RunService:
-    """The runs that one server carries out, or watches; used from its event loop."""
+    """The runs that one server carries out or follows; used from its event loop."""
 
     def __init__(
         self, open_rooms: Callable[[Callable[[], bool]], ClientRunsRegistry], *, look_s: float = POLL_INTERVAL_S
     ) -> None:
-        """Begin without any.
+        """Start empty.
 
         Args:
-            open_rooms: Opens what holds the runs, given what tells whether the server ends; called once, in a thread,
-                when the first client wants it.
+            open_rooms: Opens the runs, given a function that returns whether the server is stopping; called
+                once, in a thread, on first use.
             look_s: See `LOOK_S`.
         """
         self._open = open_rooms
@@ -203,11 +203,11 @@ class RunService:
         self._preparing = 0
 
     async def run_blocking(self, work: Callable[[], T]) -> T:
-        """Do something that blocks in a thread."""
+        """Run blocking work in a thread."""
         return await self._threads.run("read", work)
 
     async def client_runs(self, client: str, vault: str) -> ClientRuns:
-        """Return a client's room in a vault.
+        """Return what is open for a client in a vault, opening it on first use.
 
         Raises:
             KnapError: It can't be opened.
@@ -215,15 +215,15 @@ class RunService:
         return await self.run_blocking(lambda: self._all().open(client, vault))
 
     async def begin(self, ready: Callable[[], PreparedRun]) -> RunRecord:
-        """Let a run go on by itself.
+        """Start a run in the background.
 
         Args:
-            ready: Makes it ready, in a thread.
+            ready: Prepares the run, in a thread.
 
         Raises:
-            ConflictError: Too many go on (code ``too_many_runs``), or somebody carries this one out.
-            StorageError: The server stops (code ``stopping``).
-            KnapError: It can't be begun.
+            ConflictError: Too many runs are running (code ``too_many_runs``), or this one is running already.
+            StorageError: The server is stopping (code ``stopping``).
+            KnapError: It can't be started.
         """
         running_count = len(self._carried.running()) if self._carried else 0
         if running_count + self._preparing >= MOST_RUNS:
@@ -249,15 +249,15 @@ class RunService:
         return run
 
     def running_job(self, run_id: str) -> BackgroundJob[RunDone] | None:
-        """Return a run that this server carries out right now."""
+        """Return the job of a run that this server is carrying out."""
         return _find_running_job(self._carried, run_id)
 
     def watch(self, client_runs: ClientRuns, run_id: str) -> BackgroundJob[RunDone]:
-        """Follow a run that another process carries out; all who follow it share one look.
+        """Follow a run of another process; all its followers share one poll.
 
         Raises:
-            ConflictError: Too many are followed.
-            StorageError: The server stops (code ``stopping``).
+            ConflictError: Too many runs are followed.
+            StorageError: The server is stopping (code ``stopping``).
         """
         watch_job = _find_running_job(self._watched, run_id)
         if watch_job is not None:
@@ -273,12 +273,12 @@ class RunService:
         return self._ongoing.begin(self._watched, run_id, watched)
 
     def end(self) -> None:
-        """Begin no more runs, and leave those that go on where they are, so that they can be resumed."""
+        """Refuse new runs, and interrupt the running ones so that they can be resumed."""
         self._is_leaving = True
         self._ongoing.cancel_all()
 
     async def shut(self) -> None:
-        """End all, wait until what there is, is kept, and close the runs."""
+        """End all jobs, wait until their results are saved, and close the runs."""
         self.end()
         await self._ongoing.shut()
         if self._rooms is not None:
@@ -307,12 +307,12 @@ class RunService:
 
 
 def run_busy_error(run_id: str) -> ConflictError:
-    """Return that a run goes on."""
+    """Return the error for a run that is still running."""
     return ConflictError(f"the run {run_id} goes on already", hint="wait for it, or cancel it", code="run_busy")
 
 
 async def _carry_out_run(going: PreparedRun, tell: JobEventSink) -> None:
-    """Carry a run out; its end is told when it can be gone on with, and not before."""
+    """Carry out a run; its end is reported only once it can be resumed."""
     from knapper.agents.runs import service  # noqa: PLC0415 - a server without runs needn't pay for models
     from knapper.app import runs  # noqa: PLC0415 - the same
 
@@ -362,12 +362,12 @@ _ACCEPTED_STATUS: Final = 202
 
 
 def mount_runs(hub: Hub, stop: StopSignal, open_rooms: OpenClientRuns | None = None) -> Mount:
-    """Make what answers below ``/runs``.
+    """Create the mount for ``/runs``.
 
     Args:
-        hub: The vaults; it stays open, and is the caller's to close.
-        stop: Told when the server stops; runs are left then, and can be resumed.
-        open_rooms: Opens what holds the runs, given what tells whether the server ends; None for what the
+        hub: The vaults; the caller closes it.
+        stop: Set when the server stops; runs are interrupted then, and can be resumed.
+        open_rooms: Opens the runs, given a function that returns whether the server is stopping; None for what the
             configuration says.
     """
     service = RunService(open_rooms or (lambda is_leaving: _open_client_runs(hub, is_leaving)))
@@ -394,7 +394,7 @@ def _runs_routes(service: RunService) -> tuple[RouteSpec, ...]:
     vault_parameters = (VAULT_PARAMETER,)
     options_endpoint = _run_endpoint(service, _show_options, vault_parameters)
     list_endpoint = _run_endpoint(service, _list_runs, PAGE_PARAMETERS)
-    summary = "Tell what a run may be."
+    summary = "Show the options of a run."
     return (
         RouteSpec(
             "GET", f"{_RUNS_PATH}/options", _TAG, summary, options_endpoint, "", vault_parameters, OPTIONS_CONTENT
@@ -404,9 +404,9 @@ def _runs_routes(service: RunService) -> tuple[RouteSpec, ...]:
             "POST",
             _RUNS_PATH,
             _TAG,
-            "Begin a run.",
+            "Start a run.",
             _run_endpoint(service, _begin_run, NEW_RUN_PARAMETERS),
-            "It answers at once; /runs/{run_id}/events tells what happens. Others than persons may only lower limits.",
+            "Replies at once; follow the run at /runs/{run_id}/events. Only persons may raise limits.",
             NEW_RUN_PARAMETERS,
             RUN_CONTENT,
             _ACCEPTED_STATUS,
@@ -427,18 +427,16 @@ def _run_reading_routes(service: RunService) -> tuple[RouteSpec, ...]:
         of(_show_node),
         of(_show_stale_nodes),
     )
-    events_description = (
-        "Also of a run that another process carries out, and of one that has ended: its nodes, and `run_done`."
-    )
+    events_description = "Also for a run of another process, and for an ended one: its nodes, then `run_done`."
     return (
         RouteSpec("GET", _RUN_PATH, _TAG, "Show a run.", show, "", by_vault, RUN_DETAIL_CONTENT),
         RouteSpec(
             "DELETE",
             _RUN_PATH,
             _TAG,
-            "Forget a run.",
+            "Delete a run.",
             of(_delete_run),
-            "What it wrote stays.",
+            "Its notes stay.",
             by_vault,
             DELETE_CONTENT,
         ),
@@ -447,13 +445,22 @@ def _run_reading_routes(service: RunService) -> tuple[RouteSpec, ...]:
             "GET",
             f"{_RUN_PATH}/events",
             _TAG,
-            "Hear a run.",
+            "Stream the events of a run.",
             of(_stream_run),
             events_description,
             by_vault,
             STREAM_CONTENT,
         ),
-        RouteSpec("GET", f"{_RUN_PATH}/stale", _TAG, "Tell what has changed.", stale, "", by_vault, STALE_CONTENT),
+        RouteSpec(
+            "GET",
+            f"{_RUN_PATH}/stale",
+            _TAG,
+            "List the nodes whose notes have changed.",
+            stale,
+            "",
+            by_vault,
+            STALE_CONTENT,
+        ),
     )
 
 
@@ -466,9 +473,9 @@ def _run_action_routes(service: RunService) -> tuple[RouteSpec, ...]:
             "POST",
             f"{_RUN_PATH}/resume",
             _TAG,
-            "Go on with a run.",
+            "Resume a run.",
             _run_endpoint(service, _resume_run, RESUME_PARAMETERS),
-            "What is done isn't paid for again. It answers at once.",
+            "Finished work isn't paid for again. Replies at once.",
             RESUME_PARAMETERS,
             RUN_CONTENT,
             _ACCEPTED_STATUS,
@@ -477,9 +484,9 @@ def _run_action_routes(service: RunService) -> tuple[RouteSpec, ...]:
             "POST",
             f"{_RUN_PATH}/cancel",
             _TAG,
-            "End a run.",
+            "Cancel a run.",
             _run_endpoint(service, _cancel_run, (VAULT_PARAMETER,)),
-            "Whichever process carries it out; what is done is kept.",
+            "Works whichever process runs it; finished work is kept.",
             (VAULT_PARAMETER,),
             CANCEL_CONTENT,
         ),
@@ -487,7 +494,7 @@ def _run_action_routes(service: RunService) -> tuple[RouteSpec, ...]:
             "POST",
             f"{_RUN_PATH}/export",
             _TAG,
-            "Propose it as notes.",
+            "Propose a run's answer as notes.",
             _run_endpoint(service, _export_run, export_parameters),
             "",
             export_parameters,
@@ -497,9 +504,9 @@ def _run_action_routes(service: RunService) -> tuple[RouteSpec, ...]:
             "POST",
             f"{_RUN_PATH}/checkpoints/{{checkpoint_id}}",
             _TAG,
-            "Answer a question.",
+            "Answer a run's question.",
             _run_endpoint(service, _answer_checkpoint, answer_parameters),
-            "A person does.",
+            "Only a person may answer.",
             answer_parameters,
             ANSWER_CONTENT,
         ),
@@ -594,7 +601,7 @@ async def _stream_run(
 
 
 def _stream_ended_run(run_view: RunDetails, start: dict[str, JSONValue], request: Request) -> Response:
-    """Return what there is of a run that has ended, with ids above what was heard while it went on."""
+    """Stream the result of an ended run, with ids above those of its live events."""
     from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
 
     event_rows = [(event.kind, event.as_dict()) for event in RunWatcher().new_events(run_view.run, run_view.nodes)]

@@ -1,4 +1,4 @@
-"""Parameters that a task over HTTP takes, their ranges, and the schemas of what it answers."""
+"""The HTTP parameters of a task, their ranges, and the schemas of its replies."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ CONTEXT_PARAMETERS: Final = (
 
 
 def read_task_order(given: RequestArguments) -> TaskOrder:
-    """Read what a client wants done."""
+    """Read a task from a request's arguments."""
     return TaskOrder(
         task=given.text("task"),
         note=given.text("note"),
@@ -238,10 +238,10 @@ def read_task_order(given: RequestArguments) -> TaskOrder:
 
 
 def check_task_or_answer(given: RequestArguments) -> None:
-    """See that there is a task to begin, or an answer to go on with.
+    """Check that a request has a task to start, or an answer to resume a run with.
 
     Raises:
-        BadInput: There is neither, or half of it (code ``bad_arguments``).
+        BadInput: Neither is complete (code ``bad_arguments``).
     """
     run, answer = given.text("run_id"), given.text("answer")
     if run and not answer.strip():

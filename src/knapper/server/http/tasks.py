@@ -62,10 +62,10 @@ class TaskService:
     """The tasks of one server; used from its event loop."""
 
     def __init__(self, chats: ChatService) -> None:
-        """Begin without any.
+        """Start empty.
 
         Args:
-            chats: Holds the clients' rooms, in whose sessions tasks are kept.
+            chats: The chats, in whose sessions tasks are kept.
         """
         self._talks = chats
         self._tasking: ClientPipelinesRegistry | None = None
@@ -73,15 +73,15 @@ class TaskService:
         self._threads = WorkerThreads(_THREADS)
 
     async def show(self, work: Callable[[], T]) -> T:
-        """Read many notes in a thread, where that holds up nothing but others who want the same."""
+        """Read many notes in a thread of a separate pool, so that only the same kind of request waits."""
         return await self._threads.run("read", work)
 
     async def run_blocking(self, work: Callable[[], T]) -> T:
-        """Do something that blocks in a thread."""
+        """Run blocking work in a thread."""
         return await self._talks.run_blocking(work)
 
     async def client_pipelines(self, client: str, vault: str) -> ClientPipelines:
-        """Return a client's desk in a vault.
+        """Return a client's pipelines in a vault, opening them on first use.
 
         Raises:
             KnapError: It can't be opened.
@@ -95,16 +95,16 @@ class TaskService:
         """Begin a task.
 
         Args:
-            client_pipelines: Of who wants it done.
+            client_pipelines: The client's pipelines.
             order: The task.
             model: Its model's name; empty for the configured one.
 
         Raises:
             NotFound: There is no such note, preset or session.
-            ConflictError: The session is busy (code ``session_busy``), or too much goes on.
+            ConflictError: The session is busy (code ``session_busy``), or too many jobs are running.
             SetupError: There is no model.
-            RefusedError: The client may not have that model work.
-            StorageError: The server stops (code ``stopping``).
+            RefusedError: The client may not use that model.
+            StorageError: The server is stopping (code ``stopping``).
             BadInput: A value can't be used.
         """
 
@@ -128,16 +128,16 @@ class TaskService:
     async def go_on(
         self, client_pipelines: ClientPipelines, run_id: str, answer: str, model: str = ""
     ) -> BackgroundJob[PipelineOutcome]:
-        """Go on with a run that asked something.
+        """Resume a run that asked a question.
 
         Args:
-            client_pipelines: Of who answers.
+            client_pipelines: The pipelines of the client that answers.
             run_id: The run's.
-            answer: What the person says.
+            answer: The person's answer.
             model: The model's name; empty for the configured one.
 
         Raises:
-            NotFound: No such run waits, or it is another client's (code ``no_run``).
+            NotFound: There is no such paused run, or it is another client's (code ``no_run``).
             KnapError: As for `begin`.
         """
         stack = ExitStack()
@@ -170,7 +170,7 @@ class TaskService:
         return job
 
     def find(self, client: str, run_id: str) -> BackgroundJob[PipelineOutcome]:
-        """Find a client's task by its run, the latest where it was gone on with.
+        """Find a client's task by its run; the latest job of a resumed one.
 
         Raises:
             NotFound: There is none, it ended long ago, or it is another client's (code ``no_run``).
@@ -183,7 +183,7 @@ class TaskService:
         raise NotFound("there is no such run", hint="the session holds what came of runs that ended", code="no_run")
 
     async def shut(self) -> None:
-        """End all tasks, and wait until what there is, is kept."""
+        """End all tasks, and wait until their results are saved."""
         await self._talks.jobs.shut()
         if self._tasking is not None:
             await asyncio.to_thread(self._tasking.close)
@@ -202,7 +202,7 @@ class TaskService:
 async def show_defaults(
     tasks: TaskService, client_pipelines: ClientPipelines, _: RequestArguments
 ) -> dict[str, JSONValue]:
-    """Show the configured choice, the switches as they were last, the ranges of numbers, and what is ready."""
+    """Return the configured choices, the agents used last, the ranges of numbers, and what is available."""
     return await tasks.run_blocking(lambda: _describe_defaults(client_pipelines))
 
 
@@ -250,7 +250,7 @@ _PRESET_PATH: Final = "/presets/{name:path}"
 
 
 def preset_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
-    """List the routes."""
+    """List the routes of presets."""
     save_parameters: tuple[Parameter, ...] = (*PRESET_PARAMETERS, VAULT_PARAMETER)
     tag, by_vault = "presets", (VAULT_PARAMETER,)
     save_description = "What is left out is as by default. One of the same name, in whatever case, is replaced."
@@ -324,7 +324,7 @@ def _delete_preset(client_pipelines: ClientPipelines, name: str, _: RequestArgum
 
 
 def _check_may_change(client_pipelines: ClientPipelines) -> None:
-    """See that a client may change what others use, too: nobody has to accept it."""
+    """Check that a client may change presets, which others use too and nobody reviews."""
     grants = client_pipelines.client.grants
     if grants.is_read_only:
         raise RefusedError("this client only reads", hint="the owner's configuration says so", code="read_only")
@@ -345,15 +345,13 @@ def task_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
 
 def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
     """List the routes that begin, follow and stop a task."""
-    start_description = (
-        "Scout, web and task work as they are switched on; a run that asks something goes on with its answer."
-    )
+    start_description = "Runs the agents that are switched on; a run that asked a question is resumed with its answer."
     return (
         RouteSpec(
             "POST",
             "/ask",
             "ask",
-            "Have a task done.",
+            "Carry out a task.",
             _make_task_start(tasks, _wait_for_outcome),
             start_description,
             TASK_PARAMETERS,
@@ -363,7 +361,7 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "POST",
             "/ask/stream",
             "ask",
-            "Have a task done as it happens.",
+            "Carry out a task and stream its events.",
             _make_task_start(tasks, _stream_task),
             start_description,
             TASK_PARAMETERS,
@@ -373,7 +371,7 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "GET",
             "/ask/{run_id}/events",
             "ask",
-            "Hear a run again.",
+            "Stream the events of a run.",
             _make_task_events(tasks),
             "After `Last-Event-ID`, or from the beginning.",
             content=STREAM_CONTENT,
@@ -382,7 +380,7 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "POST",
             "/ask/{run_id}/cancel",
             "ask",
-            "Stop a run; what there is, is kept.",
+            "Cancel a run; the partial result is kept.",
             _make_task_cancel(tasks),
             content=CANCEL_CONTENT,
         ),
@@ -395,14 +393,23 @@ def _task_choice_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
     waiting_endpoint = _task_endpoint(tasks, by_vault, _list_waiting_runs)
     defaults_endpoint = _task_endpoint(tasks, by_vault, show_defaults)
     return (
-        RouteSpec("GET", "/ask/waiting", "ask", "List runs that ask.", waiting_endpoint, "", by_vault, WAITING_CONTENT),
+        RouteSpec(
+            "GET",
+            "/ask/waiting",
+            "ask",
+            "List runs that wait for an answer.",
+            waiting_endpoint,
+            "",
+            by_vault,
+            WAITING_CONTENT,
+        ),
         RouteSpec(
             "POST",
             "/ask/context",
             "ask",
-            "Show what would go in.",
+            "Preview the notes that a task would use.",
             _task_endpoint(tasks, CONTEXT_PARAMETERS, _preview_context),
-            "No model is asked. Where the scout is to look, its choice isn't known: the others are shown.",
+            "No model is asked. The scout's choice can't be known in advance: only the other notes are shown.",
             CONTEXT_PARAMETERS,
             CONTEXT_CONTENT,
         ),
@@ -410,14 +417,21 @@ def _task_choice_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "PUT",
             "/ask/switches",
             "ask",
-            "Keep the switches.",
+            "Save the choice of agents.",
             _task_endpoint(tasks, switches, _save_switches),
-            "For the next task; those that aren't said stay as they are.",
+            "For the next task; agents that aren't named keep theirs.",
             switches,
             SWITCHES_CONTENT,
         ),
         RouteSpec(
-            "GET", "/ask/defaults", "ask", "Show what is usual.", defaults_endpoint, "", by_vault, DEFAULTS_CONTENT
+            "GET",
+            "/ask/defaults",
+            "ask",
+            "Show the defaults of a task.",
+            defaults_endpoint,
+            "",
+            by_vault,
+            DEFAULTS_CONTENT,
         ),
     )
 
@@ -448,7 +462,7 @@ async def _start_task(
 
 
 async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Request) -> Response:
-    """Wait for the end; whoever asked may have gone, and the task goes on."""
+    """Wait for the end; if the client disconnects, the task continues."""
     outcome = (await job.wait()).as_dict()
     error = next((job_event.as_dict() for job_event in job.events if job_event.kind == "error"), None)
     return (

@@ -1,1 +1,1 @@
-"""Serve the table of tools over the Model Context Protocol."""
+"""The MCP server: the table of tools over standard input and output, and over HTTP."""

@@ -1,4 +1,4 @@
-"""Serve the protocol under the same address as the HTTP API, behind the same checks."""
+"""MCP over HTTP, under the API's address and behind the same checks."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -32,21 +32,21 @@ _RETRY_INTERVAL_MS = 1_000
 
 
 def mount_mcp(hub: Hub, threads: WorkerThreads, choice: ToolSelection = "full") -> Mount:
-    """Make what answers at ``/mcp``.
+    """Create the mount for ``/mcp``.
 
     Args:
-        hub: The vaults; it stays open, and is the caller's to close.
-        threads: Where the work is done.
-        choice: Which tools are listed.
+        hub: The vaults; the caller closes it.
+        threads: The worker threads.
+        choice: The selection of tools to list.
     """
     return mount_server(build_server(McpSession(hub=hub, identify=_identify_caller, threads=threads), choice))
 
 
 def mount_server(server: FastMCP) -> Mount:
-    """Mount a server of the protocol; who may reach it is checked before it hears of a request.
+    """Mount an MCP server, behind authentication.
 
-    A client that loses its connection can take up its answer where it was, for a minute. A session is for the client
-    that began it: for all others there is none of that name.
+    A client that loses its connection can resume its answer for a minute. A session belongs to the client that started
+    it: for other clients it doesn't exist.
     """
     event_store = EventStore(
         MemoryStore(max_entries_per_collection=_MAX_STORED_EVENTS),
@@ -66,23 +66,23 @@ def mount_server(server: FastMCP) -> Mount:
 
 
 class _AuthenticatedApp:
-    """Tell the protocol's library who asks, so that it keeps sessions apart."""
+    """ASGI middleware that tells the MCP library the client, so that it separates sessions."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Stand before *app*."""
+        """Wrap *app*."""
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on, with the client whose token it showed."""
+        """Pass a request on, with the client of its token."""
         access_token = AccessToken(token="", client_id=security.client_of(scope), scopes=[])
         await self._app({**scope, "user": AuthenticatedUser(access_token)}, receive, send)
 
 
 def _identify_caller() -> Caller:
-    """Return who sent the request: the client whose token it shows, in its session where it has one.
+    """Return the client whose token the request has, with its session if there is one.
 
-    Only the protocol's eras with a handshake have sessions, whose ids were made here; elsewhere anybody could write
-    into the header what they like, and leave behind what they have read.
+    Only protocol versions with a handshake have sessions, whose ids were issued here; in others, the header can hold
+    any text, and a client could use it to shed the taint of what it has read.
     """
     request = get_http_request()
     is_session = request.headers.get(_VERSION_HEADER, HANDSHAKE_PROTOCOL_VERSIONS[0]) in HANDSHAKE_PROTOCOL_VERSIONS

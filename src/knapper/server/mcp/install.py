@@ -1,4 +1,4 @@
-"""Enter the server into an MCP client's settings, with a backup of what was there."""
+"""Add the server to an MCP client's settings, with a backup."""
 
 import codecs
 import contextlib
@@ -30,24 +30,24 @@ _DEPTH: Final = 2
 
 
 class UnreadableError(ValueError):
-    """Say why a text is left alone."""
+    """A settings text that can't be edited safely."""
 
 
 def get_member(text: str, key: str, name: str) -> object:
-    """Return the member *name* of the object *key*; None where there is none.
+    """Return the member *name* of the object *key*; None if there is none.
 
     Raises:
-        UnreadableError: The text isn't plain JSON, names a member twice, or holds something else there.
+        UnreadableError: The text isn't plain JSON, names a member twice, or has something else there.
     """
     member_object = _parse_settings(text, key).get(key)
     return cast("dict[str, object]", member_object).get(name) if isinstance(member_object, dict) else None
 
 
 def put_member(text: str, key: str, name: str, value: object) -> str:
-    """Set the member *name* of the object *key*, which is made where it isn't there.
+    """Set the member *name* of the object *key*, which is created if missing.
 
     Raises:
-        UnreadableError: As ``get`` does.
+        UnreadableError: As `get_member` raises.
     """
     settings = _parse_settings(text, key)
     if not text.strip():
@@ -57,7 +57,7 @@ def put_member(text: str, key: str, name: str, value: object) -> str:
 
 
 def _parse_settings(text: str, key: str) -> dict[str, object]:
-    """Read the whole text, and refuse what not all programs read alike."""
+    """Parse the whole text, refusing what programs read differently."""
     if not text.strip():
         return {}
     try:
@@ -88,7 +88,7 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 
 def _put(text: str, values: Mapping[JSONPath, JSONSpan], path: JSONPath, value: object) -> str:
-    """Write a member in its place or behind the last one, on lines of its own where the others stand on such."""
+    """Write a member in its place or after the last one, on lines of its own if the others are."""
     into = values[path[:-1]]
     members = [found for found in values.values() if found.path and found.path[:-1] == into.path]
     # An empty object doesn't tell how its members would stand; the whole text does.
@@ -107,7 +107,7 @@ def _put(text: str, values: Mapping[JSONPath, JSONSpan], path: JSONPath, value: 
 
 
 def _dump_json(value: object, indent: str | None = None) -> str:
-    """Write JSON that can be encoded: half a surrogate pair stays an escape."""
+    """Write JSON that can be encoded: a lone surrogate stays an escape."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
@@ -132,7 +132,7 @@ _OUR_KEYS: Final = frozenset({"type", "command", "args", "env", "url", "serverUr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachinePaths:
-    """What tells where programs keep their settings."""
+    """The facts of this machine that decide where programs keep their settings."""
 
     system: System
     home: Path
@@ -142,7 +142,7 @@ class MachinePaths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpClient:
-    """Describe one client."""
+    """One MCP client, and where its settings are."""
 
     name: str
     title: str
@@ -155,7 +155,7 @@ class McpClient:
     """Whether an entry says by which transport it speaks."""
 
     def file(self, machine: MachinePaths) -> Path:
-        """Return where its settings are, or would be."""
+        """Return the path of its settings, whether or not they exist."""
         return (machine.home if self.below == "home" else machine.config).joinpath(*self.place)
 
 
@@ -199,13 +199,13 @@ def find_client(name: str) -> McpClient:
 def build_entry(
     client: McpClient, command: Sequence[str], environment: Mapping[str, str], before: object = None
 ) -> ServerEntry:
-    """Make the entry that starts our server.
+    """Build the entry that starts our server.
 
     Args:
-        client: Whose settings.
+        client: The client.
         command: The server's command line.
-        environment: Variables that it needs.
-        before: The entry that stands there; what a person added to it stays, such as which tools need no asking.
+        environment: Environment variables that it needs.
+        before: The existing entry; a person's additions stay, such as tools that need no confirmation.
     """
     new_entry: ServerEntry = {"command": command[0], "args": list(command[1:])}
     if client.typed:
@@ -225,11 +225,11 @@ def build_entry(
 def merge_entry(
     client: McpClient, text: str, new_entry: ServerEntry, settings_file: Path, *, name: str = ENTRY_NAME
 ) -> str:
-    """Put an entry into a client's settings; all else stays as it is written.
+    """Add an entry to a client's settings; the rest stays as written.
 
     Args:
-        client: Whose settings.
-        text: The settings as they are; empty where there are none.
+        client: The client.
+        text: The present settings; empty if there are none.
         new_entry: The entry.
         settings_file: The settings' file, for messages.
         name: The entry's.
@@ -244,7 +244,7 @@ def merge_entry(
 
 
 def read_entry(client: McpClient, text: str, settings_file: Path, *, name: str = ENTRY_NAME) -> object:
-    """Return the entry of that name that stands in a client's settings; None where there is none.
+    """Return the entry of that name in a client's settings; None if there is none.
 
     Raises:
         SetupError: The settings aren't plain JSON.
@@ -256,7 +256,7 @@ def read_entry(client: McpClient, text: str, settings_file: Path, *, name: str =
 
 
 def settings_error(settings_file: Path, why: str) -> SetupError:
-    """Make the error that says why settings are left alone."""
+    """Return the error for settings that can't be edited."""
     hint = "enter by hand what the same command with --dry-run shows"
     return SetupError(f"{settings_file} can't be changed: {why}", hint=hint, code="client_settings")
 
@@ -266,7 +266,7 @@ _WRITE_BITS = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallRequest:
-    """Say what is to be entered."""
+    """The entry to install, and its options."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
@@ -274,13 +274,13 @@ class InstallRequest:
 
 
 def detect_machine() -> MachinePaths:
-    """Look at this machine."""
+    """Return the facts of this machine."""
     system: System = {"darwin": "macos", "win32": "windows"}.get(sys.platform, "linux")  # pyright: ignore[reportAssignmentType]
     return MachinePaths(system=system, home=Path.home(), config=config_folder(system, Path.home()))
 
 
 def config_folder(system: System, home: Path) -> Path:
-    """Return where a system's programs keep a person's settings."""
+    """Return the folder where a system's programs keep a person's settings."""
     if system == "macos":
         return home / "Library" / "Application Support"
     if system == "windows":
@@ -291,13 +291,13 @@ def config_folder(system: System, home: Path) -> Path:
 def install(
     client: McpClient, request: InstallRequest, settings_file: Path, *, dry_run: bool = False
 ) -> dict[str, JSONValue]:
-    """Enter our server into a client's settings.
+    """Add our server to a client's settings.
 
     Args:
-        client: Whose.
-        request: What is entered.
+        client: The client.
+        request: The entry.
         settings_file: The settings' file.
-        dry_run: Only tell what would be entered.
+        dry_run: Only report what would be written.
 
     Returns:
         ``path``, ``backup`` where there was a file, ``content`` with what is entered, ``changed``. The other settings
@@ -342,7 +342,7 @@ def _check_name(name: str) -> None:
 def _plan_change(
     client: McpClient, request: InstallRequest, settings_file: Path, *, dry_run: bool
 ) -> tuple[ServerEntry, bytes, bytes, str]:
-    """Give our entry, the settings before and after, and what keeps us from changing them if only telling is asked."""
+    """Return our entry, the settings before and after, and for a dry run the problem that prevents the change."""
     new_entry, raw = build_entry(client, request.command, request.environment), b""
     try:
         raw = _read_settings(settings_file)
@@ -359,7 +359,7 @@ def _plan_change(
 
 
 def _read_settings(settings_file: Path) -> bytes:
-    """Read the settings; nothing where there are none."""
+    """Read the settings; empty if there are none."""
     try:
         file_stat = settings_file.stat()
     except FileNotFoundError:
@@ -381,7 +381,7 @@ def _decode_settings(raw: bytes, settings_file: Path) -> str:
 
 
 def _write_backup(settings_file: Path, raw: bytes) -> Path:
-    """Keep the settings beside themselves under a free name, and as private as they are: they may hold keys."""
+    """Copy the settings to a free name beside them, as private as they are: they may contain keys."""
     mode = stat.S_IMODE(settings_file.stat().st_mode)
     for number in range(1_000):
         backup_file = settings_file.with_name(f"{settings_file.name}.bak{number or ''}")
@@ -399,7 +399,7 @@ def _write_backup(settings_file: Path, raw: bytes) -> Path:
 
 
 def _replace_file(settings_file: Path, content: bytes) -> None:
-    """Write the settings whole, where a link leads if it is one; its mode stays."""
+    """Replace the settings file atomically, following a symbolic link and keeping the mode."""
     target = settings_file.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")

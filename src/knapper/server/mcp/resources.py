@@ -1,4 +1,4 @@
-"""Offer notes, status and proposals as MCP resources, and prompts for common work."""
+"""MCP resources (notes, status, proposals) and prompts for common work."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ _MEDIA_TYPES: Final = {".md": "text/markdown", ".canvas": "application/json"}
 
 
 class _StatusResource(Resource):
-    """Tell how a vault's index stands."""
+    """The state of a vault's index."""
 
     _desk: McpSession = PrivateAttr()
     _vault: str = PrivateAttr()
@@ -61,7 +61,7 @@ class _StatusResource(Resource):
 
 
 class ResourceProvider(Provider):
-    """List each vault's status, and the templates of what can be asked for by name."""
+    """Each vault's status, and the templates of resources by name."""
 
     def __init__(self, vaults: Sequence[str], session: McpSession) -> None:
         """Take the names of the vaults."""
@@ -117,7 +117,7 @@ class ResourceProvider(Provider):
 
 
 class ArgumentCompleter:
-    """Complete the arguments of templates and prompts."""
+    """Completions for the arguments of templates and prompts."""
 
     def __init__(self, vaults: Sequence[str], session: McpSession) -> None:
         """Take the names of the vaults."""
@@ -130,7 +130,7 @@ class ArgumentCompleter:
         argument: mcp_types.CompletionArgument,
         context: mcp_types.CompletionContext | None,
     ) -> CompletionValues:
-        """Return the values that begin with, or hold, what was typed."""
+        """Return the values that start with or contain the typed text."""
         del reference
         resolved = (context.arguments if context else None) or {}
         vault = resolved.get("vault", "")
@@ -250,14 +250,14 @@ def tidy_note(note: str) -> str:
 
 
 class _VaultPrompt(FunctionPrompt):
-    """Say which argument is wrong, as the protocol has it, and take the vault where there are several."""
+    """A prompt that reports invalid arguments as the protocol asks, and has a vault argument if there are several."""
 
     _vaults: tuple[str, ...] = PrivateAttr(default=())
     _last: str = PrivateAttr(default="")
 
     @classmethod
     def of(cls, function: Callable[..., str], vaults: Sequence[str], choice: ToolSelection) -> "_VaultPrompt":
-        """Make it from its function, for a server of these vaults and tools."""
+        """Create the prompt from its function, for a server of these vaults and tools."""
         base_prompt = FunctionPrompt.from_function(function)
         prompt = cls(**{name: getattr(base_prompt, name) for name in FunctionPrompt.model_fields})
         if len(vaults) > 1:
@@ -307,10 +307,10 @@ def _invalid_params(message: str) -> MCPError:
 
 
 class PromptProvider(Provider):
-    """List the prompts; none that asks for changes where nothing may be changed."""
+    """The prompts; those that ask for changes only if tools may change notes."""
 
     def __init__(self, vaults: Sequence[str], choice: ToolSelection = "full") -> None:
-        """Make them from their functions, for a server of these vaults and tools."""
+        """Create the prompts from their functions, for a server of these vaults and tools."""
         super().__init__()
         functions = (ask, weekly_review) if choice == "read-only" else (ask, weekly_review, meeting_summary, tidy_note)
         self._prompts = [_VaultPrompt.of(function, vaults, choice) for function in functions]

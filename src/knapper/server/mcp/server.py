@@ -1,4 +1,4 @@
-"""Build the MCP server, and offer the tools of the table through it."""
+"""The MCP server and its tools, built from the table."""
 
 import asyncio
 import json
@@ -35,17 +35,16 @@ _UNTRUSTED_META: Final = {"knapper/untrusted": True}
 
 
 def success_result(answer: Answer) -> ToolResult:
-    """Return what a tool answered; any tool may show a note's text, if only as what a change replaces."""
+    """Return a tool's answer, marked as untrusted: any tool may show a note's text."""
     return ToolResult(
         content=[_json_content(answer), _warning_content()], structured_content=answer, meta=_UNTRUSTED_META
     )
 
 
 def error_result(error: KnapError) -> ToolResult:
-    """Return why a tool failed, with what to do next; that may quote notes, too.
+    """Return a tool's error with its hint; these may quote notes, too.
 
-    It is text alone: an object would have to be one that the tool's output schema allows, and clients that check
-    this of errors too show nothing of it but that it isn't.
+    It is text alone: clients that check errors against the tool's output schema would reject an object and hide it.
     """
     return ToolResult(content=[_json_content(error.as_dict()), _warning_content()], is_error=True, meta=_UNTRUSTED_META)
 
@@ -63,16 +62,16 @@ _MIN_REPORT_INTERVAL_S = 0.2
 
 
 class CallCancelled(KnapError):
-    """Say that the client doesn't want the answer any more."""
+    """The client has cancelled the call."""
 
     code = "cancelled"
 
 
 class ProgressReporter:
-    """Send reports of progress from the thread that works."""
+    """Sends progress reports from the working thread."""
 
     def __init__(self) -> None:
-        """Take the request that is being answered."""
+        """Store the request that is being answered."""
         self._context = get_context()
         self._loop = asyncio.get_running_loop()
         self._last = 0.0
@@ -80,11 +79,11 @@ class ProgressReporter:
         self._cancelling = StopSignal()
 
     def attach(self, context: Context) -> Context:
-        """Return a context whose progress is told."""
+        """Return a context that reports progress to the client."""
         return replace(context, progress=self._hear, on_cancel=self._cancelling.subscribe)
 
     def cancel(self) -> None:
-        """End the work at the next report, or at once where it can be."""
+        """Cancel the work: at once if possible, else at its next report."""
         self._is_cancelled = True
         self._cancelling.cancel()
 
@@ -104,11 +103,11 @@ _EMPTY_DEFAULTS: Final = ("", 0, None)
 
 
 def shorten_parameters(parameters: Mapping[str, JSONValue], *, names_vaults: bool) -> dict[str, JSONValue]:
-    """Leave out of a schema what a model can do without.
+    """Return a schema without what a model doesn't need.
 
     Args:
         parameters: The schema of a tool's arguments, which stays as it is.
-        names_vaults: Tell which vaults there are; one definition that does is enough.
+        names_vaults: Whether to list the vaults; one definition with the list is enough.
     """
     full_properties = cast("dict[str, dict[str, JSONValue]]", parameters["properties"])
     properties: dict[str, JSONValue] = {
@@ -136,7 +135,7 @@ _MISSING_TOOL_NAME: Final = "missing"
 
 
 class TableTool(Tool):
-    """Offer one row of the table."""
+    """One row of the table as an MCP tool."""
 
     _row: ToolSpec = PrivateAttr()
     _desk: McpSession = PrivateAttr()
@@ -147,8 +146,8 @@ class TableTool(Tool):
         """Derive the tool from its row.
 
         Args:
-            row: Which.
-            session: Does the work.
+            row: The row.
+            session: Carries out the calls.
             choice: Among which tools it is offered; of the essential ones each definition leaves out what a model can
                 do without, for it takes room in its context.
         """
@@ -169,11 +168,11 @@ class TableTool(Tool):
         return tool
 
     def get_meta(self) -> dict[str, Any]:
-        """Return no data about ourselves: it says nothing, and takes room."""
+        """Return no metadata: it tells a model nothing, and costs context."""
         return {}
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Call the tool; what it refuses is a result that a model can act on."""
+        """Call the tool; an error becomes a result that a model can act on."""
         reporter = ProgressReporter()
         name, table = self._row.name, self._desk.hub.table
 
@@ -194,7 +193,7 @@ class TableTool(Tool):
 
 
 class _MissingTool(Tool):
-    """Answer a call of what isn't offered, with what comes nearest."""
+    """The reply to a call of an unknown tool, with the nearest name."""
 
     _error: KnapError = PrivateAttr()
 
@@ -217,9 +216,9 @@ class _MissingTool(Tool):
 
 
 class ToolProvider(Provider):
-    """List the tools of a choice; those beyond it can be called all the same, unless they may not be.
+    """The tools of a selection; others can still be called, unless that is forbidden.
 
-    They're derived when they're first asked for: the handshake waits for none.
+    They are derived on first use, so that the handshake doesn't wait for them.
     """
 
     def __init__(self, session: McpSession, choice: ToolSelection) -> None:
@@ -250,7 +249,7 @@ class ToolProvider(Provider):
 
 
 def tool_annotations(row: ToolSpec) -> ToolAnnotations:
-    """Return what a call may do, in the protocol's words."""
+    """Return a tool's annotations in the protocol's form."""
     return ToolAnnotations(
         title=row.title,
         read_only_hint=row.effect == "read",
@@ -276,11 +275,11 @@ Search, read and edit a vault of Markdown notes.
 def build_server(
     session: McpSession, choice: ToolSelection = "full", *, kind: Callable[..., FastMCP] = FastMCP
 ) -> FastMCP:
-    """Make the server; nothing is opened or indexed yet.
+    """Build the server; nothing is opened or indexed yet.
 
     Args:
-        session: Does the work.
-        choice: Which tools are listed.
+        session: Carries out the calls.
+        choice: The selection of tools to list.
         kind: What the server is besides.
     """
     vaults = session.hub.vaults

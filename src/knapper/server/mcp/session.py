@@ -1,4 +1,4 @@
-"""Do a request's work in a thread, on behalf of the client that sent it."""
+"""The work of MCP requests in threads, on behalf of the client that sent them."""
 
 import sqlite3
 from collections.abc import Callable
@@ -21,17 +21,17 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Say who a client is, and what it may reach."""
+    """A client's identity, and what it may reach."""
 
     client: str
-    """Whose policy holds."""
+    """The client whose policy applies."""
     run: str = ""
     """The session, where there is one: who has read foreign text in it only proposes for the rest of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpSession:
-    """Work for the clients of one server."""
+    """The work for all clients of one server."""
 
     hub: Hub
     identify: Callable[[], Caller]
@@ -39,9 +39,9 @@ class McpSession:
     threads: WorkerThreads = field(default_factory=lambda: WorkerThreads(_DEFAULT_THREADS))
 
     async def run_blocking(self, do: Callable[[VaultOpener], Result], kind: WorkKind = "read") -> Result:
-        """Do something with vaults as the client sees them; nothing else waits for it.
+        """Run work with vaults as the client sees them, without blocking other requests.
 
-        A cancelled request is left at once; a write that has begun is brought to its end.
+        A cancelled request is abandoned at once; a write that has started is finished.
 
         Raises:
             KnapError: As the work says, too much waits already, the system refuses, or a file of the program's state is

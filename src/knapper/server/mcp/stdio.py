@@ -1,4 +1,4 @@
-"""Serve one MCP client over standard input and output; only protocol messages are written there."""
+"""MCP over standard input and output, for one client; only protocol messages are written there."""
 
 import asyncio
 import contextlib
@@ -39,20 +39,20 @@ _INVALID_REQUEST_MESSAGE: Final = "Invalid request: a line has to be a message o
 
 
 class MessageReader:
-    """Read messages as the library does, and answer what is none with an error of JSON-RPC."""
+    """A reader of messages that answers invalid ones with a JSON-RPC error."""
 
     def __init__(self, reading: Any, writing: Any) -> None:  # noqa: ANN401 - the library's own streams have no public type
-        """Take the two streams of a connection."""
+        """Store the two streams of a connection."""
         self._reading = reading
         self._writing = writing
 
     @property
     def last_context(self) -> Any:  # noqa: ANN401 - as above
-        """Return the context that the last message was sent in, which the library asks for."""
+        """Return the context of the last message, which the library asks for."""
         return self._reading.last_context
 
     async def receive(self) -> SessionMessage | Exception:
-        """Return the next message, or what went wrong elsewhere than in the client's text."""
+        """Return the next message, or an error that isn't in the client's text."""
         while True:
             item = await self._reading.receive()
             if not isinstance(item, ValidationError):
@@ -89,7 +89,7 @@ class MessageReader:
 
 
 def make_error_response(error: ValidationError) -> JSONRPCError | None:
-    """Answer text that is no message, under its id where one can be told; nothing for an empty line."""
+    """Return the error for text that is no message, with its id if it has one; None for an empty line."""
     problems = error.errors(include_url=False, include_context=False)
     if problems[0]["type"] not in _PARSE_ERROR_TYPES:
         return _rpc_error(
@@ -130,9 +130,9 @@ def serve_stdio(hub: Hub, client: str, choice: ToolSelection, *, watch: bool = T
 
     Args:
         hub: The vaults.
-        client: Whose policy holds.
-        choice: Which tools are listed.
-        watch: Keep the indexes up to date meanwhile; the handshake doesn't wait for that.
+        client: The client whose policy applies.
+        choice: The selection of tools to list.
+        watch: Keep the indexes up to date while serving; the handshake doesn't wait for that.
 
     Raises:
         BrokenPipeError: The client has closed the end that it listens at, and left the other one open.
@@ -172,7 +172,7 @@ async def _serve_client(hub: Hub, caller: Caller, choice: ToolSelection, *, watc
 
 
 async def _wait_for_signal() -> None:
-    """Wait for a signal to end; reading a line can't be broken off, so that an interrupt would wait for the next."""
+    """Wait for a signal to stop; a blocked read of a line can't be interrupted."""
     loop, bell = asyncio.get_running_loop(), asyncio.Event()
 
     def ring(number: int, frame: FrameType | None) -> None:
@@ -186,14 +186,14 @@ async def _wait_for_signal() -> None:
 
 
 def _exit_process() -> None:
-    """End the process although something runs on, and leave open what that uses; every write is whole or taken back."""
+    """Exit the process while calls are running, without closing what they use; an interrupted write is rolled back."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
 class _StdioServer(FastMCP):
-    """Answer lines that are no messages, too, and tell when nobody listens any more."""
+    """The library's server, which also answers invalid lines and detects a client that has gone."""
 
     def __init__(self, client_left: asyncio.Event, *args: Any, **more: Any) -> None:  # noqa: ANN401 - as the library has them
         """Take what is told when the client has closed the end that it listens at."""
@@ -223,15 +223,15 @@ class _StdioServer(FastMCP):
 
 
 def _open_stdin() -> anyio.AsyncFile[str]:
-    """Read what the client sends; a byte that isn't UTF-8 is kept as what no message may hold.
+    """Open standard input; a byte that isn't UTF-8 becomes a surrogate, which makes the message invalid.
 
-    The library would put a mark in its place, which would be written into a note as if the client had said it.
+    The library would replace it by a mark, which could be written into a note as if the client had sent it.
     """
     return anyio.wrap_file(io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape"))
 
 
 class _FirstAnswerMiddleware(Middleware):
-    """Tell when the first message of the client was answered."""
+    """Middleware that signals when the client's first message was answered."""
 
     def __init__(self, first_answer: asyncio.Event) -> None:
         self._met = first_answer
@@ -243,7 +243,7 @@ class _FirstAnswerMiddleware(Middleware):
 
 
 async def _watch_vaults(hub: Hub, first_answer: asyncio.Event) -> None:
-    """Keep the indexes up to date, from the first answer on: reading a vault leaves little time for others."""
+    """Keep the indexes up to date, starting after the first answer: reading a vault delays other work."""
     await first_answer.wait()
     async with watchers.run_watchers(watchers.engine_openers(hub)):
         await asyncio.Event().wait()
