@@ -96,7 +96,7 @@ def test_an_answer_that_isnt_json_is_an_error_of_the_script(sandbox: WorkerPool)
     outcome = sandbox.run("obsidian.read_note('A')", lambda _method, _given: float("inf"))
 
     assert outcome.kind == "error"
-    assert "can't be told" in outcome.error
+    assert "can't be written as JSON" in outcome.error
 
 
 def test_time_spent_in_the_host_counts(code_folder: Path) -> None:
