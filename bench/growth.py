@@ -10,7 +10,7 @@ from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper.config import environment
 from knapper.errors import NotFound
-from knapper.index import lock
+from knapper.index import refresh
 from knapper.tools import links, notes, reading, search
 from knapper.tools.context import Context
 
@@ -74,11 +74,11 @@ def measure(vault: Path, folder: Path, runs: int) -> dict[str, list[float]]:
         context = tools.reading_context(engine)
         times: dict[str, list[float]] = {}
         for name, call in _CALLS.items():
-            lock.write_heartbeat(folder)
+            refresh.write_heartbeat(folder)
             for _ in range(3):
                 call(context)
             times[name] = [tools.timed(lambda: call(context)) for _ in range(runs)]  # noqa: B023
-        lock.remove_heartbeat(folder)
+        refresh.remove_heartbeat(folder)
         return times
 
 

@@ -10,7 +10,7 @@ from bench import frame, generate, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper.config import environment
-from knapper.index import lock
+from knapper.index import refresh
 from knapper.index.engine import Engine
 from knapper.tools import links, notes, passages, reading, search
 from knapper.tools.context import Context
@@ -97,19 +97,19 @@ def measure(vault: Path, folder: Path, runs: int, hidden: str) -> dict[str, Any]
     """Call all tools; gives milliseconds by tool."""
     with vaults.opened(vault, folder) as engine:
         unwatched = timed(lambda: engine.freshen(meaning=False))
-        lock.write_heartbeat(folder)
+        refresh.write_heartbeat(folder)
         connections = timed(engine.graph.link_ends.get)
         context = reading_context(engine, hidden)
         some = list(_some(context))
         times: dict[str, list[float]] = {}
         for name, call in _CALLS.items():
-            lock.write_heartbeat(folder)
+            refresh.write_heartbeat(folder)
             for note in some[:_WARM_UP]:
                 call(context, note)
             times[name] = [timed(lambda: call(context, some[number % len(some)])) for number in range(runs)]  # noqa: B023
-        lock.write_heartbeat(folder)
+        refresh.write_heartbeat(folder)
         anew = [timed(lambda: notes.find_notes(context, sort=sort)) for sort in 5 * _SORTS]  # noqa: B023
-        lock.remove_heartbeat(folder)
+        refresh.remove_heartbeat(folder)
         return {"times": times, "connections": connections, "unwatched": unwatched, "sorted": anew}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from knapper.cli import main
 from knapper.cli.render import formatting
-from knapper.index import lock
+from knapper.index import refresh
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def folder(vault: Path, own_home: Path, capsys: pytest.CaptureFixture[str]) -> P
 @pytest.fixture
 def filling(folder: Path) -> Generator[None]:
     """Hold the turn to write, as another process does."""
-    with lock.acquire_process_lock(folder, wait_s=0) as mine:
+    with refresh.acquire_process_lock(folder, wait_s=0) as mine:
         assert mine
         yield
 
@@ -67,7 +67,7 @@ def test_changes_that_are_being_taken_in_are_to_be_waited_for(
     (vault / "New.md").write_text("# New\n", encoding="utf-8")
     capsys.readouterr()
 
-    with lock.acquire_process_lock(folder, wait_s=0):
+    with refresh.acquire_process_lock(folder, wait_s=0):
         main.run(["-v", str(vault), "search", "garden", "--json"])
     notes = json.loads(capsys.readouterr().out)["notes"]
 
@@ -80,7 +80,7 @@ def test_indexing_says_that_it_waits_for_another_process(
     held = threading.Event()
 
     def hold() -> None:
-        with lock.acquire_process_lock(folder, wait_s=0):
+        with refresh.acquire_process_lock(folder, wait_s=0):
             held.set()
             time.sleep(0.5)
 
@@ -108,7 +108,7 @@ def test_what_makes_links_follow_says_that_it_waits_for_another_process(
     held = threading.Event()
 
     def hold() -> None:
-        with lock.acquire_process_lock(folder, wait_s=0):
+        with refresh.acquire_process_lock(folder, wait_s=0):
             held.set()
             time.sleep(1)
 

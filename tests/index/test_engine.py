@@ -11,7 +11,7 @@ import pytest
 import watchfiles
 
 from knapper.errors import ConflictError, StorageError
-from knapper.index import lock, refresh, watch
+from knapper.index import refresh, watch
 from knapper.index.embedders.base import Embedder, EmbedderError, EmbedderStopped
 from knapper.index.engine import Engine
 from knapper.index.refresh import RefreshOutcome, RefreshPhase
@@ -114,7 +114,7 @@ def test_only_one_process_writes_and_the_other_is_told(tmp_path: Path) -> None:
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh()
         worlds.fill(root, {"b.md": "beta\n"})
-        with lock.acquire_process_lock(tmp_path / "s", wait_s=0) as mine:
+        with refresh.acquire_process_lock(tmp_path / "s", wait_s=0) as mine:
             assert mine
             other = threading.Thread(target=lambda: results.append(engine.freshen().stale))
             results: list[int] = []
@@ -206,14 +206,14 @@ def test_what_is_ignored_by_now_is_gone_though_the_index_still_holds_it(tmp_path
     worlds.fill(root, {".knapignore": "b.md\n"})
     with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
         if watched:
-            lock.write_heartbeat(tmp_path / "s")
+            refresh.write_heartbeat(tmp_path / "s")
             engine.freshen()
 
         assert notes(engine, "alpha") == ["a.md"]
         assert notes(engine, "beta") == []
         assert engine.status().notes == 1
         assert engine.store.hash_of(NotePath("b.md"))
-        lock.remove_heartbeat(tmp_path / "s")
+        refresh.remove_heartbeat(tmp_path / "s")
         engine.freshen()
         assert engine.store.hash_of(NotePath("b.md")) == ""
 
@@ -303,7 +303,7 @@ def test_a_watcher_takes_in_saves_folders_and_deletions(tmp_path: Path) -> None:
         watcher.start()
         try:
             assert taken.acquire(timeout=PATIENCE_S)
-            assert lock.is_watched(tmp_path / "s")
+            assert refresh.is_watched(tmp_path / "s")
             worlds.fill(root, {"b.md": "beta\n", "deep/er/c.md": "gamma\n"})
             (root / "a.md").unlink()
             deadline = time.monotonic() + PATIENCE_S
@@ -321,7 +321,7 @@ def test_a_watcher_takes_in_saves_folders_and_deletions(tmp_path: Path) -> None:
             stop.set()
             watcher.join()
 
-        assert not lock.is_watched(tmp_path / "s")
+        assert not refresh.is_watched(tmp_path / "s")
 
 
 def test_a_watcher_finds_by_itself_what_the_system_did_not_tell(
@@ -361,11 +361,11 @@ def test_a_watcher_gives_no_sign_of_life_before_the_whole_vault_was_compared(
         refresh_all = engine.refresh
 
         def compare(*, progress: refresh.Progress | None) -> RefreshOutcome:
-            watched.append(lock.is_watched(tmp_path / "s"))
+            watched.append(refresh.is_watched(tmp_path / "s"))
             return refresh_all(progress=progress)
 
         def heard(_: RefreshOutcome) -> None:
-            watched.append(lock.is_watched(tmp_path / "s"))
+            watched.append(refresh.is_watched(tmp_path / "s"))
             stop.set()
 
         monkeypatch.setattr(engine, "refresh", compare)
@@ -375,11 +375,11 @@ def test_a_watcher_gives_no_sign_of_life_before_the_whole_vault_was_compared(
 
 
 def test_a_sign_of_life_from_a_clock_that_was_set_back_is_none(tmp_path: Path) -> None:
-    lock.write_heartbeat(tmp_path)
+    refresh.write_heartbeat(tmp_path)
     ahead = time.time() + 3_600
     os.utime(tmp_path / "watch.beat", (ahead, ahead))
 
-    assert not lock.is_watched(tmp_path)
+    assert not refresh.is_watched(tmp_path)
 
 
 def test_an_index_of_which_only_a_part_was_taken_in_is_not_complete(tmp_path: Path) -> None:
@@ -387,7 +387,7 @@ def test_an_index_of_which_only_a_part_was_taken_in_is_not_complete(tmp_path: Pa
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh_paths([root / "a.md"])
 
-        lock.write_heartbeat(tmp_path / "s")
+        refresh.write_heartbeat(tmp_path / "s")
         assert engine.freshen().incomplete
         engine.catch_up()
         assert not engine.freshen().incomplete

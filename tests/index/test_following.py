@@ -11,10 +11,9 @@ import pytest
 import watchfiles
 from numpy.typing import NDArray
 
-from knapper.index import lock, reader, watch
+from knapper.index import chunker, refresh, watch
 from knapper.index.database import Database, state_of
-from knapper.index.lock import WriteLock
-from knapper.index.refresh import RefreshOutcome, RefreshPhase
+from knapper.index.refresh import RefreshOutcome, RefreshPhase, WriteLock
 from tests.index import worlds
 
 
@@ -47,7 +46,7 @@ def test_what_came_and_went_while_another_wrote_is_not_taken_for_there(tmp_path:
         engine.refresh()
         worlds.fill(root, {"b.md": "beta\n"})
         outcomes: list[int] = []
-        with lock.acquire_process_lock(tmp_path / "s", wait_s=0):
+        with refresh.acquire_process_lock(tmp_path / "s", wait_s=0):
             waits = threading.Thread(target=lambda: outcomes.append(engine.refresh_paths([root / "b.md"]).indexed))
             waits.start()
             time.sleep(0.1)
@@ -63,7 +62,7 @@ def test_nothing_counts_as_known_while_another_writes(tmp_path: Path) -> None:
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh()
         alone = engine.is_up_to_date([root / "a.md"])
-        with lock.acquire_process_lock(tmp_path / "s", wait_s=0):
+        with refresh.acquire_process_lock(tmp_path / "s", wait_s=0):
             beside = engine.is_up_to_date([root / "a.md"])
 
         assert (alone, beside) == (True, False)
@@ -84,7 +83,7 @@ def test_a_vault_that_cannot_be_listened_to_is_read_all_the_same(
             watch.follow_vault(engine, threading.Event(), lambda _: None)
 
         assert (engine.status().notes, engine.status().pending) == (250, 0)
-        assert not lock.is_watched(tmp_path / "s")
+        assert not refresh.is_watched(tmp_path / "s")
 
 
 def test_what_is_saved_during_the_first_embedding_is_there_before_the_first_sign_of_life(tmp_path: Path) -> None:
@@ -93,12 +92,12 @@ def test_what_is_saved_during_the_first_embedding_is_there_before_the_first_sign
 
     class Slow(worlds.WordEmbedder):
         def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
-            known.append((lock.is_watched(tmp_path / "s"), (root / "b.md").exists()))
+            known.append((refresh.is_watched(tmp_path / "s"), (root / "b.md").exists()))
             worlds.fill(root, {"b.md": "beta\n"})
             return super().passages(texts, stop=stop)
 
     def heard(_: RefreshOutcome) -> None:
-        if lock.is_watched(tmp_path / "s"):
+        if refresh.is_watched(tmp_path / "s"):
             known.append((True, "b.md" in engine.store.file_states()))
             stop.set()
 
@@ -116,11 +115,11 @@ def test_a_watcher_that_ends_before_its_first_sign_leaves_that_of_another(tmp_pa
         raise KeyError(phase, done, total)
 
     with worlds.engine(root, tmp_path / "s") as engine:
-        lock.write_heartbeat(tmp_path / "s")
+        refresh.write_heartbeat(tmp_path / "s")
         with pytest.raises(KeyError):
             watch.follow_vault(engine, threading.Event(), lambda _: None, progress=ended)
 
-        assert lock.is_watched(tmp_path / "s")
+        assert refresh.is_watched(tmp_path / "s")
 
 
 def test_a_watcher_embeds_what_others_have_taken_in(tmp_path: Path) -> None:
@@ -159,7 +158,7 @@ def test_what_is_heard_of_a_note_that_the_index_has_already_makes_no_new_state(
         engine.refresh()
         before = engine.store.generation()
         monkeypatch.setattr(time, "time_ns", lambda: saved + 1_000_000_000 * settled)
-        monkeypatch.setattr(reader, "read_file", _not_parsed)
+        monkeypatch.setattr(chunker, "read_file", _not_parsed)
         outcome = engine.refresh_paths([root / "a.md", root])
 
         assert (outcome.indexed, outcome.unchanged, engine.store.generation()) == (0, 1, before)
@@ -209,8 +208,8 @@ def test_a_search_does_not_stand_in_line_where_it_embeds_nothing(
     embedder.instant = False
     with worlds.engine(root, tmp_path / "s", embedder) as engine:
         engine.refresh()
-        lock.write_heartbeat(tmp_path / "s")
-        monkeypatch.setattr(lock, "acquire_process_lock", _not_taken)
+        refresh.write_heartbeat(tmp_path / "s")
+        monkeypatch.setattr(refresh, "acquire_process_lock", _not_taken)
 
         assert engine.freshen().pending == 1
 
@@ -252,6 +251,6 @@ def test_threads_wait_for_their_turn_before_processes_do(tmp_path: Path) -> None
 
 def test_a_turn_that_another_process_has_is_not_to_be_had(tmp_path: Path) -> None:
     line = WriteLock(tmp_path)
-    with lock.acquire_process_lock(tmp_path, wait_s=0), line.acquire(wait_s=0.05) as mine:
+    with refresh.acquire_process_lock(tmp_path, wait_s=0), line.acquire(wait_s=0.05) as mine:
         assert not mine
         assert line.is_held

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.index import reader
+from knapper.index import chunker
 from knapper.index.chunker import Chunk
 from knapper.index.documents import FileRecord
 from knapper.vault.access import Policy
@@ -22,26 +22,26 @@ def world(root: Path) -> tuple[View, list[list[FileStat]]]:
     return view, [files[:3], files[3:6], files[6:]]
 
 
-def plain(batches: list[reader.ReadBatch]) -> list[tuple[str, str, list[str]]]:
+def plain(batches: list[chunker.ReadBatch]) -> list[tuple[str, str, list[str]]]:
     return [(record.path, record.hash, [c.text for c in chunks]) for batch in batches for record, chunks in batch]
 
 
 def here(view: View, batches: list[list[FileStat]]) -> list[tuple[str, str, list[str]]]:
-    return plain([[reader.read_file(view, stat) for stat in stats] for stats in batches])
+    return plain([[chunker.read_file(view, stat) for stat in stats] for stats in batches])
 
 
 def test_another_process_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     view, batches = world(tmp_path / "v")
     expected = here(view, batches)
 
-    read, ours = reader.read_file, list[str]()
+    read, ours = chunker.read_file, list[str]()
 
     def note(view: View, stat: FileStat) -> tuple[FileRecord, Sequence[Chunk]]:
         ours.append(stat.path)
         return read(view, stat)
 
-    monkeypatch.setattr(reader, "read_file", note)
-    found = list(reader.read_batches(view, batches, min_parallel=1))
+    monkeypatch.setattr(chunker, "read_file", note)
+    found = list(chunker.read_batches(view, batches, min_parallel=1))
 
     assert ours == [stat.path for stat in batches[0]]
     assert [len(batch) for batch in found] == [3, 3, 1]
@@ -54,16 +54,16 @@ def test_what_the_other_process_does_not_manage_is_read_here(tmp_path: Path, mon
     for name in (str(tmp_path / "missing"), "", "/bin/false"):
         monkeypatch.setattr(sys, "executable", name)
 
-        assert plain(list(reader.read_batches(view, batches, min_parallel=1))) == expected
+        assert plain(list(chunker.read_batches(view, batches, min_parallel=1))) == expected
 
 
 def test_a_vault_with_an_index_is_read_by_another_process(tmp_path: Path) -> None:
-    notes = {f"{n}.md": f"text {n}" for n in range(reader.MIN_PARALLEL_FILES)}
+    notes = {f"{n}.md": f"text {n}" for n in range(chunker.MIN_PARALLEL_FILES)}
     engine = worlds.engine(worlds.fill(tmp_path / "v", notes), tmp_path / "s")
 
     outcome = engine.refresh()
 
-    assert outcome.indexed == reader.MIN_PARALLEL_FILES
+    assert outcome.indexed == chunker.MIN_PARALLEL_FILES
 
 
 def test_nothing_of_the_current_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +71,7 @@ def test_nothing_of_the_current_folder_is_imported(tmp_path: Path, monkeypatch: 
     (tmp_path / "v" / "pickle.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')", encoding="utf-8")
     monkeypatch.chdir(tmp_path / "v")
 
-    list(reader.read_batches(view, batches, min_parallel=1))
+    list(chunker.read_batches(view, batches, min_parallel=1))
 
     assert not (tmp_path / "ran").exists()
 
@@ -79,6 +79,6 @@ def test_nothing_of_the_current_folder_is_imported(tmp_path: Path, monkeypatch: 
 def test_reading_can_be_left_off(tmp_path: Path) -> None:
     view, batches = world(tmp_path / "v")
 
-    some = reader.read_batches(view, batches, min_parallel=1)
+    some = chunker.read_batches(view, batches, min_parallel=1)
 
     assert len(next(some)) == 3

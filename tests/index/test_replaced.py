@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from knapper.errors import StorageError
-from knapper.index import database, lock, watch
+from knapper.index import database, refresh, watch
 from knapper.index.database import Database
 from knapper.index.engine import Engine
 from knapper.index.refresh import RefreshOutcome
@@ -72,7 +72,7 @@ def test_a_watcher_makes_an_index_again_that_is_deleted(tmp_path: Path) -> None:
         watcher.start()
         try:
             assert taken.acquire(timeout=PATIENCE_S)
-            while not lock.is_watched(tmp_path / "s"):
+            while not refresh.is_watched(tmp_path / "s"):
                 time.sleep(0.01)
             empty(tmp_path / "s")
 
@@ -84,9 +84,9 @@ def test_a_watcher_makes_an_index_again_that_is_deleted(tmp_path: Path) -> None:
 
 
 def test_no_sign_of_life_is_left_where_the_folder_is_gone(tmp_path: Path) -> None:
-    lock.write_heartbeat(tmp_path / "gone")
+    refresh.write_heartbeat(tmp_path / "gone")
 
-    assert not lock.is_watched(tmp_path / "gone")
+    assert not refresh.is_watched(tmp_path / "gone")
 
 
 def test_an_index_that_cannot_come_back_is_an_error_of_ours(tmp_path: Path) -> None:

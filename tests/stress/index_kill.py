@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from knapper.index import reader
+from knapper.index import chunker
 from knapper.index.embedders.base import EmbedderSettings
 from knapper.index.embedders.registry import open_embedder
 from knapper.index.engine import Engine
@@ -79,7 +79,7 @@ class Trial:
         for stat in view.list_files():
             state = (stat.path, content_hash(view.read_bytes(stat.path)))
             if state not in self.texts:
-                self.texts[state] = [chunk.text for chunk in reader.read_file(view, stat)[1]]
+                self.texts[state] = [chunk.text for chunk in chunker.read_file(view, stat)[1]]
             found[stat.path] = self.texts[state]
         return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from knapper.index import lock
+from knapper.index import refresh
 from knapper.tools.context import Context
 from knapper.vault import files
 from tests.tools import opened
@@ -24,7 +24,7 @@ def not_looked_at(*_: object, **__: object) -> Any:  # noqa: ANN401 - stands for
 def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Context]:
     with opened.vault(tmp_path, NOTES).open() as found:
         found.freshen()
-        lock.write_heartbeat(found.index.folder)  # as if somebody watched the vault
+        refresh.write_heartbeat(found.index.folder)  # as if somebody watched the vault
         stands_for: Callable[..., Any] = not_looked_at
         monkeypatch.setattr(os, "scandir", stands_for)
         monkeypatch.setattr(files, "read_bytes", stands_for)

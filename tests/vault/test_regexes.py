@@ -215,7 +215,8 @@ def test_a_vault_without_expressions_does_not_wait_for_the_library(tmp_path: Pat
     code = (
         "import sys; from pathlib import Path; from knapper.vault.walk import IgnoreRules;"
         "from knapper.vault.obsidian import ObsidianSettings;"
-        "IgnoreRules.load(Path(sys.argv[1]), ObsidianSettings(user_ignore_filters=('a/',))); print('re2' in sys.modules)"
+        "IgnoreRules.load(Path(sys.argv[1]), ObsidianSettings(user_ignore_filters=('a/',)));"
+        "print('re2' in sys.modules)"
     )
 
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)

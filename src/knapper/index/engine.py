@@ -13,13 +13,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from knapper.errors import ConflictError, StorageError
-from knapper.index import lock, refresh, status
+from knapper.index import refresh, status
 from knapper.index.catalog import Catalog
 from knapper.index.embedders.base import Embedder, EmbedderError
 from knapper.index.filters import Filter, FilterMasks
 from knapper.index.graph import Graph
-from knapper.index.lock import WriteLock
-from knapper.index.refresh import Progress, RefreshOutcome, RefreshPlan
+from knapper.index.refresh import Progress, RefreshOutcome, RefreshPlan, WriteLock
 from knapper.index.status import Freshness, IndexStatus
 from knapper.index.store import IndexStore
 from knapper.vault.access import Policy
@@ -29,6 +28,7 @@ from knapper.vault.walk import FileStat
 if TYPE_CHECKING:
     from knapper.index.search import Fusion, OpenNote, Searcher, SearchRequest, SearchResult
     from knapper.index.snapshot import SqliteSnapshotCache
+
 
 _SCAN_BUDGET_S = 0.3
 """How long a search may look for changed files before it answers from the index as it is."""
@@ -149,7 +149,7 @@ class Engine:
             meaning: Whether vectors are needed, too.
             policy: The client's policy; hidden files are indexed but not counted.
         """
-        has_watcher = lock.is_watched(self.folder)
+        has_watcher = refresh.is_watched(self.folder)
         generation_before = self.store.generation()
         # A running watcher keeps the index current, so the vault needn't be scanned.
         plan, unchecked = (RefreshPlan(), False) if has_watcher else self._scan_briefly()
@@ -217,7 +217,7 @@ class Engine:
         Raises:
             ConflictError: Another process has been writing the index for a minute.
         """
-        if self.store.meta("complete") == "1" and lock.is_watched(self.folder):
+        if self.store.meta("complete") == "1" and refresh.is_watched(self.folder):
             return
         _ = self.refresh()
 

@@ -7,7 +7,7 @@ import math
 import sqlite3
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
@@ -15,7 +15,6 @@ from knapper.index import database, tokenizer
 from knapper.index.arrays import np
 from knapper.index.database import StateCache
 from knapper.index.tokenizer import CUT_MARK, Query, Stemmer
-from knapper.vault import paths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -636,57 +635,6 @@ def _allowed_condition(connection: sqlite3.Connection, allowed: NDArray[np.bool_
 
     connection.create_function("knap_allowed", 1, passes)
     return " AND knap_allowed(rowid)"
-
-
-MIN_CORRECTED_LETTERS = 4
-"""Minimum characters; a shorter word resembles too many others."""
-_MAX_CANDIDATES = 100
-_MIN_LIKENESS = 78.0
-"""Minimum similarity of a word, of 100."""
-
-
-def find_corrections(
-    connection: sqlite3.Connection, words: Sequence[str], *, allowed: NDArray[np.bool_] | None
-) -> dict[str, str]:
-    """Return for each word the most similar word of a title or alias, where one is similar enough.
-
-    Args:
-        connection: The index.
-        words: Words that aren't in the index.
-        allowed: Mask by file id of the files whose names may be used; None allows all.
-
-    Returns:
-        ``{"apearance": "appearance"}``, without words that nothing resembles.
-    """
-    correction_of: dict[str, str] = {}
-    for word in words:
-        word_key = paths.name_key(word)
-        if len(word_key) < MIN_CORRECTED_LETTERS or not word_key.isalpha():
-            continue
-        from rapidfuzz import fuzz  # noqa: PLC0415 - 30 ms that only a mistyped word should cost
-
-        scored_candidates = [
-            (fuzz.ratio(word_key, part), part) for part in set(_candidate_words(connection, word_key, allowed))
-        ]
-        likeness, best = max(scored_candidates, default=(0.0, ""))
-        if likeness >= _MIN_LIKENESS:
-            correction_of[word] = best
-    return correction_of
-
-
-def _candidate_words(connection: sqlite3.Connection, word: str, allowed: NDArray[np.bool_] | None) -> Iterator[str]:
-    """Return the words of the names that share most trigrams with *word*."""
-    pieces = sorted({word[at : at + 3] for at in range(len(word) - 2)})
-    match = " OR ".join(f'"{piece}"' for piece in pieces)
-    rows = connection.execute(
-        "SELECT g.rowid, f.title_row FROM name_grams g JOIN files f ON f.id = g.rowid"
-        " WHERE name_grams MATCH ? ORDER BY bm25(name_grams) LIMIT ?",
-        (match, _MAX_CANDIDATES),
-    )
-    for file, row in rows:
-        if allowed is None or (file < len(allowed) and allowed[file]):
-            names = paths.name_key(str(json.loads(row)[3]))
-            yield from ("".join(c for c in part if c.isalnum()) for part in names.split())
 
 
 MatchPlace = Literal["title", "heading", "content"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import database, fulltext
+from knapper.index import database
 from knapper.index.filters import Filter, FilterMasks
 from knapper.index.fulltext import KeywordRanker
 from knapper.index.store import ChunkRow, IndexStore
 from knapper.index.tokenizer import Query
 from knapper.index.vectors import VectorCache
+from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ class SqliteSnapshot:
         """Compare with the names that share trigrams."""
         allowed = self._mask(where)
         unknown = self.keywords.unknown(self.connection, query, allowed=allowed)
-        return fulltext.find_corrections(self.connection, unknown, allowed=allowed) if unknown else {}
+        return find_corrections(self.connection, unknown, allowed=allowed) if unknown else {}
 
     def note(self, chunk_id: int) -> int:
         """Read it from the chunk's id."""
@@ -245,3 +246,54 @@ class SqliteSnapshot:
 def _count_ranking_threads() -> int:
     """Return half the number of processors: parallel multiplications wait for the same memory anyway."""
     return max((os.cpu_count() or 1) // 2, 1)
+
+
+MIN_CORRECTED_LETTERS = 4
+"""Minimum characters; a shorter word resembles too many others."""
+_MAX_CANDIDATES = 100
+_MIN_LIKENESS = 78.0
+"""Minimum similarity of a word, of 100."""
+
+
+def find_corrections(
+    connection: sqlite3.Connection, words: Sequence[str], *, allowed: NDArray[np.bool_] | None
+) -> dict[str, str]:
+    """Return for each word the most similar word of a title or alias, where one is similar enough.
+
+    Args:
+        connection: The index.
+        words: Words that aren't in the index.
+        allowed: Mask by file id of the files whose names may be used; None allows all.
+
+    Returns:
+        ``{"apearance": "appearance"}``, without words that nothing resembles.
+    """
+    correction_of: dict[str, str] = {}
+    for word in words:
+        word_key = paths.name_key(word)
+        if len(word_key) < MIN_CORRECTED_LETTERS or not word_key.isalpha():
+            continue
+        from rapidfuzz import fuzz  # noqa: PLC0415 - 30 ms that only a mistyped word should cost
+
+        scored_candidates = [
+            (fuzz.ratio(word_key, part), part) for part in set(_candidate_words(connection, word_key, allowed))
+        ]
+        likeness, best = max(scored_candidates, default=(0.0, ""))
+        if likeness >= _MIN_LIKENESS:
+            correction_of[word] = best
+    return correction_of
+
+
+def _candidate_words(connection: sqlite3.Connection, word: str, allowed: NDArray[np.bool_] | None) -> Iterator[str]:
+    """Return the words of the names that share most trigrams with *word*."""
+    pieces = sorted({word[at : at + 3] for at in range(len(word) - 2)})
+    match = " OR ".join(f'"{piece}"' for piece in pieces)
+    rows = connection.execute(
+        "SELECT g.rowid, f.title_row FROM name_grams g JOIN files f ON f.id = g.rowid"
+        " WHERE name_grams MATCH ? ORDER BY bm25(name_grams) LIMIT ?",
+        (match, _MAX_CANDIDATES),
+    )
+    for file, row in rows:
+        if allowed is None or (file < len(allowed) and allowed[file]):
+            names = paths.name_key(str(json.loads(row)[3]))
+            yield from ("".join(c for c in part if c.isalnum()) for part in names.split())

@@ -9,7 +9,7 @@ from pathlib import Path
 import watchfiles
 
 from knapper.errors import ConflictError
-from knapper.index import lock
+from knapper.index import refresh
 from knapper.index.engine import Engine
 from knapper.index.refresh import Progress, RefreshOutcome
 from knapper.vault.obsidian import APP_FILE
@@ -75,11 +75,11 @@ def follow_vault(
         _ = _index_paths(engine, _paths(file_changes), on_change, stop)
     try:
         # Not earlier: while there is a heartbeat, searches trust the index without scanning the vault.
-        lock.write_heartbeat(engine.folder)
+        refresh.write_heartbeat(engine.folder)
         on_change(outcome)
         _follow_changes(engine, file_changes, changes, on_change, stop)
     finally:
-        lock.remove_heartbeat(engine.folder)
+        refresh.remove_heartbeat(engine.folder)
 
 
 def _follow_changes(
@@ -98,7 +98,7 @@ def _follow_changes(
         now = time.monotonic()
         if now >= heartbeat_at:
             heartbeat_at = now + _HEARTBEAT_INTERVAL_S
-            lock.write_heartbeat(engine.folder)
+            refresh.write_heartbeat(engine.folder)
         changed_paths = _paths(file_changes)
         waiting |= changed_paths
         if folders and now >= recheck_at:
