@@ -18,6 +18,16 @@ PROPERTY_TIMEOUT_S = 90
 BUSY = 4
 """How much longer a test may take beside others, on a machine that may be slow and shared: only hangs end there."""
 BUSY_TIMEOUT_S = 240
+THOROUGH_FOLDERS = ("conformance", "page", "parity", "stress")
+"""Browsers, races, load, the protocol's suite, and every tool on every surface."""
+THOROUGH_FILES = (
+    *("attacks", "injection", "marks", "walls"),  # hundreds of hostile inputs
+    *("document", "messages", "stdio", "transcripts"),  # every route, message and transcript
+    *("kill", "machine", "races", "recover", "redrawing"),  # processes that die, and random orders of steps
+    *("review", "running", "serving", "writing"),  # servers and terminals of their own
+    *("run_command", "suite", "realistic"),  # whole runs, with a process a script
+)
+"""Words of the names of files whose tests take long for what they add to a quick look."""
 OTHERS_SETTINGS = (
     *("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"),
     *("API_PORT", "FIREWORKS_API_KEY", "FIREWORKS_MODEL", "INDEX_INTERVAL", "LLM_MODEL", "VAULT_PATH", "WHISPER_MODEL"),
@@ -25,7 +35,7 @@ OTHERS_SETTINGS = (
 )
 
 
-@pytest.hookimpl(trylast=True)  # Hypothesis marks its own before
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     is_beside_others = hasattr(config, "workerinput")
     for item in items:
@@ -33,6 +43,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if is_beside_others:
             limit_s = max(limit_s, min(limit_s * BUSY, BUSY_TIMEOUT_S))
         item.add_marker(pytest.mark.timeout(limit_s), append=False)
+        if _is_thorough(item):
+            item.add_marker(pytest.mark.thorough)
+
+
+def _is_thorough(item: pytest.Item) -> bool:
+    """Return whether `scripts/test --fast` leaves a test out."""
+    if _is_property(item) or item.get_closest_marker("slow"):
+        return True
+    parts = item.path.relative_to(item.config.rootpath / "tests").parts
+    words = f"{item.path.stem}_"
+    return parts[0] in THOROUGH_FOLDERS or "_hostile_" in words or any(f"_{name}_" in words for name in THOROUGH_FILES)
+
+
+def _is_property(item: pytest.Item) -> bool:
+    # Hypothesis adds its marker in this same hook, maybe later: ask the function itself.
+    return bool(getattr(getattr(item, "obj", None), "is_hypothesis_test", False))
 
 
 def _limit_s(item: pytest.Item) -> float:
@@ -40,7 +66,7 @@ def _limit_s(item: pytest.Item) -> float:
         return float(said.args[0])
     if item.get_closest_marker("slow"):
         return SLOW_TIMEOUT_S
-    if item.get_closest_marker("hypothesis"):  # a hundred cases in one test
+    if _is_property(item):  # a hundred cases in one test
         return PROPERTY_TIMEOUT_S
     return float(item.config.getoption("timeout") or item.config.getini("timeout"))
 

@@ -23,7 +23,11 @@ def told(capsys: pytest.CaptureFixture[str], vault: Path, *args: str) -> tuple[i
 @pytest.mark.parametrize(
     ("args", "error", "hint"),
     [
-        (["search", "x", "--folder"], "option '--folder' requires an argument", "`knap COMMAND --help` shows the usage"),
+        (
+            ["search", "x", "--folder"],
+            "option '--folder' requires an argument",
+            "`knap COMMAND --help` shows the usage",
+        ),
         (["chat", "--note", "Gardn.md", "--model", "ollama:none"], "no file 'Gardn.md' in the vault", ""),
         (["run"], "no task is given", 'quote it: `knap run "Plan the move"`; or one of cancel,'),
         (["props", "Garden.md", "sett", "a", "b"], "'sett' is no note,", "did you mean 'set'?"),
