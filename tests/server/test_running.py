@@ -183,10 +183,10 @@ def test_whoever_listens_hears_once_that_the_server_stops() -> None:
 
 STUCK = """
 import threading
-from knapper.server import running
+from knapper.server import lifecycle
 threading.Thread(target=threading.Event().wait).start()
 print("leaving")
-running.leave(7, wait_s=0.05)
+lifecycle.exit_process(7, wait_s=0.05)
 """
 
 
@@ -198,11 +198,11 @@ def test_a_process_leaves_although_a_call_runs_on() -> None:
 
 IDLE = """
 from concurrent.futures import ThreadPoolExecutor
-from knapper.index.ports import RANKING
-from knapper.server import running
-pool = ThreadPoolExecutor(1, thread_name_prefix=RANKING)
+from knapper.index.snapshot import RANKING_THREAD_PREFIX
+from knapper.server import lifecycle
+pool = ThreadPoolExecutor(1, thread_name_prefix=RANKING_THREAD_PREFIX)
 pool.submit(int).result()
-running.leave(7, wait_s=0.05)
+lifecycle.exit_process(7, wait_s=0.05)
 pool.shutdown()
 print("closed")
 """
