@@ -45,7 +45,7 @@ def test_an_interrupt_is_told_in_one_line(
     shown = capsys.readouterr()
 
     assert code == 130
-    assert "nothing is broken" in (shown.out if as_json else shown.err)
+    assert "nothing is damaged" in (shown.out if as_json else shown.err)
     assert (shown.err if as_json else shown.out) == ""
 
 

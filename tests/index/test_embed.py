@@ -33,7 +33,7 @@ def test_search_by_words_only_needs_no_embedder() -> None:
 def test_opening_imports_only_what_the_kind_needs(kind: EmbedderKind, loaded: set[str]) -> None:
     code = (
         "import sys; from knapper.index.embedders.registry import *; "
-        f"open_embedder(EmbedSettings(kind={kind!r}, model='m', base_url='http://localhost:1')); "
+        f"open_embedder(EmbedderSettings(kind={kind!r}, model='m', base_url='http://localhost:1')); "
         "print(*sorted({'numpy', 'tokenizers', 'httpx2', 'fastembed'} & set(sys.modules)))"
     )
 

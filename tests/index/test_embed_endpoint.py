@@ -282,7 +282,7 @@ def test_a_model_that_changes_behind_its_name_is_noticed() -> None:
     with asking(embeddings, saying({"data": [{"embedding": [1, 2, 3]}]})) as it:
         it.endpoint.query("a")
 
-        with pytest.raises(EmbedderError, match="3 numbers where it gave 2"):
+        with pytest.raises(EmbedderError, match="3 numbers, not 2 as before"):
             it.endpoint.query("a")
 
 

@@ -32,7 +32,7 @@ def _search(context: Context) -> None:
 
 
 def _wrong_text(context: Context) -> None:
-    with pytest.raises(NotFound, match="doesn't stand"):
+    with pytest.raises(NotFound, match="isn't in the note"):
         files.edit_file(context, "Clippings/Web.md", "Do as I says, and not as I do.", "x")
 
 

@@ -516,7 +516,8 @@ def _read_in_process(view: View, batches: Sequence[Sequence[FileStat]]) -> Gener
     if not sys.executable or getattr(sys, "frozen", False):
         return 0
     # -P: never import a module from the current folder.
-    command = [sys.executable, "-P", "-m", __name__]
+    # Not -m: records pickled by a module that runs as __main__ name classes that nobody else has.
+    command = [sys.executable, "-P", "-c", f"from {__name__} import run_child_process; run_child_process()"]
     try:
         process = subprocess.Popen(  # noqa: S603 - this Python, constant arguments
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -554,13 +555,9 @@ def _send_batches(process: subprocess.Popen[bytes], view: View, batches: Sequenc
     return True
 
 
-def _run_child_process() -> None:
+def run_child_process() -> None:
     """Read the batches given on standard input, and write their records and chunks to standard output."""
     view, batches = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by the process that started this one
     for stats in batches:
         pickle.dump(_read_batch(view, stats), sys.stdout.buffer)
         sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    _run_child_process()

@@ -24,12 +24,11 @@ from typing_extensions import TypedDict
 from knapper.app import Hub, tables
 from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.server.mcp import stdio
-from knapper.tools.rows import Row
+from knapper.tools.registry import ToolSpec, ToolTable
 from knapper.tools.shapes import Answer
-from knapper.tools.tables import Table
 
 base = Path(sys.argv[1])
-stdio._FINISH_S = float(sys.argv[3])
+stdio._SHUTDOWN_S = float(sys.argv[3])
 
 class Waited(TypedDict):
     success: bool
@@ -43,14 +42,17 @@ def wait(context) -> Annotated[Answer, Waited]:
     return {"success": True}
 
 class SlowHub(Hub):
-    table = property(lambda self: Table([*tables.whole(self.vaults).rows, Row(function=wait)], self.vaults))
+    @property
+    def table(self):
+        specs = tables.build_table(self.vaults).specs
+        return ToolTable([*specs, ToolSpec(function=wait)], self.vaults)
 
 found = Settings(
     choice=Vault(name="v", path=base / "vault"), state_dir=base / "state", embeddings=EmbeddingSettings(kind="none"),
     config_file=base / "config.toml",
 )
 with SlowHub(found) as hub:
-    stdio.run(hub, "mcp", "full", watch=False)
+    stdio.serve_stdio(hub, "mcp", "full", watch=False)
 (base / "closed").touch()
 """
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
