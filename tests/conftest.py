@@ -35,16 +35,20 @@ OTHERS_SETTINGS = (
 )
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest selects by -m
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    # Before the others' hooks, so that pytest's own selection by -m sees the marker.
+    for item in items:
+        if _is_thorough(item):
+            item.add_marker(pytest.mark.thorough)
+    yield
+    # After them, since a folder's own conftest sets longer limits where there are none yet.
     is_beside_others = hasattr(config, "workerinput")
     for item in items:
         limit_s = _limit_s(item)
         if is_beside_others:
             limit_s = max(limit_s, min(limit_s * BUSY, BUSY_TIMEOUT_S))
         item.add_marker(pytest.mark.timeout(limit_s), append=False)
-        if _is_thorough(item):
-            item.add_marker(pytest.mark.thorough)
 
 
 def _is_thorough(item: pytest.Item) -> bool:
