@@ -176,6 +176,12 @@ COMMANDS: Final = (
         "Serve vaults over HTTP to browsers, programs and MCP clients.",
     ),
     CommandEntry(
+        "service",
+        "knapper.cli.commands.service",
+        "Serve",
+        "Run the server in the background from login on.",
+    ),
+    CommandEntry(
         "token", "knapper.cli.commands.token", "Serve", "Show where the server's token is stored, and create tokens."
     ),
     CommandEntry(

@@ -6,9 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from knapper.changes.requests import Create, Rewrite
-from knapper.changes.text import replacement
-from knapper.changes.writer import SubmitOptions
 from knapper.codemode import evidence
 from knapper.codemode.guest import obsidian, rules
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError, StorageError
@@ -237,6 +234,11 @@ def propose_note(
     Raises:
         KnapError: It can't be created, the client may not, or the note has changed since it was read.
     """
+    # 0.15 s that a script that only reads needn't wait for
+    from knapper.changes.requests import Create, Rewrite  # noqa: PLC0415
+    from knapper.changes.text import replacement  # noqa: PLC0415
+    from knapper.changes.writer import SubmitOptions  # noqa: PLC0415
+
     request = Create(path=raw, content=content, properties=values or None)
     if existing is not None:
         note, base_hash = existing

@@ -11,7 +11,6 @@ from typing import Final
 
 from knapper.errors import BadInput, CallerError, KnapError, NotFound, StorageError
 from knapper.index.filters import Filter, PropertyTest
-from knapper.index.search import SearchRequest
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context
@@ -38,6 +37,8 @@ def search_notes(
         properties=(PropertyTest(name="type", op="equals", value=type_filter),) if type_filter else (),
     )
     _ = context.freshen()
+    from knapper.index.search import SearchRequest  # noqa: PLC0415 - 0.1 s that a script that only reads needn't wait for
+
     question = SearchRequest(text=query, mode="hybrid", limit=limit, per_note=1, where=context.restrict(note_filter))
     for hit in context.index.search(question).hits:
         hit_note = read_note(context, hit.row.note)

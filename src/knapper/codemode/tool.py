@@ -9,7 +9,6 @@ from typing_extensions import TypedDict
 from knapper.codemode.bridge import Bridge
 from knapper.errors import BadInput
 from knapper.tools.context import Context, ScriptExit, ScriptInputs, ScriptLimits, ScriptProfile, ScriptResult
-from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
 
 _EXIT_HINTS: Final[Mapping[ScriptExit, str]] = {
@@ -124,16 +123,3 @@ def result_answer(outcome: ScriptResult) -> Answer:
     if not outcome.ok:
         fields["code"], fields["hint"] = f"script_{outcome.kind}", _EXIT_HINTS[outcome.kind]
     return cast("Answer", fields)
-
-
-TOOLS: Final = (
-    ToolSpec(
-        function=run_script,
-        effect="write",
-        profile="essential",
-        shown=("code",),
-        takes_long=True,
-        has_submit_options=False,
-    ),
-)
-"""The tools of this layer."""

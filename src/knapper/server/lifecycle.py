@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, cast
 
@@ -26,13 +27,14 @@ from knapper.app import Hub
 from knapper.config import Settings
 from knapper.errors import BadInput, SetupError, StorageError
 from knapper.index.snapshot import RANKING_THREAD_PREFIX
-from knapper.server import credentials, logs, replies, security, watchers, workers
+from knapper.server import credentials, logs, record, replies, security, watchers, workers
 from knapper.server.credentials import BrowserSessions
 from knapper.server.http import app, background, chat, openapi, page, runs, tasks
 from knapper.server.http.app import Mount, ServerRuntime
 from knapper.server.http.chat import ChatService
 from knapper.server.http.tasks import TaskService
 from knapper.server.mcp import http as mcp
+from knapper.server.record import ServerRecord
 from knapper.server.workers import StopSignal, WorkerThreads
 
 if TYPE_CHECKING:
@@ -318,19 +320,27 @@ def _open_client_chats(hub: Hub) -> ClientChatsRegistry:
     return ClientChatsRegistry(hub)
 
 
-def serve_vaults(hub: Hub, settings: Settings, *, watch: bool = True, on_start: Callable[[str, str], None]) -> None:
+def serve_vaults(
+    hub: Hub,
+    settings: Settings,
+    *,
+    watch: bool = True,
+    log_file: Path | None = None,
+    on_start: Callable[[ServerRecord, str], None],
+) -> None:
     """Serve a hub's vaults until a signal comes.
 
     Args:
         hub: The vaults.
         settings: The address, the clients and the limits of the server.
         watch: Keep the indexes up to date while serving.
-        on_start: Called once requests are answered, with the server's address, and one that signs a browser in to the
-            page, once.
+        log_file: Where the log goes in the place of the error stream; see `logs.logging_configuration`.
+        on_start: Called once requests are answered, with the server's record, and an address that signs a browser in to
+            the page, once.
 
     Raises:
         SetupError: The port is taken, there is no such address, or others could reach it without a token.
-        StorageError: A token can't be read or written.
+        StorageError: A token can't be read or written, or the log can't.
     """
     server = settings.server
     sessions = credentials.open_browser_sessions(settings.state_dir)
@@ -339,18 +349,24 @@ def serve_vaults(hub: Hub, settings: Settings, *, watch: bool = True, on_start: 
         hub, server, security.load_client_tokens(settings), work, _list_mounts(hub, sessions, work, watch=watch)
     )
     bound_socket = bind_socket(server.host, server.port)
-    address = socket_url(bound_socket)
-    logging.config.dictConfig(logs.logging_configuration())
+    server_record = record.make_record(socket_url(bound_socket), work.instance)
+    logging.config.dictConfig(logs.logging_configuration(file=log_file))
+
+    def announce() -> None:
+        record.write_record(settings.state_dir, server_record)
+        on_start(server_record, page_url)
+
     try:
-        page_url = credentials.sign_in_url(address, sessions.new_code())
+        page_url = credentials.sign_in_url(server_record.url, sessions.new_code())
         run_uvicorn(
             application,
             bound_socket,
             stop=work.stop,
             stop_s=server.stop_seconds,
-            on_start=lambda: on_start(address, page_url),
+            on_start=announce,
         )
     finally:
+        record.remove_record(settings.state_dir, server_record)
         bound_socket.close()
         work.threads.close()
     exit_process(0)

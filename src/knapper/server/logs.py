@@ -51,22 +51,33 @@ class ExpectedErrorFilter(logging.Filter):
         return not (record.exc_info and isinstance(record.exc_info[1], MCPError))
 
 
-def logging_configuration(level: str = "INFO") -> dict[str, Any]:
-    """Return the configuration of logging, for `logging.config.dictConfig`."""
+MAX_LOG_BYTES: Final = 5_000_000
+_OLD_LOGS: Final = 3
+
+
+def logging_configuration(level: str = "INFO", *, file: Path | None = None) -> dict[str, Any]:
+    """Return the configuration of logging, for `logging.config.dictConfig`.
+
+    Args:
+        level: The least severe records that are logged.
+        file: The log, of 5 MB at most, with three older ones beside it; None for the error stream.
+    """
+    target: dict[str, Any] = {"class": "logging.StreamHandler", "stream": "ext://sys.stderr"}
+    if file is not None:
+        target = {
+            "class": "logging.handlers.RotatingFileHandler",
+            "filename": str(file),
+            "maxBytes": MAX_LOG_BYTES,
+            "backupCount": _OLD_LOGS,
+            "encoding": "utf-8",
+        }
     shared_options = {"handlers": ["lines"], "level": level, "propagate": False}
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"lines": {"()": f"{__name__}.{LineFormatter.__name__}"}},
         "filters": {"foreseen": {"()": f"{__name__}.{ExpectedErrorFilter.__name__}"}},
-        "handlers": {
-            "lines": {
-                "class": "logging.StreamHandler",
-                "formatter": "lines",
-                "filters": ["foreseen"],
-                "stream": "ext://sys.stderr",
-            }
-        },
+        "handlers": {"lines": {**target, "formatter": "lines", "filters": ["foreseen"]}},
         "loggers": {
             "knapper": shared_options,
             "uvicorn": {**shared_options, "level": _LIBRARY_LEVEL},  # what it says below this, the program says itself

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-from rapidfuzz import fuzz, process
-
 from knapper.changes.text import splices, yaml_values
 from knapper.changes.text.splices import Snapshot, Splice
 from knapper.changes.text.yaml_values import PropertyEntry, YamlLines, YamlNode, YamlQuote, YamlStyle
@@ -436,6 +434,8 @@ def _get_property(entries: Sequence[PropertyEntry], key: str) -> PropertyEntry:
     if entry is not None:
         return entry
     names = [other.name for other in entries]
+    from rapidfuzz import fuzz, process  # noqa: PLC0415 - 30 ms that only a mistyped property should cost
+
     near = [name for name, _, _ in process.extract(key, names, scorer=fuzz.ratio, processor=str.casefold, limit=3)]
     hint = f"it has {', '.join(near)}" if near else "it has no properties"
     raise NotFound(f"the note has no property {key!r}", hint=hint, code="property_not_found", details={"nearest": near})

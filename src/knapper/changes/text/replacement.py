@@ -7,8 +7,6 @@ from difflib import SequenceMatcher
 from typing import Final
 from unicodedata import combining, normalize
 
-from rapidfuzz import fuzz, process
-
 from knapper.changes.text import properties, splices
 from knapper.changes.text.splices import Snapshot, Splice
 from knapper.errors import Ambiguous, BadInput, NotFound
@@ -125,6 +123,8 @@ def find_nearest_passage(snapshot: Snapshot, wanted_text: str) -> NearestPassage
         return None
     texts = [snapshot.decode(*snapshot.line(number)[:2]) for number in range(1, snapshot.count + 1)]
     key = max(range(len(rows)), key=lambda index: len(rows[index].strip()))
+    from rapidfuzz import fuzz, process  # noqa: PLC0415 - 30 ms that only a text that isn't found should cost
+
     near = process.extract(
         rows[key],
         texts,
@@ -143,6 +143,8 @@ def find_nearest_passage(snapshot: Snapshot, wanted_text: str) -> NearestPassage
 
 
 def _compare_passage(wanted_text: str, rows: list[str], first: int) -> NearestPassage:
+    from rapidfuzz import fuzz  # noqa: PLC0415 - as above
+
     text = "\n".join(rows)
     best_part, ratio = text, fuzz.ratio(wanted_text, text)
     if (

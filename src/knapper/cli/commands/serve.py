@@ -1,7 +1,12 @@
 """Serve vaults over HTTP."""
 
+from __future__ import annotations
+
+import json
 import sys
-from typing import TypedDict, Unpack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -9,6 +14,13 @@ from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.config import environment
+from knapper.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from knapper.config import Settings
+    from knapper.server.record import ServerRecord
 
 
 class ServeOptions(TypedDict):
@@ -17,6 +29,7 @@ class ServeOptions(TypedDict):
     host: str
     port: int | None
     watch: bool
+    log_file: str
 
 
 @click.command(
@@ -26,14 +39,18 @@ class ServeOptions(TypedDict):
         ("knap serve", "all configured vaults, for programs on this machine"),
         ("knap --vault ~/Notes serve --port 9000", "one vault, on another port"),
         ("knap serve --no-watch", "if `knap watch` is already running"),
+        ("knap serve --json --port 0", "for programs: on any free port, which the first line names"),
     ),
 )
 @click.option("--host", default="", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65_535), help="Port to listen on; 0 for any free port.  [default: 8000]")
 @click.option("--watch/--no-watch", default=True, help="Keep the indexes up to date while serving.  [default: watch]")
+@click.option(
+    "--log-file", default="", metavar="FILE", help="File for the log, replaced at 5 MB.  [default: the error stream]"
+)
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, **own: Unpack[ServeOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, **own: Unpack[ServeOptions]) -> ExitCode:
     """Serve vaults over HTTP to browsers, programs and MCP clients.
 
     Open the printed address to sign one browser in to the web page; it works once, within an hour. MCP clients connect
@@ -42,19 +59,58 @@ def command(said: GlobalOptions, **own: Unpack[ServeOptions]) -> ExitCode:
     """
     environment.keep_numpy_to_one_thread()
     from knapper.app import open_hub  # noqa: PLC0415 - `--help` needn't pay for what serves
-    from knapper.server import credentials, lifecycle  # noqa: PLC0415 - the same
+    from knapper.server import lifecycle  # noqa: PLC0415 - the same
 
-    config = lifecycle.override_address(setup.read_settings(said), own["host"], own["port"])
+    settings = lifecycle.override_address(setup.read_settings(global_options), own["host"], own["port"])
+    log_file = _prepare_log(own["log_file"]) if own["log_file"] else None
+    with open_hub(settings, only=bool(global_options.vault)) as hub:
 
-    def tell(address: str, page: str) -> None:
-        key = "server.token in the configuration"
-        key = key if config.server.token else str(credentials.token_path(config.state_dir, "api"))
-        output.note(said, f"serving {', '.join(hub.vaults)} at {address}; Ctrl-C ends it")
-        output.note(said, f"programs show the token of {key}")
-        # What isn't a terminal is kept, as a log is: an address that signs in doesn't belong there.
-        output.note(said, f"the page: {page if sys.stderr.isatty() else '`knap token page` prints its address'}")
+        def announce(record: ServerRecord, page_url: str) -> None:
+            _announce(global_options, settings, record, page_url, sorted(hub.vaults))
 
-    with open_hub(config, only=bool(said.vault)) as hub:
-        lifecycle.serve_vaults(hub, config, watch=own["watch"], on_start=tell)
-    output.note(said, "stopped")
+        lifecycle.serve_vaults(hub, settings, watch=own["watch"], log_file=log_file, on_start=announce)
+    if global_options.as_json:
+        _print_event({"event": "stopped"})
+    output.note(global_options, "stopped")
     return ExitCode.OK
+
+
+def _announce(
+    options: GlobalOptions, settings: Settings, record: ServerRecord, page_url: str, vaults: Sequence[str]
+) -> None:
+    """Print where the server answers: a line of JSON for a program, some sentences for a person."""
+    from knapper.server import credentials  # noqa: PLC0415 - `--help` needn't pay for it
+
+    if options.as_json:
+        _print_event({"event": "serving", **asdict(record), "vaults": vaults})
+    file = credentials.token_path(settings.state_dir, "api")
+    output.note(options, f"serving {', '.join(vaults)} at {record.url}; Ctrl-C ends it")
+    output.note(
+        options, f"programs show the token of {'server.token in the configuration' if settings.server.token else file}"
+    )
+    # What isn't a terminal is kept, as a log is: an address that signs in doesn't belong there.
+    output.note(options, f"the page: {page_url if sys.stderr.isatty() else '`knap token page` prints its address'}")
+
+
+def _print_event(fields: Mapping[str, object]) -> None:
+    """Print an event as one line of JSON, at once: who reads it waits for it."""
+    click.echo(json.dumps(fields, ensure_ascii=False))
+    sys.stdout.flush()
+
+
+def _prepare_log(name: str) -> Path:
+    """Return the log's absolute path, and make its folder.
+
+    Raises:
+        StorageError: The folder can't be made, or the file not be written.
+    """
+    file = Path(name).expanduser().absolute()
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise StorageError(
+            f"the log {file} can't be written: {error.strerror or error}", hint="give --log-file another file"
+        ) from error
+    return file

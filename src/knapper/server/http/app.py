@@ -2,6 +2,7 @@
 
 import logging
 import re
+import secrets
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from knapper.server import logs, replies
 from knapper.server.http import binding, openapi, routes
 from knapper.server.http.binding import Endpoint, ToolInvoker, ToolRoute
 from knapper.server.logs import RequestTracing
+from knapper.server.record import PRODUCT
 from knapper.server.security import (
     BodyIntake,
     ClientTokens,
@@ -131,9 +133,11 @@ HEALTH_OPERATION: Final[dict[str, Any]] = {
                         "properties": {
                             "success": {"const": True},
                             "status": {"const": "ok"},
+                            "product": {"const": PRODUCT},
                             "version": {"type": "string"},
+                            "instance": {"type": "string", "description": "Another one after each start."},
                         },
-                        "required": ["success", "status", "version"],
+                        "required": ["success", "status", "product", "version", "instance"],
                     }
                 }
             },
@@ -144,8 +148,10 @@ HEALTH_OPERATION: Final[dict[str, Any]] = {
 
 async def health_endpoint(request: Request) -> Response:
     """Reply without a thread, so that slow calls don't delay it."""
-    del request
-    return replies.JsonReply({"success": True, "status": "ok", "version": __version__})
+    instance = request.app.state.instance
+    return replies.JsonReply(
+        {"success": True, "status": "ok", "product": PRODUCT, "version": __version__, "instance": instance}
+    )
 
 
 _BYTES_PER_MB: Final = 1_000_000
@@ -170,10 +176,12 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRuntime:
-    """The worker threads, and the signal that stops them."""
+    """The worker threads, the signal that stops them, and which server it is."""
 
     threads: WorkerThreads
     stop: StopSignal = field(default_factory=StopSignal)
+    instance: str = field(default_factory=lambda: secrets.token_hex(16))
+    """Random; see `knapper.server.record.ServerRecord`."""
 
 
 def mount_asgi(path: str, app: ASGIApp, lifespan: Lifespan | None = None) -> Mount:
@@ -213,6 +221,7 @@ def create_app(
     )
     add_error_handlers(app)
     app.state.places = logs.redaction_for_settings(hub.settings)
+    app.state.instance = work.instance
     _add_routes(app, ToolInvoker(hub=hub, threads=work.threads))
     app.router.routes.extend(route for mount in mounts for route in mount.routes)
     app.router.routes.extend(make_head_routes(app.router.routes))

@@ -1,0 +1,1 @@
+"""`knap serve` as a service of the system: systemd, launchd or the Task Scheduler."""

@@ -1,0 +1,170 @@
+"""`knap service`: what is installed for which command line, and what is said of it."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from knapper.cli import main
+from knapper.cli.commands import service
+from knapper.server import record
+from knapper.server.record import ServerRecord
+from knapper.service.definition import CommandResult
+from knapper.service.launchd import LaunchdManager
+from knapper.service.systemd import SystemdManager
+from knapper.service.task_scheduler import TaskSchedulerManager
+from tests.service import machines
+from tests.service.machines import RecordingRunner
+
+RUNNING = ServerRecord(
+    pid=4711, url="http://127.0.0.1:9", started="2026-11-23T09:00:00+00:00", version="1", instance="a"
+)
+Manager = SystemdManager | LaunchdManager | TaskSchedulerManager
+
+
+@pytest.fixture(autouse=True)
+def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "my Notes"
+    folder.mkdir()
+    monkeypatch.setattr(service, "_START_S", 0.05)
+    monkeypatch.setattr(record, "find_server", lambda _: None)
+    return folder
+
+
+@pytest.fixture
+def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SystemdManager:
+    manager = SystemdManager(machine=machines.machine("linux", tmp_path), runner=RecordingRunner())
+    monkeypatch.setattr(service, "open_manager", lambda: manager)
+    return manager
+
+
+def answers(record_found: ServerRecord | None) -> Callable[[Path], ServerRecord | None]:
+    return lambda _: record_found
+
+
+def test_a_dry_run_prints_the_definition_and_installs_nothing(
+    manager: SystemdManager, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main.run(["service", "install", "--dry-run", "--vault", str(vault), "--port", "9000"])
+    shown = capsys.readouterr().out
+
+    assert code == 0
+    assert shown.startswith(f"# {manager.file}\n[Unit]\n")
+    assert f'ExecStart="{sys.executable}" "-P" "-m" "knapper.cli" "serve" "--vault" "{vault}" "--port" "9000"' in shown
+    assert not manager.file.exists()
+
+
+def test_the_service_has_the_configuration_and_the_state_of_the_command(
+    manager: SystemdManager, vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "my.toml"
+    config.write_text(f'[vaults.notes]\npath = "{vault.as_posix()}"\n', encoding="utf-8")
+    monkeypatch.setenv("KNAP_CONFIG", str(config))
+    monkeypatch.setenv("KNAP_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr(record, "find_server", answers(RUNNING))
+
+    assert main.run(["service", "install"]) == 0
+
+    unit = manager.file.read_text(encoding="utf-8")
+    assert f'"serve" "--config" "{config}"\n' in unit
+    assert f'Environment="KNAP_STATE_DIR={tmp_path / "state"}"\n' in unit
+
+
+def test_it_says_where_the_server_answers_and_how_to_take_it_away(
+    manager: SystemdManager, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(record, "find_server", answers(RUNNING))
+
+    code = main.run(["service", "install", "--vault", str(vault)])
+    shown = capsys.readouterr()
+
+    assert code == 0
+    assert shown.out == f"installed {manager.file}\nthe server answers at {RUNNING.url}\n"
+    assert "knap service uninstall" in shown.err
+
+
+def test_a_server_that_does_not_answer_is_a_failure(
+    manager: SystemdManager, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main.run(["service", "install", "--vault", str(vault)])
+
+    assert code == 1
+    assert manager.file.exists()
+    assert "`knap service logs` says why" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["start", "stop", "restart", "logs"])
+def test_without_a_service_the_way_to_one_is_told(
+    manager: SystemdManager, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main.run(["service", verb])
+    shown = capsys.readouterr().err
+
+    assert code == 2
+    assert "no service is installed" in shown
+    assert "knap service install" in shown
+    assert not manager.file.exists()
+
+
+def test_the_status_is_the_systems_and_the_servers(
+    manager: SystemdManager, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = main.run(["service", "status", "--json", "--vault", str(vault)])
+    without = json.loads(capsys.readouterr().out)
+    monkeypatch.setattr(record, "find_server", answers(RUNNING))
+    main.run(["service", "install", "--quiet", "--vault", str(vault)])
+    capsys.readouterr()
+    after = main.run(["service", "status", "--json", "--vault", str(vault)])
+    installed = json.loads(capsys.readouterr().out)
+
+    assert (before, without["installed"], without["url"]) == (1, False, "")
+    assert (after, installed["installed"], installed["url"], installed["pid"]) == (0, True, RUNNING.url, 4711)
+    assert installed["manager"] == manager.name
+
+
+def test_uninstalling_names_what_it_removed(
+    manager: SystemdManager, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main.run(["service", "install", "--quiet", "--vault", str(vault)])
+    capsys.readouterr()
+
+    first = (main.run(["service", "uninstall"]), capsys.readouterr().out)
+    second = (main.run(["service", "uninstall"]), capsys.readouterr().out)
+
+    assert first == (0, f"removed {manager.file}\n")
+    assert second == (0, "no service was installed\n")
+
+
+def test_where_the_system_keeps_no_log_the_file_is_shown(
+    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager = LaunchdManager(
+        machine=machines.machine("macos", tmp_path),
+        runner=RecordingRunner({"launchctl bootout": CommandResult(code=3)}),
+    )
+    monkeypatch.setattr(service, "open_manager", lambda: manager)
+    log = tmp_path / "serve.log"
+    monkeypatch.setattr(service, "_log_file", lambda: log)
+    main.run(["service", "install", "--quiet", "--vault", str(vault)])
+
+    missing = main.run(["service", "logs"])
+    log.write_text("one\ntwo\x1b[31m\nthree\n", encoding="utf-8")
+    capsys.readouterr()
+    code = main.run(["service", "logs", "-n", "2"])
+
+    assert missing == 2
+    assert (code, capsys.readouterr().out) == (0, "two\ufffd[31m\nthree\n")
+
+
+def test_an_installation_in_a_cache_is_refused(
+    manager: SystemdManager, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/home/ada/.cache/uv/archive-v0/x/bin/python")
+
+    code = main.run(["service", "install", "--vault", str(vault)])
+
+    assert code == 3
+    assert "uv tool install knapper" in capsys.readouterr().err
+    assert not manager.file.exists()
