@@ -24,12 +24,16 @@ RUNNING = ServerRecord(
 Manager = SystemdManager | LaunchdManager | TaskSchedulerManager
 
 
+def answers(record_found: ServerRecord | None) -> Callable[[Path], ServerRecord | None]:
+    return lambda _: record_found
+
+
 @pytest.fixture(autouse=True)
 def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "my Notes"
     folder.mkdir()
     monkeypatch.setattr(service, "_START_S", 0.05)
-    monkeypatch.setattr(record, "find_server", lambda _: None)
+    monkeypatch.setattr(record, "find_server", answers(None))
     return folder
 
 
@@ -38,10 +42,6 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SystemdManager:
     manager = SystemdManager(machine=machines.machine("linux", tmp_path), runner=RecordingRunner())
     monkeypatch.setattr(service, "open_manager", lambda: manager)
     return manager
-
-
-def answers(record_found: ServerRecord | None) -> Callable[[Path], ServerRecord | None]:
-    return lambda _: record_found
 
 
 def test_a_dry_run_prints_the_definition_and_installs_nothing(

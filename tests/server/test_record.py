@@ -72,7 +72,7 @@ def test_another_program_that_has_the_port_is_not_taken_for_the_server(tmp_path:
             self.end_headers()
             self.wfile.write(self.reply)
 
-        def log_message(self, *_: object) -> None: ...
+        def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002 - the standard library's name
 
     replies = (
         b'{"status": "ok"}',
