@@ -17,7 +17,7 @@ from knapper.changes.proposals.tables import ProposalFilter
 from knapper.changes.text import blocks, splices
 from knapper.changes.text.blocks import BlockChoice
 from knapper.changes.writer import Submission, Writer
-from knapper.errors import BadInput, KnapError, RefusedError
+from knapper.errors import BadInput, ConflictError, KnapError, RefusedError
 from knapper.vault.paths import NotePath
 
 
@@ -137,30 +137,35 @@ class NoteBlocks:
         return replace(submission, proposal_id=proposal_id, notices=(*submission.notices, *left_out))
 
     def resolve(
-        self, path: str, choice: BlockChoice | Mapping[str, BlockChoice], *, dry_run: bool = False
+        self, path: str, choice: BlockChoice | Mapping[str, BlockChoice], *, base: str = "", dry_run: bool = False
     ) -> Submission:
         """Accept or reject the edits that wait as blocks in a note: all of them, or some by their ids.
 
         Args:
             path: The note's.
             choice: One decision for all, or one for each id.
+            base: The hash of the note whose blocks were shown; empty to take the note as it is.
             dry_run: Only report what that would do.
 
         Raises:
             NotFound: There is no such note or block.
-            ConflictError: A block was edited by hand or half deleted.
+            ConflictError: The note isn't what was shown any more, or a block was edited by hand or half deleted.
             RefusedError: The client isn't a person.
         """
         check_person(self.writer, "resolve blocks")
         return self.writer.exclusively(
-            lambda alone: replace(self, writer=alone).resolve_locked(path, choice, dry_run=dry_run)
+            lambda alone: replace(self, writer=alone).resolve_locked(path, choice, base=base, dry_run=dry_run)
         )
 
     def resolve_locked(
-        self, path: str, choice: BlockChoice | Mapping[str, BlockChoice], *, dry_run: bool
+        self, path: str, choice: BlockChoice | Mapping[str, BlockChoice], *, base: str, dry_run: bool
     ) -> Submission:
         """Resolve blocks as `resolve` does; the caller holds the write lock."""
         note = self.writer.context.view.read(path)
+        if base and base != note.hash:
+            details: dict[str, object] = {"current_hash": note.hash, "path": note.path}
+            hint = "list its blocks again, and look at them"
+            raise ConflictError(f"{note.path} changed meanwhile", hint=hint, code="stale", details=details)
         for one in self._proposals_about(note.path):
             self.writer.proposals.note_blocks.sync_texts(one, {note.path: note.raw})
         resolutions = blocks.resolve_blocks(splices.take_snapshot(note.raw, note.outline), choice)

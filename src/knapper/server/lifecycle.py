@@ -29,7 +29,7 @@ from knapper.errors import BadInput, SetupError, StorageError
 from knapper.index.snapshot import RANKING_THREAD_PREFIX
 from knapper.server import credentials, logs, record, replies, security, watchers, workers
 from knapper.server.credentials import BrowserSessions
-from knapper.server.http import app, background, chat, openapi, page, runs, tasks
+from knapper.server.http import app, background, blocks, chat, openapi, page, runs, tasks
 from knapper.server.http.app import Mount, ServerRuntime
 from knapper.server.http.chat import ChatService
 from knapper.server.http.tasks import TaskService
@@ -385,6 +385,7 @@ def _list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *,
         Mount(lifespan=lambda: watchers.run_watchers(opens)),
         mcp.mount_mcp(hub, runtime.threads),
         page.mount_page(sessions, hub.vaults),
+        blocks.mount_blocks(hub, runtime.threads),
         mount_chats_and_tasks(hub, runtime.stop),
         runs.mount_runs(hub, runtime.stop),
     ]

@@ -86,6 +86,20 @@ def client_of(scope: Scope) -> str:
     return name
 
 
+def check_person(settings: Settings, scope: Scope, what: str) -> None:
+    """Check that a request is a person's: from a browser that is signed in to the page, or with a person's own token.
+
+    Raises:
+        RefusedError: It is a program's (code ``needs_person``).
+    """
+    if not settings.client(client_of(scope)).grants.is_person:
+        raise RefusedError(
+            f"only a person can {what}",
+            hint="do it on the page, or with the token of a client of the kind 'person'",
+            code="needs_person",
+        )
+
+
 def is_authenticated(scope: Scope) -> bool:
     """Return whether the request is authenticated; open paths aren't."""
     return isinstance(scope.get("state", {}).get(_CLIENT_KEY), str)

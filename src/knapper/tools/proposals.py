@@ -7,7 +7,7 @@ from typing import Annotated, Final, get_args
 
 from knapper.changes.disk import undo
 from knapper.changes.disk.journal import Journal
-from knapper.changes.proposals import store
+from knapper.changes.proposals import acceptance, note_blocks, store
 from knapper.changes.proposals.model import Proposal, ProposalStatus, ProposedFile, ProposedHunk, Stale, Summary
 from knapper.changes.proposals.tables import ProposalFilter
 from knapper.changes.text import blocks
@@ -183,7 +183,8 @@ def edit_proposal(
 def proposal_answer(context: Context, proposal: Proposal) -> dict[str, JSONValue]:
     """Return a proposal as every surface shows it."""
     group_of = {file.number: group[0].number for group in proposal.groups() for file in group}
-    files: list[JSONValue] = [_file_row(file, group_of[file.number]) for file in proposal.files]
+    block_ids = _present_block_ids(context, proposal)
+    files: list[JSONValue] = [_file_row(file, group_of[file.number], block_ids) for file in proposal.files]
     rewritten: list[JSONValue] = [
         {"path": link.path, "line": link.line, "old": link.old, "new": link.new} for link in proposal.rewritten
     ]
@@ -215,6 +216,17 @@ def proposal_answer(context: Context, proposal: Proposal) -> dict[str, JSONValue
     return answer | _drop_empty(
         {**optional, **_undone_fields(proposal.changes, undo.find_undone(_journal(context), proposal.changes))}
     )
+
+
+def _present_block_ids(context: Context, proposal: Proposal) -> dict[str, str]:
+    """Return the ids of the blocks that show a proposal's hunks in its notes now, by the hunks' ids."""
+    visible_paths = {file.path for file in proposal.files}
+    block_ids: dict[str, str] = {}
+    for path, shown_blocks in context.writer.proposals.note_blocks.get(proposal.id).items():
+        raw = acceptance.read_note(context.view.root, path) if path in visible_paths else None
+        for block_id in note_blocks.intact_blocks(raw or b"", shown_blocks):
+            block_ids |= dict.fromkeys(shown_blocks[block_id], block_id)
+    return block_ids
 
 
 def _journal(context: Context) -> Journal:
@@ -255,8 +267,8 @@ def _summary_row(summary: Summary, undoing_changes: Mapping[str, str]) -> JSONVa
     return row | _drop_empty({**optional, **_undone_fields(summary.changes, undoing_changes)})
 
 
-def _file_row(file: ProposedFile, group: int) -> JSONValue:
-    hunks: list[JSONValue] = [_hunk_row(hunk) for hunk in file.hunks]
+def _file_row(file: ProposedFile, group: int, block_ids: Mapping[str, str]) -> JSONValue:
+    hunks: list[JSONValue] = [_hunk_row(hunk, block_ids.get(hunk.id, "")) for hunk in file.hunks]
     row: dict[str, JSONValue] = {
         "number": file.number,
         "group": group,
@@ -271,7 +283,7 @@ def _file_row(file: ProposedFile, group: int) -> JSONValue:
     return row | _drop_empty({**optional, "stale": _stale_fields(file.stale)})
 
 
-def _hunk_row(hunk: ProposedHunk) -> JSONValue:
+def _hunk_row(hunk: ProposedHunk, block_id: str) -> JSONValue:
     words: list[JSONValue] = [[mark.side, mark.text] for mark in hunk.hunk.words]
     row: dict[str, JSONValue] = {
         "id": hunk.id,
@@ -281,7 +293,8 @@ def _hunk_row(hunk: ProposedHunk) -> JSONValue:
         "new": hunk.hunk.new.decode(errors="replace"),
         "words": words,
     }
-    return row | _drop_empty({"edited": hunk.edited, "reason": hunk.reason, "stale": _stale_fields(hunk.stale)})
+    optional: dict[str, JSONValue] = {"edited": hunk.edited, "reason": hunk.reason, "block": block_id}
+    return row | _drop_empty({**optional, "stale": _stale_fields(hunk.stale)})
 
 
 def _stale_fields(stale: Stale | None) -> JSONValue:
@@ -330,7 +343,7 @@ def show_proposal_in_notes(context: Context, proposal_id: str) -> Annotated[Answ
 
 
 def resolve_blocks(
-    context: Context, path: str, *, accept: Collection[str] = (), reject: Collection[str] = ()
+    context: Context, path: str, *, accept: Collection[str] = (), reject: Collection[str] = (), base: str = ""
 ) -> Annotated[Answer, WriteResult]:
     """Replace the blocks of pending edits in a note by their new or old text.
 
@@ -339,11 +352,13 @@ def resolve_blocks(
         path: Path of an existing note.
         accept: Ids of blocks; ``all`` stands for every one.
         reject: Likewise.
+        base: The note's hash from `list_blocks`; empty to take the note as it is.
 
     Raises:
         NotFound: There is no such note or block.
         BadInput: None is named, or one is to be both accepted and rejected.
-        ConflictError: A block was edited by hand or half deleted; nothing is guessed.
+        ConflictError: The note isn't the listed one any more, or a block was edited by hand or half deleted; nothing is
+            guessed.
         RefusedError: The client isn't a person.
     """
     if not (accept or reject) or ("all" in {*accept, *reject} and len(accept) + len(reject) > 1):
@@ -352,11 +367,11 @@ def resolve_blocks(
         raise BadInput(f"{', '.join(sorted(overlap))} can't be both accepted and rejected", hint="name each once")
     choices: dict[str, BlockChoice] = dict.fromkeys(accept, "accept")
     choices |= dict.fromkeys(reject, "reject")
-    if "all" in choices:
-        if not list_blocks(context, path)["total"]:
-            raise NotFound(f"no edit waits in '{path}'", hint="`knap edits` lists proposals", code="block_not_found")
-        return context.reviewer.note_blocks.resolve(path, choices["all"], dry_run=_is_dry_run(context)).as_dict()
-    return context.reviewer.note_blocks.resolve(path, choices, dry_run=_is_dry_run(context)).as_dict()
+    if "all" in choices and not list_blocks(context, path)["total"]:
+        raise NotFound(f"no edit waits in '{path}'", hint="`knap edits` lists proposals", code="block_not_found")
+    choice = choices.get("all", choices)
+    resolve = context.reviewer.note_blocks.resolve
+    return resolve(path, choice, base=base, dry_run=_is_dry_run(context)).as_dict()
 
 
 def _is_dry_run(context: Context) -> bool:

@@ -138,6 +138,8 @@ class ProposalHunk(TypedDict):
     """Pairs of a side (``same``, ``removed``, ``added``) and the text."""
     edited: NotRequired[bool]
     reason: NotRequired[str]
+    block: NotRequired[str]
+    """The id of the block that shows it in its note."""
     stale: NotRequired[StaleReason]
 
 
