@@ -55,6 +55,43 @@ def test_the_keyboard_alone_decides(tmp_path: Path, tab: Page) -> None:
         assert site.read("Garden.md") == sites.NOTES["Garden.md"].replace(SHED, BARN)
 
 
+def test_the_keys_work_as_soon_as_a_change_opens_and_wherever_the_panel_is_clicked(tmp_path: Path, tab: Page) -> None:
+    with sites.serving(tmp_path, Model([[TWO_PLACES], ["Done."]]).open) as site:
+        reviewing(site, tab)
+        tab.keyboard.press("a")
+        tab.keyboard.press("j")
+        expect(tab.locator(".hunk").nth(0)).to_be_focused()
+        tab.locator("#panel-title").click()
+        tab.keyboard.press("k")
+        expect(tab.locator(".hunk").nth(0)).to_be_focused()
+        tab.locator(".proposal .keys").click()
+        tab.keyboard.press("j")
+        tab.keyboard.press("j")
+        expect(tab.locator(".hunk").nth(1)).to_be_focused()
+        tab.keyboard.press("r")
+        expect(tab.locator(".hunk").nth(1)).to_contain_text("rejected")
+        expect(tab.locator(".hunk").nth(0)).to_have_class("hunk open")
+
+
+def test_the_keys_of_a_change_do_nothing_where_something_else_is_typed_or_shown(tmp_path: Path, tab: Page) -> None:
+    with sites.serving(tmp_path, Model([[TWO_PLACES], ["Done."]]).open) as site:
+        reviewing(site, tab)
+        tab.keyboard.press("j")
+        tab.get_by_label("Message", exact=True).fill("")
+        tab.keyboard.type("jar")
+        expect(tab.get_by_label("Message", exact=True)).to_have_value("jar")
+        tab.locator("#keys").focus()
+        tab.keyboard.press("j")
+        expect(tab.locator("#keys")).to_be_focused()
+        tab.locator("#panel-close").click()
+        tab.locator(".brand").click()
+        tab.keyboard.press("j")
+        tab.keyboard.press("a")
+        expect(tab.locator("#waiting-count")).to_have_text("1")
+
+        assert site.read("Garden.md") == sites.NOTES["Garden.md"]
+
+
 def test_the_text_of_a_place_is_edited_before_it_is_accepted(tmp_path: Path, tab: Page) -> None:
     with sites.serving(tmp_path, Model([[TWO_PLACES], ["Done."]]).open) as site:
         reviewing(site, tab)

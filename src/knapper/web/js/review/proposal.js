@@ -18,8 +18,9 @@ export class ProposalView {
     this.panel = panel;
     this.does = does;
     this.shown = null;
-    this.node = el("div", { class: "proposal", onkeydown: (event) => this.#key(event) });
+    this.node = el("div", { class: "proposal" });
     this.problem = el("div", { role: "alert" });
+    document.addEventListener("keydown", (event) => this.#hears(event) && this.#key(event));
   }
 
   async open(id) {
@@ -196,8 +197,14 @@ export class ProposalView {
     return [...this.node.querySelectorAll(".hunk")];
   }
 
+  /** Whether a key is meant for the change: it is shown, and nothing outside the panel has the focus. */
+  #hears({ target, ctrlKey, metaKey, altKey }) {
+    if (ctrlKey || metaKey || altKey || target.matches("textarea, input, select")) return false;
+    const isShown = this.node.isConnected && !this.panel.node.hidden;
+    return isShown && (this.panel.node.contains(target) || target === document.body);
+  }
+
   #key(event) {
-    if (event.target.matches("textarea, input") || event.ctrlKey || event.metaKey || event.altKey) return;
     const hunks = this.#hunks();
     const at = hunks.indexOf(event.target.closest(".hunk"));
     const step = { j: 1, k: -1 }[event.key];
