@@ -54,6 +54,33 @@ def test_each_tool_that_was_called_folds_out(tmp_path: Path, tab: Page) -> None:
         expect(steps.locator(".step-body pre").last).to_contain_text('"heading": "## Watering"')
 
 
+def test_after_a_reload_the_steps_are_there_in_their_order_with_arguments_and_answers(
+    tmp_path: Path, tab: Page
+) -> None:
+    evil = '<img src=x onerror="document.title=1">'
+    search, read = Call("search_vault", {"query": f"tomatoes {evil}"}), Call("read_file", {"path": "Nowhere.md"})
+    model = Model([["Let me look.", search], ["Not there.", read], [CITED]])
+    with sites.serving(tmp_path, model.open) as site:
+        site.enter(tab)
+        say(tab, "When?")
+        answered(tab)
+        live = tab.locator(".steps-list > li").all_text_contents()
+        tab.reload()
+        steps = tab.locator("details.steps")
+        expect(steps.locator("> summary")).to_have_text("2 steps, 1 failed: search_vault, read_file")
+        steps.locator("> summary").click()
+        for number in (0, 1):
+            steps.locator("details.step > summary").nth(number).click()
+            expect(steps.locator("details.step").nth(number).locator("pre")).to_have_count(2)
+
+        assert tab.locator(".steps-list > li").all_text_contents() == live
+        expect(steps.locator(".step-body pre").nth(0)).to_contain_text('"query": "tomatoes <img')
+        expect(steps.locator(".step-body pre").nth(1)).to_contain_text('"success": true')
+        expect(steps.locator(".step-body pre").nth(3)).to_contain_text('"code": "not_found"')
+        expect(steps.locator("img")).to_have_count(0)
+        expect(tab).to_have_title("Knapper")
+
+
 def test_a_tool_that_fails_is_said_to_have_failed(tmp_path: Path, tab: Page) -> None:
     model = Model([[Call("read_file", {"path": "Nowhere.md"})], ["There is no such note."]])
     with sites.serving(tmp_path, model.open) as site:

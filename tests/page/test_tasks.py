@@ -338,6 +338,11 @@ def test_a_task_goes_on_after_a_reload(tmp_path: Path, tab: Page) -> None:
 
         expect(tab.locator(".exchange")).to_have_count(1)
         expect(task.get_by_role("button", name=WATERING)).to_be_visible()
+        tab.reload()
+        expect(tab.locator(".steps > summary")).to_contain_text("steps: update_selection")
+        tab.locator(".steps > summary").click()
+        tab.locator("details.step > summary").first.click()
+        expect(tab.locator(".step-body pre").first).to_contain_text('"Garden.md"')
 
 
 @pytest.mark.parametrize(

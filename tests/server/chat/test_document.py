@@ -18,6 +18,7 @@ PATHS = {
     "/sessions/{session_id}": {"get", "patch", "delete"},
     "/sessions/{session_id}/chat": {"post"},
     "/sessions/{session_id}/chat/stream": {"post"},
+    "/sessions/{session_id}/trace": {"get"},
     "/sessions/{session_id}/fork": {"post"},
     "/sessions/{session_id}/clear": {"post"},
     "/sessions/{session_id}/export": {"post"},

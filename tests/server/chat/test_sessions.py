@@ -14,6 +14,7 @@ from tests.server import apps, chats
 
 VERBS: list[tuple[str, str, dict[str, str] | None]] = [
     ("GET", "", None),
+    ("GET", "/trace?number=1", None),
     ("PATCH", "", {"title": "x"}),
     ("DELETE", "", None),
     ("POST", "/fork", {}),
@@ -197,3 +198,48 @@ def test_a_renamed_note_keeps_its_session(tmp_path: Path) -> None:
         after = say(client, "still about rain", "Weather.md")
 
     assert before == after
+
+
+def test_a_session_keeps_what_was_done_on_the_way_to_an_answer_in_its_order(tmp_path: Path) -> None:
+    model = Model(
+        [["I look.", Call("read_file", {"path": "Rain.md"})], [Call("read_file", {"path": "No.md"})], ["Ok."]]
+    )
+    with chats.asking(tmp_path, model) as client:
+        session = say(client, "read")
+        brief = client.get(f"/sessions/{session}").json()["messages"][1]["outcome"]["trace"]
+        whole = client.get(f"/sessions/{session}/trace?number=1").json()
+
+    assert [(row["kind"], row.get("name"), row.get("success")) for row in brief] == [
+        ("text", None, None),
+        ("call", "read_file", True),
+        ("call", "read_file", False),
+    ]
+    assert all("answer" not in row and "arguments" not in row for row in brief)
+    said, read, failed = whole["trace"]
+    assert said == {"kind": "text", "text": "I look."}
+    assert (read["arguments"], read["answer"]["content"]) == ({"path": "Rain.md"}, apps.NOTES["Rain.md"])
+    assert (failed["arguments"], failed["answer"]["code"]) == ({"path": "No.md"}, "not_found")
+
+
+def test_what_is_too_long_is_kept_as_a_beginning_that_says_so(tmp_path: Path) -> None:
+    long = "x" * 50_000
+    model = Model([[Call("write_file", {"path": "Long.md", "content": long})], ["Ok."]])
+    with chats.asking(tmp_path, model) as client:
+        session = say(client, "write")
+        (entry,) = client.get(f"/sessions/{session}/trace?number=1").json()["trace"]
+
+    assert entry["cut"] == ["arguments", "answer"] or entry["cut"] == ["arguments"]
+    assert entry["arguments"].startswith('{\n  "path": "Long.md"')
+    assert len(entry["arguments"]) == 6_000
+
+
+@pytest.mark.parametrize("number", ["0", "2", "x"])
+def test_a_turn_that_is_not_there_was_done_nothing_in(tmp_path: Path, number: str) -> None:
+    with chats.asking(tmp_path, Model([["Hi."]])) as client:
+        session = say(client, "hello")
+        answered = client.get(f"/sessions/{session}/trace?number=1")
+        refused = client.get(f"/sessions/{session}/trace?number={number}")
+
+    assert answered.json() == {"success": True, "number": 1, "trace": []}
+    assert refused.status_code in {404, 422}
+    assert refused.json()["code"] in {"no_turn", "bad_arguments"}

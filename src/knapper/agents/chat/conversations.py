@@ -1,7 +1,7 @@
 """Continue conversations: find the session, load its history, answer, and store the turn."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +10,17 @@ from typing import NamedTuple
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai.usage import RunUsage
 
+from knapper.agents import trace
 from knapper.agents.chat import turn as chat_turn
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message
-from knapper.agents.events import Done, Error
+from knapper.agents.events import Done, Error, Event
 from knapper.agents.model import usage
 from knapper.agents.sessions import locks, store
 from knapper.agents.sessions.store import Exchange, HistorySummary, Session, SessionStore
+from knapper.agents.trace import TraceRecorder
 from knapper.codemode.model import ModelSpend
 from knapper.errors import BadInput, ConflictError, NotFound, RefusedError, StorageError
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 
 MAX_MESSAGE_CHARS = 200_000
@@ -42,6 +45,8 @@ class FinishedTurn(NamedTuple):
     message: SessionMessage
     turn: ChatTurn
     done: Done
+    trace: Sequence[JSONValue]
+    """What the model did, in order; see `knapper.agents.trace`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +122,23 @@ class Conversations:
         )
         turn = ChatTurn(chat, self.context_of(session_id), message)
         final_events: list[Done] = []
+        recorder = TraceRecorder()
+
+        def hear(event: Event) -> None:
+            recorder.record(event)
+            if isinstance(event, Done):
+                final_events.append(event)
+            else:
+                tell(event)
+
         try:
-            await turn.run(lambda event: final_events.append(event) if isinstance(event, Done) else tell(event))
+            await turn.run(hear)
         # This block runs for a cancelled task, too. It is shielded, since a second cancellation may follow.
         finally:
             done = final_events[0] if final_events else await asyncio.shield(asyncio.to_thread(turn.done))
             cost = usage.read_usage(spent) + turn.spent
-            keeping = asyncio.to_thread(
-                self._keep, chat, FinishedTurn(session_id, last, session_message, turn, done), cost
-            )
+            finished = FinishedTurn(session_id, last, session_message, turn, done, recorder.entries())
+            keeping = asyncio.to_thread(self._keep, chat, finished, cost)
             # Where the turn can't be stored, the person still gets the answer.
             try:
                 await asyncio.shield(keeping)
@@ -141,7 +154,7 @@ class Conversations:
             at=chat.now(),
             question=finished.message.text,
             file=finished.message.active_file,
-            outcome=finished.done.as_dict(),
+            outcome=trace.add_trace(finished.done.as_dict(), finished.trace),
             messages=messages,
         )
         # The session may be deleted or continued elsewhere meanwhile.

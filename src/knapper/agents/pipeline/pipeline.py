@@ -21,7 +21,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RunUsage
 
-from knapper.agents import untrusted
+from knapper.agents import trace, untrusted
 from knapper.agents.events import Error
 from knapper.agents.model import usage
 from knapper.agents.pipeline import context, orchestrator, scout
@@ -98,6 +98,8 @@ class PausedState:
     steps: list[PipelineStep] = field(default_factory=list[PipelineStep])
     web: WebResult | None = None
     spent: dict[Phase, ModelSpend] = field(default_factory=dict[Phase, ModelSpend])
+    trace: Sequence[JSONValue] = ()
+    """What the agents did before the pause, in order; see `knapper.agents.trace`."""
 
 
 _STEPS_ADAPTER = TypeAdapter(list[PipelineStep])
@@ -122,6 +124,7 @@ def dump_state(state: PausedState) -> dict[str, JSONValue]:
         "steps": cast("JSONValue", _STEPS_ADAPTER.dump_python(state.steps, mode="json")),
         "web": cast("JSONValue", _WEB_ADAPTER.dump_python(state.web, mode="json")),
         "spent": spent,
+        "trace": [*state.trace],
     }
 
 
@@ -135,6 +138,7 @@ def load_state(data: Mapping[str, JSONValue]) -> PausedState:
         steps=_STEPS_ADAPTER.validate_python(data["steps"]),
         web=_WEB_ADAPTER.validate_python(data["web"]),
         spent={phase: _read_spent(row) for phase, row in rows.items()},
+        trace=trace.entries_of(data),
     )
 
 

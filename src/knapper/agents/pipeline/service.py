@@ -6,9 +6,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
+from knapper.agents import trace
 from knapper.agents.events import Error
 from knapper.agents.model.usage import Meter
 from knapper.agents.pipeline import context as pipeline_context
@@ -21,6 +23,7 @@ from knapper.agents.pipeline.records import Notice, PipelineEvent, PipelineOutco
 from knapper.agents.pipeline.store import PausedRun, PausedRuns
 from knapper.agents.sessions import locks
 from knapper.agents.sessions.store import Exchange, SessionStore
+from knapper.agents.trace import TraceRecorder
 from knapper.changes.proposals.store import Proposals
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, StorageError
 from knapper.jsontypes import JSONValue
@@ -107,6 +110,16 @@ def _read_results(value: JSONValue) -> EditResults | None:
 
 def _as_list(value: JSONValue) -> list[JSONValue]:
     return value if isinstance(value, list) else []
+
+
+class EndedRun(NamedTuple):
+    """A run that has ended or asks something, with what is needed to store it."""
+
+    run: PipelineRun
+    context: Context
+    outcome: PipelineOutcome
+    trace: Sequence[JSONValue]
+    """What the agents did, in order; see `knapper.agents.trace`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,9 +217,15 @@ class PipelineService:
         if self.meter:
             agents = replace(agents, limits=self.meter.allow(request.run_id))
         run = PipelineRun(agents, context, request, going)
+        recorder = TraceRecorder(going.state.trace if going.state else ())
+
+        def hear(event: PipelineEvent) -> None:
+            recorder.record(event)
+            tell(event)
+
         is_over = False
         try:
-            await run.run(tell)
+            await run.run(hear)
             is_over = run.state == "complete"
         except asyncio.CancelledError:
             # A cancelled run is over, but one that the stopping server interrupts keeps waiting for its answer.
@@ -216,21 +235,21 @@ class PipelineService:
         finally:
             outcome = await asyncio.shield(asyncio.to_thread(run.outcome))
             has_ended = is_over and going.state is not None
-            storing = asyncio.to_thread(self._keep, run, context, outcome, has_ended=has_ended)
+            ended = EndedRun(run, context, outcome, recorder.entries())
+            storing = asyncio.to_thread(self._keep, ended, has_ended=has_ended)
             outcome, late_events = await asyncio.shield(storing)
             for event in (*late_events, outcome):
                 tell(event)
         return outcome
 
-    def _keep(
-        self, run: PipelineRun, context: Context, outcome: PipelineOutcome, *, has_ended: bool
-    ) -> tuple[PipelineOutcome, Sequence[PipelineEvent]]:
+    def _keep(self, ended: EndedRun, *, has_ended: bool) -> tuple[PipelineOutcome, Sequence[PipelineEvent]]:
         """Store a run's outcome; what can't be stored is reported, and the rest is stored all the same."""
+        run, outcome = ended.run, ended.outcome
         events: list[PipelineEvent] = []
         writes: list[Callable[[], None]] = []
         if outcome.state == "asked":
             try:
-                self._pause(run, context, outcome)
+                self._pause(ended)
             except StorageError as error:
                 # Without the stored run nobody could answer the question, so the run has failed.
                 failure = Error(error=error.message, code=error.code, hint=error.hint)
@@ -238,7 +257,7 @@ class PipelineService:
                 error_row: dict[str, JSONValue] = {"error": failure.error, "code": failure.code, "hint": failure.hint}
                 outcome = replace(outcome, state="failed", question=None, error=error_row)
         elif run.request.session_id:
-            writes.append(lambda: self._append(run.request, outcome))
+            writes.append(lambda: self._append(run.request, outcome, ended.trace))
         if has_ended:
             writes.append(lambda: self.runs.end(run.request.run_id))
         notices = _run_all([*writes, lambda: self._spend(run)])
@@ -251,19 +270,20 @@ class PipelineService:
                 name = self.agents.scout_name if phase == "scout" and self.agents.scout_name else self.agents.name
                 self.meter.record(run.request.run_id, name, spent)
 
-    def _pause(self, run: PipelineRun, context: Context, outcome: PipelineOutcome) -> None:
+    def _pause(self, ended: EndedRun) -> None:
+        request = ended.run.request
         self.runs.pause(
             PausedRun(
-                id=run.request.run_id,
-                client=self.owner or context.writer.grants.client,
+                id=request.run_id,
+                client=self.owner or ended.context.writer.grants.client,
                 at=self.now(),
-                question=outcome.question or {},
-                request=run.request.as_dict(),
-                state=pipeline.dump_state(run.paused_state()),
+                question=ended.outcome.question or {},
+                request=request.as_dict(),
+                state=pipeline.dump_state(replace(ended.run.paused_state(), trace=ended.trace)),
             )
         )
 
-    def _append(self, request: TaskRequest, outcome: PipelineOutcome) -> None:
+    def _append(self, request: TaskRequest, outcome: PipelineOutcome, entries: Sequence[JSONValue]) -> None:
         messages = [
             ModelRequest(parts=[UserPromptPart(content=request.task)]),
             ModelResponse(parts=[TextPart(content=outcome.answer or "(nothing)")]),
@@ -273,7 +293,7 @@ class PipelineService:
             at=self.now(),
             question=request.task,
             file=request.current,
-            outcome=outcome.as_dict(),
+            outcome=trace.add_trace(outcome.as_dict(), entries),
             messages=ModelMessagesTypeAdapter.dump_json(messages).decode(),
         )
         # The session may be deleted or continued elsewhere meanwhile; the answer was sent in any case.

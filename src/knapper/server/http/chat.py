@@ -88,9 +88,32 @@ MESSAGE_SCHEMA: Final[Mapping[str, Any]] = {
         "number": {"type": "integer", "description": "The turn's, from 1."},
         "at": _STRING,
         "active_file": {"type": ["string", "null"]},
-        "outcome": {"type": "object", "description": "As `done` tells it; of an answer only."},
+        "outcome": {
+            "type": "object",
+            "description": "As `done` tells it; of an answer only. `trace` has what was done before it, in brief.",
+        },
     },
     "required": ["role", "content", "number", "at"],
+}
+
+TRACE_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "array",
+    "description": "In the order in which it happened; empty where the session was kept by an older version.",
+    "items": {
+        "type": "object",
+        "properties": {
+            "kind": {"enum": ["text", "call"]},
+            "text": _STRING,
+            "id": _STRING,
+            "name": _STRING,
+            "success": {"type": ["boolean", "null"], "description": "Null where no answer came."},
+            "summary": _STRING,
+            "arguments": {"description": "As JSON, or the beginning of its text."},
+            "answer": {"description": "As JSON, or the beginning of its text."},
+            "cut": {"type": "array", "items": _STRING, "description": "Which of them are a beginning only."},
+        },
+        "required": ["kind"],
+    },
 }
 
 _THREADS: Final = 8
@@ -270,6 +293,9 @@ _NEW_TITLE: Final = Parameter(name="title", doc="Its new name, 1 to 200 characte
 _FORK_UPTO: Final = Parameter(
     name="upto", doc="The last turn that is taken over; all are, where it is left out.", kind="count", maximum=10**9
 )
+_TURN_NUMBER: Final = Parameter(
+    name="number", doc="Of the turn, from 1.", kind="count", required=True, minimum=1, maximum=10**9
+)
 _EXPORT_PATH: Final = Parameter(name="path", doc="Of the new note; one below Chats/ where it is left out.")
 _DEFAULT_LIMIT: Final = 50
 
@@ -283,6 +309,9 @@ def session_routes(service: ChatService) -> tuple[RouteSpec, ...]:
     sessions_content = page_content("results", SESSION_SCHEMA)
     export_content = json_content({"status": {"enum": ["applied", "proposed"]}})
     deleted_content = json_content({"deleted": {"type": "string"}})
+    trace_content = json_content({"number": {"type": "integer"}, "trace": TRACE_SCHEMA})
+    trace_description = "Its texts between calls, and its calls with arguments and answers, the beginning of long ones."
+    trace = route("GET", "/{session_id}/trace", "Show what a turn did.", _show_trace, (_TURN_NUMBER,), trace_content)
     read_description = "Turns are counted from the oldest; without an offset the latest ones come."
     read = route("GET", "/{session_id}", "Read a session.", _read_session, (_LIMIT, _OFFSET), messages_content)
     new_parameters = (_TITLE, _NEW_SESSION_FILE)
@@ -290,6 +319,7 @@ def session_routes(service: ChatService) -> tuple[RouteSpec, ...]:
         route("GET", "", "List sessions.", _list_sessions, (_LIMIT, _OFFSET), sessions_content),
         route("POST", "", "Start a session.", _begin_session, new_parameters, session_content),
         replace(read, description=read_description),
+        replace(trace, description=trace_description),
         route("PATCH", "/{session_id}", "Rename a session.", _rename_session, (_NEW_TITLE,), session_content),
         route("POST", "/{session_id}/fork", "Fork a session.", _fork_session, (_FORK_UPTO,), session_content),
         route(
@@ -376,6 +406,19 @@ async def _read_session(
     return {**await _session_answer(service, client_chats, session), "messages": [*messages], **page}
 
 
+async def _show_trace(
+    service: ChatService, client_chats: ClientChats, session_id: str, args: RequestArguments
+) -> dict[str, JSONValue]:
+    from knapper.agents import trace  # noqa: PLC0415 - a server without chats needn't pay for models
+
+    number = args.integer_or_default("number", 0)
+    exchanges = await service.run_blocking(lambda: client_chats.store.turns(session_id))
+    turn = next((turn for turn in exchanges if turn.number == number), None)
+    if turn is None:
+        raise NotFound(f"the session has no turn {number}", hint=f"it has {len(exchanges)}", code="no_turn")
+    return {"number": number, "trace": trace.entries_of(turn.outcome)}
+
+
 async def _rename_session(
     service: ChatService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
@@ -444,13 +487,19 @@ def _describe_session(service: ChatService, client_chats: ClientChats, session: 
 
 
 def _turn_messages(turn: Exchange) -> list[dict[str, JSONValue]]:
+    from knapper.agents import trace  # noqa: PLC0415 - a server without chats needn't pay for models
+
     turn_data = turn.as_dict()
+    outcome: dict[str, JSONValue] = {
+        **turn.outcome,
+        trace.TRACE_FIELD: trace.without_details(trace.entries_of(turn.outcome)),
+    }
     common = {"number": turn_data["number"], "at": turn_data["at"]}
     user_message: dict[str, JSONValue] = {"content": turn.question, **common, "active_file": turn_data["active_file"]}
     assistant_message: dict[str, JSONValue] = {"content": str(turn.outcome.get("answer", "")), **common}
     return [
         {"role": "user", **user_message},
-        {"role": "assistant", **assistant_message, "outcome": turn_data["outcome"]},
+        {"role": "assistant", **assistant_message, "outcome": outcome},
     ]
 
 

@@ -60,7 +60,7 @@ export class Conversation {
     fill(byId("title"), session.title || "Conversation");
     fill(
       this.log,
-      paired(messages).map((pair) => kept(pair, this.#doing()).node),
+      paired(messages).map((pair) => kept(pair, this.#doing(), id).node),
     );
     this.#toEnd(true);
     this.does.opened();

@@ -75,11 +75,16 @@ export class Exchange {
     };
   }
 
-  /** Show a turn as a session kept it. */
-  static kept(asked, answered, does) {
+  /**
+   * Show a turn as a session kept it.
+   *
+   * @param {() => Promise<Array<object>>} details Gives its steps with arguments and answers.
+   */
+  static kept(asked, answered, does, details) {
     const shown = new this(asked.content, does);
     const done = answered?.outcome ?? {};
-    for (const tool of done.tools ?? []) shown.steps.kept(tool);
+    if (done.trace?.length) shown.steps.kept(done.trace, details);
+    else for (const tool of done.tools ?? []) shown.steps.keptBriefly(tool);
     for (const id of done.proposals ?? []) shown.propose({ id });
     shown.settle(done);
     return shown;

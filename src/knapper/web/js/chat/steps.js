@@ -17,20 +17,8 @@ export class Steps {
 
   /** Show that a tool is called. */
   call({ id, name, arguments: given = {} }) {
-    const result = el("div", { class: "step-result" }, el("p", { class: "quiet" }, "waiting …"));
-    const state = el("span", { class: "step-state" }, "…");
-    const head = el("summary", {}, state, " ", el("code", {}, name), " ", el("span", { class: "quiet" }, told(given)));
-    const body = el(
-      "div",
-      { class: "step-body" },
-      el("h4", {}, "Arguments"),
-      code(given),
-      el("h4", {}, "Answer"),
-      result,
-    );
-    const node = el("details", { class: "step" }, head, body);
-    this.list.append(el("li", {}, node));
-    this.calls.set(id, { name, node, state, result, head, isOpen: true });
+    const call = this.#begin(id, name, "waiting …");
+    this.#give(call, given);
     this.#retitle();
   }
 
@@ -38,26 +26,95 @@ export class Steps {
   result(event) {
     if (!this.calls.has(event.id)) this.call({ id: event.id, name: event.name });
     const call = this.calls.get(event.id);
-    call.isOpen = false;
-    call.state.textContent = event.success ? "✓" : "✗";
-    call.node.classList.add(event.success ? "went-well" : "failed");
-    if (!event.success) this.failed++;
-    call.head.append(el("span", { class: "step-summary" }, ` → ${event.success ? "" : "failed: "}${event.summary}`));
-    const cut = event.truncated
-      ? el("p", { class: "quiet" }, `The model was given a part of ${count(event.chars, "character")}.`)
-      : null;
-    fill(call.result, cut, code(event.answer ?? {}));
+    this.#end(call, event);
+    this.#answer(call, event);
     this.#retitle();
   }
 
-  /** Show a step as a session kept it: without what was asked and answered. */
-  kept({ name, success, summary = "" }) {
+  /**
+   * Show the steps that a session kept, in their order; what was asked and answered comes once one is folded out.
+   *
+   * @param {Array<object>} trace
+   * @param {() => Promise<Array<object>>} details Gives the same with arguments and answers.
+   */
+  kept(trace, details) {
+    for (const [at, entry] of trace.entries()) {
+      if (entry.kind === "text") this.aside(entry.text);
+      else this.#keptCall(at, entry, details);
+    }
+    this.#retitle();
+  }
+
+  /** Show a step of a session that kept no more of it. */
+  keptBriefly({ name, success, summary = "" }) {
     const state = el("span", { class: "step-state" }, success ? "✓" : "✗");
     const line = el("p", {}, state, " ", el("code", {}, name), el("span", { class: "step-summary" }, ` → ${summary}`));
     this.list.append(el("li", { class: `step kept ${success ? "went-well" : "failed"}` }, line));
     this.calls.set(`kept ${this.calls.size}`, { name, isOpen: false });
     if (!success) this.failed++;
     this.#retitle();
+  }
+
+  #keptCall(at, entry, details) {
+    const call = this.#begin(`kept ${at}`, entry.name, "opening …");
+    if (entry.success === null) this.#broken(call);
+    else this.#end(call, entry);
+    const open = async () => {
+      try {
+        const whole = (await details())[at];
+        this.#give(call, whole.arguments ?? {});
+        if (whole.success !== null) this.#answer(call, whole);
+      } catch (error) {
+        fill(call.result, el("p", { role: "alert" }, error.message));
+        call.node.addEventListener("toggle", open, { once: true });
+      }
+    };
+    call.node.addEventListener("toggle", open, { once: true });
+  }
+
+  #begin(id, name, waiting) {
+    const result = el("div", { class: "step-result" }, el("p", { class: "quiet" }, waiting));
+    const state = el("span", { class: "step-state" }, "…");
+    const about = el("span", { class: "quiet" });
+    const given = el("div");
+    const head = el("summary", {}, state, " ", el("code", {}, name), " ", about);
+    const body = el(
+      "div",
+      { class: "step-body" },
+      el("h4", {}, "Arguments"),
+      given,
+      el("h4", {}, "Answer"),
+      result,
+    );
+    const node = el("details", { class: "step" }, head, body);
+    this.list.append(el("li", {}, node));
+    const call = { name, node, state, about, given, result, head, isOpen: true };
+    this.calls.set(id, call);
+    return call;
+  }
+
+  #give(call, given) {
+    fill(call.about, told(given));
+    fill(call.given, code(given));
+  }
+
+  #end(call, { success, summary }) {
+    call.isOpen = false;
+    call.state.textContent = success ? "✓" : "✗";
+    call.node.classList.add(success ? "went-well" : "failed");
+    if (!success) this.failed++;
+    call.head.append(el("span", { class: "step-summary" }, ` → ${success ? "" : "failed: "}${summary}`));
+  }
+
+  #answer(call, { answer = {}, truncated = false, chars = 0 }) {
+    const cut = truncated ? el("p", { class: "quiet" }, `The model was given a part of ${count(chars, "character")}.`) : null;
+    fill(call.result, cut, code(answer));
+  }
+
+  #broken(call) {
+    call.isOpen = false;
+    call.state.textContent = "–";
+    fill(call.result, el("p", { class: "quiet" }, "It gave no answer."));
   }
 
   /** Keep what the model said between calls. */
@@ -70,10 +127,7 @@ export class Steps {
   /** Say that no step goes on any more. */
   end() {
     for (const call of this.calls.values()) {
-      if (!call.isOpen) continue;
-      call.isOpen = false;
-      call.state.textContent = "–";
-      fill(call.result, el("p", { class: "quiet" }, "It gave no answer."));
+      if (call.isOpen) this.#broken(call);
     }
     this.#retitle();
   }
@@ -96,7 +150,8 @@ function told(given) {
 }
 
 function code(value) {
-  return el("pre", { tabindex: "0" }, el("code", {}, shortened(JSON.stringify(value, null, 2), MOST_CHARS)));
+  const text = typeof value === "string" ? `${value} …` : JSON.stringify(value, null, 2); // a text is a beginning
+  return el("pre", { tabindex: "0" }, el("code", {}, shortened(text, MOST_CHARS)));
 }
 
 function shortened(text, most) {

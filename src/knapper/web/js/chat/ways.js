@@ -21,10 +21,17 @@ export const TASK = {
   body: (task, { session, chosen }) => ({ task, session_id: session, ...chosen }),
 };
 
-/** Show a turn or a task as a session kept it. */
-export function kept([asked, answered], does) {
+/** Show a turn or a task as a session kept it; its steps are asked for in full once one of them is folded out. */
+export function kept([asked, answered], does, session) {
   const way = answered?.outcome?.pipeline ? TASK : CHAT;
-  return way.Shown.kept(asked, answered, does);
+  const path = `/sessions/${encodeURIComponent(session)}/trace`;
+  let asking = null;
+  const details = () => {
+    asking ??= does.api.get(path, { number: asked.number }).then((answer) => answer.trace);
+    asking.catch(() => (asking = null)); // the next step that is folded out asks again
+    return asking;
+  };
+  return way.Shown.kept(asked, answered, does, details);
 }
 
 /** Pair each question with its answer. */
