@@ -278,8 +278,12 @@ class ClientPipelines:
         """
         request = self._build_request(order)
         context = self.agent_context(request.run_id)
-        for path in filter(None, (request.current, *request.added)):
-            _ = context.view.path(path)
+        locate = context.view.locate
+        request = replace(
+            request,
+            current=locate(request.current) if request.current else "",
+            added=tuple(map(locate, request.added)),
+        )
         if request.toggles.web and not (request.toggles.scout or request.toggles.task):
             _ = context.open_web()
         if request.session_id:

@@ -193,8 +193,9 @@ def draft_requests(context: DraftContext, requests: Sequence[Request]) -> DraftR
     read = context.view.read_head if all(isinstance(one, EditProperty) for one in requests) else context.view.read
     texts: dict[NotePath, tuple[Note, list[tuple[int, TextChange]]]] = {}
     moves: list[tuple[int, Move]] = []
-    for number, request in enumerate(requests):
+    for number, named in enumerate(requests):
         try:
+            request = _locate_files(context.view, named)
             match request:
                 case Move():
                     moves.append((number, request))
@@ -220,6 +221,37 @@ def draft_requests(context: DraftContext, requests: Sequence[Request]) -> DraftR
     )
 
 
+def _locate_files(view: View, request: Request) -> Request:
+    """Return a request with the paths of the files that it names, which may be names as in Obsidian.
+
+    Raises:
+        Ambiguous: Several files have the name; none is chosen for a change.
+    """
+    match request:
+        case Create() | Restore():
+            return request
+        case Move():
+            return replace(request, source=_locate(view, request.source))
+        case RenameTag():
+            return replace(request, paths=tuple(_locate(view, path) for path in request.paths))
+        case AtPosition() if _creates(request):
+            return request
+        case _:
+            return replace(request, path=_locate(view, request.path))
+
+
+def _locate(view: View, path: str) -> str:
+    try:
+        return view.locate(path, certain=True)
+    except NotFound:
+        # It may be a folder that moves; the draft raises the error about a file that isn't there.
+        return path
+
+
+def _creates(request: AtPosition) -> bool:
+    return positions.position_kind(positions.parse_position(request.position)) == "create"
+
+
 def _collect_text_edit(
     context: DraftContext,
     batch: _Batch,
@@ -228,10 +260,7 @@ def _collect_text_edit(
     number: int,
     request: TextRequest,
 ) -> None:
-    if (
-        isinstance(request, AtPosition)
-        and positions.position_kind(positions.parse_position(request.position)) == "create"
-    ):
+    if isinstance(request, AtPosition) and _creates(request):
         _draft_request(context, batch, number, Create(path=request.path, content=request.content))
         return
     # A path that is spelled as it is on disk needn't be looked up and parsed again for each request of the batch.

@@ -440,12 +440,14 @@ def run_chat(options: GlobalOptions, *, model: str, note: str, session: str, new
     config = setup.read_settings(options)
     with app.open_hub(config, only=True) as hub, chats.open_chats(hub) as client_chats, asyncio.Runner() as runner:
         chat = client_chats.chat(model)
+        # Before a session is chosen, so that a mistyped name begins none of its own.
+        note_path = client_chats.conversations.context_of("").view.locate(note) if note else ""
         state = ChatState(
             options=options,
             chats=client_chats,
             chat=chat,
-            session=_choose_session(client_chats, session, note, new=new),
-            note=note,
+            session=_choose_session(client_chats, session, note_path, new=new),
+            note=note_path,
             runner=runner,
         )
         output.note(options, _WELCOME.format(model=chat.name, vault=client_chats.vault))
@@ -453,10 +455,6 @@ def run_chat(options: GlobalOptions, *, model: str, note: str, session: str, new
 
 
 def _choose_session(client_chats: VaultChats, session: str, note: str, *, new: bool) -> Session:
-    if note:
-        _ = client_chats.conversations.context_of("").view.path(
-            note
-        )  # so that a mistyped one begins no session of its own
     if session:
         return client_chats.store.get(session)
     return client_chats.store.begin(file=note) if new else client_chats.conversations.route(note)

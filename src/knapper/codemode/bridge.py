@@ -452,7 +452,7 @@ class Bridge:
         return self._others[name]
 
     def _read_and_record(self, context: Context, raw: str) -> Note | None:
-        note = evidence.read_note(context, raw)
+        note = evidence.read_named_note(context, raw)
         if note is not None:
             self._record_read(context, note)
         return note

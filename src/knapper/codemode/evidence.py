@@ -66,6 +66,19 @@ def read_note(context: Context, raw: str) -> Note | None:
     return None
 
 
+def read_named_note(context: Context, raw: str) -> Note | None:
+    """Read a note by its path, or by a name as in Obsidian; None where the client sees none of that name.
+
+    Raises:
+        Ambiguous: Several notes have the name.
+        KnapError: As for `read_note`.
+    """
+    try:
+        return read_note(context, context.view.locate(raw))
+    except NotFound:
+        return None
+
+
 def note_text(note: Note | None) -> str:
     """Return a note's whole text; empty where there is none."""
     return parser.decode_text(note.raw) if note else ""

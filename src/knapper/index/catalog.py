@@ -16,6 +16,7 @@ from knapper.index.database import StateCache
 from knapper.index.filters import Filter, FilterMasks, SqlCondition, folder_key, sees_all
 from knapper.index.fulltext import MatchPlace
 from knapper.index.graph import Graph
+from knapper.index.names import find_named
 from knapper.index.store import IndexStore
 from knapper.jsontypes import JSONValue
 from knapper.vault import files, paths
@@ -409,6 +410,15 @@ class Catalog:
         except (sqlite3.DatabaseError, StorageError):
             # Only suggestions are lost: that the path doesn't exist is known without the index.
             return None
+
+    def files_named(self, name: str, where: Filter) -> list[NotePath]:
+        """Return the files among *where* that a name may mean, as `knapper.index.names.find_named` does.
+
+        A hidden file costs as much time as none: its id is looked up in a mask, and no rule is matched.
+        """
+        with self._store.database.snapshot() as connection:
+            allowed = self._allowed.mask(connection, self._by_rules(where))
+            return find_named(connection, name, lambda i: allowed is None or bool(allowed[i]))
 
     def is_set(self, name: str, where: Filter) -> bool:
         """Return whether a visible file of the kinds in *where* has a property."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +23,7 @@ from knapper.index.refresh import Progress, RefreshOutcome, RefreshPlan, WriteLo
 from knapper.index.status import Freshness, IndexStatus
 from knapper.index.store import IndexStore
 from knapper.vault.access import Policy
+from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat
 
@@ -39,6 +41,8 @@ _EMBED_LOCK_WAIT_S = 0.5
 _COMPARE_INTERVAL_S = 3_600.0
 """Default interval of a watcher's full comparisons."""
 _RULES_META = "rules"
+_NAMES_PAUSE = 9.0
+"""How many times as long as looking for changed files took, names are taken from the index as it is."""
 
 
 class Engine:
@@ -74,13 +78,14 @@ class Engine:
         self._embedder_asked = False
         self._allowed = FilterMasks()
         self.catalog = Catalog(self.store, self.graph, self._allowed, self._with_current_rules)
-        self.view = replace(view, alike=self.catalog.similar_paths)
+        self.view = replace(view, alike=self.catalog.similar_paths, named=self._find_named)
         self._fusion: Fusion = fusion
         self._snapshots: SqliteSnapshotCache | None = None
         self._searcher: Searcher | None = None
         self._lock = threading.Lock()
         self._inline_refresh_lock = threading.Lock()
         self._write_lock = WriteLock(folder)
+        self._names_valid_until = 0.0
 
     def _open_searcher(self) -> Searcher:
         """Return what ranks; made at the first question, since reading and editing do without what it loads."""
@@ -244,7 +249,28 @@ class Engine:
         Raises:
             SetupError: They can't be read.
         """
-        self.view = replace(View.open(self.view.root, self.view.policy), alike=self.view.alike)
+        opened_view = View.open(self.view.root, self.view.policy)
+        self.view = replace(opened_view, alike=self.view.alike, named=self.view.named)
+
+    def _find_named(self, name: str, policy: Policy, *, certain: bool) -> Sequence[NotePath]:
+        """Return the files that a name may mean; none where the index can't be read.
+
+        Raises:
+            ConflictError: The name must be *certain*, and another process has been writing the index for a minute.
+            StorageError: The name must be *certain*, and the index can't be written.
+        """
+        if certain:
+            self.catch_up()
+        elif time.monotonic() >= self._names_valid_until:
+            began = time.monotonic()
+            _ = self.freshen(meaning=False, policy=policy)
+            # A script may ask for a thousand names: looking for changed files takes a tenth of the time at most.
+            self._names_valid_until = time.monotonic() + _NAMES_PAUSE * (time.monotonic() - began)
+        try:
+            return self.catalog.files_named(name, Filter(policy=policy))
+        except sqlite3.DatabaseError:
+            # Without names, only paths are known; the caller is told that there is no such path.
+            return ()
 
     @property
     def _has_current_rules(self) -> bool:

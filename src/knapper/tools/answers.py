@@ -57,7 +57,7 @@ def mark_shown_paths(context: Context, paths: Iterable[str]) -> None:
     for path in dict.fromkeys(paths):
         # Nothing can have been shown of a note that can't be read.
         with contextlib.suppress(KnapError):
-            _ = mark_if_foreign(context, context.view.read_head(path))
+            _ = mark_if_foreign(context, context.view.read_head(context.view.locate(path)))
 
 
 def mark_tainted(context: Context, source: str) -> None:

@@ -96,7 +96,7 @@ def find_outlinks(
     """
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
-    source = context.view.path(path)
+    source = context.view.locate(path)
     edges = [edge for edge in context.index.graph.outgoing(source) if edge.kind != "external" and edge.target]
     # Reversed, so that of several spellings the first in the note wins.
     spellings = {paths.name_key(edge.target): edge.target for edge in reversed(edges)}
@@ -138,11 +138,10 @@ def _resolve_place(context: Context, raw: str) -> NotePath:
         return arguments.resolve_folder(context, raw)
     except NotFound as error:
         nearest += cast("list[str]", error.details["nearest"])
-    for name in (raw, f"{raw}.md"):
-        try:
-            return context.view.path(name)
-        except NotFound as error:
-            nearest += cast("list[str]", error.details.get("nearest", []))
+    try:
+        return context.view.locate(raw)
+    except NotFound as error:
+        nearest += cast("list[str]", error.details.get("nearest", []))
     nearest = list(dict.fromkeys(nearest))[:_MAX_NEAREST]
     hint = "nearest: " + ", ".join(map(repr, nearest)) if nearest else "explore_vault lists the folders"
     raise NotFound(f"no note or folder {paths.quote_path(raw)} in the vault", hint=hint, details={"nearest": nearest})
@@ -248,7 +247,7 @@ def get_links(
     answers.check_page(limit, offset)
     _check_direction(direction)
     freshness = context.freshen(meaning=False)
-    source = context.view.path(path)
+    source = context.view.locate(path)
     traversal = _LinkTraversal(context)
     outgoing = set(traversal.outgoing(source)) if direction != "in" else set[NotePath]()
     incoming = set(traversal.incoming(source)) if direction != "out" else set[NotePath]()
@@ -304,7 +303,7 @@ def get_links_recursive(
     excluded = arguments.check_texts("exclude_folders", more.get("exclude_folders", ()))
     excluded_prefixes = tuple(paths.name_key(each).strip("/") + "/" for each in excluded)
     freshness = context.freshen(meaning=False)
-    source = context.view.path(path)
+    source = context.view.locate(path)
     traversal = _LinkTraversal(
         context,
         lambda reached_path: not excluded_prefixes or not paths.name_key(reached_path).startswith(excluded_prefixes),

@@ -90,7 +90,7 @@ def read_properties(context: Context, path: str) -> dict[str, JSONValue]:
         NotFound: There is no such note.
         BadInput: Its YAML is invalid.
     """
-    note = context.view.read(path)
+    note = context.view.read(context.view.locate(path))
     _ = answers.mark_if_foreign(context, note)
     block = note.outline.frontmatter
     if block is not None and not block.valid:

@@ -321,7 +321,7 @@ def list_blocks(context: Context, path: str) -> dict[str, JSONValue]:
     Raises:
         NotFound: There is no such note.
     """
-    note = context.view.read(path)
+    note = context.view.read(context.view.locate(path))
     _ = answers.mark_if_foreign(context, note)
     pending_blocks = pending.find_pending(note.raw, note.outline)
     rows: list[JSONValue] = [_block_row(block) for block in pending_blocks]
@@ -367,11 +367,12 @@ def resolve_blocks(
         raise BadInput(f"{', '.join(sorted(overlap))} can't be both accepted and rejected", hint="name each once")
     choices: dict[str, BlockChoice] = dict.fromkeys(accept, "accept")
     choices |= dict.fromkeys(reject, "reject")
-    if "all" in choices and not list_blocks(context, path)["total"]:
+    note_path = context.view.locate(path, certain=True)
+    if "all" in choices and not list_blocks(context, note_path)["total"]:
         raise NotFound(f"no edit waits in '{path}'", hint="`knap edits` lists proposals", code="block_not_found")
     choice = choices.get("all", choices)
     resolve = context.reviewer.note_blocks.resolve
-    return resolve(path, choice, base=base, dry_run=_is_dry_run(context)).as_dict()
+    return resolve(note_path, choice, base=base, dry_run=_is_dry_run(context)).as_dict()
 
 
 def _is_dry_run(context: Context) -> bool:

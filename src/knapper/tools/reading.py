@@ -248,7 +248,7 @@ def read_note(context: Context, path: str) -> Note:
     Raises:
         KnapError: As for `read_file`.
     """
-    return _check_is_text(context.view.read(path))
+    return _check_is_text(context.view.read(context.view.locate(path)))
 
 
 def read_note_head(context: Context, path: str) -> Note:
@@ -257,7 +257,7 @@ def read_note_head(context: Context, path: str) -> Note:
     Raises:
         KnapError: As for `read_file`.
     """
-    return _check_is_text(context.view.read_head(path))
+    return _check_is_text(context.view.read_head(context.view.locate(path)))
 
 
 def _check_is_text(note: Note) -> Note:

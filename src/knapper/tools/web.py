@@ -134,7 +134,7 @@ def transcribe_audio(context: Context, path: str) -> Annotated[Answer, read.Tran
         RefusedError: The path leads outside the vault.
     """
     _ = context.freshen(meaning=False)
-    note = context.view.read(path)
+    note = context.view.read(context.view.locate(path))
     _ = answers.mark_if_foreign(context, note)
     embedded = [*_embedded_audio(context, note)]
     if not embedded:

@@ -24,6 +24,17 @@ class Resolution:
     """All files that match equally well, *path* included; empty where *path* is the only match."""
 
 
+def find_named(target: str, lookup: Callable[[str], Sequence[NotePath]]) -> list[NotePath]:
+    """Return all files whose path ends with a target, ``.md`` left out or not; in the order of the look-ups.
+
+    Args:
+        target: A name, or the end of a path: ``Plan``, ``Work/Plan.md``.
+        lookup: Returns all files whose name has the given `lookup_key`.
+    """
+    folded_target = fold_target(target.replace("\\", "/")).strip()
+    return _files_ending_with(folded_target, _candidates(folded_target, lookup)) if folded_target else []
+
+
 def is_external(target: str) -> bool:
     """Return whether a Markdown link's target is an address: any scheme, or ``//host``."""
     return _SCHEME.match(target) is not None

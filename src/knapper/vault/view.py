@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
-from knapper.errors import ConflictError, KnapError, NotFound, RefusedError
+from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.vault import files as vault_files
 from knapper.vault import obsidian, paths, walk
 from knapper.vault.access import Policy
@@ -24,6 +24,23 @@ if TYPE_CHECKING:
 
 HINTED_NAMES: Final = 20_000
 """Names that are compared with a missing one to find similar ones."""
+MAX_CANDIDATES: Final = 20
+"""Files that an error about an ambiguous name lists."""
+_NOTE_SUFFIX: Final = ".md"
+
+
+class FindNamed(Protocol):
+    """Finds the files that a name may mean in an index: by the end of their path, or by their title or an alias."""
+
+    def __call__(self, name: str, policy: Policy, *, certain: bool) -> Sequence[NotePath]:
+        """Return the files that *policy* shows, by path.
+
+        Args:
+            name: The name as a caller wrote it.
+            policy: The client's; what it hides is neither returned nor counted, and takes no time of its own.
+            certain: Wait until the index holds the whole vault, as a write needs it.
+        """
+        ...
 
 
 def _ignore_problem(_: Skipped) -> None:
@@ -40,6 +57,8 @@ class View:
     settings: ObsidianSettings
     alike: Callable[[NotePath], Iterable[NotePath] | None] | None = None
     """Finds paths similar to a missing one in an index, best first, hidden ones included; returns None if it can't."""
+    named: FindNamed | None = None
+    """Finds files by name in an index; None where there is no index."""
 
     @classmethod
     def open(cls, root: Path, policy: Policy) -> View:
@@ -70,6 +89,54 @@ class View:
             StorageError: A folder can't be read, or links form a loop.
         """
         return self._resolve(raw).path
+
+    def locate(self, raw: str, *, certain: bool = False) -> NotePath:
+        """Return the file that a caller names by its path, or by a name as in Obsidian.
+
+        A path that exists wins. Otherwise, in this order: the path without ``.md``; the end of a path, such as
+        ``Work/Plan`` for ``2026/Work/Plan.md``; a note's title or one of its aliases. Case and Unicode form don't
+        count, nor do the brackets of a wikilink.
+
+        Args:
+            raw: The path or name, as a caller wrote it.
+            certain: Wait until the index knows every file, so that a name that fits several isn't taken for one.
+
+        Raises:
+            Ambiguous: Several visible files have the name; the hint and ``details["candidates"]`` list them.
+            KnapError: As for `path`; for a missing file, the error is that of the path.
+        """
+        name = _strip_brackets(raw)
+        path = paths.parse(name, root=self.root)
+        folder_error: NotFound | None = None
+        try:
+            return self._find(path).path
+        except NotFound as error:
+            folder_error = error if error.code == "is_folder" else None
+        # A change of a folder's name would mean the folder, so no note is taken for it.
+        if certain and (folder_error is not None or self._is_empty_folder(path)):
+            raise folder_error or self._missing_error(path)
+        if not paths.name_key(path).endswith(_NOTE_SUFFIX):
+            with suppress(NotFound, BadInput):
+                return self._find(paths.parse(f"{path}{_NOTE_SUFFIX}", root=self.root)).path
+        matches = self._files_named(name, certain=certain)
+        if len(matches) > 1:
+            raise _ambiguous_name_error(name, matches)
+        if matches:
+            return matches[0]
+        raise folder_error or self._missing_error(path)
+
+    def _is_empty_folder(self, path: NotePath) -> bool:
+        """Return whether a path is a folder without visible files, for a client from whom none are hidden."""
+        if not self.policy.sees_all:
+            return False
+        with suppress(NotFound):
+            return vault_files.find_path(self.root, path, visible=self.visible).file.is_dir()
+        return False
+
+    def _files_named(self, name: str, *, certain: bool) -> list[NotePath]:
+        """Return the visible files that have a name, without those that are gone since they were indexed."""
+        found = self.named(name, self.policy, certain=certain) if self.named is not None else ()
+        return [on_disk for each in found if (on_disk := self._visible_path(each)) is not None]
 
     def new_path(self, raw: str) -> NotePath:
         """Check the path of a new file.
@@ -159,12 +226,20 @@ class View:
     def _resolve(self, raw: str) -> vault_files.ResolvedFile:
         path = paths.parse(raw, root=self.root)
         try:
-            file = vault_files.find_path(self.root, path, visible=self.visible)
-        except NotFound:
+            return self._find(path)
+        except NotFound as error:
+            if error.code == "is_folder":
+                raise
             raise self._missing_error(path) from None
-        if not file.file.is_file():
-            raise self._folder_error(file.path) if self.list_files_at(file.file)[1] else self._missing_error(path)
-        return file
+
+    def _find(self, path: NotePath) -> vault_files.ResolvedFile:
+        """Find a visible file; the error about a missing one names no similar ones, which would take time."""
+        file = vault_files.find_path(self.root, path, visible=self.visible)
+        if file.file.is_file():
+            return file
+        if self.list_files_at(file.file)[1]:
+            raise self._folder_error(file.path)
+        raise vault_files.missing_file_error(path, ())
 
     def _folder_error(self, path: NotePath) -> NotFound:
         return NotFound(f"{paths.quote_path(path)} is a folder", hint="name a file in it", code="is_folder")
@@ -182,3 +257,19 @@ class View:
             return vault_files.find_path(self.root, path, visible=self.visible).path
         except KnapError:
             return None
+
+
+def _strip_brackets(raw: str) -> str:
+    """Return what a whole wikilink leads to, such as ``Plan`` for ``[[Plan|the plan]]``; other text as it is."""
+    text = raw.strip()
+    if not (text.startswith("[[") and text.endswith("]]")):
+        return raw
+    return text[2:-2].partition("|")[0].strip() or raw
+
+
+def _ambiguous_name_error(name: str, matches: Sequence[NotePath]) -> Ambiguous:
+    listed = list(matches[:MAX_CANDIDATES])
+    more = f", and {len(matches) - len(listed)} more" if len(matches) > len(listed) else ""
+    hint = "give the path of one: " + ", ".join(map(repr, listed)) + more
+    message = f"{len(matches)} files are named {paths.quote_path(name)}"
+    return Ambiguous(message, hint=hint, code="ambiguous_name", details={"candidates": listed})

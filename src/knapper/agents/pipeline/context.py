@@ -118,7 +118,7 @@ def select_notes(context: Context, selection_request: ContextSelection) -> list[
     """
     _ = context.freshen(meaning=False)
     selection: dict[NotePath, NoteSelectionMetadata] = {}
-    current = context.view.path(selection_request.current) if selection_request.current else None
+    current = context.view.locate(selection_request.current) if selection_request.current else None
     if current is not None:
         _add_note(selection, NoteSelectionMetadata(path=current), "current")
         if not selection_request.explored:
@@ -126,7 +126,7 @@ def select_notes(context: Context, selection_request: ContextSelection) -> list[
     for one in selection_request.chosen:
         _add_note(selection, one, "semantic")
     for raw in selection_request.added:
-        _add_note(selection, NoteSelectionMetadata(path=context.view.path(raw)), "manual")
+        _add_note(selection, NoteSelectionMetadata(path=context.view.locate(raw)), "manual")
     return list(selection.values())
 
 
@@ -194,7 +194,7 @@ def read_notes(
 def list_linked_notes(context: Context, current: str) -> frozenset[NotePath]:
     """Return the open note and the notes that it links with in either direction."""
     _ = context.freshen(meaning=False)
-    path = context.view.path(current)
+    path = context.view.locate(current)
     return frozenset({path, *follow_links(context, path, 1)})
 
 

@@ -298,7 +298,7 @@ def editable_paths(
     if not current:
         return None
     return (
-        frozenset({context.view.path(current)})
+        frozenset({context.view.locate(current)})
         if editable == "current"
         else pipeline_context.list_linked_notes(context, current)
     )
@@ -374,7 +374,7 @@ def _check_edit(constraints: EditConstraints, edit: EditInstruction) -> Validate
         if kind == "create":
             path = constraints.context.view.new_path(edit.file)
         else:
-            path = constraints.context.view.path(edit.file)
+            path = constraints.context.view.locate(edit.file, certain=True)
             _check_lines_shown(constraints, path, position)
         if has_line_numbers(edit):
             hint = "give the text alone"
@@ -523,7 +523,7 @@ def _match_block(constraints: EditConstraints, edit: EditInstruction) -> BlockEd
         position = positions.parse_position(edit.position)
         if not isinstance(position, LineSpan) or position.word != "replace":
             return None
-        note = constraints.context.view.read(edit.file)
+        note = constraints.context.view.read(constraints.context.view.locate(edit.file, certain=True))
         block = _find_block(note, position)
         request_scope = constraints.context.submit_options
         if (

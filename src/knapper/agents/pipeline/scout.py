@@ -76,7 +76,7 @@ class Exploration:
         unknown: list[JSONValue] = []
         for raw in _read_texts(arguments.get("selected_paths", arguments.get("selectedPaths"))):
             try:
-                path = context.view.path(raw)
+                path = context.view.locate(raw)
                 if walk.kind_of(path) == "attachment":
                     unknown.append({"path": raw, "error": "it isn't a note"})
                 elif path not in chosen_paths:
@@ -326,7 +326,7 @@ class ScoutRun:
         parts = [f"The task: {self._task.task}"]
         if self._task.current:
             try:
-                note = self._context.view.read(self._task.current)
+                note = self._context.view.read(self._context.view.locate(self._task.current))
             except KnapError:
                 return parts[0]
             lines = context.number_lines(parser.decode_text(note.raw))[:_MAX_CURRENT_LINES]

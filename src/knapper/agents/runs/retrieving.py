@@ -178,9 +178,8 @@ def read_answer(context: Context, word: str) -> CheckpointAnswer:
 
 
 def _find_note(context: Context, named: str) -> str:
-    for spelling in (named, f"{named}.md"):
-        with contextlib.suppress(KnapError):
-            return context.view.read(spelling).path
+    with contextlib.suppress(KnapError):
+        return context.view.read(context.view.locate(named)).path
     return ""
 
 

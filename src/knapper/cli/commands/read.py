@@ -68,7 +68,7 @@ def _write_bytes(context: Context, path: str) -> bool:
     stream = getattr(sys.stdout, "buffer", None)
     if stream is None or sys.stdout.isatty():
         return False
-    stream.write(context.view.read(path).raw)
+    stream.write(context.view.read(context.view.locate(path)).raw)
     return True
 
 
