@@ -30,7 +30,7 @@ from knapper.cli.render.formatting import format_size, pluralize
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Settings, Vault
 from knapper.errors import KnapError
-from knapper.index import fulltext
+from knapper.index import fulltext, integrity
 from knapper.index.filters import Filter
 from knapper.tools.context import Context
 
@@ -216,14 +216,13 @@ _WATCH_TIMEOUT_MS = 3_000
 
 
 def check_index(settings: Settings) -> CheckResult:
-    """Open the index, and run SQLite's integrity check."""
+    """Open the index, and check the whole file."""
     try:
         with app.open_vault(settings) as context:
+            damage = context.index.damage or integrity.find_damage(context.index.store.database)
+            if damage:
+                return _damaged_index(damage)
             with context.index.store.database.snapshot() as connection:
-                rows = connection.execute("PRAGMA quick_check(1)").fetchall()
-                verdict = " ".join(str(rows[0][0]).split())
-                if verdict != "ok":
-                    return _damaged_index(verdict)
                 fulltext.check_lengths(connection)
             status = context.index.status(context.restrict(Filter()))
             is_being_filled = context.index.is_being_filled
@@ -244,7 +243,7 @@ def check_index(settings: Settings) -> CheckResult:
 
 def _damaged_index(why: str) -> CheckResult:
     return CheckResult(
-        name="index", state="fail", text=f"it is damaged: {why}", hint="build it anew: `knap index --full`"
+        name="index", state="fail", text=f"it is damaged: {why}", hint="build it anew from the notes: `knap index`"
     )
 
 

@@ -11,7 +11,6 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -335,7 +334,7 @@ class _Splitter:
             start_line=first,
             end_line=last,
             text=text,
-            digest=_chunk_digest(kind, self.title, *path, text),
+            digest=documents.chunk_digest(kind, self.path, documents.HEADING_SEPARATOR.join(path), text),
         )
 
     def _lines(self, start: int, stop: int) -> tuple[int, int]:
@@ -427,13 +426,6 @@ def _trim_span(data: bytes, start: int, stop: int) -> tuple[int, int]:
     indent = len(span) - len(span.lstrip(_BLANK))
     first = max(span.rfind(b"\n", 0, indent), span.rfind(b"\r", 0, indent)) + 1
     return start + first, start + len(span)
-
-
-def _chunk_digest(*parts: str) -> bytes:
-    """Hash *parts* with their lengths, so that different lists of parts differ."""
-    return blake2b(
-        "".join(f"{len(part)}:{part}" for part in parts).encode(errors="surrogatepass"), digest_size=16
-    ).digest()
 
 
 _PARSERS: Mapping[str, Callable[[bytes], Outline]] = {

@@ -45,7 +45,7 @@ def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
     return state
 
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Version of the schema; an index of another version is dropped and rebuilt."""
 
 CHUNK_BITS = 20
@@ -67,6 +67,8 @@ CREATE TABLE files (
   title TEXT NOT NULL,
   size INTEGER NOT NULL,
   mtime_ns INTEGER NOT NULL,
+  ctime_ns INTEGER NOT NULL,
+  inode INTEGER NOT NULL,
   racy INTEGER NOT NULL,
   failed_ns INTEGER NOT NULL,
   hash TEXT NOT NULL,
@@ -174,7 +176,10 @@ def create_tables(connection: sqlite3.Connection) -> None:
     for statement in TABLES_SQL.split(";"):
         if statement.strip():
             connection.execute(statement)
-    connection.execute("INSERT INTO meta VALUES ('generation', '0'), ('uid', ?)", (new_uid(),))
+    connection.execute(
+        "INSERT INTO meta VALUES ('generation', '0'), ('uid', ?), ('chunk_words', '0'), ('title_words', '0')",
+        (new_uid(),),
+    )
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
@@ -199,6 +204,15 @@ _RETRY_S = 0.01
 _FILE_CHECK_S = 0.02
 """How long a reader trusts that its file is still the index; a search would check ten times otherwise."""
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_DAMAGE_SIGNS = _DAMAGE_CODES | {
+    0,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_FORMAT,
+    sqlite3.SQLITE_INTERNAL,
+    sqlite3.SQLITE_MISMATCH,
+}
+"""Codes of errors that damage causes too, such as "vtable constructor failed"; Python's own, for text, have none."""
 _DISK_CODES = _DAMAGE_CODES | {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -228,6 +242,8 @@ class Database:
         self._connections_lock = threading.Lock()
         self._write = threading.RLock()
         self._writing = False
+        self.replaced = ""
+        """Why the file had to be replaced by an empty index when it was opened; empty where it hadn't."""
         with self._storage_errors():
             self._prepare_or_replace()
 
@@ -413,10 +429,12 @@ class Database:
         """Replace a damaged file: everything in it can be derived from the vault again."""
         try:
             self._prepare()
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            # SQLite quotes a damaged schema in its message, which Python then can't decode.
+            if not (isinstance(error, UnicodeDecodeError) or is_damage(error)) or "no such module" in str(error):
+                raise
             self._replace()
+            self.replaced = str(error)
 
     def _replace(self) -> None:
         """Replace the file by an empty index."""
@@ -458,6 +476,21 @@ def as_storage_error(error: Exception) -> StorageError | None:
         f"a file of the program's state can't be read: {error}",
         hint="`knap doctor` tells whether it is the index, which comes back with `knap index --full`",
     )
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Return whether an error, or its cause, is a sign of a damaged database; a busy or full disk isn't one."""
+    if isinstance(error, StorageError):
+        error = error.__cause__
+    is_of_data = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError)
+    return is_of_data and _sqlite_code(error) in _DAMAGE_SIGNS
+
+
+def is_certain_damage(error: BaseException | None) -> bool:
+    """Return whether SQLite says itself, in an error or its cause, that the database is damaged."""
+    if isinstance(error, StorageError):
+        error = error.__cause__
+    return isinstance(error, sqlite3.DatabaseError) and _sqlite_code(error) in _DAMAGE_CODES
 
 
 def _sqlite_code(error: BaseException | None) -> int:

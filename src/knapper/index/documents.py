@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from knapper.jsontypes import JSONValue
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+HEADING_SEPARATOR = "\x1f"
+"""Separates the headings of a stored heading path; no heading contains it."""
 _MAX_VALUE_CHARS = 1_000
 """Characters of a property's text that filters compare."""
 
@@ -62,8 +66,30 @@ class FileState:
     size: int
     mtime_ns: int
     racy: bool
+    ctime_ns: int = 0
+    inode: int = 0
+    target: str = ""
+    """Of a symbolic link; empty for other files."""
     failed_ns: int = 0
     """Time of the last change, permissions included, before reading failed; 0 where it was read."""
+
+    def fits(self, stat: FileStat) -> bool:
+        """Return whether a file has the size, time and target that it had when it was indexed."""
+        known = (self.size, self.mtime_ns, self.target)
+        return known == (stat.size, stat.mtime_ns, stat.target or "")
+
+    def is_doubtful(self, stat: FileStat) -> bool:
+        """Return whether a file that fits may still have been saved since."""
+        if stat.kind == "attachment":
+            return False
+        # Inodes count on Windows only, where no time changes with every save: many network disks number files anew.
+        was_replaced = sys.platform == "win32" and self.inode != stored_inode(stat.inode)
+        return self.racy or self.ctime_ns != stat.ctime_ns or was_replaced or self.failed_ns not in {0, stat.ctime_ns}
+
+
+def stored_inode(inode: int) -> int:
+    """Return an inode as a number that SQLite can store: Windows has ids of 128 bits."""
+    return inode & 0x7FFF_FFFF_FFFF_FFFF
 
 
 def describe_note(stat: FileStat, note: Note, *, racy: bool) -> FileRecord:
@@ -73,7 +99,7 @@ def describe_note(stat: FileStat, note: Note, *, racy: bool) -> FileRecord:
     return FileRecord(
         stat=stat,
         hash=note.hash,
-        title=paths.stem(stat.path) if stat.kind == "note" else paths.base_name(stat.path),
+        title=_title_of(stat),
         aliases=_read_aliases(values),
         names=_read_names(values, outline),
         headings=tuple((s.level, s.title, s.line) for s in outline.sections if s.level),
@@ -92,7 +118,7 @@ def describe_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> F
     return FileRecord(
         stat=stat,
         hash="",
-        title=paths.base_name(stat.path),
+        title=_title_of(stat),
         aliases=(),
         names=(),
         headings=(),
@@ -105,6 +131,25 @@ def describe_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> F
         racy=False,
         failed=bool(problems),
     )
+
+
+def _title_of(stat: FileStat) -> str:
+    """Return a file's title, the same one whether its content could be read or not."""
+    return paths.stem(stat.path) if stat.kind == "note" else paths.base_name(stat.path)
+
+
+def chunk_digest(kind: str, note: NotePath | str, headings: str, text: str) -> bytes:
+    """Hash what is embedded and shown of a chunk; the parts are hashed with their lengths, so that they stay apart.
+
+    Args:
+        kind: The chunk's.
+        note: The path of its note, of which only the title counts, so that a moved note keeps its vectors.
+        headings: Its heading path, joined as it is stored.
+        text: Its text.
+    """
+    parts = (kind, paths.stem(note), headings, text)
+    joined = "".join(f"{len(part)}:{part}" for part in parts)
+    return blake2b(joined.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def property_rows(properties: Mapping[str, JSONValue]) -> Iterator[tuple[str, str, str, str | None, float | None]]:

@@ -7,14 +7,14 @@ import datetime as dt
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from knapper.errors import ConflictError, StorageError
-from knapper.index import refresh, status
+from knapper.index import database, integrity, refresh, status
 from knapper.index.catalog import Catalog
 from knapper.index.embedders.base import Embedder, EmbedderError
 from knapper.index.filters import Filter, FilterMasks
@@ -43,6 +43,8 @@ _COMPARE_INTERVAL_S = 3_600.0
 _RULES_META = "rules"
 _NAMES_PAUSE = 9.0
 """How many times as long as looking for changed files took, names are taken from the index as it is."""
+DAMAGE_ERRORS = (sqlite3.DatabaseError, ArithmeticError, LookupError, TypeError, ValueError)
+"""What a damaged index raises where its values are read: they may be of any type and length."""
 
 
 class Engine:
@@ -72,6 +74,8 @@ class Engine:
         self.folder = folder
         self.compare_every_s = compare_every_s
         self.store = IndexStore(folder / "index.db")
+        if self.store.database.replaced:
+            integrity.mark(folder, self.store.database.replaced)
         self.graph = Graph(self.store)
         self._open_embedder = open_embedder
         self._embedder: Embedder | None = None
@@ -115,6 +119,8 @@ class Engine:
     def refresh(self, *, full: bool = False, progress: Progress | None = None, wait_s: float = 60.0) -> RefreshOutcome:
         """Index all changed files; their vectors are computed by ``embed``.
 
+        The index is checked before, and built anew where it is damaged; the outcome's problems say so.
+
         Args:
             full: Clear the index first.
             progress: Called after each batch of files.
@@ -131,13 +137,62 @@ class Engine:
                     hint="wait for it to end; `knap status` shows how far it is",
                 )
             if full:
-                self.store.clear()
-            scan = refresh.VaultScan(self.view)
-            files = list(scan)
-            plan = refresh.compare_files(self.store.file_states(), files, unreadable=scan.unreadable, retry_failed=True)
-            outcome = self._carry_out(plan, progress, whole=True)
-            outcome.problems += status.store_skipped(self.store, scan.skipped)
+                return self._rebuild(progress)
+            damage = self.damage or integrity.find_damage(self.store.database)
+            if not damage:
+                try:
+                    outcome = self._refresh_all(progress)
+                except (*DAMAGE_ERRORS, StorageError) as error:
+                    damage = str(error.__cause__ or error) if database.is_damage(error) else self._damage_behind(error)
+                    if not damage:
+                        raise
+                else:
+                    damage = self.damage
+                    if not damage:
+                        return outcome
+            outcome = self._rebuild(progress)
+            outcome.problems.insert(0, f"the index was damaged ({damage}), and has been built anew")
             return outcome
+
+    def _rebuild(self, progress: Progress | None) -> RefreshOutcome:
+        """Clear the index, and read the whole vault."""
+        self.store.clear()
+        integrity.remove_mark(self.folder)
+        return self._refresh_all(progress)
+
+    def _refresh_all(self, progress: Progress | None) -> RefreshOutcome:
+        """Compare the whole vault with the index, and take in what changed."""
+        scan = refresh.VaultScan(self.view)
+        files = list(scan)
+        plan = refresh.compare_files(self.store.file_states(), files, unreadable=scan.unreadable, retry_failed=True)
+        outcome = self._carry_out(plan, progress, whole=True)
+        outcome.problems += status.store_skipped(self.store, scan.skipped)
+        return outcome
+
+    @property
+    def damage(self) -> str:
+        """Return why the index has to be built anew; empty where nothing is known of any damage."""
+        return integrity.read_mark(self.folder)
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the whole vault was read since the index was created, and no damage is known."""
+        return self.graph.is_complete and not self.damage
+
+    def explain(self, error: Exception) -> StorageError | None:
+        """Return the error for a damaged index where that caused *error*, and mark the index; None for other causes.
+
+        A damaged value raises anything, and another database may be the damaged one, so the whole index is checked.
+        """
+        damage = integrity.find_damage(self.store.database) if isinstance(error, DAMAGE_ERRORS) else ""
+        return self._report_damage(damage) if damage else None
+
+    def _report_damage(self, damage: str) -> StorageError:
+        """Mark the index as damaged, and return the error that says so."""
+        integrity.mark(self.folder, damage)
+        return StorageError(
+            f"the index is damaged: {damage}", code="index_damaged", hint="`knap index` builds it anew from the notes"
+        )
 
     def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
         """Compute the missing vectors of all chunks; return how many were added."""
@@ -160,7 +215,8 @@ class Engine:
         plan, unchecked = (RefreshPlan(), False) if has_watcher else self._scan_briefly()
         stale = plan.stale if policy is None else plan.count_visible_to(policy)
         changed_count = plan.stale + len(plan.doubtful)
-        complete = self.store.meta("complete") == "1"
+        damage = self.damage
+        complete = self.graph.is_complete and not damage
         is_refresh_due = changed_count or not complete or not self._has_current_rules
         if (
             not (has_watcher or unchecked)
@@ -168,12 +224,20 @@ class Engine:
             and changed_count <= _MAX_INLINE_FILES
             and self._refresh_inline(plan, generation_before)
         ):
-            stale, complete = 0, True
+            stale, damage = 0, self.damage
+            complete = not damage
         pending = self._embed_inline() if meaning else 0
         if pending and policy is not None and not policy.sees_all:
             pending = self.status(Filter(policy=policy)).pending
         is_filling = (bool(stale) or not complete) and self.is_being_filled
-        return Freshness(stale=stale, unchecked=unchecked, incomplete=not complete, filling=is_filling, pending=pending)
+        return Freshness(
+            stale=stale,
+            unchecked=unchecked,
+            incomplete=not complete,
+            damaged=bool(damage),
+            filling=is_filling,
+            pending=pending,
+        )
 
     @property
     def is_being_filled(self) -> bool:
@@ -182,20 +246,41 @@ class Engine:
 
     def search(self, question: SearchRequest) -> SearchResult:
         """Search the index as it is, without files that the vault's current rules hide."""
-        return self._open_searcher().search(replace(question, where=self._with_current_rules(question.where)))
+        with self._explained():
+            return self._open_searcher().search(replace(question, where=self._with_current_rules(question.where)))
+
+    def _damage_behind(self, error: Exception) -> str:
+        """Return which damage of the index an error comes from; empty where it has another cause."""
+        if database.is_certain_damage(error):
+            return str(error.__cause__ or error)
+        return integrity.find_damage(self.store.database)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Generator[None]:
+        """Raise the error for a damaged index instead of whatever a damaged value causes."""
+        try:
+            yield
+        except DAMAGE_ERRORS as error:
+            damage = self._damage_behind(error)
+            if not damage:
+                raise
+            raise self._report_damage(damage) from error
 
     def related(self, question: SearchRequest, beside: OpenNote | None) -> SearchResult:
         """Return related notes like `knapper.index.search.Searcher.related`, by the vault's current rules."""
-        return self._open_searcher().related(replace(question, where=self._with_current_rules(question.where)), beside)
+        with self._explained():
+            ruled_question = replace(question, where=self._with_current_rules(question.where))
+            return self._open_searcher().related(ruled_question, beside)
 
     def status(self, where: Filter | None = None) -> IndexStatus:
         """Return counts of the indexed files that match *where*, or of all."""
         with self.store.database.snapshot() as connection:
             effective_filter = self._with_current_rules(where or Filter())
             allowed = self._allowed.mask(connection, effective_filter)
-            return status.read_status(
+            index_status = status.read_status(
                 self.store, connection, model=self.model, allowed=allowed, policy=effective_filter.policy
             )
+        return replace(index_status, complete=index_status.complete and not self.damage)
 
     def close(self) -> None:
         """Close the index and its embedder."""
@@ -222,7 +307,7 @@ class Engine:
         Raises:
             ConflictError: Another process has been writing the index for a minute.
         """
-        if self.store.meta("complete") == "1" and refresh.is_watched(self.folder):
+        if self.is_complete and refresh.is_watched(self.folder):
             return
         _ = self.refresh()
 
@@ -303,12 +388,21 @@ class Engine:
                 if is_acquired and self.store.generation() != generation_before:
                     plan, unchecked = self._scan_briefly()
                     is_acquired = not unchecked
+                if is_acquired and self.damage:
+                    return self._rebuild_small()
                 if is_acquired:
                     self._carry_out(plan, None, whole=True)
                 return is_acquired
         except StorageError:
             # Such as a full disk or a read-only folder: the search answers from the index as it is.
             return False
+
+    def _rebuild_small(self) -> bool:
+        """Build a damaged index anew where the vault is small; return whether that was done."""
+        is_small = len(self.store.file_states()) <= _MAX_INLINE_FILES
+        if is_small:
+            _ = self._rebuild(None)
+        return is_small
 
     def _embed_inline(self) -> int:
         """Embed a few chunks where that is quick, and count those that still lack a vector."""
@@ -345,4 +439,15 @@ class Engine:
                     self.store.set_meta("built", dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
         if whole and not self._has_current_rules:
             self.store.set_meta(_RULES_META, self.view.ignore.fingerprint)
+        self._check_totals()
         return outcome
+
+    def _check_totals(self) -> None:
+        """Mark the index as damaged where its words aren't those that were stored."""
+        try:
+            with self.store.database.snapshot() as connection:
+                integrity.check_totals(connection)
+        except sqlite3.DatabaseError as error:
+            if not database.is_damage(error):
+                raise
+            integrity.mark(self.folder, str(error))

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
-from knapper.index import database, tokenizer
+from knapper.index import database, integrity, tokenizer
 from knapper.index.arrays import np
 from knapper.index.database import StateCache
 from knapper.index.tokenizer import CUT_MARK, Query, Stemmer
@@ -229,7 +229,7 @@ class RowLengthCache:
                 places, is_known = self._known.places(ids)
             known = self._known
         if not is_known.all():
-            raise _damage_error(f"rows of {self._table} have no length")
+            raise integrity.damage_error(f"rows of {self._table} have no length")
         return known, places
 
     def total(self, connection: sqlite3.Connection) -> tuple[int, int]:
@@ -240,7 +240,7 @@ class RowLengthCache:
         """
         rows, *words = self._totals(connection)
         if rows < 1 or len(words) != self._columns or min(words) < 0:
-            raise _damage_error(f"the numbers of rows and words of {self._table} can't be read")
+            raise integrity.damage_error(f"the numbers of rows and words of {self._table} can't be read")
         return rows, sum(words)
 
     def check(self, connection: sqlite3.Connection) -> None:
@@ -252,7 +252,7 @@ class RowLengthCache:
         known = self._read(connection, "")
         rows, *words = self._totals(connection)
         if (rows, sum(words)) != (len(known.ids), int(known.words.sum())):
-            raise _damage_error(f"the rows of {self._table} aren't those that were counted")
+            raise integrity.damage_error(f"the rows of {self._table} aren't those that were counted")
 
     def _totals(self, connection: sqlite3.Connection) -> list[int]:
         """Return the number of rows, then that of the words in each column, which is missing for an empty table."""
@@ -282,7 +282,7 @@ class RowLengthCache:
         numbers = _decode_varints(bytes.fromhex(sizes or ""))
         row_ids = np.fromstring(ids or "", np.int64, sep=" ")
         if len(numbers) != len(row_ids) * self._columns or numbers.min(initial=0) < 0:
-            raise _damage_error(f"lengths of {self._table} can't be read")
+            raise integrity.damage_error(f"lengths of {self._table} can't be read")
         return RowLengths(uid=uid, ids=row_ids, words=numbers.reshape(-1, self._columns).sum(axis=1))
 
 
@@ -324,12 +324,6 @@ def _decode_varints(raw: bytes) -> NDArray[np.int64]:
         on = widths > at
         values[on] = values[on] * _VARINT_END + data[starts[on] + at] % _VARINT_END
     return values
-
-
-def _damage_error(what: str) -> sqlite3.DatabaseError:
-    error = sqlite3.DatabaseError(f"database disk image is malformed: {what}")
-    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-    return error
 
 
 _BM25_K1 = 1.2

@@ -136,8 +136,8 @@ def _resolve_all(connection: sqlite3.Connection) -> LinkEnds:
 
 _EDGE_COLUMNS = "f.path, l.kind, l.target, l.headings, l.block, l.alias, l.line, l.key"
 _TARGETS_SQL = (
-    "SELECT f.path, l.rowid, l.kind, l.target, f.size, f.mtime_ns, f.racy FROM links l JOIN files f ON f.id = l.file_id"
-    " WHERE l.kind != 'external' AND l.target != ''"
+    "SELECT f.path, l.rowid, l.kind, l.target, f.size, f.mtime_ns, f.racy, f.ctime_ns FROM links l"
+    " JOIN files f ON f.id = l.file_id WHERE l.kind != 'external' AND l.target != ''"
 )
 _LINKS_BY_KEY_SQL = "SELECT rowid FROM links WHERE target_key IN (?, ?)"
 NameLookup = Callable[[str], Sequence[NotePath]]
@@ -317,13 +317,13 @@ def _link_keys(name_key: str) -> tuple[str, str]:
     return name_key, name_key.removesuffix(".md")
 
 
-def _group_by_source(rows: Iterable[tuple[str, int, str, str, int, int, int]]) -> list[UnresolvedLinks]:
+def _group_by_source(rows: Iterable[tuple[str, int, str, str, int, int, int, int]]) -> list[UnresolvedLinks]:
     targets_by_source: dict[str, list[tuple[str, str]]] = {}
     states_by_source: dict[str, FileState] = {}
-    for path, _, kind, target, size, mtime_ns, racy in sorted(rows):
+    for path, _, kind, target, size, mtime_ns, racy, ctime_ns in sorted(rows):
         if path not in targets_by_source:
             targets_by_source[path] = []
-            states_by_source[path] = FileState(size=size, mtime_ns=mtime_ns, racy=bool(racy))
+            states_by_source[path] = FileState(size=size, mtime_ns=mtime_ns, racy=bool(racy), ctime_ns=ctime_ns)
         targets_by_source[path].append((kind, target))
     return [
         UnresolvedLinks(source=NotePath(path), known=states_by_source[path], links=tuple(targets))

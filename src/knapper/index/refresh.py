@@ -146,11 +146,11 @@ class RefreshPlan:
     changed: tuple[FileStat, ...] = ()
     """New files, and files with another size or time."""
     doubtful: tuple[FileStat, ...] = ()
-    """Files that look unchanged, but were saved so shortly before they were read that only their hash can tell, or
-    couldn't be read the last time."""
+    """Files of the same size and time of which only the hash can tell whether they changed, or that couldn't be read
+    the last time."""
     gone: tuple[NotePath, ...] = ()
-    settled: tuple[NotePath, ...] = ()
-    """Doubtful files with the same hash, whose time will change at the next save."""
+    settled: tuple[FileStat, ...] = ()
+    """Doubtful files with the same hash, whose time or inode will change at the next save."""
     unchanged: int = 0
 
     @property
@@ -213,7 +213,9 @@ def compare_files(
     unreadable: Sequence[str] = (),
     retry_failed: bool = False,
 ) -> RefreshPlan:
-    """Compare the disk with the index by size and time.
+    """Compare the disk with the index by size and times.
+
+    A file with another inode, or another time of its last change of any kind, may have been saved with its old time.
 
     Args:
         known: The indexed states by path; emptied by the comparison.
@@ -226,9 +228,9 @@ def compare_files(
     unchanged = 0
     for stat in files:
         known_state = known.pop(stat.path, None)
-        if known_state is None or (known_state.size, known_state.mtime_ns) != (stat.size, stat.mtime_ns):
+        if known_state is None or not known_state.fits(stat):
             changed.append(stat)
-        elif known_state.racy or (known_state.failed_ns and (retry_failed or known_state.failed_ns != stat.ctime_ns)):
+        elif known_state.is_doubtful(stat) or (retry_failed and known_state.failed_ns):
             doubtful.append(stat)
         else:
             unchanged += 1
@@ -260,17 +262,17 @@ def resolve_doubtful(store: IndexStore, view: View, plan: RefreshPlan) -> Refres
     from knapper.index import chunker  # noqa: PLC0415 - as in `apply_plan`
 
     changed: list[FileStat] = []
-    settled_paths: list[NotePath] = []
+    settled_files: list[FileStat] = []
     for stat in plan.doubtful:
         # Checked before reading: the hash covers only saves before this moment.
         racy = chunker.is_racy(stat)
         if not chunker.has_hash(view, stat, store.hash_of(stat.path)):
             changed.append(stat)
         elif not racy:
-            settled_paths.append(stat.path)
+            settled_files.append(stat)
     unchanged = plan.unchanged + len(plan.doubtful) - len(changed)
     return replace(
-        plan, changed=(*plan.changed, *changed), doubtful=(), settled=tuple(settled_paths), unchanged=unchanged
+        plan, changed=(*plan.changed, *changed), doubtful=(), settled=tuple(settled_files), unchanged=unchanged
     )
 
 
@@ -283,7 +285,7 @@ def apply_plan(store: IndexStore, view: View, plan: RefreshPlan, *, progress: Pr
 
     outcome = RefreshOutcome(unchanged=plan.unchanged)
     changed_files = plan.changed
-    store.clear_racy(plan.settled)
+    store.settle(plan.settled)
     for read_batch in chunker.read_batches(view, list(_split_batches(changed_files))) if changed_files else ():
         with store.batch():
             for record, file_chunks in read_batch:

@@ -28,7 +28,9 @@ class Freshness:
     unchecked: bool = False
     """The vault is too large to be scanned before each search, and no watcher is running."""
     incomplete: bool = False
-    """The whole vault hasn't been read yet."""
+    """The whole vault hasn't been read yet, or the index is damaged."""
+    damaged: bool = False
+    """The index has to be built anew, and answers may be wrong until then."""
     filling: bool = False
     """A process is indexing the missing files right now."""
     pending: int = 0

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from knapper.index import database, documents
+from knapper.index import database, documents, integrity
 from knapper.index.arrays import np
 from knapper.index.database import Database
-from knapper.index.documents import FileRecord, FileState
+from knapper.index.documents import HEADING_SEPARATOR, FileRecord, FileState
 from knapper.index.tokenizer import segment
 from knapper.jsontypes import JSONValue
 from knapper.vault import links, paths
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from knapper.index.chunker import Chunk
+    from knapper.vault.walk import FileStat
 
 
 def enqueue_chunks(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
@@ -61,8 +62,15 @@ def count_unembedded(connection: sqlite3.Connection, model: str) -> int:
     return int(connection.execute(sql, (model,)).fetchone()[0])
 
 
-HEADING_SEPARATOR = "\x1f"
-"""Separates the headings of a stored heading path; no heading contains it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFile:
+    """A stored file with what a replacement of its chunks needs."""
+
+    id: int
+    title: str
+    """The title that its chunks are indexed with; the words of another one couldn't be removed."""
+    first_free: int
+    """Its first unused chunk number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,38 +93,36 @@ def read_chunks(connection: sqlite3.Connection, file_id: int) -> list[StoredChun
 
 def replace_chunks(
     connection: sqlite3.Connection,
-    file_id: int,
+    file: StoredFile,
     title: str,
     chunks: Sequence[Chunk],
     *,
-    first_free: int,
     generation: int,
 ) -> int:
     """Replace a file's chunks by *chunks*.
 
     Args:
         connection: Inside a transaction.
-        file_id: The file that owns them.
-        title: The file's title, which is indexed with each chunk.
+        file: The file that owns them.
+        title: The file's new title, which is indexed with each chunk.
         chunks: In order of position.
-        first_free: The file's first unused chunk number.
         generation: The running transaction's.
 
     Returns:
         The first free chunk number afterwards.
     """
-    kept, added, removed = _match_digests(read_chunks(connection, file_id), chunks)
-    remove_chunks(connection, title, removed, generation=generation)
+    kept, added, removed = _match_digests(read_chunks(connection, file.id), chunks)
+    remove_chunks(connection, file.title, removed, generation=generation)
     connection.executemany(
         "UPDATE chunks SET position = ?, start = ?, stop = ?, start_line = ?, end_line = ? WHERE id = ?",
         [(n, c.start, c.stop, c.start_line, c.end_line, i) for i, n, c in kept],
     )
-    first_id, _ = database.chunk_range(file_id)
-    numbered = [(first_id + first_free + offset, n, chunk) for offset, (n, chunk) in enumerate(added)]
+    first_id, _ = database.chunk_range(file.id)
+    numbered = [(first_id + file.first_free + offset, n, chunk) for offset, (n, chunk) in enumerate(added)]
     _insert_chunks(connection, title, numbered)
     reused = _reuse_vectors(connection, numbered, generation=generation)
     enqueue_chunks(connection, (i for i, _, _ in numbered if i not in reused))
-    return first_free + len(numbered)
+    return file.first_free + len(numbered)
 
 
 def remove_chunks(
@@ -124,6 +130,7 @@ def remove_chunks(
 ) -> None:
     """Remove chunks with their words and vectors."""
     rows = list(chunks)
+    integrity.add_words(connection, "chunk_words", [old.id for old in rows], sign=-1)
     connection.executemany(
         "INSERT INTO chunk_words (chunk_words, rowid, title, heading, body) VALUES ('delete', ?, ?, ?, ?)",
         [(old.id, *_word_columns(title, old.path, old.text)) for old in rows],
@@ -181,6 +188,7 @@ def _insert_chunks(connection: sqlite3.Connection, title: str, numbered: Sequenc
         "INSERT INTO chunk_words (rowid, title, heading, body) VALUES (?, ?, ?, ?)",
         [(i, *_word_columns(title, HEADING_SEPARATOR.join(c.path), c.text)) for i, _, c in numbered],
     )
+    integrity.add_words(connection, "chunk_words", [i for i, _, _ in numbered])
 
 
 def _reuse_vectors(
@@ -210,10 +218,10 @@ _SEARCHED_PROPERTIES = "file_id = ? AND shape != 'list' AND item IS NOT NULL"
 def insert_file(connection: sqlite3.Connection, record: FileRecord) -> int:
     """Insert an empty row for a new file, and return its id."""
     cursor = connection.execute(
-        "INSERT INTO files (path, target, path_key, name_key, folder_key, kind, title, size, mtime_ns, racy, failed_ns,"
-        " hash, created, modified, properties, problems, title_row, next_chunk)"
-        " VALUES (?, ?, '', '', '', '', '', 0, 0, 0, 0, '', '', '', '', '', '', 0)",
-        (record.path, record.stat.target or ""),
+        "INSERT INTO files (path, target, path_key, name_key, folder_key, kind, title, size, mtime_ns, ctime_ns, inode,"
+        " racy, failed_ns, hash, created, modified, properties, problems, title_row, next_chunk)"
+        " VALUES (?, ?, '', '', '', '', ?, 0, 0, 0, 0, 0, 0, '', '', '', '', '', '', 0)",
+        (record.path, record.stat.target or "", record.title),
     )
     return int(cursor.lastrowid or 0)
 
@@ -223,8 +231,8 @@ def write_file(connection: sqlite3.Connection, file_id: int, record: FileRecord,
     _replace_title(connection, file_id, record)
     connection.execute(
         "UPDATE files SET target = ?, path_key = ?, name_key = ?, folder_key = ?, kind = ?, title = ?, size = ?,"
-        " mtime_ns = ?, racy = ?, failed_ns = ?, hash = ?, created = ?, modified = ?, properties = ?, problems = ?,"
-        " next_chunk = ? WHERE id = ?",
+        " mtime_ns = ?, ctime_ns = ?, inode = ?, racy = ?, failed_ns = ?, hash = ?, created = ?,"
+        " modified = ?, properties = ?, problems = ?, next_chunk = ? WHERE id = ?",
         (
             record.stat.target or "",
             paths.name_key(record.path),
@@ -234,6 +242,8 @@ def write_file(connection: sqlite3.Connection, file_id: int, record: FileRecord,
             record.title,
             record.stat.size,
             record.stat.mtime_ns,
+            record.stat.ctime_ns,
+            documents.stored_inode(record.stat.inode),
             record.racy,
             record.stat.ctime_ns if record.failed else 0,
             record.hash,
@@ -326,6 +336,7 @@ def _replace_title(connection: sqlite3.Connection, file_id: int, record: FileRec
         "INSERT INTO title_words (rowid, title, aliases, headings) VALUES (?, ?, ?, ?)",
         (file_id, title, aliases, headings),
     )
+    integrity.add_words(connection, "title_words", [file_id])
     connection.execute("INSERT INTO name_grams (rowid, names) VALUES (?, ?)", (file_id, names))
 
 
@@ -339,6 +350,7 @@ def _remove_title(connection: sqlite3.Connection, file_id: int) -> None:
     if not old or kind == "attachment":
         return
     title, aliases, headings, names = json.loads(old)
+    integrity.add_words(connection, "title_words", [file_id], sign=-1)
     connection.execute(
         "INSERT INTO title_words (title_words, rowid, title, aliases, headings) VALUES ('delete', ?, ?, ?, ?)",
         (file_id, title, aliases, headings),
@@ -406,34 +418,42 @@ class IndexStore:
     def apply(self, record: FileRecord, chunks: Sequence[Chunk]) -> None:
         """Replace a file's rows; chunks with the same digest keep their words and vectors."""
         with self.database.transaction() as connection:
-            row = _find_file(connection, record.path)
-            if row is not None and row[1] + len(chunks) >= database.MAX_CHUNKS_PER_FILE:
+            stored = _find_file(connection, record.path)
+            if stored is not None and stored.first_free + len(chunks) >= database.MAX_CHUNKS_PER_FILE:
                 self.remove([record.path])
-                row = None
-            file_id, first_free = row or (insert_file(connection, record), 0)
-            next_chunk = replace_chunks(
-                connection,
-                file_id,
-                record.title,
-                chunks,
-                first_free=first_free,
-                generation=generation_of(connection),
-            )
-            write_file(connection, file_id, record, next_chunk=next_chunk)
+                stored = None
+            if stored is None:
+                stored = StoredFile(id=insert_file(connection, record), title=record.title, first_free=0)
+            next_chunk = replace_chunks(connection, stored, record.title, chunks, generation=generation_of(connection))
+            write_file(connection, stored.id, record, next_chunk=next_chunk)
 
     def touch(self, record: FileRecord) -> None:
         """Record a file's new times where its content is unchanged."""
         with self.database.transaction() as connection:
             connection.execute(
-                "UPDATE files SET mtime_ns = ?, racy = ?, modified = ?, created = ? WHERE path = ?",
-                (record.stat.mtime_ns, record.racy, record.modified, record.created, record.path),
+                "UPDATE files SET target = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, racy = ?, modified = ?,"
+                " created = ? WHERE path = ?",
+                (
+                    record.stat.target or "",
+                    record.stat.mtime_ns,
+                    record.stat.ctime_ns,
+                    documents.stored_inode(record.stat.inode),
+                    record.racy,
+                    record.modified,
+                    record.created,
+                    record.path,
+                ),
             )
 
-    def clear_racy(self, paths: Sequence[NotePath]) -> None:
-        """Record that the next save will change the files' time; doesn't count as a change of the index."""
-        if paths:
+    def settle(self, files: Sequence[FileStat]) -> None:
+        """Record that files have the indexed content, and that their next save will change their time or inode.
+
+        This doesn't count as a change of the index.
+        """
+        if files:
+            rows = [(stat.ctime_ns, documents.stored_inode(stat.inode), stat.path) for stat in files]
             with self.database.transaction(counts=False) as connection:
-                connection.executemany("UPDATE files SET racy = 0 WHERE path = ?", [(path,) for path in paths])
+                connection.executemany("UPDATE files SET racy = 0, ctime_ns = ?, inode = ? WHERE path = ?", rows)
 
     def remove(self, paths: Sequence[NotePath]) -> None:
         """Remove files."""
@@ -449,13 +469,24 @@ class IndexStore:
 
     def file_states(self, *, below: NotePath | None = None) -> dict[NotePath, FileState]:
         """Return the indexed state of every file, or of the file *below* and all files below that folder."""
-        sql, parameters = "SELECT path, size, mtime_ns, racy, failed_ns FROM files", ()
+        sql, parameters = "SELECT path, size, mtime_ns, racy, ctime_ns, inode, target, failed_ns FROM files", ()
         if below is not None:
             sql += " WHERE path = ? OR (path >= ? AND path < ?)"
             # "0" comes right after "/"
             parameters = (below, f"{below}/", f"{below}0")
         rows = self.database.reader().execute(sql, parameters)
-        return {NotePath(p): FileState(size=s, mtime_ns=m, racy=bool(r), failed_ns=f) for p, s, m, r, f in rows}
+        return {
+            NotePath(path): FileState(
+                size=size,
+                mtime_ns=mtime_ns,
+                racy=bool(racy),
+                ctime_ns=ctime_ns,
+                inode=inode,
+                target=target,
+                failed_ns=failed_ns,
+            )
+            for path, size, mtime_ns, racy, ctime_ns, inode, target, failed_ns in rows
+        }
 
     def target_of(self, path: NotePath) -> NotePath:
         """Return the target of a symbolic link; the path itself for any other or unknown file."""
@@ -486,10 +517,11 @@ class IndexStore:
         """Read chunks by id in the given order, without those that were removed."""
         sql = (
             "SELECT c.id, f.path, f.title, f.hash, c.kind, c.heading, c.path, c.start, c.stop, c.start_line,"
-            " c.end_line, c.text FROM chunks c JOIN files f ON f.id = c.id >> ?"
+            " c.end_line, c.text, c.digest FROM chunks c JOIN files f ON f.id = c.id >> ?"
             " WHERE c.id IN (SELECT value FROM json_each(?))"
         )
-        rows = self.database.reader().execute(sql, (database.CHUNK_BITS, json.dumps(list(ids))))
+        rows = self.database.reader().execute(sql, (database.CHUNK_BITS, json.dumps(list(ids)))).fetchall()
+        integrity.check_digests((row[1], row[4], row[6], row[11], row[12]) for row in rows)
         rows_by_id = {row[0]: _chunk_row(row) for row in rows}
         return [rows_by_id[chunk_id] for chunk_id in ids if chunk_id in rows_by_id]
 
@@ -552,13 +584,13 @@ def generation_of(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
 
 
-def _find_file(connection: sqlite3.Connection, path: NotePath) -> tuple[int, int] | None:
-    row = connection.execute("SELECT id, next_chunk FROM files WHERE path = ?", (path,)).fetchone()
-    return (int(row[0]), int(row[1])) if row else None
+def _find_file(connection: sqlite3.Connection, path: NotePath) -> StoredFile | None:
+    row = connection.execute("SELECT id, title, next_chunk FROM files WHERE path = ?", (path,)).fetchone()
+    return StoredFile(id=int(row[0]), title=str(row[1]), first_free=int(row[2])) if row else None
 
 
-def _chunk_row(columns: tuple[int, str, str, str, str, str, str, int, int, int, int, str]) -> ChunkRow:
-    chunk_id, note, title, digest, kind, heading, path, start, stop, start_line, end_line, text = columns
+def _chunk_row(columns: tuple[int, str, str, str, str, str, str, int, int, int, int, str, bytes]) -> ChunkRow:
+    chunk_id, note, title, digest, kind, heading, path, start, stop, start_line, end_line, text, _ = columns
     return ChunkRow(
         id=chunk_id,
         note=NotePath(note),

@@ -7,12 +7,14 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import database
+from knapper.index import database, integrity
 
 _MIN_CAPACITY = 1_024
 _GROWTH_FACTOR = 1.25
 """Capacity relative to the stored vectors, so that the next added vectors don't require a copy of all."""
 _LOAD_ROWS = 8_192
+_MAX_ELEMENT = 1.01
+"""No element of a vector of length 1 is larger, except for the rounding of float16."""
 
 
 class VectorCache:
@@ -129,6 +131,9 @@ class VectorCache:
             start, stop = self._used, self._used + len(rows)
             self._ids[start:stop] = [chunk_id for chunk_id, _ in rows]
             block = np.frombuffer(b"".join(vector for _, vector in rows), np.float16)
+            # Also false for NaN, which a flipped bit can make.
+            if not np.abs(block).max(initial=0) <= _MAX_ELEMENT:
+                raise integrity.damage_error("a vector isn't one that was stored")
             self._matrix[start:stop] = block.reshape(-1, dimensions)
             self._places.update(zip((chunk_id for chunk_id, _ in rows), range(start, stop), strict=True))
             self._used = stop

@@ -108,7 +108,7 @@ def _follow_changes(
             compare_at = now + engine.compare_every_s
             # As if the rules had changed, which leads to a full comparison.
             waiting |= {engine.view.root / rules for rules in _RULE_FILES}
-        if (waiting or not engine.graph.is_complete) and _index_paths(engine, waiting, on_change, stop):
+        if (waiting or not engine.is_complete) and _index_paths(engine, waiting, on_change, stop):
             waiting = set()
         # Files put into a new folder before the system watches it cause no events, so new folders are scanned twice.
         if new_folders := {path for path in changed_paths if path.is_dir()}:
@@ -137,7 +137,7 @@ def _index_paths(
 
 def _refresh_paths(engine: Engine, touched: set[Path]) -> RefreshOutcome | None:
     """Index some files, or all where the rules changed; return None where nothing had to be done."""
-    if not engine.graph.is_complete or any(engine.view.root / rules in touched for rules in _RULE_FILES):
+    if not engine.is_complete or any(engine.view.root / rules in touched for rules in _RULE_FILES):
         engine.read_rules()
         return engine.refresh(wait_s=_LOCK_WAIT_S)
     if engine.is_up_to_date(touched):

@@ -4,7 +4,6 @@ import inspect
 import json
 import math
 import re
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,6 +16,7 @@ from typing_extensions import TypedDict
 
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.index import database
+from knapper.index.engine import DAMAGE_ERRORS
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context, ToolSelection
 from knapper.tools.shapes import Answer
@@ -292,8 +292,8 @@ def invoke_tool(row: ToolSpec, context: Context, arguments: Mapping[str, object]
     try:
         return row.function(context, **values)
     # A damaged file of the state shows only when it is queried, deep inside a tool.
-    except sqlite3.DatabaseError as error:
-        failure = database.as_storage_error(error)
+    except DAMAGE_ERRORS as error:
+        failure = context.index.explain(error) or database.as_storage_error(error)
         if failure is None:
             raise
         raise failure from error

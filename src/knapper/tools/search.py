@@ -111,7 +111,9 @@ def hit_answer(hit: Hit, *, explain: bool) -> dict[str, JSONValue]:
 def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[str, JSONValue]:
     """Return whether the answer may be incomplete, and advice in ``notes``."""
     notes: list[JSONValue] = [*remarks]
-    if freshness.incomplete:
+    if freshness.damaged:
+        notes.append("the index is damaged, and answers may be wrong: `knap index` builds it anew")
+    elif freshness.incomplete:
         remedy = "it is being filled right now; ask again later" if freshness.filling else "run `knap index`"
         notes.append(f"the index isn't complete yet: {remedy}")
     elif freshness.stale:

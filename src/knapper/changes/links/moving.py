@@ -127,7 +127,8 @@ class Referrers:
             status = os.stat(self._view.root / source)  # noqa: PTH116  # hundreds of files, and Path makes it twice as slow
         except OSError:
             return False
-        same = (status.st_size, status.st_mtime_ns) == (known.size, known.mtime_ns)
+        times = (status.st_mtime_ns, status.st_ctime_ns)
+        same = (status.st_size, *times) == (known.size, known.mtime_ns, known.ctime_ns)
         self.counts.stale += not same
         # A racy file may have been saved again without a change of its time.
         return same and not known.racy

@@ -1,0 +1,316 @@
+"""An index that was damaged is noticed and built anew, and no state of the files damages it."""
+
+import os
+import random
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from knapper.errors import StorageError
+from knapper.index import fulltext
+from knapper.index.engine import DAMAGE_ERRORS, Engine
+from knapper.index.filters import Filter
+from knapper.index.search import SearchRequest
+from knapper.tools.search import freshness_fields
+from knapper.vault import view
+from knapper.vault.paths import NotePath
+from tests.index import worlds
+from tests.index.test_store import check, texts
+
+LARGE = 1_000
+"""Bytes above which a note counts as too large in these tests."""
+
+
+@pytest.fixture(autouse=True)
+def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take a note of more than a few bytes for too large to be read."""
+    read = view.View.read_bytes
+
+    def read_small(self: view.View, path: view.NotePath) -> bytes:
+        return read(self, path, max_bytes=LARGE)
+
+    monkeypatch.setattr(view.View, "read_bytes", read_small)
+
+
+def damage_words(database: Path) -> None:
+    """Remove words of the full-text index that it never held, as a program of an older version did."""
+    connection = sqlite3.connect(database)
+    row = connection.execute("SELECT id FROM chunks LIMIT 1").fetchone()[0]
+    connection.execute(
+        "INSERT INTO chunk_words (chunk_words, rowid, title, heading, body) VALUES ('delete', ?, 'n1 md', '', 'x')",
+        (row,),
+    )
+    connection.commit()
+    connection.close()
+
+
+def contents(engine: Engine) -> object:
+    """Return what the tables hold of each file, without the numbers of rows."""
+    reader = engine.store.database.reader()
+    files = "SELECT id, path, target, kind, title, hash, failed_ns > 0 FROM files"
+    return {
+        (*row, *(frozenset(reader.execute(sql, (file_id,)).fetchall()) for sql in DETAILS))
+        for file_id, *row in reader.execute(files).fetchall()
+    }
+
+
+DETAILS = (
+    "SELECT kind, target, line FROM links WHERE file_id = ?",
+    "SELECT name, line FROM tags WHERE file_id = ?",
+    "SELECT name, item FROM properties WHERE file_id = ?",
+    "SELECT alias, key FROM aliases WHERE file_id = ?",
+    "SELECT level, title, line FROM headings WHERE file_id = ?",
+)
+
+
+def words(engine: Engine, table: str) -> list[tuple[object, ...]]:
+    """Return each word of a full-text table with the numbers of rows and places that hold it."""
+    with engine.store.database.transaction() as connection:
+        connection.execute(f"CREATE VIRTUAL TABLE temp.held USING fts5vocab(main, {table}, row)")
+        rows = connection.execute("SELECT term, doc, cnt FROM held ORDER BY term").fetchall()
+        connection.execute("DROP TABLE held")
+    return rows
+
+
+def test_a_note_that_can_not_be_read_for_a_moment_does_not_damage_the_index(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"n1.md": "# One\n\nalpha\n", "n2.md": "# Two\n\nbeta\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        worlds.fill(root, {"n1.md": "x" * (LARGE + 1)})
+        unread = engine.refresh()
+        with engine.store.database.snapshot() as connection:
+            fulltext.check_lengths(connection)
+        title = engine.store.database.reader().execute("SELECT title FROM files WHERE path = 'n1.md'").fetchone()[0]
+        worlds.fill(root, {"n1.md": "# One\n\nalpha\n"})
+        engine.refresh()
+
+        check(engine)
+        with worlds.engine(root, tmp_path / "fresh") as fresh:
+            fresh.refresh()
+            assert words(engine, "chunk_words") == words(fresh, "chunk_words")
+    assert title == "n1"
+    assert [problem for problem in unread.problems if "damaged" in problem] == []
+
+
+NAMES = st.sampled_from(["a.md", "sub/a b.c.md", "c.canvas", "pic.png"])
+TEXTS = st.sampled_from(["", "alpha\n", "---\ntags: [x]\naliases: [y]\n---\n# H\n\n[[b]]\n", "x " * LARGE])
+
+
+def _write(root: Path, name: str, text: str) -> None:
+    _remove(root, name)
+    worlds.fill(root, {name: text})
+
+
+def _remove(root: Path, name: str) -> None:
+    place = root / name
+    if place.is_dir() and not place.is_symlink():
+        place.rmdir()
+    else:
+        place.unlink(missing_ok=True)
+
+
+def _rename(root: Path, name: str, other: str) -> None:
+    if os.path.lexists(root / name) and name != other:
+        _remove(root, other)
+        (root / other).parent.mkdir(exist_ok=True)
+        (root / name).rename(root / other)
+
+
+def _link(root: Path, name: str, other: str) -> None:
+    if name != other:
+        _remove(root, name)
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).symlink_to(root / other)
+
+
+def _make_folder(root: Path, name: str) -> None:
+    _remove(root, name)
+    (root / name).mkdir(parents=True)
+
+
+def _save_with_same_time(root: Path, name: str) -> None:
+    if (root / name).is_file():
+        status = (root / name).stat()
+        (root / name).write_bytes((root / name).read_bytes()[::-1])
+        os.utime(root / name, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+STEPS = st.one_of(
+    st.tuples(st.just(_write), NAMES, TEXTS),
+    st.tuples(st.just(_write), st.just("a.md"), TEXTS),
+    st.tuples(st.just(_rename), NAMES, NAMES),
+    st.tuples(st.just(_link), NAMES, NAMES),
+    st.tuples(st.just(_make_folder), NAMES),
+    st.tuples(st.just(_remove), NAMES),
+    st.tuples(st.just(_save_with_same_time), NAMES),
+)
+
+
+@given(steps=st.lists(STEPS, min_size=4, max_size=14))
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors])
+def test_any_sequence_of_file_states_gives_a_fresh_index(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Callable[..., None], str]]
+) -> None:
+    base = tmp_path_factory.mktemp("states")
+    root = base / "v"
+    with worlds.engine(root, base / "s") as engine, worlds.engine(root, base / "fresh") as fresh:
+        for step, *arguments in steps:
+            step(root, *arguments)
+            outcome = engine.refresh()
+            assert not [problem for problem in outcome.problems if "damaged" in problem]
+        fresh.refresh()
+
+        assert (texts(engine), contents(engine)) == (texts(fresh), contents(fresh))
+        for table in ("chunk_words", "title_words", "name_grams", "property_grams"):
+            assert words(engine, table) == words(fresh, table)
+        with engine.store.database.snapshot() as connection:
+            fulltext.check_lengths(connection)
+        check(engine)
+
+
+def test_words_that_do_not_match_what_was_stored_let_the_index_be_built_anew(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"n1.md": "# One\n\nalpha\n", "n2.md": "# Two\n\nbeta\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        damage_words(tmp_path / "s" / "index.db")
+        outcome = engine.refresh()
+        again = engine.refresh()
+
+        check(engine)
+        assert [hit.row.note for hit in engine.search(SearchRequest(text="alpha")).hits] == ["n1.md"]
+    assert outcome.indexed == 2
+    assert "was damaged" in outcome.problems[0]
+    assert "built anew" in outcome.problems[0]
+    assert (again.indexed, again.problems) == (0, [])
+
+
+def test_words_that_a_single_save_finds_damaged_make_the_index_incomplete_until_it_is_built_anew(
+    tmp_path: Path,
+) -> None:
+    notes = {f"{n}.md": f"alpha{n}\n" for n in range(3)}
+    root = worlds.fill(tmp_path / "v", notes)
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        damage_words(tmp_path / "s" / "index.db")
+        worlds.fill(root, {"1.md": "gamma\n"})
+        engine.refresh_paths([root / "1.md"])
+        complete = engine.status().complete
+        freshness = engine.freshen()
+
+        check(engine)
+    assert (complete, freshness.incomplete) == (False, False)
+
+
+def test_a_large_vault_with_damaged_words_is_told_by_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("knapper.index.engine._MAX_INLINE_FILES", 2)
+    root = worlds.fill(tmp_path / "v", {f"{n}.md": f"alpha{n}\n" for n in range(3)})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        damage_words(tmp_path / "s" / "index.db")
+        worlds.fill(root, {"1.md": "gamma\n"})
+        engine.refresh_paths([root / "1.md"])
+        freshness = engine.freshen()
+        files = len(engine.store.file_states())
+
+    assert freshness.damaged
+    assert freshness.incomplete
+    assert files == 3
+    assert freshness_fields(freshness)["notes"] == [
+        "the index is damaged, and answers may be wrong: `knap index` builds it anew"
+    ]
+
+
+def test_a_damaged_page_lets_the_index_be_built_anew(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {f"{n}.md": f"alpha {'beta ' * 100}{n}\n" for n in range(60)})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+    worlds.damage(tmp_path / "s" / "index.db")
+    with worlds.engine(root, tmp_path / "s") as engine:
+        outcome = engine.refresh()
+
+        check(engine)
+        assert len(texts(engine)) == 60
+    assert "was damaged" in outcome.problems[0]
+
+
+def test_a_text_that_is_not_what_was_stored_is_told_and_not_shown(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha beta\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        with engine.store.database.transaction(counts=False) as connection:
+            connection.execute("UPDATE chunks SET text = 'alpha bet4'")
+        with pytest.raises(StorageError, match="damaged"):
+            engine.search(SearchRequest(text="alpha"))
+        outcome = engine.refresh()
+        shown = engine.search(SearchRequest(text="alpha")).hits[0].row.text
+
+    assert shown == "alpha beta"
+    assert "was damaged" in outcome.problems[0]
+
+
+@pytest.mark.parametrize("value", [60_000.0, float("nan")])
+def test_a_vector_with_a_flipped_bit_is_told(tmp_path: Path, value: float) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha beta\n", "b.md": "gamma\n"})
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        engine.refresh()
+        engine.embed()
+        vector = np.zeros(4096, np.float16)
+        vector[5] = value
+        with engine.store.database.transaction(counts=False) as connection:
+            connection.execute("UPDATE vectors SET vector = ? WHERE chunk_id = 1 << 20", (vector.tobytes(),))
+        with pytest.raises(StorageError, match="damaged"):
+            engine.search(SearchRequest(text="gamma"))
+        outcome = engine.refresh()
+
+    assert "was damaged" in outcome.problems[0]
+
+
+def test_flipped_bits_are_told_or_change_no_answer_and_the_next_refresh_mends_them(tmp_path: Path) -> None:
+    notes = {f"{n}.md": f"---\ntags: [t{n % 3}]\n---\n# Note {n}\n\nalpha{n % 7} beta [[{n + 1}]]\n" for n in range(30)}
+    root = worlds.fill(tmp_path / "v", notes)
+    database = tmp_path / "s" / "index.db"
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        engine.store.database.reader().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        wanted = answers(engine)
+    sound = database.read_bytes()
+    chance = random.Random(3)
+    told = 0
+    for _ in range(40):
+        raw = bytearray(sound)
+        for _ in range(3):
+            raw[chance.randrange(len(raw))] ^= 1 << chance.randrange(8)
+        for file in (tmp_path / "s").iterdir():
+            file.unlink()
+        database.write_bytes(raw)
+        with worlds.engine(root, tmp_path / "s") as engine:
+            try:
+                _ = answers(engine)
+            except StorageError as error:
+                told += "index" in error.message
+            engine.refresh()
+
+            assert answers(engine) == wanted
+    assert told
+
+
+def answers(engine: Engine) -> list[object]:
+    """Ask the index in several ways, as the tools do: an error that damage explains is told as such."""
+    try:
+        hits = engine.search(SearchRequest(text="alpha3", mode="keyword")).hits
+        return [
+            [(hit.row.note, hit.row.text) for hit in hits],
+            sorted(edge.source for edge in engine.graph.incoming(NotePath("7.md"))),
+            engine.catalog.tag_counts(Filter()),
+            engine.status().chunks,
+        ]
+    except DAMAGE_ERRORS as error:
+        failure = engine.explain(error)
+        if failure is None:
+            raise
+        raise failure from error
