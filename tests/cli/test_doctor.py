@@ -21,6 +21,7 @@ NAMES = [
     "config",
     "vault",
     "state",
+    "privacy",
     "disk",
     "watch",
     "scripts",
@@ -245,3 +246,36 @@ def test_rules_without_effect_are_a_warning(vault: Path, capsys: pytest.CaptureF
 
     assert checks["rules"]["state"] == "warn"
     assert all(part in checks["rules"]["text"] and part in told for part in ("[Secret", "app.json isn't valid JSON"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="elsewhere access lists decide, not modes")
+def test_state_that_is_open_to_others_is_closed(
+    vault: Path, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main.run(["-v", str(vault), "index"])
+    capsys.readouterr()
+    for path in (own_home / "state", *(own_home / "state").rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    code, checks = doctor(capsys, "-v", str(vault))
+
+    assert (code, checks["privacy"]["state"]) == (0, "ok")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="elsewhere access lists decide, not modes")
+def test_state_that_cannot_be_closed_is_told(
+    vault: Path, own_home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main.run(["-v", str(vault), "index"])
+    capsys.readouterr()
+    (own_home / "state" / "vaults").chmod(0o755)
+
+    def refuse(path: Path, mode: int) -> None:
+        raise PermissionError(1, "not yours", str(path), None, mode)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "chmod", refuse)
+        code, checks = doctor(capsys, "-v", str(vault))
+    (own_home / "state" / "vaults").chmod(0o700)
+
+    assert (code, checks["privacy"]["state"]) == (0, "warn")
+    assert checks["privacy"]["text"].endswith("state/vaults")

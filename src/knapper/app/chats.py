@@ -24,6 +24,7 @@ from knapper.app.clients import AGENT_CLIENT
 from knapper.app.hub import Closeable
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, RefusedError
+from knapper.system import private
 from knapper.tools import files
 from knapper.vault import paths
 
@@ -293,5 +294,5 @@ def client_sessions_folder(base: Path, client: str) -> Path:
     """
     digest = hashlib.sha256(client.encode()).hexdigest()[:12]
     folder = base / CLIENT_SESSIONS_FOLDER / f"{_UNSAFE_CHARACTERS.sub('-', client.lower())[:32]}-{digest}"
-    folder.mkdir(parents=True, exist_ok=True)
+    private.make_folder(folder)
     return folder

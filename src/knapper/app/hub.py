@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from knapper.config import Vault, values
 from knapper.errors import BadInput, KnapError, NotFound
+from knapper.system import private
 from knapper.tools.context import ScriptAccess, ScriptLimits, ToolSignature
 
 if TYPE_CHECKING:
@@ -48,8 +49,6 @@ class Closeable(ABC):
         self.close()
 
 
-SANDBOX_FOLDER: Final = "sandbox"
-"""Of machine code, in the state folder."""
 _SUCCESS_STATUSES: Final = range(200, 300)
 _EXCLUDED_TOOLS: Final = frozenset({"run_script", "find_tool", "call_tool"})
 
@@ -83,7 +82,7 @@ class ScriptRuntime:
                     result_bytes=script_settings.result_kb * 1_000,
                 )
                 self._sandbox = WorkerPool(
-                    self._settings.state_dir / SANDBOX_FOLDER, limits, workers=script_settings.workers
+                    self._settings.state_dir / private.SANDBOX_NAME, limits, workers=script_settings.workers
                 )
             return self._sandbox
 
@@ -153,7 +152,7 @@ def prepare_sandbox(settings: Settings) -> bool:
     """
     from knapper.codemode.sandbox.machine_code import MachineCode  # noqa: PLC0415 - only a person's first index needs it
 
-    return MachineCode(folder=settings.state_dir / SANDBOX_FOLDER).compile_in_background() is not None
+    return MachineCode(folder=settings.state_dir / private.SANDBOX_NAME).compile_in_background() is not None
 
 
 def _resolve_folder(raw: str) -> Path:

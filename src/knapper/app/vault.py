@@ -12,6 +12,7 @@ from knapper.errors import SetupError
 from knapper.index.embedders.base import EmbedderSettings
 from knapper.index.embedders.registry import open_embedder
 from knapper.index.engine import Engine
+from knapper.system import private
 from knapper.tools.context import Context
 from knapper.vault import obsidian, walk
 from knapper.vault.access import Policy
@@ -150,6 +151,7 @@ class OpenedVault:
         # what the owner hides from everybody is kept out of the index too, and so from an embedder elsewhere
         owner = View.open(vault.path, Policy(client="owner", read=vault.read, hidden=vault.hidden))
         self.vault = vault
+        private.tighten(settings.state_dir)
         self.folder = config.state_folder(settings, vault)  # the index makes it
         self.engine = _open_index(settings, self.folder / "index", owner)
         self._settings = settings

@@ -30,6 +30,7 @@ from knapper.cli.render.formatting import pluralize
 from knapper.config import Settings
 from knapper.errors import BadInput, KnapError, RefusedError, SetupError
 from knapper.jsontypes import JSONValue
+from knapper.system import private
 from knapper.tools import files, journal, proposals
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def line_history(file: Path) -> Generator[None]:
     finally:
         readline.set_history_length(_MAX_HISTORY)
         with contextlib.suppress(OSError):
-            file.touch(mode=0o600)
+            private.create_file(file)
             readline.write_history_file(file)
 
 

@@ -21,7 +21,6 @@ from knapper import app, config
 from knapper.agents.model import servers
 from knapper.agents.model.names import ModelName
 from knapper.app import models
-from knapper.app.hub import SANDBOX_FOLDER
 from knapper.changes.disk import apply
 from knapper.cli import setup
 from knapper.cli.options import GlobalOptions
@@ -32,6 +31,7 @@ from knapper.config import Settings, Vault
 from knapper.errors import KnapError
 from knapper.index import fulltext, integrity
 from knapper.index.filters import Filter
+from knapper.system import private
 from knapper.tools.context import Context
 
 CheckState = Literal["ok", "warn", "fail"]
@@ -91,13 +91,31 @@ def check_state(settings: Settings) -> CheckResult:
     except KnapError as error:
         return failed_check("state", error)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        private.make_folder(folder)
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"can be written")
     except OSError as error:
         text = f"{folder} can't be written: {error.strerror}"
         return CheckResult(name="state", state="fail", text=text, hint="check its permissions, or set KNAP_STATE_DIR")
     return CheckResult(name="state", state="ok", text=str(folder))
+
+
+_MAX_NAMED_OPEN = 3
+
+
+def check_privacy(settings: Settings) -> CheckResult:
+    """Check that others can't read the state, after closing what an earlier version left open to them."""
+    private.tighten(settings.state_dir, thorough=True)
+    if not private.has_modes():
+        text = "the state has the access list of its folder, as Windows gives it"
+        return CheckResult(name="privacy", state="ok", text=text)
+    open_paths = private.find_open(settings.state_dir)
+    if not open_paths:
+        return CheckResult(name="privacy", state="ok", text="nobody else can read the state")
+    names = ", ".join(str(path) for path in open_paths[:_MAX_NAMED_OPEN])
+    more = f" and {len(open_paths) - _MAX_NAMED_OPEN} more" if len(open_paths) > _MAX_NAMED_OPEN else ""
+    hint = f"take from others what they may: `chmod -R go= {settings.state_dir}`, as the files' owner"
+    return CheckResult(name="privacy", state="warn", text=f"open to others: {names}{more}", hint=hint)
 
 
 def check_disk(settings: Settings) -> CheckResult:
@@ -263,7 +281,7 @@ def check_ignore_rules(settings: Settings) -> CheckResult | None:
 def check_watching(settings: Settings) -> CheckResult:
     """Save a file in a folder of our own beside the state, and check that the system reports it."""
     try:
-        with tempfile.TemporaryDirectory(dir=settings.state_dir, prefix="watch-") as folder:
+        with tempfile.TemporaryDirectory(dir=settings.state_dir, prefix=private.WATCH_PREFIX) as folder:
             is_noticed = _notices_save(Path(folder))
     except OSError as error:
         return CheckResult(
@@ -328,7 +346,7 @@ def _stray_files(context: Context) -> list[Path]:
 
 def check_sandbox(settings: Settings) -> CheckResult:
     """Report whether the sandbox is prepared and starts, and which of its operating-system protections are active."""
-    with WorkerPool(settings.state_dir / SANDBOX_FOLDER, workers=1) as pool:
+    with WorkerPool(settings.state_dir / private.SANDBOX_NAME, workers=1) as pool:
         try:
             if not pool.code.is_ready():
                 hint = "the first script does that, in about ten seconds"
@@ -354,6 +372,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_configuration,
     check_vault,
     check_state,
+    check_privacy,
     check_disk,
     check_watching,
     check_sandbox,

@@ -10,10 +10,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar, cast
 
 from knapper.errors import StorageError
 from knapper.index.tokenizer import TOKENIZER
+from knapper.system import private
 
 
 class Connection(sqlite3.Connection):
@@ -357,7 +358,7 @@ class Database:
     @contextmanager
     def _storage_errors(self) -> Generator[None]:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            private.make_folder(self.path.parent)
             yield
         except (OSError, sqlite3.Error) as error:
             raise StorageError(
@@ -393,13 +394,8 @@ class Database:
     def _connect(self) -> Connection:
         # Taken before opening: a file that is replaced in between is noticed at the next check.
         stat_before = self.path.stat() if self.path.exists() else None
-        connection = sqlite3.connect(
-            self.path,
-            timeout=BUSY_MS / 1000,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=256,
-            factory=Connection,
+        connection = cast(
+            "Connection", private.connect(self.path, timeout_s=BUSY_MS / 1000, statements=256, factory=Connection)
         )
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA temp_store = MEMORY")

@@ -14,6 +14,7 @@ from knapper.errors import StorageError
 from knapper.index.documents import FileRecord, FileState
 from knapper.index.embedders.base import Embedder, EmbedderStopped
 from knapper.index.store import IndexStore
+from knapper.system import private
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
@@ -87,9 +88,9 @@ def acquire_process_lock(folder: Path, *, wait_s: float) -> Generator[bool]:
         StorageError: The folder can't be written.
     """
     # Imported here, as most commands only read.
-    from filelock import FileLock, Timeout  # noqa: PLC0415 - 15 ms that only a write should cost
+    from filelock import Timeout  # noqa: PLC0415 - 15 ms that only a write should cost
 
-    lock = FileLock(folder / "index.lock")
+    lock = private.file_lock(folder / "index.lock")
     try:
         lock.acquire(timeout=wait_s)
     except Timeout:
@@ -109,7 +110,7 @@ def acquire_process_lock(folder: Path, *, wait_s: float) -> Generator[bool]:
 def write_heartbeat(folder: Path) -> None:
     """Write a watcher's heartbeat; does nothing while the index's folder is deleted."""
     with suppress(FileNotFoundError):
-        (folder / "watch.beat").touch()
+        private.touch(folder / "watch.beat")
 
 
 def remove_heartbeat(folder: Path) -> None:

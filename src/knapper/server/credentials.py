@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from knapper.errors import StorageError
+from knapper.system import private
 
 TokenName = Literal["api", "page"]
 """For programs, or for the page, behind which a person sits."""
@@ -46,7 +47,7 @@ def read_or_make_token(state_dir: Path, name: TokenName) -> str:
     path = token_path(state_dir, name)
     try:
         token = path.read_text(encoding="ascii").strip()
-        _restrict_permissions(path)
+        private.close_to_others(path)
     except FileNotFoundError:
         return _write_token(path, make_token(), is_first=True)
     except (OSError, UnicodeDecodeError) as error:
@@ -69,11 +70,10 @@ def replace_token(state_dir: Path, name: TokenName) -> str:
 
 def _write_token(path: Path, token: str, *, is_first: bool) -> str:
     """Write a token and return the stored one: without *replace*, a token of another process stays."""
-    fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    fresh = private.new_name(path)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(handle, "w", encoding="ascii") as file:  # noqa: PTH123 - a handle, opened with its mode
+        private.make_folder(path.parent)
+        with os.fdopen(private.open_new(fresh), "w", encoding="ascii") as file:
             file.write(token + "\n")
         if not (is_first and _claim_path(fresh, path)):
             fresh.replace(path)
@@ -95,12 +95,6 @@ def _claim_path(fresh: Path, path: Path) -> bool:
     except (OSError, NotImplementedError):  # a disk whose files have one name only
         return False
     return True
-
-
-def _restrict_permissions(path: Path) -> None:
-    """Restrict the file to its owner if others have access; Windows' profile folders are private anyway."""
-    if os.name == "posix" and path.stat().st_mode & 0o077:
-        path.chmod(0o600)
 
 
 def _token_error(path: Path, error: OSError | UnicodeDecodeError | None) -> StorageError:
@@ -195,9 +189,9 @@ class BrowserSessions:
 
     def _write(self, file: Path, text: str) -> None:
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file.touch(mode=0o600, exist_ok=False)
-            _ = file.write_text(text, encoding="ascii")
+            private.make_folder(self.folder)
+            with os.fdopen(private.open_new(file), "w", encoding="ascii") as stream:
+                _ = stream.write(text)
         except OSError as error:
             raise StorageError(
                 f"who may use the page can't be kept in {self.folder}: {error.strerror}",

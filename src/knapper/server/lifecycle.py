@@ -36,6 +36,7 @@ from knapper.server.http.tasks import TaskService
 from knapper.server.mcp import http as mcp
 from knapper.server.record import ServerRecord
 from knapper.server.workers import StopSignal, WorkerThreads
+from knapper.system import private
 
 if TYPE_CHECKING:
     from knapper.app.chats import ClientChatsRegistry
@@ -343,6 +344,7 @@ def serve_vaults(
         StorageError: A token can't be read or written, or the log can't.
     """
     server = settings.server
+    private.tighten(settings.state_dir, thorough=True)
     sessions = credentials.open_browser_sessions(settings.state_dir)
     work = ServerRuntime(threads=WorkerThreads(server.threads))
     application = app.create_app(

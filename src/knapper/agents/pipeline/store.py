@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from filelock import FileLock
+from filelock import BaseFileLock
 
 from knapper.agents.pipeline import scopes
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
@@ -17,6 +17,7 @@ from knapper.agents.sessions import locks
 from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.errors import BadInput, NotFound
 from knapper.jsontypes import JSONValue
+from knapper.system import private
 
 PRESETS_FILE: Final = "presets.db"
 PRESETS_VERSION: Final = 1
@@ -308,9 +309,9 @@ class PausedRuns:
     def _is_running(self, run_id: str) -> bool:
         return self._place(run_id).exists() and locks.is_lock_taken(self._lock(run_id))
 
-    def _lock(self, run_id: str) -> FileLock:
-        self._folder.mkdir(exist_ok=True)
-        return FileLock(self._place(run_id), thread_local=False)
+    def _lock(self, run_id: str) -> BaseFileLock:
+        private.make_folder(self._folder)
+        return private.file_lock(self._place(run_id))
 
     def _place(self, run_id: str) -> Path:
         return self._folder / f"{run_id}.lock"

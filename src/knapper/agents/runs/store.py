@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 from pydantic import TypeAdapter
 
 from knapper.agents.background import BackgroundJobs, FinalEventSpec
@@ -32,6 +32,7 @@ from knapper.agents.runs.model import (
 from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.codemode.model import ModelSpend
 from knapper.errors import Ambiguous, ConflictError, NotFound
+from knapper.system import private
 
 RUN_LOCK_FOLDER: Final = "runs"
 _LOCK_WAIT_S: Final = 0.3
@@ -51,7 +52,7 @@ def lock_run(folder: Path, run_id: str, *, wait_s: float = _LOCK_WAIT_S) -> Gene
     Raises:
         ConflictError: Another process is carrying it out (code ``run_busy``).
     """
-    lock = FileLock(_lock_path(folder, run_id), thread_local=False)
+    lock = private.file_lock(_lock_path(folder, run_id))
     try:
         lock.acquire(timeout=wait_s, poll_interval=_LOCK_POLL_S)
     except Timeout:
@@ -77,7 +78,7 @@ def is_run_locked(folder: Path, run_id: str) -> bool:
 
 def _lock_path(folder: Path, run_id: str) -> Path:
     within = folder / RUN_LOCK_FOLDER
-    within.mkdir(exist_ok=True)
+    private.make_folder(within)
     return within / f"{run_id}.lock"
 
 

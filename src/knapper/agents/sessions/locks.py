@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, Timeout
 
 from knapper.errors import ConflictError
+from knapper.system import private
 
 LOCK_FOLDER: Final = "sessions"
 WAIT_S: Final = 120.0
@@ -31,8 +32,7 @@ async def lock_session(folder: Path, session_id: str, *, wait_s: float = WAIT_S)
     Raises:
         ConflictError: The other turn is still running (code ``session_busy``).
     """
-    # With filelock's default only the thread that acquired the lock could release it.
-    lock = FileLock(_lock_path(folder, session_id), thread_local=False)
+    lock = private.file_lock(_lock_path(folder, session_id))
     if not await acquire_lock(lock, wait_s=max(wait_s, _MIN_WAIT_S)):
         raise ConflictError(
             "the session is answering another message",
@@ -45,7 +45,7 @@ async def lock_session(folder: Path, session_id: str, *, wait_s: float = WAIT_S)
         lock.release()
 
 
-async def acquire_lock(lock: FileLock, *, wait_s: float) -> bool:
+async def acquire_lock(lock: BaseFileLock, *, wait_s: float) -> bool:
     """Acquire a lock without blocking the event loop, and return whether that succeeded in time."""
     deadline = time.monotonic() + wait_s
     while True:
@@ -63,10 +63,10 @@ async def acquire_lock(lock: FileLock, *, wait_s: float) -> bool:
 def is_session_locked(folder: Path, session_id: str) -> bool:
     """Return whether a turn is running in a session, in any process."""
     place = _lock_path(folder, session_id)
-    return place.exists() and is_lock_taken(FileLock(place, thread_local=False))
+    return place.exists() and is_lock_taken(private.file_lock(place))
 
 
-def is_lock_taken(lock: FileLock) -> bool:
+def is_lock_taken(lock: BaseFileLock) -> bool:
     """Return whether a lock is held for longer than a probe like this one holds it."""
     # Two probes at once must not take each other for a turn: the second try comes after the other has let go.
     try:
@@ -83,5 +83,5 @@ def remove_lock(folder: Path, session_id: str) -> None:
 
 def _lock_path(folder: Path, session_id: str) -> Path:
     within = folder / LOCK_FOLDER
-    within.mkdir(exist_ok=True)
+    private.make_folder(within)
     return within / f"{session_id}.lock"

@@ -13,6 +13,7 @@ from knapper.changes.disk.plan import ChangeMeta, ChangePlan, Effect, FileResult
 from knapper.changes.disk.planner import Planner
 from knapper.changes.disk.transaction import LOCK_TIMEOUT_S, TRASH_LIMIT_BYTES, ExecutionContext, State
 from knapper.errors import ConflictError, StorageError
+from knapper.system import private
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ def open_state(
         StorageError: The state can't be opened, or an unfinished change can't be taken back.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        private.make_folder(folder)
         real = root.resolve(strict=True)
     except OSError as error:
         raise StorageError(f"'{error.filename}' can't be opened: {error.strerror}", hint="check the path") from error

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from knapper.errors import StorageError
+from knapper.system import private
 
 TEMP_PREFIX = ".knap-tmp-"
 """Start of every temp file's name; the change's id and the step's number follow."""
@@ -508,9 +509,10 @@ class Files:
         path.rmdir()
 
     def copy(self, source: Path, target: Path) -> None:
-        """Copy a file to another place, with its dates, and make the folders above it."""
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, target)
+        """Copy a file to the state, with its dates, and make the folders above it."""
+        private.make_folder(target.parent)
+        with source.open("rb") as opened:
+            private.copy_file(opened.fileno(), target)
 
     def trash(self, path: Path) -> None:
         """Move a file to the system's trash."""

@@ -12,6 +12,7 @@ from typing import Final, Literal
 from knapper.changes.disk import plan, storage
 from knapper.changes.disk.plan import ChangeMeta, FileResult, Step
 from knapper.errors import NotFound, StorageError
+from knapper.system import private
 
 Phase = Literal["staging", "ready", "applied", "done"]
 """Progress of a change. *Staging*: its temp files are being written. *Ready*: names are being changed. *Applied*: it is
@@ -427,7 +428,7 @@ def open_journal(folder: Path) -> Journal:
     """
     path = folder / JOURNAL_FILE
     with _storage_errors(path):
-        database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        database = private.connect(path, timeout_s=BUSY_S)
         database.row_factory = sqlite3.Row
         try:
             prepare_journal(database, path)

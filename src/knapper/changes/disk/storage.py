@@ -14,6 +14,7 @@ from typing import TypeAlias
 import filelock
 
 from knapper.errors import ConflictError, NotFound, StorageError
+from knapper.system import private
 
 LOCK_FILE = "write.lock"
 HOLDER_FILE = "write.lock.pid"
@@ -56,12 +57,12 @@ def hold_write_lock(folder: Path, *, timeout_s: float) -> Generator[None]:
 
 def _acquire_lock(folder: Path, timeout_s: float) -> filelock.BaseFileLock:
     """Acquire the lock: first the next place in line, then the lock itself; without a time-out, try only once."""
-    guard = filelock.FileLock(folder / LOCK_FILE, poll_interval=_POLL_S, thread_local=False)
+    guard = private.file_lock(folder / LOCK_FILE, poll_s=_POLL_S)
     if timeout_s <= 0:
         guard.acquire(timeout=0)
         return guard
     deadline = time.monotonic() + timeout_s
-    next_in_line = filelock.FileLock(folder / NEXT_FILE, poll_interval=_POLL_S, thread_local=False)
+    next_in_line = private.file_lock(folder / NEXT_FILE, poll_s=_POLL_S)
     with next_in_line.acquire(timeout=timeout_s):
         guard.acquire(timeout=max(deadline - time.monotonic(), 0))
     return guard
@@ -70,7 +71,8 @@ def _acquire_lock(folder: Path, timeout_s: float) -> filelock.BaseFileLock:
 def _write_pid(holder: Path) -> None:
     """Write this process's id over the last one's."""
     # The id is padded instead of truncating the file, which some file systems answer with a flush.
-    handle = os.open(holder, os.O_RDWR | os.O_CREAT, 0o600)
+    private.create_file(holder)
+    handle = os.open(holder, os.O_RDWR)
     try:
         os.write(handle, f"{os.getpid():<{_PID_DIGITS}}".encode("ascii"))
     finally:
@@ -227,7 +229,7 @@ def open_shared_database(path: Path, schema: str, version: int) -> SharedDatabas
         StorageError: The file is damaged, can't be opened, or a newer version made it.
     """
     with _storage_errors(path):
-        database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        database = private.connect(path, timeout_s=BUSY_S)
         database.row_factory = sqlite3.Row
         try:
             _prepare_database(database, path, schema, version)

@@ -16,10 +16,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, Literal, cast
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from knapper.codemode.sandbox.walls import job_object, seatbelt
 from knapper.errors import KnapError, SetupError, StorageError
+from knapper.system import private
 
 WorkerEntry = Literal["main", "compile_code"]
 _WORKER_PROGRAM: Final = (
@@ -98,8 +99,6 @@ def confine_process(process: subprocess.Popen[bytes], memory_mb: int, facts: Pla
 
 COMPONENT_FILE: Final = Path(__file__).parents[2] / "data" / "scripts" / "interpreter.wasm"
 STAMP_FILE: Final = "interpreter.stamp"
-_PRIVATE_MODE: Final = 0o700
-_OTHERS_MODE: Final = 0o077
 _LOCK_TIMEOUT_S: Final = 300
 _COMPILE_TIMEOUT_S: Final = 600
 
@@ -146,7 +145,7 @@ class MachineCode:
             return self.file
         make_private_folder(self.folder)
         try:
-            with FileLock(self.folder / "compile.lock", timeout=_LOCK_TIMEOUT_S, mode=0o600):
+            with private.file_lock(self.folder / "compile.lock", timeout_s=_LOCK_TIMEOUT_S):
                 # Another process may have compiled it while this one waited.
                 if not self.is_ready():
                     self._compile()
@@ -218,7 +217,7 @@ def check_private(path: Path, *, is_folder: bool) -> None:
     if sys.platform == "win32":
         is_private = right_kind
     else:
-        is_private = right_kind and status.st_uid == os.geteuid() and not status.st_mode & _OTHERS_MODE
+        is_private = right_kind and status.st_uid == os.geteuid() and not private.is_open(status)
     if not is_private:
         kind = "folder" if is_folder else "file"
         raise StorageError(
@@ -235,8 +234,7 @@ def make_private_folder(folder: Path) -> None:
         StorageError: It can't be created, or isn't private.
     """
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=_PRIVATE_MODE, exist_ok=True)
+        private.make_folder(folder)
     except OSError as error:
         raise StorageError(
             f"the folder {folder} can't be made: {error.strerror}", hint="check its permissions"

@@ -17,6 +17,7 @@ from wasmtime import component
 
 from knapper.codemode.sandbox import engine, frames
 from knapper.codemode.sandbox.walls import raising
+from knapper.system import private
 
 TICK_S: Final = 0.05
 _JOB_MOST: Final = 64_000_000
@@ -112,7 +113,7 @@ def compile_code() -> None:
     source, part, target = sys.argv[-3:]
     compiled = component.Component(engine.make(), Path(source).read_bytes())
     # Written to a new file, flushed, and renamed: a crash or a full disk leaves no partial code under the final name.
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = private.open_new(Path(part))
     with os.fdopen(descriptor, "wb") as file:
         _ = file.write(compiled.serialize())
         file.flush()

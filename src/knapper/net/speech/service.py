@@ -8,7 +8,6 @@ import importlib
 import ipaddress
 import json
 import os
-import tempfile
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 from knapper import errors
 from knapper.net.speech.remote import RemoteTranscriber, ServerOptions
 from knapper.net.speech.transcripts import Audio, Segment, Transcriber, TranscriberError, Transcript
+from knapper.system import private
 
 _LIBRARIES: Final = ("av", "ctranslate2", "huggingface_hub", "onnxruntime")
 """Packages that the extra depends on; their errors have no common base class."""
@@ -194,16 +194,9 @@ class TranscriptStore:
         """Save a transcript; a failure of the disk is ignored, as it can be made again."""
         file = self._file(digest, transcript.model_id)
         with contextlib.suppress(OSError):
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=".new-", dir=self._folder)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                    json.dump({"form": _FILE_VERSION, **asdict(transcript)}, stream, ensure_ascii=False)
-                # Moved into place when complete: another process never reads half of a file.
-                _ = Path(name).replace(file)
-            except OSError:
-                Path(name).unlink(missing_ok=True)
-                raise
+            private.make_folder(self._folder)
+            record = {"form": _FILE_VERSION, **asdict(transcript)}
+            private.write_text(file, json.dumps(record, ensure_ascii=False))
             self._prune()
 
     def _file(self, digest: str, model_id: str) -> Path:

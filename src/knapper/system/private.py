@@ -1,0 +1,270 @@
+"""Make the files and folders of the program's state, for this user alone; no other module makes any.
+
+On Windows a new file inherits the access list of its folder, and the user's profile gives others none; the bits that
+are set here mean nothing there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from filelock import BaseFileLock
+
+FOLDER_MODE: Final = 0o700
+FILE_MODE: Final = 0o600
+OTHERS_MODE: Final = 0o077
+"""Bits that give anything to the group or to others."""
+SANDBOX_NAME: Final = "sandbox"
+"""Folder of machine code, in the state folder."""
+STATE_NAMES: Final = frozenset(
+    {
+        *("vaults", "server", SANDBOX_NAME, "eval"),
+        *("taint.db", "taint.db-wal", "taint.db-shm", "write.lock", "write.lock.pid", "write.next.lock"),
+    }
+)
+"""What lies in the state folder itself."""
+WATCH_PREFIX: Final = "watch-"
+"""Start of the name of the folder in which `knap doctor` tries whether saves are noticed."""
+_COPIED_BYTES: Final = 1 << 20
+_CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing; existing ones stay as they are.
+
+    Raises:
+        OSError: It can't be made, or a file has its name.
+    """
+    missing: list[Path] = []
+    for each in (folder, *folder.parents):
+        if each.is_dir():
+            break
+        missing.append(each)
+    for each in reversed(missing):
+        each.mkdir(mode=FOLDER_MODE, exist_ok=True)
+
+
+def create_file(file: Path) -> None:
+    """Make an empty file unless there is one.
+
+    Raises:
+        OSError: It can't be made.
+    """
+    with contextlib.suppress(FileExistsError):
+        if sys.platform == "linux":
+            # Makes it without a descriptor: closing one would take SQLite's locks from another thread's connection.
+            os.mknod(file, FILE_MODE | stat.S_IFREG)
+        else:
+            os.close(open_new(file))
+
+
+def open_new(file: Path) -> int:
+    """Make a file and return its descriptor, to write.
+
+    Raises:
+        FileExistsError: There is one.
+        OSError: It can't be made.
+    """
+    return os.open(file, _CREATE_FLAGS, FILE_MODE)
+
+
+def touch(file: Path) -> None:
+    """Set a file's time to now, and make the file where there is none.
+
+    Raises:
+        OSError: It can't be made.
+    """
+    create_file(file)
+    os.utime(file)
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a file in one step: other processes see the old text or the new one.
+
+    Raises:
+        OSError: It can't be written; the old text stays.
+    """
+    with _replacing(file) as descriptor, os.fdopen(descriptor, "wb") as stream:
+        _ = stream.write(text.encode())
+
+
+def copy_file(source: int, file: Path) -> None:
+    """Copy all that can be read from a descriptor, with the times of the original, in one step.
+
+    Raises:
+        OSError: It can't be copied.
+    """
+    status = os.fstat(source)
+    with _replacing(file) as descriptor, os.fdopen(descriptor, "wb") as stream:
+        while piece := os.read(source, _COPIED_BYTES):
+            _ = stream.write(piece)
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+@contextlib.contextmanager
+def _replacing(file: Path) -> Generator[int]:
+    """Yield the descriptor of a new file, which the block closes; the file then takes its name."""
+    fresh = new_name(file)
+    try:
+        yield open_new(fresh)
+        _ = fresh.replace(file)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def new_name(file: Path) -> Path:
+    """Return an unused name beside a file: ``api.token.1f2e3d4c``."""
+    return file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+
+
+def connect(
+    path: Path, *, timeout_s: float, statements: int = 128, factory: type[sqlite3.Connection] | None = None
+) -> sqlite3.Connection:
+    """Open an SQLite file that threads may share, and create it where there is none.
+
+    SQLite gives the files beside it, such as the write-ahead log, the mode of the file itself.
+
+    Args:
+        path: Of the file; its folder exists.
+        timeout_s: How long a statement waits for another connection's lock.
+        statements: How many prepared statements are kept.
+        factory: The class of the connection; None for SQLite's own.
+
+    Raises:
+        sqlite3.Error: It can't be opened.
+    """
+    import sqlite3  # noqa: PLC0415 - not every command opens state
+
+    with contextlib.suppress(OSError):  # SQLite then says what is wrong
+        create_file(path)
+    return sqlite3.connect(
+        path,
+        timeout=timeout_s,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=statements,
+        factory=factory or sqlite3.Connection,
+    )
+
+
+def file_lock(file: Path, *, timeout_s: float = -1, poll_s: float = 0.05) -> BaseFileLock:
+    """Return a lock that processes share and that any thread may release; it isn't acquired yet.
+
+    Args:
+        file: Made when the lock is acquired; its folder exists.
+        timeout_s: How long acquiring waits; without end if negative.
+        poll_s: Pause between two tries.
+    """
+    from filelock import FileLock  # noqa: PLC0415 - 15 ms that only a write should cost
+
+    return FileLock(file, timeout=timeout_s, mode=FILE_MODE, thread_local=False, poll_interval=poll_s)
+
+
+def has_modes(system: str = os.name) -> bool:
+    """Return whether permission bits decide who may read a file; on Windows, access lists do."""
+    return system == "posix"
+
+
+def is_open(status: os.stat_result) -> bool:
+    """Return whether the group or others may do anything with a file or folder."""
+    return bool(status.st_mode & OTHERS_MODE)
+
+
+def find_open(state_dir: Path) -> list[Path]:
+    """Return what in the state folder is open to others, itself first; links aren't followed.
+
+    A folder that holds other things, too, isn't ours alone: it and they are left out.
+    """
+    if not has_modes():
+        return []
+    return [path for top in _own_paths(state_dir) for path, status in _walk(top) if is_open(status)]
+
+
+def tighten(state_dir: Path, *, thorough: bool = False) -> None:
+    """Take from others what an earlier version, or somebody, left open to them in the state folder.
+
+    What can't be changed, such as another user's file, stays; `find_open` tells. The sandbox's code stays as it is,
+    too: what others could have written isn't run, and closing it would hide that.
+
+    Args:
+        state_dir: The state folder; it may be missing.
+        thorough: Look into folders that are closed already, too: nobody reaches what is in them.
+    """
+    if not has_modes():
+        return
+    for top in _own_paths(state_dir):
+        _tighten(top, thorough=thorough)
+
+
+def close_to_others(path: Path) -> None:
+    """Take from others what they may do with a file or folder.
+
+    Raises:
+        OSError: It is another user's, or it isn't there.
+    """
+    status = path.lstat()
+    if has_modes() and is_open(status) and not stat.S_ISLNK(status.st_mode):
+        # By its path: a descriptor that is closed would take SQLite's locks along. The folder above is closed first, so
+        # that nobody else can exchange what is in it.
+        path.chmod(stat.S_IMODE(status.st_mode) & ~OTHERS_MODE)
+
+
+def _tighten(path: Path, *, thorough: bool) -> None:
+    status = _status(path)
+    if status is None or path.name == SANDBOX_NAME:
+        return
+    if is_open(status):
+        with contextlib.suppress(PermissionError, FileNotFoundError):
+            close_to_others(path)
+    elif not thorough:
+        return
+    if stat.S_ISDIR(status.st_mode):
+        for name in _list_names(path):
+            _tighten(path / name, thorough=thorough)
+
+
+def _own_paths(state_dir: Path) -> list[Path]:
+    """Return the state folder if all in it is ours; otherwise what in it is ours."""
+    folder = Path(os.path.realpath(state_dir))
+    names = _list_names(folder)
+    own = [name for name in names if name in STATE_NAMES or name.startswith(WATCH_PREFIX)]
+    if own and len(own) == len(names):
+        return [folder]
+    return [folder / name for name in own]
+
+
+def _walk(path: Path) -> Generator[tuple[Path, os.stat_result]]:
+    status = _status(path)
+    if status is None:
+        return
+    yield path, status
+    if stat.S_ISDIR(status.st_mode):
+        for name in _list_names(path):
+            yield from _walk(path / name)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Return the status of a file or folder; None for a link, and for what is gone or can't be reached."""
+    try:
+        status = path.lstat()
+    except (FileNotFoundError, PermissionError):
+        return None
+    return None if stat.S_ISLNK(status.st_mode) else status
+
+
+def _list_names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names alone
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []

@@ -1,0 +1,43 @@
+"""One module alone makes files and folders of the state."""
+
+import ast
+from pathlib import Path
+from typing import Final
+
+SOURCES: Final = Path(__file__).parents[2] / "src" / "knapper"
+MAKERS: Final = frozenset({"FileLock", "chmod", "makedirs", "mkdir", "mkdtemp", "mkstemp", "mknod", "touch"})
+"""Calls that make files or folders, or give them modes; `open` for writing is looked at apart."""
+ELSEWHERE: Final = {
+    "agents/evals/suite.py": "writes vaults of its own, to measure models",
+    "changes/disk/files.py": "writes the vault's files and folders",
+    "cli/commands/bench.py": "makes vaults of its own, to measure models",
+    "cli/commands/config.py": "makes the folder of the configuration",
+    "changes/disk/transaction.py": "makes the vault's folders",
+    "index/refresh.py": "touches rows",
+    "server/mcp/install.py": "writes the settings of other programs",
+    "system/private.py": "makes the state",
+}
+
+
+def _calls(file: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        is_private = isinstance(owner, ast.Name) and owner.id == "private"
+        if not is_private and (name in MAKERS or _connects_to_file(node, name, owner)):
+            names.add(name)
+    return names
+
+
+def _connects_to_file(node: ast.Call, name: str, owner: ast.expr | None) -> bool:
+    is_sqlite = isinstance(owner, ast.Name) and owner.id == "sqlite3" and name == "connect"
+    return is_sqlite and not (isinstance(node.args[0], ast.Constant) and node.args[0].value == ":memory:")
+
+
+def test_no_other_module_makes_files_or_folders_of_the_state() -> None:
+    makers = {file.relative_to(SOURCES).as_posix(): names for file in SOURCES.rglob("*.py") if (names := _calls(file))}
+
+    assert {path: names for path, names in makers.items() if path not in ELSEWHERE} == {}
