@@ -25,14 +25,14 @@ from knapper.app.hub import Closeable
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, RefusedError
 from knapper.system import private
-from knapper.tools import files
+from knapper.tools import derived, files
 from knapper.vault import paths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from knapper.agents.model.usage import Meter
-    from knapper.agents.sessions.store import Session, SessionStore
+    from knapper.agents.sessions.store import Exchange, Session, SessionStore
     from knapper.app.hub import Hub
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
@@ -195,6 +195,33 @@ class ClientChats:
         """Open the vault as the client itself sees it, for its direct requests."""
         chats = self.chats
         return chats.hub.context(client=self.client, vault=chats.vault, submit_options=SubmitOptions(run=run))
+
+    def fork(self, session_id: str, upto: int | None = None) -> Session:
+        """Create a session that continues a copy of another one, and has read what that has read.
+
+        Args:
+            session_id: The session to copy.
+            upto: The last turn to copy; None for all.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        context = self.conversations.context_of(session_id)
+        return self.store.fork(session_id, upto=upto, before_commit=derived.taint_copier(context, session_id))
+
+    def read(self, session_id: str) -> tuple[Session, Sequence[Exchange]]:
+        """Return a session with its turns; the client that is shown them has read what went into them.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        session, turns = self.store.get(session_id), self.store.turns(session_id)
+        self.mark_shown(session_id)
+        return session, turns
+
+    def mark_shown(self, *runs: str) -> None:
+        """Record that the client is shown what came of runs or sessions."""
+        derived.mark_if_derived(self.context(""), runs)
 
     def export(self, session_id: str, path: str = "") -> Answer:
         """Export a session as a note, at the client's request.

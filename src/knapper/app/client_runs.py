@@ -13,7 +13,7 @@ from knapper.app import clients, models, runs
 from knapper.app.runs import OpenedRuns
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound, RefusedError, SetupError
-from knapper.tools import answers
+from knapper.tools import answers, derived
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -298,7 +298,7 @@ class ClientRuns:
         )
 
     def show(self, run_id: str) -> RunDetails:
-        """Return a run with its nodes.
+        """Return a run with its nodes; the client that is shown them has read what went into them.
 
         Raises:
             NotFound: There is none of that id, or the client doesn't see it (code ``no_run``).
@@ -309,6 +309,8 @@ class ClientRuns:
             raise _run_not_found(run_id) from None
         if run_view.run.id != run_id or run_view.run.order.client not in visible_clients(self.opened_runs, self.client):
             raise _run_not_found(run_id)
+        opened_runs = self.opened_runs
+        derived.mark_if_derived(opened_runs.hub.context(client=self.client, vault=opened_runs.vault), (run_id,))
         return run_view
 
     def node(self, run_id: str, node_id: str) -> RunNode:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from knapper.changes.proposals.taint import Reader
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import SetupError
 
@@ -22,12 +23,13 @@ _STRICTNESS: Final[Sequence[Outcome]] = ("apply", "propose", "refuse")
 _MAX_READ_LISTS: Final = 2
 
 
-def narrow_context(context: Context, asker: ClientSettings) -> Context:
+def narrow_context(context: Context, asker: ClientSettings, asker_run: str = "") -> Context:
     """Return a vault as an agent that works for a client sees it.
 
     Args:
         context: The vault as the agent sees it by its own rules.
         asker: The client, whose rules hold too.
+        asker_run: The session or connection in which it hears of the answer; empty for none.
 
     Raises:
         SetupError: The lists of what both may see, or write, can't hold at once.
@@ -38,14 +40,16 @@ def narrow_context(context: Context, asker: ClientSettings) -> Context:
 
     def writer() -> Writer:
         agent_writer = open_writer()
-        taints = agent_writer.taints if asker.grants.is_person else agent_writer.taints.shared_with(asker.name)
+        taints = agent_writer.taints
+        if not asker.grants.is_person:
+            taints = taints.shared_with(Reader(client=asker.name, run=asker_run))
         draft_context = replace(agent_writer.context, view=view)
         return replace(
             agent_writer, grants=join_grants(agent_writer.grants, asker.grants), context=draft_context, taints=taints
         )
 
     def other(name: str) -> Context:
-        return narrow_context(open_vault(name), asker)
+        return narrow_context(open_vault(name), asker, asker_run)
 
     scripting = replace(context.scripting, open_vault=other)
     return replace(context, view=view, open_writer=writer, scripting=scripting)
@@ -113,7 +117,7 @@ AGENT_CLIENT: Final = "agent"
 """Whose policy holds for what a model does."""
 
 
-def open_as_agent(hub: Hub, vault: str, run_id: str, clients: Iterable[str]) -> Context:
+def open_as_agent(hub: Hub, vault: str, run_id: str, clients: Iterable[str], asker_run: str = "") -> Context:
     """Open a vault for a run or a turn.
 
     Args:
@@ -121,13 +125,14 @@ def open_as_agent(hub: Hub, vault: str, run_id: str, clients: Iterable[str]) -> 
         vault: The vault's name.
         run_id: The run's, or the turn's.
         clients: For whom the agent acts; empty for nobody but itself.
+        asker_run: The session or connection in which they hear of the answer; empty for none.
 
     Raises:
         SetupError: The rules of all can't be combined.
     """
     context = hub.context(client=AGENT_CLIENT, vault=vault, submit_options=SubmitOptions(run=run_id))
     for name in dict.fromkeys(clients):
-        context = narrow_context(context, hub.settings.client(name))
+        context = narrow_context(context, hub.settings.client(name), asker_run)
     return context
 
 

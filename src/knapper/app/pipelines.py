@@ -36,7 +36,7 @@ from knapper.app.hub import Closeable
 from knapper.app.presets import PresetOverrides, default_preset
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, NotFound, RefusedError, SetupError
-from knapper.tools import answers
+from knapper.tools import answers, derived
 from knapper.vault import parser
 
 if TYPE_CHECKING:
@@ -510,13 +510,14 @@ def open_paused_run(
         session_store.shut()
 
 
-def open_joint_context(hub: Hub, vault: str, run_id: str, clients: tuple[str, ...]) -> Context:
-    """Open a vault as agents that act for several clients see it.
+def open_joint_context(hub: Hub, vault: str, run_id: str, clients: tuple[str, ...], caller_run: str = "") -> Context:
+    """Open a vault as agents that act for several clients see it, who hear of it in the caller's run or session.
 
     Raises:
         SetupError: The rules of all can't be combined.
     """
-    return app_clients.open_as_agent(hub, vault, run_id, [name for name in clients if name != AGENT_CLIENT])
+    askers = [name for name in clients if name != AGENT_CLIENT]
+    return app_clients.open_as_agent(hub, vault, run_id, askers, caller_run)
 
 
 def _may_see_run(run: PausedRun, answering_client: ClientSettings) -> bool:
@@ -560,10 +561,6 @@ def answer_offer(hub: Hub, context: Context, agent_request: AgentRequest) -> Ans
         )
         answering = replace(vault_pipelines.answering(scout=limits), owner=owner)
         outcome = asyncio.run(_run_pipeline(answering, agent_context, request or agent_request, context.writer.grants))
-        if agent_context.writer.current_grants(
-            outcome.run_id
-        ).tainted:  # whoever hears the answer has read what went into it
-            answers.mark_tainted(context, f"{agent_request.kind}_vault: run {outcome.run_id}")
     if outcome.error is not None and outcome.state in {"failed", "limit"}:
         kind = RefusedError if outcome.state == "limit" else SetupError
         raise kind(str(outcome.error["error"]), hint=str(outcome.error["hint"]), code=str(outcome.error["code"]))
@@ -591,11 +588,13 @@ def _open_agent_context(
     """Open the vault as the agents that act for a client see it, with the run's owner."""
     grants = context.writer.grants
     if grants.kind in {"agent", "script"}:  # it may be narrowed already
-        return replace(context, submit_options=SubmitOptions(run=run_id)), grants.client
+        own_context = replace(context, submit_options=SubmitOptions(run=run_id))
+        return derived.within_caller(own_context, context), grants.client
     run_owner = next((run.client for run in vault_pipelines.runs.list() if run.id == run_id), "")
     owner = run_owner or (AGENT_CLIENT if grants.is_person else grants.client)
     clients = (owner,) if grants.is_person else (owner, grants.client)
-    agent_context = open_joint_context(hub, context.vault, run_id, clients)
+    caller_run = context.submit_options.run if context.submit_options else ""
+    agent_context = open_joint_context(hub, context.vault, run_id, clients, caller_run)
     return replace(agent_context, progress=context.progress), owner
 
 

@@ -7,11 +7,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from knapper.agents.sessions import store
+from knapper.app import clients
+from knapper.tools import derived
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from knapper.agents.sessions.store import SessionStore
+    from knapper.agents.sessions.store import Session, SessionStore
     from knapper.app.hub import Hub
 
 
@@ -43,6 +45,22 @@ def open_store(hub: Hub, vault: str = "") -> SessionStore:
         _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
         _ = stack.pop_all()
     return session_store
+
+
+def fork(hub: Hub, session_store: SessionStore, session_id: str, upto: int | None = None) -> Session:
+    """Create a session that continues a copy of another one of the agent's, and has read what that has read.
+
+    Args:
+        hub: Holds the vault.
+        session_store: The vault's sessions.
+        session_id: The session to copy.
+        upto: The last turn to copy; None for all.
+
+    Raises:
+        NotFound: There is no such session.
+    """
+    context = clients.open_as_agent(hub, "", session_id, ())
+    return session_store.fork(session_id, upto=upto, before_commit=derived.taint_copier(context, session_id))
 
 
 def local_now() -> datetime:

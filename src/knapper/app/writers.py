@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
 from knapper import config
@@ -56,7 +57,9 @@ class VaultWriters:
         stack.callback(state.journal.shut)
         open_proposals = store.open_proposals(folder)
         stack.callback(open_proposals.shut)
-        taints = taint.open_taints(settings.state_dir)  # who read it in one vault, read it for all
+        lifetime = timedelta(minutes=settings.taint_minutes) if settings.taint_minutes else None
+        # Who read it in one vault, read it for all.
+        taints = taint.open_taints(settings.state_dir, lifetime=lifetime)
         stack.callback(taints.shut)
         _ = open_proposals.reconcile(state.journal)
         journal_settings = settings.journal

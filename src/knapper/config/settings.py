@@ -137,6 +137,13 @@ class Settings(SettingsSection):
     proposal_days: int = setting(
         30, "How long a proposal waits for a person, in days.", name="proposals.expire_days", least=1, most=3_650
     )
+    taint_minutes: int = setting(
+        60,
+        "How long a program that calls without a session only proposes after it last read other people's text, "
+        "in minutes; 0 for always.",
+        name="proposals.taint_minutes",
+        most=525_600,
+    )
     journal: JournalSettings = JournalSettings()
     commits_to_git: bool = setting(
         False,

@@ -64,7 +64,7 @@ def list_proposals(
         _journal(context), [change for summary in listing.proposals for change in summary.changes]
     )
     return answers.page_of(
-        [_summary_row(summary, undone_by) for summary in listing.proposals], listing.total, limit, offset
+        [_summary_row(context, summary, undone_by) for summary in listing.proposals], listing.total, limit, offset
     )
 
 
@@ -181,7 +181,9 @@ def edit_proposal(
 
 
 def proposal_answer(context: Context, proposal: Proposal) -> dict[str, JSONValue]:
-    """Return a proposal as every surface shows it."""
+    """Return a proposal as every surface shows it; who is shown what a tainted client wrote has read foreign text."""
+    if proposal.tainted:
+        answers.mark_tainted(context, f"proposal {proposal.id}")
     group_of = {file.number: group[0].number for group in proposal.groups() for file in group}
     block_ids = _present_block_ids(context, proposal)
     files: list[JSONValue] = [_file_row(file, group_of[file.number], block_ids) for file in proposal.files]
@@ -246,7 +248,9 @@ def _undone_fields(changes: Sequence[str], undoing_changes: Mapping[str, str]) -
     )
 
 
-def _summary_row(summary: Summary, undoing_changes: Mapping[str, str]) -> JSONValue:
+def _summary_row(context: Context, summary: Summary, undoing_changes: Mapping[str, str]) -> JSONValue:
+    # In the words of a tainted client, which a list shows to nobody whom reading them would taint.
+    shows_reason = not summary.tainted or context.writer.grants.is_person
     items: dict[str, JSONValue] = {name: count for name, count in summary.items.items() if count}
     row: dict[str, JSONValue] = {
         "id": summary.id,
@@ -259,7 +263,7 @@ def _summary_row(summary: Summary, undoing_changes: Mapping[str, str]) -> JSONVa
         "items": items,
     }
     optional: dict[str, JSONValue] = {
-        "reason": summary.reason,
+        "reason": summary.reason if shows_reason else "",
         "why": summary.why,
         "run": summary.run,
         "tainted": summary.tainted,

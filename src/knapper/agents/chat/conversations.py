@@ -21,6 +21,7 @@ from knapper.agents.trace import TraceRecorder
 from knapper.codemode.model import ModelSpend
 from knapper.errors import BadInput, ConflictError, NotFound, RefusedError, StorageError
 from knapper.jsontypes import JSONValue
+from knapper.tools import derived
 from knapper.tools.context import Context
 
 MAX_MESSAGE_CHARS = 200_000
@@ -114,13 +115,14 @@ class Conversations:
     async def _answer(
         self, chat: ChatConfig, session_id: str, session_message: SessionMessage, tell: EventSink
     ) -> Done:
-        spent = RunUsage()
+        spent, context = RunUsage(), self.context_of(session_id)
+        await asyncio.to_thread(derived.begin_run, context)
         last = await asyncio.to_thread(self.store.last, session_id)
         history = await self._history(chat, session_id, last, spent)
         message = Message(
             text=session_message.text, run=session_id, active_file=session_message.active_file, history=history
         )
-        turn = ChatTurn(chat, self.context_of(session_id), message)
+        turn = ChatTurn(chat, context, message)
         final_events: list[Done] = []
         recorder = TraceRecorder()
 
@@ -138,7 +140,7 @@ class Conversations:
             done = final_events[0] if final_events else await asyncio.shield(asyncio.to_thread(turn.done))
             cost = usage.read_usage(spent) + turn.spent
             finished = FinishedTurn(session_id, last, session_message, turn, done, recorder.entries())
-            keeping = asyncio.to_thread(self._keep, chat, finished, cost)
+            keeping = asyncio.to_thread(self._keep, chat, context, finished, cost)
             # Where the turn can't be stored, the person still gets the answer.
             try:
                 await asyncio.shield(keeping)
@@ -147,7 +149,8 @@ class Conversations:
             tell(done)
         return done
 
-    def _keep(self, chat: ChatConfig, finished: FinishedTurn, cost: ModelSpend) -> None:
+    def _keep(self, chat: ChatConfig, context: Context, finished: FinishedTurn, cost: ModelSpend) -> None:
+        derived.end_run(context)
         messages = ModelMessagesTypeAdapter.dump_json(finished.turn.messages).decode()
         exchange = Exchange(
             number=0,

@@ -306,6 +306,10 @@ def find_renamed_row(
     return None
 
 
+def _keep_nothing(_session_id: str) -> None:
+    pass
+
+
 SESSIONS_FILE: Final = "sessions.db"
 _DEFAULT_NAME_CHARS: Final = 60
 _MAX_NAME: Final = 200
@@ -452,12 +456,15 @@ class SessionStore:
             database.execute("UPDATE sessions SET name = ? WHERE id = ?", (_clean_name(name), session_id))
             return read_session(require_session_row(database, session_id))
 
-    def fork(self, session_id: str, *, upto: int | None = None) -> Session:
+    def fork(
+        self, session_id: str, *, upto: int | None = None, before_commit: Callable[[str], None] = _keep_nothing
+    ) -> Session:
         """Create a session that continues a copy of another one.
 
         Args:
             session_id: The session to copy, which stays as it is.
             upto: The last turn to copy; None for all.
+            before_commit: Called with the new session's id before anybody can use it; the fork fails where this raises.
 
         Raises:
             NotFound: There is no such session.
@@ -486,6 +493,7 @@ class SessionStore:
                 " WHERE session = :old AND number <= :stop",
                 values,
             )
+            before_commit(forked.id)
             return read_session(require_session_row(database, forked.id))
 
     def clear(self, session_id: str) -> Session:

@@ -1,8 +1,11 @@
-"""Taint: which clients and runs have read text that others wrote, until a person clears them."""
+"""Taint: which clients, runs and sessions have read text that others wrote, and until when they only propose."""
 
+import sqlite3
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 from knapper.changes.disk import storage
 from knapper.changes.disk.storage import SharedDatabase
@@ -10,42 +13,88 @@ from knapper.errors import RefusedError
 from knapper.vault.access import Grants
 
 FILE = "taint.db"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _SCHEMA = """
-CREATE TABLE taints (
+CREATE TABLE IF NOT EXISTS taints (
     client TEXT NOT NULL,
     run TEXT NOT NULL,
     at TEXT NOT NULL,
     source TEXT NOT NULL,
     PRIMARY KEY (client, run)
 ) WITHOUT ROWID;
+ALTER TABLE taints ADD COLUMN seen TEXT NOT NULL DEFAULT '';
+ALTER TABLE taints ADD COLUMN inherited INTEGER NOT NULL DEFAULT 0;
+UPDATE taints SET seen = at;
 """
-_APPLIES = "(run <> '' AND run = :run) OR (run = '' AND client = :client)"
+_IN_FORCE = "(run <> '' OR seen > :horizon)"
+_APPLIES = f"((run <> '' AND run = :run) OR (run = '' AND client = :client)) AND {_IN_FORCE}"
+DEFAULT_MINUTES: Final = 60
+_STEP: Final = timedelta(minutes=1)
+"""How often a client's last reading is stored anew, which waits for the disk; its taint lasts that much longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Who reads: a client, and the run, session or connection in which it does."""
+
+    client: str
+    run: str = ""
+    """Empty for a client that calls without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taint:
-    """Since when a client or run may only propose, and why."""
+    """Since when a client or run may only propose, until when, and why."""
 
     client: str
     run: str
     """Empty for the client itself: it counts outside of runs and sessions, and in each of them."""
     at: datetime
+    """When it began."""
+    until: datetime | None
+    """When it ends unless more is read; None for a run or session, which keeps it."""
     source: str
     """The first note or address with foreign text that was read."""
+    inherited: bool
+    """Whether it was only begun by a tainted client, and hasn't read any such text by itself."""
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 class Taints:
-    """Open list of tainted clients and runs; `open_taints` returns one."""
+    """Open list of tainted clients and runs; `open_taints` returns one.
 
-    def __init__(self, own: SharedDatabase, also_marked: str = "") -> None:
-        """Wrap an open file."""
+    A run or session keeps its taint. That of a client without a run ends when it hasn't read foreign text for a while.
+    """
+
+    def __init__(
+        self, own: SharedDatabase, *, lifetime: timedelta | None, now: Callable[[], datetime] = _utc_now
+    ) -> None:
+        """Wrap an open file.
+
+        Args:
+            own: The file.
+            lifetime: How long after the last reading a client stays tainted; None for ever.
+            now: Returns the time.
+        """
         self._ledger = own
-        self._also_marked = also_marked
+        self._lifetime = lifetime
+        self._now = now
+        self._askers: tuple[Reader, ...] = ()
+        self._sessions: tuple[Reader, ...] = ()
 
-    def shared_with(self, client: str) -> "Taints":
-        """Return the same list for an agent that works for a client: what taints the agent taints the client too."""
-        return Taints(self._ledger, client)
+    def shared_with(self, *askers: Reader) -> "Taints":
+        """Return the same list for an agent that works for others.
+
+        What taints the agent taints these, who hear of it; while one of these is tainted, the agent only proposes.
+        """
+        return self._linked((*self._askers, *askers), self._sessions)
+
+    def within(self, *sessions: Reader) -> "Taints":
+        """Return the same list for a run that goes on in a session: each has what the other has read."""
+        return self._linked(self._askers, (*self._sessions, *sessions))
 
     def mark(self, client: str, run: str, source: str) -> bool:
         """Record that foreign text was read.
@@ -58,27 +107,51 @@ class Taints:
         Returns:
             True if this wasn't recorded before.
         """
-        if self._also_marked:
-            _ = self._mark(self._also_marked, "", source)
-        return self._mark(client, run, source)
+        reader = Reader(client=client, run=run)
+        return reader in self._record((reader, *self._sessions, *self._askers), source)
 
     def is_tainted(self, client: str, run: str = "") -> bool:
         """Return whether a client, or the run or session that it works in, has read foreign text.
 
         All clients of one run share what one of them has read; what a client read outside of runs counts in each.
         """
-        with self._ledger.reading() as database:
-            sql = f"SELECT 1 FROM taints WHERE {_APPLIES}"  # noqa: S608  # a constant of this module
-            return database.execute(sql, {"client": client, "run": run}).fetchone() is not None
+        return bool(self._find((Reader(client=client, run=run), *self._sessions, *self._askers)))
+
+    def keeps(self, run: str) -> bool:
+        """Return whether a run or session is tainted, by what was read in it or by whoever began it."""
+        return bool(self._find((Reader(client="", run=run),)))
+
+    def begin(self, client: str, run: str) -> None:
+        """Begin a run, or go on with a session: it takes over the taint of what it is derived from.
+
+        A session that has read foreign text passes its taint to those who hear of it now, and a tainted asker passes
+        its own to the run.
+        """
+        own = (Reader(client=client, run=run), *self._sessions)
+        if source := self._find(own):
+            _ = self._record((*own, *self._askers), source)
+        elif source := self._find(self._askers):
+            _ = self._record(own, source, inherited=True)
+
+    def end(self, client: str, run: str) -> None:
+        """End a run: those who hear of it have read at this time what it has read."""
+        source = self._find((Reader(client=client, run=run), *self._sessions), inherited=False)
+        if source:
+            _ = self._record(self._askers, source)
+
+    def copy(self, run: str, reader: Reader) -> None:
+        """Give a copy of a session the taint that the session has, before anything is done in the copy."""
+        if source := self._find((Reader(client=reader.client, run=run),)):
+            _ = self._record((reader,), source)
 
     def entries(self) -> tuple[Taint, ...]:
         """Return the tainted clients and runs, the newest first."""
         with self._ledger.reading() as database:
-            rows = database.execute("SELECT * FROM taints ORDER BY at DESC, client, run").fetchall()
-        return tuple(
-            Taint(client=row["client"], run=row["run"], at=datetime.fromisoformat(row["at"]), source=row["source"])
-            for row in rows
-        )
+            rows = database.execute(
+                f"SELECT * FROM taints WHERE {_IN_FORCE} ORDER BY at DESC, client, run",  # noqa: S608  # a constant of this module
+                {"horizon": self._horizon()},
+            ).fetchall()
+        return tuple(self._read(row) for row in rows)
 
     def clear(self, client: str, run: str = "", *, by: Grants) -> bool:
         """Remove the taint of a client or run.
@@ -94,35 +167,118 @@ class Taints:
         Raises:
             RefusedError: It isn't a person.
         """
-        if not by.is_person:
-            raise RefusedError("only a person can clear who has read foreign text", hint="use the command line or page")
+        _check_is_person(by)
         with self._ledger.writing() as database:
             cursor = database.execute("DELETE FROM taints WHERE client = ? AND run = ?", (client, run))
             return cursor.rowcount > 0
+
+    def clear_all(self, *, by: Grants) -> None:
+        """Remove the taint of all clients and runs.
+
+        Raises:
+            RefusedError: It isn't a person.
+        """
+        _check_is_person(by)
+        with self._ledger.writing() as database:
+            _ = database.execute("DELETE FROM taints")
 
     def shut(self) -> None:
         """Close the file."""
         self._ledger.shut()
 
-    def _mark(self, client: str, run: str, source: str) -> bool:
-        values = {"client": client, "run": run, "at": datetime.now(UTC).isoformat(), "source": source}
-        # A read spares a client that is tainted already the durable write, which waits for the disk.
+    def _linked(self, askers: Iterable[Reader], sessions: Iterable[Reader]) -> "Taints":
+        linked = Taints(self._ledger, lifetime=self._lifetime, now=self._now)
+        linked._askers, linked._sessions = tuple(dict.fromkeys(askers)), tuple(dict.fromkeys(sessions))
+        return linked
+
+    def _horizon(self) -> str:
+        """Return the time before which a client's last reading doesn't count any more."""
+        return "" if self._lifetime is None else _stamp(self._now() - self._lifetime - _STEP)
+
+    def _find(self, readers: Iterable[Reader], *, inherited: bool = True) -> str:
+        """Return what one of the readers has read; empty where none has read anything foreign."""
+        sql = f"SELECT source FROM taints WHERE {_APPLIES} AND inherited <= :inherited ORDER BY inherited LIMIT 1"  # noqa: S608  # as above
+        fixed = {"horizon": self._horizon(), "inherited": int(inherited)}
         with self._ledger.reading() as database:
-            known = "SELECT 1 FROM taints WHERE client = :client AND run = :run"
-            if database.execute(known, values).fetchone():
-                return False
+            for reader in readers:
+                row = database.execute(sql, {"client": reader.client, "run": reader.run, **fixed}).fetchone()
+                if row is not None:
+                    return row["source"]
+        return ""
+
+    def _record(self, readers: Iterable[Reader], source: str, *, inherited: bool = False) -> list[Reader]:
+        """Mark readers, all or none, and return those that weren't marked before."""
+        wanted = list(dict.fromkeys(readers))
+        # A read spares those that are tainted already the durable write, which waits for the disk.
+        with self._ledger.reading() as database:
+            outdated = [reader for reader in wanted if not self._is_recorded(database, reader, inherited=inherited)]
+        if not outdated:
+            return []
         with self._ledger.writing() as database:
-            cursor = database.execute("INSERT OR IGNORE INTO taints VALUES (:client, :run, :at, :source)", values)
-            return cursor.rowcount > 0
+            return [reader for reader in outdated if self._write(database, reader, source, inherited=inherited)]
+
+    def _is_recorded(self, database: sqlite3.Connection, reader: Reader, *, inherited: bool) -> bool:
+        row = _find_row(database, reader)
+        if row is None or row["inherited"] > inherited:
+            return False
+        return bool(reader.run) or _stamp(self._now() - _STEP) < row["seen"]
+
+    def _write(self, database: sqlite3.Connection, reader: Reader, source: str, *, inherited: bool) -> bool:
+        row, now = _find_row(database, reader), _stamp(self._now())
+        is_new = row is None or (not reader.run and row["seen"] <= self._horizon())
+        if row is None or is_new or row["inherited"] > inherited:
+            values = (reader.client, reader.run, now, source, now, inherited)
+            _ = database.execute(
+                "INSERT OR REPLACE INTO taints (client, run, at, source, seen, inherited) VALUES (?, ?, ?, ?, ?, ?)",
+                values,
+            )
+        else:
+            _ = database.execute(
+                "UPDATE taints SET seen = max(seen, ?) WHERE client = ? AND run = ?", (now, reader.client, reader.run)
+            )
+        return is_new
+
+    def _read(self, row: sqlite3.Row) -> Taint:
+        ends = not row["run"] and self._lifetime is not None
+        return Taint(
+            client=row["client"],
+            run=row["run"],
+            at=datetime.fromisoformat(row["at"]),
+            until=datetime.fromisoformat(row["seen"]) + self._lifetime + _STEP if ends and self._lifetime else None,
+            source=row["source"],
+            inherited=bool(row["inherited"]),
+        )
 
 
-def open_taints(folder: Path) -> Taints:
-    """Open a vault's list, and make it where there is none.
+def _find_row(database: sqlite3.Connection, reader: Reader) -> sqlite3.Row | None:
+    return database.execute("SELECT * FROM taints WHERE client = ? AND run = ?", (reader.client, reader.run)).fetchone()
+
+
+def _stamp(at: datetime) -> str:
+    """Return a time as text that sorts like the time."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _check_is_person(by: Grants) -> None:
+    if not by.is_person:
+        raise RefusedError("only a person can clear who has read foreign text", hint="use the command line or page")
+
+
+def open_taints(
+    folder: Path,
+    *,
+    lifetime: timedelta | None = timedelta(minutes=DEFAULT_MINUTES),
+    now: Callable[[], datetime] = _utc_now,
+) -> Taints:
+    """Open the list in the state folder, and make it where there is none.
 
     Args:
-        folder: The vault's state folder; it exists.
+        folder: The folder; it exists.
+        lifetime: How long after the last reading a client without a run stays tainted; None for ever.
+        now: Returns the time.
 
     Raises:
         StorageError: The file can't be used.
     """
-    return Taints(storage.open_shared_database(folder / FILE, _SCHEMA, SCHEMA_VERSION))
+    ledger = storage.open_shared_database(folder / FILE, _SCHEMA, SCHEMA_VERSION)
+    return Taints(ledger, lifetime=lifetime, now=now)

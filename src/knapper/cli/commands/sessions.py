@@ -92,8 +92,8 @@ def rename(said: GlobalOptions, session: str, name: str) -> ExitCode:
 @click.pass_obj
 def fork(said: GlobalOptions, session: str, upto: int | None) -> ExitCode:
     """Start a new session from a copy of another one."""
-    with _open_store(said) as store:
-        return _print_session(said, store.fork(session, upto=upto).as_dict())
+    with app.open_hub(setup.read_settings(said), only=True) as hub, sessions.open_sessions(hub) as store:
+        return _print_session(said, sessions.fork(hub, store, session, upto).as_dict())
 
 
 @command.command("clear", context_settings=options.CONTEXT_SETTINGS)

@@ -187,17 +187,19 @@ class ChatService:
 
         return self.jobs.begin(client_chats.turns, session.id, work, text)
 
-    def find(self, client: str, turn_id: str) -> TurnJob:
-        """Find a client's turn by its id, or the latest turn of a session by the session's id.
+    async def find(self, client: str, turn_id: str) -> TurnJob:
+        """Find a client's turn by its id, or the latest one of a session by the session's id, to show it.
 
         Raises:
             NotFound: There is none, it ended long ago, or it is another client's (code ``no_turn``).
         """
         for client_chats in self._chatting.list_open(client) if self._chatting else ():
             try:
-                return client_chats.turns.find(turn_id)
+                turn = client_chats.turns.find(turn_id)
             except NotFound:
                 continue
+            await self.run_blocking(lambda: client_chats.mark_shown(turn.subject_id))  # noqa: B023  # called at once
+            return turn
         hint = "the session contains the results of ended turns"
         raise NotFound("there is no such turn", hint=hint, code="no_turn")
 
@@ -396,9 +398,7 @@ async def _begin_session(
 async def _read_session(
     service: ChatService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
-    session, exchanges = await service.run_blocking(
-        lambda: (client_chats.store.get(session_id), client_chats.store.turns(session_id))
-    )
+    session, exchanges = await service.run_blocking(lambda: client_chats.read(session_id))
     limit = args.integer_or_default("limit", _DEFAULT_LIMIT)
     offset = args.integer_or_default("offset", max(len(exchanges) - limit, 0))
     messages = [message for turn in exchanges[offset : offset + limit] for message in _turn_messages(turn)]
@@ -433,7 +433,7 @@ async def _fork_session(
     service: ChatService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
     upto = args.integer_or_default("upto", -1)
-    forked = await service.run_blocking(lambda: client_chats.store.fork(session_id, upto=None if upto < 0 else upto))
+    forked = await service.run_blocking(lambda: client_chats.fork(session_id, upto=None if upto < 0 else upto))
     return await _session_answer(service, client_chats, forked)
 
 
@@ -577,7 +577,7 @@ async def _stream_started_turn(turn: TurnJob, request: Request) -> Response:
 def _make_turn_events(service: ChatService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         _ = await binding.read_arguments(request, ())
-        turn = service.find(security.client_of(request.scope), request.path_params["turn_id"])
+        turn = await service.find(security.client_of(request.scope), request.path_params["turn_id"])
         return stream_turn(turn, request)
 
     return endpoint
@@ -586,7 +586,7 @@ def _make_turn_events(service: ChatService) -> Endpoint:
 def _make_turn_cancel(service: ChatService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         _ = await binding.read_arguments(request, ())
-        turn = service.find(security.client_of(request.scope), request.path_params["turn_id"])
+        turn = await service.find(security.client_of(request.scope), request.path_params["turn_id"])
         cancelled, _ = await background.cancel_job(turn)
         result = {"turn_id": turn.id, "session_id": turn.subject_id, "cancelled": cancelled, "ended": turn.has_ended}
         return replies.JsonReply({"success": True, **result})

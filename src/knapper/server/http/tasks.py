@@ -169,17 +169,19 @@ class TaskService:
         job.session_id = str(run.request.get("session_id", ""))
         return job
 
-    def find(self, client: str, run_id: str) -> BackgroundJob[PipelineOutcome]:
-        """Find a client's task by its run; the latest job of a resumed one.
+    async def find(self, client: str, run_id: str) -> BackgroundJob[PipelineOutcome]:
+        """Find a client's task by its run, to show it to the client; the latest job of a resumed one.
 
         Raises:
             NotFound: There is none, it ended long ago, or it is another client's (code ``no_run``).
         """
         for client_pipelines in self._tasking.list_open(client) if self._tasking else ():
             try:
-                return client_pipelines.jobs.find(run_id)
+                job = client_pipelines.jobs.find(run_id)
             except NotFound:
                 continue
+            await self.run_blocking(lambda: client_pipelines.chats.mark_shown(run_id))  # noqa: B023  # called at once
+            return job
         raise NotFound("there is no such run", hint="the session holds what came of runs that ended", code="no_run")
 
     async def shut(self) -> None:
@@ -480,7 +482,8 @@ async def _stream_task(job: BackgroundJob[PipelineOutcome], request: Request) ->
 def _make_task_events(tasks: TaskService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         _ = await binding.read_arguments(request, ())
-        return await _stream_task(tasks.find(security.client_of(request.scope), request.path_params["run_id"]), request)
+        job = await tasks.find(security.client_of(request.scope), request.path_params["run_id"])
+        return await _stream_task(job, request)
 
     return endpoint
 
@@ -488,7 +491,7 @@ def _make_task_events(tasks: TaskService) -> Endpoint:
 def _make_task_cancel(tasks: TaskService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         _ = await binding.read_arguments(request, ())
-        job = tasks.find(security.client_of(request.scope), request.path_params["run_id"])
+        job = await tasks.find(security.client_of(request.scope), request.path_params["run_id"])
         cancelled, last_event = await background.cancel_job(job)
         outcome = last_event.as_dict() if last_event else None
         result = {"run_id": job.subject_id, "cancelled": cancelled, "ended": job.has_ended, "outcome": outcome}
@@ -511,9 +514,12 @@ async def _list_waiting_runs(
 ) -> dict[str, JSONValue]:
     from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
 
-    paused_runs = await tasks.run_blocking(
-        lambda: pipelines.list_paused_runs(client_pipelines.pipelines, client_pipelines.client)
-    )
+    def list_shown() -> list[PausedRun]:
+        paused_runs = pipelines.list_paused_runs(client_pipelines.pipelines, client_pipelines.client)
+        client_pipelines.chats.mark_shown(*(run.id for run in paused_runs))
+        return paused_runs
+
+    paused_runs = await tasks.run_blocking(list_shown)
     rows: list[JSONValue] = [_paused_run_row(client_pipelines, run) for run in paused_runs]
     return {"results": rows}
 
