@@ -186,6 +186,21 @@ def test_even_a_client_whose_changes_are_applied_only_proposes_by_a_script(vault
     assert not (vault.root / "New.md").exists()
 
 
+def test_what_a_script_proposes_says_that_nothing_has_changed_and_how_it_is_accepted(context: Context) -> None:
+    bridge = Bridge(context)
+    told = bridge("write_note", {"path": "New.md", "content": "x"})
+    outcome = ScriptResult(kind="ok", proposals=bridge.proposals)
+
+    answer = tool.result_answer(outcome)
+
+    assert isinstance(told, dict)
+    command = f"knap edits review {told['proposal_id']}"
+    assert command in str(told["message"])
+    assert answer["proposals"] == [{"id": told["proposal_id"], "vault": "v", "review_command": command}]
+    assert "nothing has changed yet" in str(answer["message"])
+    assert "message" not in tool.result_answer(ScriptResult(kind="ok"))
+
+
 def test_proposals_of_one_script_are_counted(context: Context) -> None:
     bridge = Bridge(context)
     for number in range(MAX_PROPOSALS):

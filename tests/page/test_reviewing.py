@@ -1,11 +1,16 @@
 """Deciding about changes on the page: by place, by file, whole; by mouse and by keyboard."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from knapper.config import Vault
+from knapper.tools import files
 from tests.agents.scripted import Call, Model
+from tests.index import worlds
 from tests.page import sites
 from tests.page.sites import Site, say
 
@@ -166,3 +171,26 @@ def test_what_a_text_holds_is_shown_and_never_done(tmp_path: Path, tab: Page) ->
         expect(tab.locator(".difference")).to_contain_text("<script>document.title=2</script>")
         expect(tab.locator(".difference img, .difference script")).to_have_count(0)
         expect(tab).to_have_title("Knapper")
+
+
+def test_the_address_of_a_proposal_opens_it_in_its_vault(tmp_path: Path, tab: Page) -> None:
+    other = worlds.fill(tmp_path / "other", {"Sea.md": "# Sea\n\nSalt water.\n"}).resolve()
+    with sites.serving(
+        tmp_path,
+        Model([]).open,
+        change=lambda found: replace(found, vaults=(found.vault, Vault(name="my sea", path=other))),
+    ) as site:
+        site.hub.page_address = site.address
+        context = site.hub.context(client="agent", vault="my sea")
+        told = [files.delete_file(context, "Sea.md"), files.create_file(context, "Fish.md", "Cod.\n")]
+        tab.goto(str(told[0]["review_url"]))
+        tab.get_by_label("code").fill(site.door())
+        tab.keyboard.press("Enter")
+        expect(tab.locator(".proposal")).to_contain_text("Sea.md")
+        expect(tab).to_have_url(re.compile("^[^#]*$"))
+        tab.goto(str(told[1]["review_url"]))
+        expect(tab.locator(".proposal")).to_contain_text("Fish.md")
+        tab.get_by_role("button", name="Accept all that is open").click()
+        expect(tab.locator(".proposal")).to_contain_text("accepted")
+
+        assert (other / "Fish.md").read_text(encoding="utf-8") == "Cod.\n"

@@ -107,7 +107,7 @@ def test_most_examples_succeed(tmp_path: Path, state: Path) -> None:
 
     assert failed == {
         "write_file": "stale",
-        "accept_proposal": "refused",
+        "accept_proposal": "person_needed",
         "web_search": "web_off",
         "fetch_page": "web_off",
         "transcribe_audio": "audio_off",

@@ -53,6 +53,36 @@ def test_what_is_written_while_it_runs_is_found(vault: Path, own_home: Path) -> 
     assert hits
 
 
+def test_what_waits_is_told_with_the_pages_address_over_http_and_mcp(vault: Path, own_home: Path) -> None:
+    names = [f"{number}.md" for number in range(6)]
+    worlds.fill(vault, dict.fromkeys(names, "x\n"))
+    given = {"paths": names, "field": "status", "value": "done"}
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": "batch_update_frontmatter", "arguments": given, "_meta": meta}
+    with servers.serving(vault, home=own_home) as server, server.client() as client:
+        api = client.post("/tools/batch_update_frontmatter", json=given).json()
+        headers = {
+            "accept": "application/json, text/event-stream",
+            "mcp-protocol-version": "2026-07-28",
+            "mcp-method": "tools/call",
+            "mcp-name": "batch_update_frontmatter",
+        }
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        result = client.post("/mcp", json=body, headers=headers).json()["result"]
+        _ = server.stop()
+
+    texts = [part["text"] for part in result["content"]]
+    for answer in (api, result["structuredContent"]):
+        url = f"http://127.0.0.1:{server.port}/#proposal={answer['proposal_id']}"
+        assert (answer["status"], answer["review_url"]) == ("proposed", url)
+        assert url in answer["message"]
+    assert result["structuredContent"]["message"] in texts
+
+
 def test_two_servers_at_one_port_are_one_too_many(vault: Path, own_home: Path) -> None:
     with servers.serving(vault, home=own_home) as server:
         second = subprocess.run(

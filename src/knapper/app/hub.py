@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 from knapper.config import Vault, values
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.system import private
-from knapper.tools.context import ScriptAccess, ScriptLimits, ToolSignature
+from knapper.tools.context import ScriptAccess, ScriptLimits, ToolSignature, page_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -212,6 +212,8 @@ class Hub(Closeable):
         elif not vaults:
             raise choice
         self.settings = settings
+        self.page_address = ""
+        """Of the server that serves the vaults; empty where none does."""
         self._offer = offer
         self._vaults = {vault.name: vault for vault in reversed(vaults)}
         self._names = tuple(reversed(self._vaults))
@@ -275,6 +277,9 @@ class Hub(Closeable):
             KnapError: As for `open`.
         """
         context = self.open(vault).context(client, submit_options=submit_options)
+        if self.page_address:
+            page = page_places(self.page_address, context.vault if len(self._names) > 1 else "")
+            context = replace(context, review=replace(context.review, page=page))
         try:
             return self._scripts.with_scripting(
                 context, lambda name: self.context(client=client, vault=name, submit_options=submit_options)

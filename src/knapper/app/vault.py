@@ -13,7 +13,7 @@ from knapper.index.embedders.base import EmbedderSettings
 from knapper.index.embedders.registry import open_embedder
 from knapper.index.engine import Engine
 from knapper.system import private
-from knapper.tools.context import Context
+from knapper.tools.context import Context, ReviewPlaces
 from knapper.vault import obsidian, walk
 from knapper.vault.access import Policy
 from knapper.vault.view import View
@@ -186,7 +186,13 @@ class OpenedVault:
             submit_options=submit_options,
             open_web=self._outside.web,
             open_transcriber=self._outside.transcriber,
+            review=ReviewPlaces(vault=self.vault.name if self._is_one_of_several() else ""),
         )
+
+    def _is_one_of_several(self) -> bool:
+        """Return whether a command has to name the vault, and can."""
+        names = [vault.name for vault in self._settings.vaults]
+        return len(names) > 1 and self.vault.name in names
 
     def close(self) -> None:
         """Close all that is open."""

@@ -272,6 +272,10 @@ class LogTarget:
         return file.needs <= {"add", "create"} and log_entries.is_entry(before, file.after)
 
 
+PERSON_NEEDED: Final = "person_needed"
+"""The code of the error that only a person can accept a proposal."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """Decision on a draft."""
@@ -280,6 +284,8 @@ class Verdict:
     reason: str = ""
     """Why it isn't applied; empty where it is."""
     refusals: tuple[Refusal, ...] = ()
+    needs_person: bool = False
+    """It is refused to this client alone: a person may do it."""
 
     def raise_if_refused(self) -> None:
         """Raise an error if the draft is refused.
@@ -294,10 +300,13 @@ class Verdict:
             {"path": one.path, "code": one.code, "reason": one.reason, "requests": sorted(one.requests)}
             for one in self.refusals
         ]
+        hint = "ask the owner to change the client's rules in the configuration"
+        if self.needs_person:
+            raise RefusedError(self.reason, code=PERSON_NEEDED, hint="a person can: `knap edits review`, or the page")
         raise RefusedError(
             self.reason,
             code=first.code if first else None,
-            hint=first.hint if first else "ask the owner to change the client's rules in the configuration",
+            hint=first.hint if first else hint,
             details={"refusals": listed} if listed else None,
         )
 
@@ -367,7 +376,7 @@ def judge_acceptance(
 
 
 def _refuse_to_non_person(why: str) -> Verdict:
-    return Verdict(kind="refuse", reason=f"only a person can accept this: {why}")
+    return Verdict(kind="refuse", reason=f"only a person can accept this: {why}", needs_person=True)
 
 
 def _refusal_summary(refused: tuple[Refusal, ...]) -> str:

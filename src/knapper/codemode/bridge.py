@@ -409,7 +409,7 @@ class Bridge:
         base_hash = self._read.get((context.vault, note.path), note.hash) if note else ""
         answer = propose_note(context, raw_path, content, values, (note, base_hash) if note else None)
         if name := answer.get("proposal_id"):
-            self._proposals.append(ProposalRef(id=str(name), vault=context.vault))
+            self._proposals.append(ProposalRef(id=str(name), vault=context.vault, review=context.review))
         return answer
 
     def _read_file(self, given: Arguments) -> JSONValue:

@@ -8,7 +8,15 @@ from typing_extensions import TypedDict
 
 from knapper.codemode.bridge import Bridge
 from knapper.errors import BadInput
-from knapper.tools.context import Context, ScriptExit, ScriptInputs, ScriptLimits, ScriptProfile, ScriptResult
+from knapper.tools.context import (
+    Context,
+    ProposalRef,
+    ScriptExit,
+    ScriptInputs,
+    ScriptLimits,
+    ScriptProfile,
+    ScriptResult,
+)
 from knapper.tools.shapes import Answer
 
 _EXIT_HINTS: Final[Mapping[ScriptExit, str]] = {
@@ -23,11 +31,20 @@ _EXIT_HINTS: Final[Mapping[ScriptExit, str]] = {
 """What to try next, by how a script ended."""
 
 
+_PROPOSED_MESSAGE: Final = (
+    "nothing has changed yet: each of the proposals waits for a person's yes, which its review_command takes"
+)
+
+
 class ScriptProposal(TypedDict):
     """A proposal, and the vault that it is for."""
 
     id: str
     vault: str
+    review_command: str
+    """With which a person decides on it."""
+    review_url: NotRequired[str]
+    """The page's address of it, where a server runs."""
 
 
 class ScriptAnswer(TypedDict):
@@ -43,6 +60,8 @@ class ScriptAnswer(TypedDict):
     peak_mb: float
     calls: int
     proposals: list[ScriptProposal]
+    message: NotRequired[str]
+    """That nothing has changed yet, where there are proposals."""
     code: NotRequired[str]
     """``script_`` and the kind, where it failed."""
     hint: NotRequired[str]
@@ -118,8 +137,21 @@ def result_answer(outcome: ScriptResult) -> Answer:
         "wall_s": outcome.wall_s,
         "peak_mb": outcome.peak_mb,
         "calls": outcome.calls,
-        "proposals": [{"id": one.id, "vault": one.vault} for one in outcome.proposals],
+        "proposals": [_proposal_row(one) for one in outcome.proposals],
     }
+    if outcome.proposals:
+        fields["message"] = _PROPOSED_MESSAGE
     if not outcome.ok:
         fields["code"], fields["hint"] = f"script_{outcome.kind}", _EXIT_HINTS[outcome.kind]
     return cast("Answer", fields)
+
+
+def _proposal_row(proposal: ProposalRef) -> ScriptProposal:
+    row: ScriptProposal = {
+        "id": proposal.id,
+        "vault": proposal.vault,
+        "review_command": proposal.review.command(proposal.id),
+    }
+    if url := proposal.review.url(proposal.id):
+        row["review_url"] = url
+    return row

@@ -351,7 +351,8 @@ def serve_vaults(
         hub, server, security.load_client_tokens(settings), work, _list_mounts(hub, sessions, work, watch=watch)
     )
     bound_socket = bind_socket(server.host, server.port)
-    server_record = record.make_record(socket_url(bound_socket), work.instance)
+    hub.page_address = socket_url(bound_socket)
+    server_record = record.make_record(hub.page_address, work.instance)
     logging.config.dictConfig(logs.logging_configuration(file=log_file))
 
     def announce() -> None:

@@ -22,6 +22,19 @@ MAX_RESULTS = 1_000
 """Most results of one call."""
 MAX_OFFSET = 1_000_000_000
 """Largest offset of a page."""
+_FIRST_FIELDS = (
+    "success",
+    "status",
+    "path",
+    "hash",
+    "message",
+    "change_id",
+    "proposal_id",
+    "review_command",
+    "review_url",
+    "reason",
+)
+"""The most important fields of an answer about a change."""
 
 
 def mark_if_foreign(context: Context, note: Note) -> bool:
@@ -87,7 +100,7 @@ def submit_one(context: Context, request: Request) -> dict[str, JSONValue]:
         KnapError: It can't be carried out, or is refused.
     """
     submission = _submit(context, [request])
-    answer = _submission_answer(submission)
+    answer = _submission_answer(context, submission)
     file = next((file for file in submission.files if file.action != "linked"), None)
     answer["path"] = _subject_path(request)
     if file is not None:
@@ -107,13 +120,14 @@ def submit_several(context: Context, requests: Sequence[Request]) -> dict[str, J
     if not requests:
         raise BadInput("nothing is asked for", hint="name at least one file")
     submission = _submit(context, requests)
-    answer = _submission_answer(submission)
+    answer = _submission_answer(context, submission)
     failures = cast("list[dict[str, JSONValue]]", answer.get("failures", []))
     for failure, reported in zip(failures, submission.failures, strict=True):
         failure["path"] = _subject_path(requests[reported.number])
     refused = {number for refusal in submission.refusals for number in refusal.requests}
     carried_out = len(requests) - len({one.number for one in submission.failures} | refused)
-    answer["message"] = f"{submission.status}: {carried_out} of {len(requests)}"
+    counted = f"{submission.status}: {carried_out} of {len(requests)}"
+    answer["message"] = f"{counted}; {answer['message']}" if submission.status == "proposed" else counted
     return _order_fields(answer)
 
 
@@ -192,10 +206,23 @@ def check_offset(offset: int) -> None:
         raise BadInput(f"offset is {offset}", hint=f"give 0 to {MAX_OFFSET}")
 
 
-def _submission_answer(submission: Submission) -> dict[str, JSONValue]:
+def review_fields(context: Context, proposal_id: str) -> dict[str, JSONValue]:
+    """Return what an answer says of a proposal: that nothing has changed yet, and where a person decides on it."""
+    command, url = context.review.command(proposal_id), context.review.url(proposal_id)
+    page = f", and so does {url}" if url else ""
+    message = (
+        f"nothing has changed yet: the proposal {proposal_id} waits for a person's yes; "
+        f"`{command}` shows it and takes the answer{page}"
+    )
+    return {"message": message, "review_command": command, **({"review_url": url} if url else {})}
+
+
+def _submission_answer(context: Context, submission: Submission) -> dict[str, JSONValue]:
     answer = submission.as_dict()
     if submission.status == "applied" and not submission.change_id:
         answer["message"] = "nothing had to change"
+    if submission.status == "proposed":
+        answer |= review_fields(context, submission.proposal_id)
     return answer
 
 
@@ -206,6 +233,5 @@ def _current_hash(file: FileReport, *, is_done: bool) -> str | None:
 
 def _order_fields(answer: dict[str, JSONValue]) -> dict[str, JSONValue]:
     """Put the most important fields first."""
-    first = ("success", "status", "path", "hash", "message", "change_id", "proposal_id", "reason")
-    leading = {name: answer[name] for name in first if name in answer and answer[name] is not None}
-    return leading | {name: value for name, value in answer.items() if name not in first}
+    leading = {name: answer[name] for name in _FIRST_FIELDS if name in answer and answer[name] is not None}
+    return leading | {name: value for name, value in answer.items() if name not in _FIRST_FIELDS}

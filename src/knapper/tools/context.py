@@ -1,5 +1,6 @@
 """Context of a tool call: the vault as one client sees it, cancellation, shared refreshes, and the sandbox protocol."""
 
+import shlex
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -8,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, Protocol, Self, get_args
+from urllib.parse import quote
 
 from knapper.errors import NotFound, SetupError
 from knapper.index.filters import Filter
@@ -118,11 +120,43 @@ class ScriptLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewPlaces:
+    """Where a person decides on proposals for a vault."""
+
+    vault: str = ""
+    """The vault's name, where a command has to say it; else empty."""
+    page: str = ""
+    """What the page's address of a proposal begins with; empty where no server runs."""
+
+    def command(self, proposal_id: str) -> str:
+        """Return the command that shows a proposal and asks about it."""
+        vault = f" -v {shlex.quote(self.vault)}" if self.vault else ""
+        return f"knap edits review {proposal_id}{vault}"
+
+    def url(self, proposal_id: str) -> str:
+        """Return the page's address of a proposal; empty where no server runs."""
+        return f"{self.page}{proposal_id}" if self.page else ""
+
+
+def page_places(address: str, vault: str = "") -> str:
+    """Return what the page's addresses of proposals begin with.
+
+    Args:
+        address: The server's, such as ``http://127.0.0.1:8000``.
+        vault: The vault's name, where the page has several.
+    """
+    named = f"vault={quote(vault, safe='')}&" if vault else ""
+    return f"{address.rstrip('/')}/#{named}proposal="
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalRef:
     """A proposal that a script made."""
 
     id: str
     vault: str
+    review: ReviewPlaces = ReviewPlaces()
+    """Where a person decides on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +338,8 @@ class Context:
     """Refreshes the index for simultaneous calls; None lets each call refresh it by itself."""
     tool_selection: ToolSelection = "full"
     """Which tools the client can call."""
+    review: ReviewPlaces = ReviewPlaces()
+    """Where a person decides on what the client proposes."""
     now: Callable[[], datetime] = _local_time
     """Returns the time, with its zone."""
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Final, get_args
 
+from knapper.changes import rules
 from knapper.changes.disk import undo
 from knapper.changes.disk.journal import Journal
 from knapper.changes.proposals import acceptance, note_blocks, store
@@ -13,7 +14,7 @@ from knapper.changes.proposals.tables import ProposalFilter
 from knapper.changes.text import blocks
 from knapper.changes.text.blocks import BlockChoice
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import BadInput, KnapError, NotFound
+from knapper.errors import BadInput, KnapError, NotFound, RefusedError
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context
@@ -118,7 +119,14 @@ def accept_proposal(
     """
     options = context.submit_options or SubmitOptions()
     decide = context.reviewer.plan if options.dry_run else context.reviewer.accept
-    return decide(proposal_id, digest, files=files, hunks=hunks, run=options.run).as_dict()
+    try:
+        return decide(proposal_id, digest, files=files, hunks=hunks, run=options.run).as_dict()
+    except RefusedError as error:
+        if error.code == rules.PERSON_NEEDED:
+            places = answers.review_fields(context, proposal_id)
+            error.hint = str(places.pop("message"))
+            error.details.update(places)
+        raise
 
 
 def reject_proposal(

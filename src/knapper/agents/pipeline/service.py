@@ -251,7 +251,7 @@ class PipelineService:
         """Store a run's outcome; what can't be stored is reported, and the rest is stored all the same."""
         run, outcome = ended.run, ended.outcome
         events: list[PipelineEvent] = []
-        writes: list[Callable[[], None]] = [lambda: derived.end_run(context)]
+        writes: list[Callable[[], None]] = [lambda: derived.end_run(ended.context)]
         if outcome.state == "asked":
             try:
                 self._pause(ended)

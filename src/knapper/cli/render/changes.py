@@ -90,7 +90,8 @@ def _proposed_lines(answer: AnswerRow, *, takes_yes: bool) -> Iterator[str]:
     name = answer["proposal_id"]
     why = f": {answer['reason']}" if answer.get("reason") else ""
     yield f"nothing is changed yet; proposal {name} waits{one_line(str(why))}"
-    yield f"`knap edits review {name}` shows it and takes your word{'; so does --yes' if takes_yes else ''}"
+    command = one_line(str(answer["review_command"]))
+    yield f"`{command}` shows it and takes your word{'; so does --yes' if takes_yes else ''}"
 
 
 def _planned_lines(answer: AnswerRow) -> Iterator[str]:

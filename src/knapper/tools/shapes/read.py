@@ -427,6 +427,8 @@ class DailyNote(TypedDict):
     message: NotRequired[str]
     change_id: NotRequired[str]
     proposal_id: NotRequired[str]
+    review_command: NotRequired[str]
+    review_url: NotRequired[str]
     reason: NotRequired[str]
     files: NotRequired[list[WrittenFile]]
     notes: NotRequired[list[str]]

@@ -56,6 +56,10 @@ class WriteResult(TypedDict):
     message: NotRequired[str]
     change_id: NotRequired[str]
     proposal_id: NotRequired[str]
+    review_command: NotRequired[str]
+    """With which a person decides on the proposal."""
+    review_url: NotRequired[str]
+    """The page's address of the proposal, where a server runs."""
     reason: NotRequired[str]
     """Why it was proposed or refused."""
     files: NotRequired[list[WrittenFile]]

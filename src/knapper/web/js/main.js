@@ -46,11 +46,11 @@ async function start() {
   }
 }
 
-/** Take the code out of the address, so that no history and no bookmark keeps it; a run's id stays there. */
+/** Take the code out of the address, so that no history and no bookmark keeps it; what it leads to stays there. */
 function taken() {
   const said = new URLSearchParams(location.hash.slice(1));
   const code = said.get("token") ?? "";
-  if (location.hash && (code || !said.has("run"))) history.replaceState(null, "", location.pathname);
+  if (location.hash && (code || !(said.has("run") || said.has("proposal")))) history.replaceState(null, "", location.pathname);
   return code;
 }
 
@@ -172,7 +172,23 @@ function begin(parts) {
   goOn(conversation).then(() => {
     for (const part of listed(parts)) part.load();
     runs.follow();
+    followProposal(parts);
   });
+  addEventListener("hashchange", () => followProposal(parts));
+}
+
+/** Open the proposal that the address names, in its vault, and take it out of the address again. */
+function followProposal({ view }) {
+  const said = new URLSearchParams(location.hash.slice(1));
+  const id = said.get("proposal") ?? "";
+  if (!/^[\w-]+$/.test(id)) return;
+  const [vault, vaults] = [said.get("vault") ?? "", byId("vault")];
+  if (vault && vault !== api.vault && api.vaults.includes(vault)) {
+    vaults.value = vault;
+    vaults.dispatchEvent(new Event("change"));
+  }
+  history.replaceState(null, "", location.pathname);
+  view.open(id);
 }
 
 /** Go on where this browser was. */
