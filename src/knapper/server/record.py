@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import secrets
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -13,6 +12,7 @@ from typing import Any, Final, cast
 
 from knapper import __version__
 from knapper.errors import StorageError
+from knapper.system import private
 
 PRODUCT: Final = "knapper"
 _PROBE_S: Final = 2.0
@@ -54,20 +54,13 @@ def write_record(state_dir: Path, record: ServerRecord) -> None:
         StorageError: It can't be written.
     """
     path = record_path(state_dir)
-    fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 - a handle, opened with its mode
-            json.dump(asdict(record), file, indent=2)
-        _ = fresh.replace(path)
+        private.make_folder(path.parent)
+        private.write_text(path, json.dumps(asdict(record), indent=2))
     except OSError as error:
         raise StorageError(
             f"{path} can't be written: {error.strerror or error}", hint="`knap doctor` checks the state folder"
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            fresh.unlink(missing_ok=True)
 
 
 def remove_record(state_dir: Path, record: ServerRecord) -> None:

@@ -15,6 +15,7 @@ from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.config import environment
 from knapper.errors import StorageError
+from knapper.system import private
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,7 +107,8 @@ def _prepare_log(name: str) -> Path:
     """
     file = Path(name).expanduser().absolute()
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.make_folder(file.parent)
+        private.create_file(file)
         with file.open("a", encoding="utf-8"):
             pass
     except OSError as error:
