@@ -1,15 +1,15 @@
 """An editor that saves at the worst moments: what it wrote last stands, and nothing of it is lost."""
 
+import contextlib
 import sys
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
-from knapper.changes.disk import apply, undo
+from knapper.changes.disk import apply, files, undo
 from knapper.changes.disk.files import Files, hash_content
 from knapper.changes.disk.plan import Effect, MoveToTrash, Remove, Rename, Step, Write
 from knapper.changes.disk.transaction import ExecutionContext, keep_conflict_copy
@@ -142,6 +142,20 @@ def test_a_file_saved_while_its_change_is_taken_back_stays_as_saved(tmp_path: Pa
     assert b"1" in kept(root)
 
 
+class NoLeases(HookedDisk):
+    """A system that can't tell whether a program has a file open."""
+
+    def settled_hash(self, path: Path) -> str | None:
+        return hash_content(path.read_bytes()) if path.exists() else None
+
+    def hash_now(self, path: Path) -> str | None:
+        return self.settled_hash(path)
+
+    def is_settled(self, path: Path) -> bool:
+        del path
+        return True
+
+
 EFFECTS: dict[str, Effect] = {
     "replaced": Write(path=NOTE, base=hash_content(TEXT), content=OURS),
     "created": Write(path=NotePath("new.md"), content=OURS),
@@ -179,32 +193,175 @@ def test_whatever_is_done_and_saved_meanwhile_no_save_is_lost(
             state.journal.shut()
 
 
+@dataclass(kw_only=True)
+class Swaps:
+    """A hook that acts around the exchanges of names, and counts them."""
+
+    acts: dict[tuple[str, int], Callable[[], object]] = field(default_factory=dict)
+    """What to do before or after the exchange of a number, the first being 1."""
+    seen: int = 0
+
+    def __call__(self, when: str, operation: str, path: Path) -> None:
+        del path
+        if operation != "swap":
+            return
+        self.seen += when == "before"
+        self.acts.get((when, self.seen), lambda: None)()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
-def test_a_file_that_a_program_is_still_writing_is_waited_for(tmp_path: Path) -> None:
+def test_a_file_that_a_program_is_still_writing_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "vault"
     base = write(root, NOTE, TEXT)
-    exchanged = threading.Event()
-
-    def hook(when: str, operation: str, path: Path) -> None:
-        if (when, operation, path.name) == ("after", "swap", NOTE):
-            exchanged.set()
-
-    state = opened(root, HookedDisk(hook=hook, wait_s=60.0))
+    swaps = Swaps()
+    state = opened(root, HookedDisk(hook=swaps, wait_s=60.0))
     slow = (root / NOTE).open("r+b")
 
-    def finish() -> None:
-        exchanged.wait(60)
-        time.sleep(0.1)
-        with slow:
+    def finish(_: float) -> None:
+        with contextlib.closing(slow):
             slow.write(b"slow")
 
-    thread = threading.Thread(target=finish)
-    thread.start()
+    monkeypatch.setattr(files.time, "sleep", finish)
     with pytest.raises(ConflictError, match="was saved by another program"):
         apply.apply_effects(state, [Write(path=NOTE, base=base, content=OURS)], META)
-    thread.join()
 
     assert (root / NOTE).read_bytes() == b"slow" + TEXT[4:]
+    assert swaps.seen == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+def test_a_text_that_will_be_refused_for_an_open_file_is_never_seen(tmp_path: Path) -> None:
+    root = tmp_path / "vault"
+    one, two = write(root, NOTE, TEXT), write(root, OTHER, b"2")
+    swaps = Swaps()
+    state = opened(root, HookedDisk(hook=swaps, wait_s=0.05))
+    both = [Write(path=NOTE, base=one, content=OURS), Write(path=OTHER, base=two, content=OURS)]
+
+    with (root / OTHER).open("r+b"), pytest.raises(ConflictError, match="open for writing"):
+        apply.apply_effects(state, both, META)
+
+    assert swaps.seen == 0
+    assert {path.name for path in root.iterdir()} == {NOTE, OTHER}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+def test_a_refused_text_is_withdrawn_before_anything_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "vault"
+    base = write(root, NOTE, TEXT)
+    opened_late, seen = list[BinaryIO](), list[bytes]()
+    swaps = Swaps(acts={("before", 1): lambda: opened_late.append((root / NOTE).open("r+b"))})
+    state = opened(root, HookedDisk(hook=swaps, wait_s=0.05))
+
+    def look(_: float) -> None:
+        seen.append((root / NOTE).read_bytes())
+
+    monkeypatch.setattr(files.time, "sleep", look)
+
+    with pytest.raises(ConflictError):
+        apply.apply_effects(state, [Write(path=NOTE, base=base, content=OURS)], META)
+    opened_late[0].close()
+
+    assert swaps.seen == 2
+    assert seen
+    assert OURS not in seen
+    assert (root / NOTE).read_bytes() == TEXT
+
+
+@pytest.mark.parametrize("save", SAVES)
+def test_a_save_that_is_overwritten_by_who_read_a_refused_text_has_a_copy(tmp_path: Path, save: str) -> None:
+    root = tmp_path / "vault"
+    base = write(root, NOTE, TEXT)
+    read = list[bytes]()
+    swaps = Swaps(
+        acts={
+            ("before", 1): lambda: SAVES[save](root / NOTE, b"theirs"),
+            ("after", 1): lambda: read.append((root / NOTE).read_bytes()),
+            ("after", 2): lambda: SAVES[save](root / NOTE, read[0] + b", and more"),
+        }
+    )
+    state = opened(root, HookedDisk(hook=swaps))
+
+    with pytest.raises(ConflictError) as caught:
+        apply.apply_effects(state, [Write(path=NOTE, base=base, content=OURS)], META)
+
+    (copy,) = state.conflicts_folder.iterdir()
+    assert copy.read_bytes() == b"theirs"
+    assert (root / NOTE).read_bytes() == OURS + b", and more"
+    assert str(caught.value.details["notices"]).count(str(copy)) == 1
+
+
+def test_every_one_of_several_displaced_saves_has_a_copy_of_its_own(tmp_path: Path) -> None:
+    root = tmp_path / "vault"
+    base = write(root, NOTE, TEXT)
+    swaps = Swaps(
+        acts={
+            ("before", 1): lambda: save_over(root / NOTE, b"first"),
+            ("before", 2): lambda: save_over(root / NOTE, b"second"),
+            ("before", 3): lambda: save_over(root / NOTE, b"third"),
+            ("after", 4): lambda: save_over(root / NOTE, b"last"),
+        }
+    )
+    state = opened(root, HookedDisk(hook=swaps))
+
+    with pytest.raises(ConflictError) as caught:
+        apply.apply_effects(state, [Write(path=NOTE, base=base, content=OURS)], META)
+
+    copies = list(state.conflicts_folder.iterdir())
+    assert sorted(copy.read_bytes() for copy in copies) == [b"first", b"second", b"third"]
+    assert [str(caught.value.details["notices"]).count(f"{copy}'") for copy in copies] == [1, 1, 1]
+    assert (root / NOTE).read_bytes() == b"last"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+def test_a_slow_save_that_is_overwritten_by_who_read_a_refused_text_has_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "vault"
+    base = write(root, NOTE, TEXT)
+    slow = list[BinaryIO]()
+
+    def finish(_: float) -> None:
+        with contextlib.closing(slow[0]) as file:
+            file.write(b"slow")
+
+    swaps = Swaps(
+        acts={
+            ("before", 1): lambda: slow.append((root / NOTE).open("wb")),
+            ("after", 2): lambda: save_over(root / NOTE, b"over it"),
+        }
+    )
+    state = opened(root, HookedDisk(hook=swaps, wait_s=60.0))
+    monkeypatch.setattr(files.time, "sleep", finish)
+
+    with pytest.raises(ConflictError):
+        apply.apply_effects(state, [Write(path=NOTE, base=base, content=OURS)], META)
+
+    assert [copy.read_bytes() for copy in state.conflicts_folder.iterdir()] == [b"slow"]
+    assert (root / NOTE).read_bytes() == b"over it"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+def test_a_displaced_file_that_was_opened_late_is_waited_for_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "vault"
+    base = write(root, NOTE, TEXT)
+    (tmp_path / "second name").hardlink_to(root / NOTE)
+    late = list[BinaryIO]()
+
+    def finish(_: float) -> None:
+        with contextlib.closing(late[0]) as file:
+            file.write(b"late")
+
+    act = Nth(number=1, act=lambda: late.append((tmp_path / "second name").open("r+b")), operations=("sync_folder",))
+    state = opened(root, HookedDisk(hook=act, wait_s=60.0))
+    monkeypatch.setattr(files.time, "sleep", finish)
+    applied = apply.apply_effects(state, [Write(path=NOTE, base=base, content=OURS)], META)
+
+    assert [copy.read_bytes() for copy in state.conflicts_folder.iterdir()] == [b"late" + TEXT[4:]]
+    assert str(state.conflicts_folder) in applied.notices[0]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
@@ -235,10 +392,6 @@ def test_where_names_cant_be_exchanged_a_save_into_the_file_still_stands(tmp_pat
 
 
 def test_a_late_write_into_a_displaced_file_is_seen_at_the_second_look(tmp_path: Path) -> None:
-    class NoLeases(HookedDisk):
-        def settled_hash(self, path: Path) -> str | None:
-            return hash_content(path.read_bytes()) if path.exists() else None
-
     root = tmp_path / "vault"
     one, two = write(root, NOTE, TEXT), write(root, OTHER, b"2")
     with (root / NOTE).open("r+b", buffering=0) as late:
@@ -258,10 +411,6 @@ def test_a_late_write_into_a_displaced_file_is_seen_at_the_second_look(tmp_path:
 
 
 def test_a_write_into_a_displaced_file_after_the_second_look_is_kept_as_a_copy(tmp_path: Path) -> None:
-    class NoLeases(HookedDisk):
-        def settled_hash(self, path: Path) -> str | None:
-            return hash_content(path.read_bytes()) if path.exists() else None
-
     root = tmp_path / "vault"
     base = write(root, NOTE, TEXT)
     with (root / NOTE).open("r+b", buffering=0) as late:

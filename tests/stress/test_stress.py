@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stress import kills, races
+from tests.stress import collisions, kills, races
 
 
 @pytest.mark.slow
@@ -29,3 +29,13 @@ def test_an_editor_loses_no_save(tmp_path: Path) -> None:
     assert report.lost == ""
     assert report.temps == 0
     assert report.applied + report.caught > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs leases")
+def test_a_save_in_the_moment_of_an_exchange_is_never_lost(tmp_path: Path) -> None:
+    report = collisions.run(60, seed=1, top=tmp_path / "top")
+
+    assert (report.lost, report.untold) == ([], [])
+    assert report.applied > 0
+    assert report.refused_after > 0

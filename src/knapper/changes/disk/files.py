@@ -315,16 +315,36 @@ def wait_for_writers(path: Path, *, timeout_s: float) -> bool:
     # Only Linux has read leases, which are refused while a program has the file open for writing.
     if sys.platform != "linux":
         return True
-    until = time.monotonic() + timeout_s
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        while not _lease_granted(handle):
-            if time.monotonic() > until:
-                return not _leases_work(path.parent)
-            time.sleep(PAUSE_S)
+        return _wait_for_lease(handle, path.parent, timeout_s=timeout_s)
     finally:
         os.close(handle)
+
+
+def _wait_for_lease(handle: int, folder: Path, *, timeout_s: float) -> bool:
+    until = time.monotonic() + timeout_s
+    while not _lease_granted(handle):
+        if time.monotonic() > until:
+            return not _leases_work(folder)
+        time.sleep(PAUSE_S)
     return True
+
+
+class HeldFile:
+    """Open file that can still be read when its name is another's."""
+
+    def __init__(self, path: Path) -> None:
+        """Open a file."""
+        self._folder = path.parent
+        self._file = path.open("rb", buffering=0)
+
+    def read(self, *, timeout_s: float) -> bytes:
+        """Return the content once no program writes it any more, or after the time-out; then close the file."""
+        with self._file:
+            if sys.platform == "linux":
+                _wait_for_lease(self._file.fileno(), self._folder, timeout_s=timeout_s)
+            return self._file.read()
 
 
 def _leases_work(folder: Path) -> bool:
@@ -457,14 +477,19 @@ class Files:
         Returns:
             ``HASH_OPEN`` if a program writes it for too long, ``HASH_FOLDER`` for a folder, None for nothing.
         """
-        if path.is_dir():
-            return HASH_FOLDER
-        try:
-            if not wait_for_writers(path, timeout_s=self.wait_s):
-                return HASH_OPEN
-            return hash_content(path.read_bytes())
-        except FileNotFoundError:
-            return None
+        return _hash_settled(path, timeout_s=self.wait_s)
+
+    def hash_now(self, path: Path) -> str | None:
+        """Hash a file as `settled_hash` does, but without waiting for a program that writes it."""
+        return _hash_settled(path, timeout_s=0)
+
+    def is_settled(self, path: Path) -> bool:
+        """Return whether no program has a file open for writing right now, as far as the system can tell."""
+        return wait_for_writers(path, timeout_s=0)
+
+    def hold(self, path: Path) -> HeldFile:
+        """Open a file that is about to lose its name."""
+        return HeldFile(path)
 
     def stage(self, temp: Path, content: bytes, *, like: Path | None, mode: int | None) -> None:
         """Write a temp file; see `stage_file`."""
@@ -514,11 +539,27 @@ class Files:
         with source.open("rb") as opened:
             private.copy_file(opened.fileno(), target)
 
+    def keep(self, content: bytes, target: Path) -> None:
+        """Write content to a new file outside the vault, and make the folders above it."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+
     def trash(self, path: Path) -> None:
         """Move a file to the system's trash."""
         from send2trash import send2trash  # noqa: PLC0415 (looks for a desktop's libraries when imported)
 
         send2trash(str(path))
+
+
+def _hash_settled(path: Path, *, timeout_s: float) -> str | None:
+    if path.is_dir():
+        return HASH_FOLDER
+    try:
+        if not wait_for_writers(path, timeout_s=timeout_s):
+            return HASH_OPEN
+        return hash_content(path.read_bytes())
+    except FileNotFoundError:
+        return None
 
 
 def _kind(mode: int) -> FileKind:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from knapper.changes.disk.files import Stamp
+from knapper.changes.disk.files import HASH_OPEN, Stamp
 from knapper.errors import ConflictError
 from knapper.vault.paths import NotePath
 
@@ -245,4 +245,28 @@ def check_conflicts(plan: ChangePlan) -> None:
                 for one in plan.conflicts
             ],
         },
+    )
+
+
+def changed_error(step: Step, current: str | None) -> ConflictError:
+    """Build the error for a file that an editor saved while it was being changed."""
+    if current == HASH_OPEN:
+        return ConflictError(
+            f"'{step.path}' is open for writing in another program; nothing was changed",
+            hint="close it there, then try again",
+            details={"path": step.path, "current_hash": None},
+        )
+    return ConflictError(
+        f"'{step.path}' was saved by another program meanwhile; nothing was changed",
+        hint="read the file again and make the change against what it holds now",
+        details={"path": step.path, "current_hash": current},
+    )
+
+
+def symlink_error(folder: str) -> ConflictError:
+    """Build the error for a folder that became a symbolic link while something in it was being changed."""
+    return ConflictError(
+        f"'{folder}' became a symbolic link meanwhile; nothing was changed",
+        hint="look at who put it there, then try again",
+        details={"path": folder, "current_hash": None},
     )

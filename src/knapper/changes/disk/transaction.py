@@ -6,12 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from knapper.changes.disk import files
+from knapper.changes.disk import displaced, files
+from knapper.changes.disk.displaced import DisplacedSaves
 from knapper.changes.disk.files import HASH_OPEN, Files, Stamp
 from knapper.changes.disk.journal import Journal
-from knapper.changes.disk.plan import ChangeMeta, ChangePlan, Step, StepKind
+from knapper.changes.disk.plan import ChangeMeta, ChangePlan, Step, StepKind, changed_error, symlink_error
 from knapper.errors import ConflictError, KnapError, StorageError
 from knapper.vault import paths
 
@@ -42,9 +43,6 @@ class State:
         return self.folder / CONFLICTS_FOLDER
 
 
-_MAX_SUFFIX: Final = 16
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionContext:
     """What the steps of one change need: the vault, the file operations, and the journal's contents."""
@@ -59,6 +57,12 @@ class ExecutionContext:
     notices: list[str] = field(default_factory=list[str])
     expected_stamps: dict[str, Stamp] = field(default_factory=dict[str, Stamp])
     """Stamp of each displaced file when its content was checked, by temp path."""
+    saves: DisplacedSaves = field(init=False)
+    """What other programs saved in the moment of an exchange."""
+
+    def __post_init__(self) -> None:
+        """Begin without displaced saves."""
+        object.__setattr__(self, "saves", DisplacedSaves(files=self.files, folder=self.conflicts_folder))
 
     def at(self, relative: str) -> Path:
         """Return the path on disk of a step's place."""
@@ -79,45 +83,22 @@ class ExecutionContext:
         return min((folder for folder in folders if self.at(folder).is_symlink()), default="")
 
 
-def changed_error(step: Step, current: str | None) -> ConflictError:
-    """Build the error for a file that an editor saved while it was being changed."""
-    if current == HASH_OPEN:
-        return ConflictError(
-            f"'{step.path}' is open for writing in another program; nothing was changed",
-            hint="close it there, then try again",
-            details={"path": step.path, "current_hash": None},
-        )
-    return ConflictError(
-        f"'{step.path}' was saved by another program meanwhile; nothing was changed",
-        hint="read the file again and make the change against what it holds now",
-        details={"path": step.path, "current_hash": current},
-    )
-
-
-def symlink_error(folder: str) -> ConflictError:
-    """Build the error for a folder that became a symbolic link while something in it was being changed."""
-    return ConflictError(
-        f"'{folder}' became a symbolic link meanwhile; nothing was changed",
-        hint="look at who put it there, then try again",
-        details={"path": folder, "current_hash": None},
-    )
-
-
 def appeared_error(site: ExecutionContext, step: Step) -> ConflictError:
     """Build the error for a file that appeared where a step was to create one."""
-    current = site.files.settled_hash(site.at(step.target_at))
+    # Nothing is waited for while the texts of earlier steps, which are taken back now, stand in the vault.
+    current = site.files.hash_now(site.at(step.target_at))
     return ConflictError(
         f"'{step.target}' was made by another program meanwhile; nothing was changed",
         hint="choose another name, or edit that file",
-        details={"path": step.target, "current_hash": current},
+        details={"path": step.target, "current_hash": None if current == HASH_OPEN else current},
     )
 
 
 def keep_conflict_copy(site: ExecutionContext, temp: Path, step: Step) -> None:
     """Move a file that has lost its name to the conflicts folder, with a notice."""
-    begin = f"{temp.name.lstrip('.')}-{paths.stem(step.path)}"
-    # The change's id and the step's number come first, so that shortening a long name keeps copies distinct.
-    copy = site.conflicts_folder / paths.fit_name(begin, paths.suffix(step.path)[:_MAX_SUFFIX])
+    site.files.settled_hash(temp)
+    names = displaced.copy_paths(site.conflicts_folder, temp, step)
+    copy = next(name for name in names if site.files.stamp(name) is None)
     site.files.copy(temp, copy)
     site.files.unlink(temp)
     site.notices.append(f"'{step.path}': an earlier save by another program is kept in '{copy}'")
@@ -127,19 +108,44 @@ MAX_RESTORE_ROUNDS = 50
 """Attempts to restore a file that an editor keeps saving, before the last save is kept as a copy."""
 
 
+def check_sources(site: ExecutionContext, steps: Sequence[Step]) -> None:
+    """Check, before the first exchange, that what will be displaced is as planned and that no program writes it.
+
+    A text that is refused is then seen by nobody, except where a program saves in the moment of the exchange.
+
+    Raises:
+        ConflictError: A program saved one of the files, or has it open for writing for too long.
+    """
+    first_steps: dict[Path, Step] = {}
+    for number, step in enumerate(steps):
+        place = metadata_source(site, steps[:number], step.source_at)
+        if place is not None and step.kind in {"replace", "remove", "discard"}:
+            first_steps.setdefault(place, step)
+    _for_each(partial(_check_source, site), list(first_steps.items()))
+
+
+def _check_source(site: ExecutionContext, item: tuple[Path, Step]) -> None:
+    place, step = item
+    current = site.files.settled_hash(place)
+    if current != step.before:
+        raise changed_error(step, current)
+
+
 def replace_file(site: ExecutionContext, step: Step) -> None:
-    """Exchange a file with its staged successor, and back if it isn't the version that was checked."""
+    """Exchange a file with its staged successor, and at once back if it isn't the version that was checked."""
     temp, target = site.at(step.temp), site.at(step.target_at)
     try:
         site.files.swap(temp, target)
     except FileNotFoundError as error:
         raise changed_error(step, None) from error
-    # Checked after the exchange: a check before it would miss a save in between.
-    displaced = _hash_displaced(site, step)
-    if displaced != step.before:
+    # Checked after the exchange, too: the check before it misses a save in between. From here until a refused text is
+    # withdrawn nothing is waited for, since it stands in the vault for everybody to read.
+    current = _hash_displaced(site, step)
+    if current != step.before:
         site.expected_stamps.pop(step.temp, None)
-        restore_file(site, step)
-        raise changed_error(step, displaced)
+        site.saves.add(temp, step)
+        withdraw_text(site, step)
+        raise changed_error(step, current)
 
 
 def _hash_displaced(site: ExecutionContext, step: Step) -> str | None:
@@ -147,10 +153,16 @@ def _hash_displaced(site: ExecutionContext, step: Step) -> str | None:
     temp = site.at(step.temp)
     # The stamp comes first: a write during or after hashing then differs from it in `check_displaced`.
     stamp = site.files.stamp(temp)
-    current = site.files.settled_hash(temp)
+    current = site.files.hash_now(temp)
     if stamp is not None:
         site.expected_stamps[step.temp] = stamp
     return current
+
+
+def withdraw_text(site: ExecutionContext, step: Step) -> None:
+    """Exchange the names back if our text stands; what needs waiting, or a copy, is left to `restore_file`."""
+    if site.files.hash_now(site.at(step.target_at)) == step.after and is_replaced(site, step):
+        _exchange_back(site, step)
 
 
 def restore_file(site: ExecutionContext, step: Step) -> None:
@@ -158,24 +170,44 @@ def restore_file(site: ExecutionContext, step: Step) -> None:
     temp, target = site.at(step.temp), site.at(step.target_at)
     if site.files.stamp(temp) is None:
         return
-    last_put = step.after
-    # An editor may save between each check and exchange: what comes out is compared with what was put in last.
+    if _hash_standing(site, target) != step.after:
+        site.notices.append(f"'{step.path}' was saved by another program meanwhile; its text stands")
+    else:
+        _exchange_back(site, step)
+    if site.files.hash_now(temp) != step.after:
+        keep_conflict_copy(site, temp, step)
+    site.files.unlink(temp)
+
+
+def _hash_standing(site: ExecutionContext, target: Path) -> str | None:
+    current = site.files.hash_now(target)
+    # A program that has opened our text for writing is about to save over it, or only looks at it.
+    return site.files.settled_hash(target) if current == HASH_OPEN else current
+
+
+def _exchange_back(site: ExecutionContext, step: Step) -> None:
+    """Exchange the names until the newest save has the file's name and an older text, mostly our own, the temp name."""
+    temp, target = site.at(step.temp), site.at(step.target_at)
+    last_put: tuple[int, str | None] | None = None
     for _ in range(MAX_RESTORE_ROUNDS):
-        if site.files.settled_hash(target) != last_put:
-            site.notices.append(f"'{step.path}' was saved by another program meanwhile; its text stands")
-            break
-        putting = site.files.settled_hash(temp)
+        putting = _identity(site, temp)
         try:
             site.files.swap(temp, target)
         except FileNotFoundError:
             # An editor has deleted the file meanwhile.
-            break
-        if site.files.settled_hash(temp) == last_put:
-            break
+            return
+        # An editor may save between check and exchange. What comes out then is newer than what was put in, and goes
+        # back in, until what was put in last comes out as it was.
+        got = _identity(site, temp)
+        if got == last_put or got[1] == step.after:
+            return
+        site.saves.add(temp, step)
         last_put = putting
-    if site.files.settled_hash(temp) != step.after:
-        keep_conflict_copy(site, temp, step)
-    site.files.unlink(temp)
+
+
+def _identity(site: ExecutionContext, temp: Path) -> tuple[int, str | None]:
+    stamp = site.files.stamp(temp)
+    return stamp.inode if stamp else 0, site.files.hash_now(temp)
 
 
 def create_file(site: ExecutionContext, step: Step) -> None:
@@ -250,8 +282,8 @@ def is_replaced(site: ExecutionContext, step: Step) -> bool:
     temp = site.at(step.temp)
     # Without a temp file, the step was finished and its record lost, or it was taken back already.
     if site.files.stamp(temp) is None:
-        return site.files.settled_hash(site.at(step.target_at)) == step.after
-    return site.files.settled_hash(temp) != step.after
+        return site.files.hash_now(site.at(step.target_at)) == step.after
+    return site.files.hash_now(temp) != step.after
 
 
 def is_created(site: ExecutionContext, step: Step) -> bool:
@@ -291,7 +323,7 @@ def check_moved(site: ExecutionContext, step: Step, planned: Stamp) -> None:
     stamp = site.files.stamp(site.at(step.target_at))
     if stamp is None or not stamp.same_content(planned):
         move_file_back(site, step)
-        raise changed_error(step, site.files.settled_hash(site.at(step.source_at)))
+        raise changed_error(step, site.files.hash_now(site.at(step.source_at)))
 
 
 def move_file_back(site: ExecutionContext, step: Step) -> None:
@@ -456,7 +488,7 @@ def check_displaced(site: ExecutionContext, step: Step) -> None:
     """
     stamp = site.expected_stamps.get(step.temp)
     if stamp is not None and site.files.stamp(site.at(step.temp)) != stamp:
-        raise changed_error(step, site.files.settled_hash(site.at(step.temp)))
+        raise changed_error(step, site.files.hash_now(site.at(step.temp)))
 
 
 def finish_step(site: ExecutionContext, step: Step) -> None:
@@ -467,7 +499,7 @@ def finish_step(site: ExecutionContext, step: Step) -> None:
     stamp, now = site.expected_stamps.get(step.temp), site.files.stamp(temp)
     if now is None:
         return
-    if stamp != now and site.files.settled_hash(temp) != step.before:
+    if (stamp != now or not site.files.is_settled(temp)) and site.files.settled_hash(temp) != step.before:
         keep_conflict_copy(site, temp, step)
     else:
         site.files.unlink(temp)
@@ -506,6 +538,7 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
         _run_both(
             lambda: _for_each(partial(_sync_step, context), staged), lambda: state.journal.ready(change_id, contents)
         )
+        check_sources(context, plan.steps)
         for tried, step in enumerate(plan.steps, start=1):
             do_step(context, step, plan.stamps.get(tried - 1))
         # An editor that opened a file before the exchange may have written into the displaced one since.
@@ -533,7 +566,7 @@ def stage_steps(context: ExecutionContext, plan: ChangePlan) -> list[Step]:
     for number, step in enumerate(plan.steps):
         if step.kind not in {"replace", "create"}:
             continue
-        like = _metadata_source(context, plan.steps[:number], step.source_at) if step.kind == "replace" else None
+        like = metadata_source(context, plan.steps[:number], step.source_at) if step.kind == "replace" else None
         if folder := context.symlinked_folder(step):
             raise symlink_error(folder)
         try:
@@ -558,7 +591,13 @@ def roll_back(context: ExecutionContext, steps: Sequence[Step], *, tried: int) -
     for step in steps[tried:]:
         if step.temp:
             context.clear(step.temp)
-    for step in reversed(steps[:tried]):
+    done = steps[:tried]
+    # No text may stand longer because another file is waited for. Where places themselves move, the order counts.
+    if all(step.kind in {"replace", "create", "remove"} for step in done):
+        for step in reversed(done):
+            if step.kind == "replace" and not context.symlinked_folder(step):
+                withdraw_text(context, step)
+    for step in reversed(done):
         take_step_back(context, step)
     sync_folders(context, steps)
 
@@ -579,7 +618,7 @@ def sync_folders(context: ExecutionContext, steps: Iterable[Step]) -> None:
     _for_each(context.files.sync_folder, [folder for folder in folders if folder.is_dir()])
 
 
-def _metadata_source(context: ExecutionContext, earlier: Sequence[Step], at: str) -> Path | None:
+def metadata_source(context: ExecutionContext, earlier: Sequence[Step], at: str) -> Path | None:
     """Return the current path of the file that some steps bring to a place; None if they create it."""
     for step in reversed(earlier):
         if step.kind == "create" and step.target_at == at:
@@ -598,6 +637,9 @@ def _abandon(state: State, context: ExecutionContext, steps: Sequence[Step], tri
             code="unfinished",
             hint="mend the cause; the next start finishes the way back",
         ) from error
+    finally:
+        # Only now: a program that is still saving is waited for, and everything stands as it was.
+        context.notices.extend(context.saves.keep())
     # If the journal can't be written now, the next start forgets the change.
     with contextlib.suppress(StorageError):
         state.journal.forget(change_id)
