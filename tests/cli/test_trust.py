@@ -48,3 +48,21 @@ def test_a_client_that_is_trusted_anyway_is_an_error(vault: Path, capsys: pytest
     assert code == 2
     assert "'mcp' isn't held to proposals" in told
     assert "who is: nobody" in told
+
+
+def test_all_are_trusted_again_at_once(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for client in ("mcp", "http"):
+        _ = run(vault, capsys, "tool", "read_file", '{"path": "Clippings/Page.md"}', "--client", client)
+    listed = {one["client"]: one["until"] for one in run(vault, capsys, "trust")[1]["results"]}
+    done = run(vault, capsys, "trust", "--all")
+    again = main.run(["-v", str(vault), "trust", "--all"])
+
+    assert all(listed[client] for client in ("mcp", "http"))
+    assert (done[0], {one["client"] for one in done[1]["results"]}, done[1]["trusted"]) == (0, {"mcp", "http"}, True)
+    assert status(vault, capsys) == "applied"
+    assert again == 0
+
+
+def test_all_and_one_client_are_not_asked_for_together(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["-v", str(vault), "trust", "mcp", "--all"]) == 2
+    assert "name one client, or all" in capsys.readouterr().err

@@ -234,3 +234,48 @@ def test_who_reads_the_answer_of_a_tainted_run_has_read_foreign_text(tmp_path: P
         after = client.post("/tools/append_to_file", json={"path": "Alpha.md", "content": "x"}).json()["status"]
 
     assert (known, listed, before, after) == (0, 200, "applied", "proposed")
+
+
+def test_a_person_is_shown_who_only_proposes_and_trusts_them_again(tmp_path: Path) -> None:
+    with (
+        apps.world(tmp_path, notes=NOTES) as world,
+        world.client(None, chats.mounted(world.hub, world.stop, cast().open)) as client,
+    ):
+        asked = client.post("/ask", json=FOREIGN).json()["run_id"]
+        page = {"authorization": f"Bearer {world.token('page')}"}
+        listed = client.get("/trust", headers=page).json()
+        one = client.post("/trust", json={"client": "http"}, headers=page).json()
+        after_one = status(client), client.get("/trust", headers=page).json()["total"]
+        _ = client.get("/notes/Clippings/Web.md")
+        run = client.post("/trust", json={"client": "agent", "run": asked}, headers=page).json()
+        everyone = client.post("/trust", json={"all": True}, headers=page).json()
+        after_all = status(client), client.get("/trust", headers=page).json()["results"]
+        nobody = client.post("/trust", json={"client": "http"}, headers=page)
+
+    assert [(row["client"], row["run"], row["source"]) for row in listed["results"]] == [
+        ("http", "", "Clippings/Web.md"),
+        ("agent", asked, "Clippings/Web.md"),
+    ]
+    assert [row["until"] is None for row in listed["results"]] == [False, True]
+    assert [row["client"] for row in one["trusted"]] == ["http"]
+    assert after_one == ("applied", 1)
+    assert [row["run"] for row in run["trusted"]] == [asked]
+    assert [row["client"] for row in everyone["trusted"]] == ["http"]
+    assert after_all == ("applied", [])
+    assert (nobody.status_code, nobody.json()["code"]) == (404, "not_tainted")
+
+
+@pytest.mark.parametrize("body", [{"client": "http"}, {"all": True}, {"client": "agent", "run": "x"}])
+def test_no_program_trusts_itself_or_is_shown_what_others_have_read(tmp_path: Path, body: dict[str, Any]) -> None:
+    with apps.world(tmp_path, notes=NOTES) as world, world.client() as client:
+        _ = client.get("/notes/Clippings/Web.md")
+        found = [client.get("/trust"), client.post("/trust", json=body)]
+
+        assert [(one.status_code, one.json()["code"]) for one in found] == [(403, "persons_only")] * 2
+        assert status(client) == "proposed"
+
+
+@pytest.mark.parametrize("body", [{}, {"client": "http", "all": True}, {"run": "x"}])
+def test_who_is_to_be_trusted_has_to_be_clear(tmp_path: Path, body: dict[str, Any]) -> None:
+    with apps.world(tmp_path, notes=NOTES) as world, world.client(world.token("page")) as page:
+        assert page.post("/trust", json=body).status_code == 422

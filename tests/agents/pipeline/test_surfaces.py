@@ -11,6 +11,7 @@ import pytest
 from knapper import app
 from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.app import pipelines, presets
+from knapper.changes.writer import SubmitOptions
 from knapper.cli import main
 from knapper.cli.codes import ExitCode
 from knapper.config import ClientSettings, ModelSettings, Settings
@@ -228,6 +229,38 @@ def test_who_hears_an_answer_made_of_others_text_only_proposes_from_then_on(
         done = call(hub, "mcp", "append_to_file", {"path": "Other.md", "content": "more"})
 
     assert done["status"] == ("proposed" if foreign else "applied")
+
+
+def test_the_session_that_hears_an_answer_only_proposes_and_no_other_of_that_client(vault: opened.Opener) -> None:
+    (vault.root / "Clippings").mkdir()
+    (vault.root / "Clippings" / "Page.md").write_text("# Page\n\nFrom a stranger.\n", "utf-8")
+
+    with protocol.serving(ANSWER) as server, app.open_hub(settings(vault, server)) as hub:
+
+        def within(session: str, tool: str, **arguments: object) -> dict[str, Any]:
+            context = hub.context(client="mcp", submit_options=SubmitOptions(run=session))
+            return dict(hub.table.call(tool, arguments, lambda _: context))
+
+        _ = within("one", "ask_vault", task="what?", note="Clippings/Page.md", link_depth=0)
+        found = {one: within(one, "append_to_file", path="Other.md", content="x")["status"] for one in ("one", "two")}
+        bare = call(hub, "mcp", "append_to_file", {"path": "Other.md", "content": "more"})
+
+    assert found == {"one": "proposed", "two": "applied"}
+    assert bare["status"] == "applied"
+
+
+@pytest.mark.parametrize("kind", ["agent", "mcp"])
+def test_a_run_that_a_tainted_run_begins_is_tainted_too(vault: opened.Opener, kind: str) -> None:
+    with protocol.serving(EDIT) as server, app.open_hub(settings(vault, server)) as hub:
+        context = hub.context(client=kind, submit_options=SubmitOptions(run="one"))
+        _ = context.writer.taints.mark(kind, "one", "https://example.org")
+        told: dict[str, Any] = dict(
+            hub.table.call("ask_vault", {"task": "paint", "note": "Garden.md"}, lambda _: context)
+        )
+        proposal = hub.context(client="cli").writer.proposals.show(told["proposals"][0])
+
+    assert proposal.tainted
+    assert proposal.run == told["run_id"] != "one"
 
 
 def test_a_preset_gives_a_client_what_it_may_see_and_do(vault: opened.Opener) -> None:

@@ -22,7 +22,7 @@ from knapper.app import Hub
 from knapper.config.sections.network import ServerSettings
 from knapper.errors import BadInput, KnapError, NotFound, StorageError
 from knapper.server import logs, replies
-from knapper.server.http import binding, openapi, routes
+from knapper.server.http import binding, openapi, routes, trust
 from knapper.server.http.binding import Endpoint, ToolInvoker, ToolRoute
 from knapper.server.logs import RequestTracing
 from knapper.server.record import PRODUCT
@@ -223,6 +223,7 @@ def create_app(
     app.state.places = logs.redaction_for_settings(hub.settings)
     app.state.instance = work.instance
     _add_routes(app, ToolInvoker(hub=hub, threads=work.threads))
+    app.router.routes.extend(map(openapi.make_route, trust.trust_routes(hub, work.threads)))
     app.router.routes.extend(route for mount in mounts for route in mount.routes)
     app.router.routes.extend(make_head_routes(app.router.routes))
     return app

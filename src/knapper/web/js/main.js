@@ -9,6 +9,7 @@ import { Journal } from "./journal/journal.js";
 import * as keep from "./keep.js";
 import { ProposalView } from "./review/proposal.js";
 import { Proposals } from "./review/proposals.js";
+import { Restricted } from "./review/restricted.js";
 import { Runs } from "./runs/runs.js";
 import { tell as show } from "./shell/dialogs.js";
 import { Panel } from "./shell/panel.js";
@@ -97,6 +98,7 @@ function assemble() {
   parts.view = new ProposalView(api, parts.panel, { tell, decided: () => parts.proposals.load() });
   const known = (all) => parts.conversation.settle(all);
   parts.proposals = new Proposals(api, parts.view, { ...does, known });
+  parts.restricted = new Restricted(api, does);
   talking(parts, does);
   working(parts, does);
   parts.sessions = new Sessions(api, parts.conversation, does);
@@ -158,16 +160,16 @@ function opening(parts) {
   };
 }
 
-function listed({ sessions, proposals, runs, waiting }) {
-  return [sessions, proposals, runs, waiting];
+function listed({ sessions, proposals, runs, waiting, restricted }) {
+  return [sessions, proposals, runs, waiting, restricted];
 }
 
 function begin(parts) {
-  const { conversation, composing, proposals, runs, standing, waiting } = parts;
+  const { conversation, composing, proposals, restricted, runs, standing, waiting } = parts;
   composing.load();
   standing.look();
   proposals.load();
-  const look = () => document.hidden || standing.isOffline || [proposals, waiting].forEach((one) => one.load());
+  const look = () => document.hidden || standing.isOffline || [proposals, waiting, restricted].forEach((one) => one.load());
   setInterval(look, PROPOSALS_MS);
   goOn(conversation).then(() => {
     for (const part of listed(parts)) part.load();
