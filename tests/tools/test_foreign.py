@@ -7,7 +7,7 @@ import pytest
 
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import ConflictError, NotFound
-from knapper.tools import files, journal, links, properties, proposals, search
+from knapper.tools import files, journal, links, properties, proposals, reading, search
 from knapper.tools.context import Context
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -150,3 +150,25 @@ def test_what_could_not_be_read_does_not_count(vault: Opener) -> None:
         after = status(context)
 
     assert after == "applied"
+
+
+@pytest.mark.parametrize("tainted", [True, False])
+def test_a_note_in_which_a_tainted_clients_edit_waits_taints_until_it_is_decided(vault: Opener, tainted: bool) -> None:
+    with vault.open("mcp", SubmitOptions(run="one", propose=True)) as proposing:
+        if tainted:
+            assert proposing.writer.taints.mark("mcp", "one", "https://example.org")
+        proposal = str(files.append_to_file(proposing, "Mine.md", "more")["proposal_id"])
+    with vault.open("cli") as person:
+        _ = proposals.show_proposal_in_notes(person, proposal)
+    with vault.open("http") as shown:
+        before = shown.writer.current_grants().tainted
+        text = reading.read_file(shown, "Mine.md")["content"]
+        after = shown.writer.current_grants().tainted
+    with vault.open("cli") as person:
+        _ = proposals.resolve_blocks(person, "Mine.md", accept=["all"])
+    with vault.open("other") as later:
+        _ = reading.read_file(later, "Mine.md")
+
+        assert not later.writer.current_grants().tainted
+    assert "ai-edit" in str(text)
+    assert (before, after) == (False, tainted)

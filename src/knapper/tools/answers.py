@@ -38,9 +38,15 @@ _FIRST_FIELDS = (
 
 
 def mark_if_foreign(context: Context, note: Note) -> bool:
-    """Return whether others wrote a note; if so, taint the client, which from now on only proposes changes."""
+    """Return whether others wrote a note; if so, taint the client, which from now on only proposes changes.
+
+    A note in which an edit of a tainted client waits taints as well, though nobody else wrote the note.
+    """
     block = note.outline.frontmatter
-    return _check_and_mark(context, note.path, block.values if block else {})
+    is_foreign = _check_and_mark(context, note.path, block.values if block else {})
+    if not is_foreign:
+        _mark_if_pending(context, note)
+    return is_foreign
 
 
 def is_foreign_note(context: Context, note: Note) -> bool:
@@ -91,6 +97,18 @@ def _check_and_mark(context: Context, path: NotePath, properties: Mapping[str, J
     if is_foreign:
         mark_tainted(context, path)
     return is_foreign
+
+
+def _mark_if_pending(context: Context, note: Note) -> None:
+    """Taint the client if an edit that waits in a note was proposed by one that had read foreign text."""
+    from knapper.vault import pending  # noqa: PLC0415 - most notes have no such edits
+
+    if not pending.may_have_pending(note.raw, note.outline) or context.writer.grants.is_person:
+        return
+    block_ids = [block.id for block in pending.find_pending(note.raw, note.outline) if block.id]
+    proposal = context.writer.proposals.note_blocks.find_tainted(block_ids) if block_ids else ""
+    if proposal:
+        mark_tainted(context, f"proposal {proposal}")
 
 
 def submit_one(context: Context, request: Request) -> dict[str, JSONValue]:

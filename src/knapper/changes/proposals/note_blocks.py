@@ -313,6 +313,16 @@ class NoteBlockStore:
         with self._ledger.reading() as database:
             return tables.read_blocks(database, self._reader.get(database, proposal_id).id)
 
+    def find_tainted(self, block_ids: Iterable[str]) -> str:
+        """Return a proposal of a tainted client that one of the blocks shows; empty for none."""
+        sql = (
+            "SELECT proposal FROM shown JOIN proposals ON proposals.id = shown.proposal"
+            " WHERE tainted AND block IN (SELECT value FROM json_each(?)) LIMIT 1"
+        )
+        with self._ledger.reading() as database:
+            row = database.execute(sql, (json.dumps([*block_ids]),)).fetchone()
+        return row["proposal"] if row is not None else ""
+
     def put(self, proposal_id: str, path: NotePath, blocks: BlockHunks) -> None:
         """Store which blocks of a note show hunks of a proposal, in place of those stored before.
 
