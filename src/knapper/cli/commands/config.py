@@ -1,4 +1,4 @@
-"""Show the settings."""
+"""Show and change the settings."""
 
 import contextlib
 
@@ -8,7 +8,9 @@ from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import plain
-from knapper.config import Settings
+from knapper.config import Settings, editing
+from knapper.config.declarations import SettingValue
+from knapper.config.editing import SettingName
 
 _NO_VALUE = "-"
 
@@ -40,6 +42,8 @@ def _settings_as_dict(settings: Settings) -> dict[str, object]:
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap config", "each setting, its value and its source"),
+        ("knap config set model.name ollama:qwen3:8b", "write one into the file"),
+        ("knap config edit", "open the file in your editor"),
         ("knap config path", "where the configuration file is, or would be"),
         ("knap config --json", "for programs"),
     ),
@@ -49,7 +53,7 @@ def _settings_as_dict(settings: Settings) -> dict[str, object]:
 def command(ctx: click.Context) -> ExitCode | None:
     """Show every setting and where it comes from.
 
-    Secrets are never shown.
+    Secrets are never shown. `set`, `unset` and `edit` change the configuration file.
     """
     if ctx.invoked_subcommand:
         return None
@@ -78,3 +82,68 @@ def path(said: GlobalOptions) -> ExitCode:
     with contextlib.suppress(OSError):  # then the editor says what is wrong there
         file.parent.mkdir(parents=True, exist_ok=True)
     return output.print_result(said, {"path": str(file), "exists": file.exists()}, str(file))
+
+
+@command.command(
+    "set",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(
+        ("knap config set model.name ollama:qwen3:8b", "the model that answers"),
+        ("knap config set vaults.Notes.path ~/Notes", "a vault of that name"),
+        ('knap config set model.fallbacks "ollama:qwen3, openai:gpt-5"', "several values, with commas between"),
+    ),
+)
+@click.argument("name")
+@click.argument("value")
+@options.shared_options
+@click.pass_obj
+def set_command(global_options: GlobalOptions, name: str, value: str) -> ExitCode:
+    """Set a setting in the configuration file.
+
+    Comments and everything else stay as written. The file is made if it is missing, and isn't changed if the value
+    can't be used.
+    """
+    parts = editing.parse_name(name)
+    return _change(global_options, name, parts, editing.parse_value(parts, value))
+
+
+@command.command(
+    "unset",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(("knap config unset model.name", "back to the default")),
+)
+@click.argument("name")
+@options.shared_options
+@click.pass_obj
+def unset_command(global_options: GlobalOptions, name: str) -> ExitCode:
+    """Remove a setting from the configuration file."""
+    return _change(global_options, name, editing.parse_name(name), None)
+
+
+@command.command(
+    "edit",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(("EDITOR=nano knap config edit", "in the editor of your choice")),
+)
+@options.shared_options
+@click.pass_obj
+def edit(global_options: GlobalOptions) -> ExitCode:
+    """Open the configuration file in your editor.
+
+    The editor is the one of VISUAL or EDITOR. The file is checked when the editor ends.
+    """
+    file = setup.config_path(global_options)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    click.edit(filename=str(file))
+    _ = setup.read_settings(global_options)
+    return output.print_result(global_options, {"path": str(file), "exists": file.exists()}, f"{file} can be read")
+
+
+def _change(global_options: GlobalOptions, name: str, parts: SettingName, value: SettingValue | None) -> ExitCode:
+    file = setup.config_path(global_options)
+    is_changed = editing.set_values(file, {parts: value})
+    fields = {"path": str(file), "name": name, "changed": is_changed}
+    text = f"wrote {file}" if is_changed else f"{file} says so already"
+    if is_changed:
+        output.note(global_options, "a server that runs reads it when it is started again: knap service restart")
+    return output.print_result(global_options, fields, text)

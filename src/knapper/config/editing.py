@@ -1,0 +1,186 @@
+"""Change settings in the configuration file, and leave comments, order and everything else as written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from knapper.config import files, loading
+from knapper.config.clients import CLIENT_SETTINGS
+from knapper.config.settings import SETTINGS, VAULT_SETTINGS
+from knapper.errors import BadInput, SetupError, StorageError
+from knapper.system import private
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+    from knapper.config.declarations import SettingKind, SettingValue
+
+SettingName = tuple[str, ...]
+"""A setting's name in parts, as tables of TOML nest: ``("vaults", "My notes", "path")``."""
+_GROUPS: Final = {"vaults": VAULT_SETTINGS, "clients": CLIENT_SETTINGS}
+"""Sections that the person names, and what each may hold."""
+_NAMED_PARTS: Final = 3
+
+
+def parse_name(name: str) -> SettingName:
+    """Return a setting's name in parts: ``vaults."My notes".path``, as TOML writes it.
+
+    Raises:
+        BadInput: It isn't the name of a key in TOML.
+    """
+    try:
+        keys: object = tomllib.loads(f"{name} = 0")
+    except ValueError:
+        keys = None
+    parts: list[str] = []
+    while isinstance(keys, dict):
+        table = cast("dict[str, object]", keys)
+        if len(table) != 1:
+            break
+        part, keys = next(iter(table.items()))
+        parts.append(part)
+    if keys != 0 or "\n" in name:
+        raise BadInput(f"'{name}' isn't the name of a setting", hint="`knap config` lists them", code="bad_setting")
+    return tuple(parts)
+
+
+def parse_value(name: SettingName, text: str) -> SettingValue:
+    """Return a value as the file has it, from what a person types: a number, a text, or texts with commas between.
+
+    Raises:
+        BadInput: The setting is a number, and the text isn't.
+    """
+    kind = _setting_kind(name)
+    if kind == "count":
+        try:
+            return int(text)
+        except ValueError:
+            raise BadInput(
+                f"{'.'.join(name)} is a whole number, and '{text}' isn't", hint="give digits alone", code="bad_setting"
+            ) from None
+    if kind == "texts":
+        return tuple(part for part in (part.strip() for part in text.split(",")) if part)
+    return text
+
+
+def set_values(file: Path, values: Mapping[SettingName, SettingValue | None]) -> bool:
+    """Set settings in a configuration file, which is made if it is missing.
+
+    The changed file is read as a whole before it takes the place of the old one, so that a mistake changes nothing.
+
+    Args:
+        file: The file; a link is followed, and stays.
+        values: By name; None removes the setting from the file, which then has its default.
+
+    Returns:
+        Whether anything changed.
+
+    Raises:
+        SetupError: The file can't be read, or would hold a name or a value that isn't a setting's.
+        StorageError: It can't be written.
+    """
+    import tomlkit  # noqa: PLC0415 - 40 ms that only a change of settings should cost
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - the same
+
+    text = _read_text(file)
+    try:
+        document = tomlkit.parse(text)
+        for name, value in values.items():
+            tables = cast("MutableMapping[str, Any]", document)
+            if value is None:
+                _remove(tables, name)
+            else:
+                _put(tables, name, list(value) if isinstance(value, tuple) else value)
+        changed = tomlkit.dumps(document)
+    except (TOMLKitError, TypeError, AttributeError) as error:
+        raise SetupError(
+            f"{file} can't be changed here: {error}", hint=f"change it in an editor: {file}", code="config_invalid"
+        ) from error
+    if changed == text:
+        return False
+    _replace_checked(file, changed)
+    return True
+
+
+def _setting_kind(name: SettingName) -> SettingKind | None:
+    if len(name) == _NAMED_PARTS and name[0] in _GROUPS:
+        rows, wanted = _GROUPS[name[0]], name[2]
+    else:
+        rows, wanted = SETTINGS, ".".join(name)
+    return next((row.kind for row in rows if row.name == wanted), None)
+
+
+def _read_text(file: Path) -> str:
+    if not files.path_exists(file):
+        return ""
+    _ = files.read_toml(file)  # the error names the line
+    return file.read_bytes().decode("utf-8-sig")
+
+
+def _put(document: MutableMapping[str, Any], name: SettingName, value: object) -> None:
+    """Set a value in nested tables; missing tables are made."""
+    import tomlkit  # noqa: PLC0415 - as above
+
+    table: MutableMapping[str, Any] = document
+    for part in name[:-1]:
+        if part not in table:
+            table[part] = tomlkit.table(is_super_table=part in _GROUPS)
+        table = table[part]
+    if name[-1] not in table or table[name[-1]] != value:
+        table[name[-1]] = value
+
+
+def _remove(document: MutableMapping[str, Any], name: SettingName) -> None:
+    """Remove a value, if it is there, and the person's own section that it leaves without a value or a comment."""
+    first, *others = name
+    if others and first in document:
+        inner = document[first]
+        _remove(inner, tuple(others))
+        if not inner and not inner.as_string().strip():
+            del document[first]
+    else:
+        _ = document.pop(first, None)
+
+
+def _replace_checked(file: Path, text: str) -> None:
+    """Write the file in one step, after the whole configuration could be read from the new text."""
+    target = Path(os.path.realpath(file))
+    fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        private.make_folder(target.parent)
+        with os.fdopen(private.open_new(fresh), "wb") as stream:
+            _ = stream.write(text.encode())
+        _check(fresh, file)
+        if target.exists():
+            fresh.chmod(target.stat().st_mode & 0o7777)
+        _ = fresh.replace(target)
+    except OSError as error:
+        raise StorageError(
+            f"{file} can't be written: {error.strerror or error}",
+            hint="look at its permissions",
+            code="config_unwritable",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
+
+
+def _check(fresh: Path, file: Path) -> None:
+    try:
+        _ = loading.load(config_file=str(fresh))
+    except SetupError as error:
+        message = error.message.replace(str(fresh), str(file)).replace(fresh.name, file.name)
+        raise SetupError(f"nothing was changed: {message}", hint=error.hint, code=error.code) from error
+
+
+def dotted(name: Sequence[str]) -> str:
+    """Return a name as TOML writes it: ``vaults."My notes".path``."""
+    import tomlkit  # noqa: PLC0415 - as above
+
+    return ".".join(tomlkit.key(part).as_string() for part in name)

@@ -1,0 +1,59 @@
+"""`knap config set`, `unset` and `edit`."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from knapper.cli import main
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "config.toml"
+    monkeypatch.setenv("KNAP_CONFIG", str(path))
+    return path
+
+
+def test_a_setting_is_set_shown_and_removed(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    codes = [main.run(["config", "set", "server.port", "9000"]), main.run(["config", "set", "server.port", "9000"])]
+    first, second = capsys.readouterr().out.splitlines()
+    main.run(["config", "--json"])
+    shown = json.loads(capsys.readouterr().out)["settings"]["server.port"]
+    removed = main.run(["config", "unset", "server.port", "--json"])
+
+    assert (codes, first, second) == ([0, 0], f"wrote {file}", f"{file} says so already")
+    assert shown["value"] == "9000"
+    assert removed == 0
+    assert json.loads(capsys.readouterr().out)["changed"] is True
+    assert "9000" not in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["server.prot", "9000"], 3, "server.port"),
+        (["server.port", "many"], 2, "whole number"),
+        (["server port", "1"], 2, "knap config"),
+        (["embeddings.kind", "magic"], 3, "static"),
+    ],
+)
+def test_a_mistake_is_told_and_nothing_is_written(
+    file: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
+) -> None:
+    assert main.run(["config", "set", *arguments]) == code
+    assert words in capsys.readouterr().err
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(("text", "code"), [("server.port = 9000", 0), ("server.prot = 9000", 3)])
+def test_the_file_is_checked_after_the_editor(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, code: int
+) -> None:
+    editor = tmp_path / "editor.py"
+    editor.write_text(f"import sys\nopen(sys.argv[1], 'w').write('{text}')\n", encoding="utf-8")
+    monkeypatch.setenv("VISUAL", f"{sys.executable} {editor}")
+
+    assert main.run(["config", "edit"]) == code
+    assert file.read_text(encoding="utf-8") == text
