@@ -74,16 +74,6 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def accept_dry_run(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a command that only reads accept ``--dry-run``, as commands that write do."""
-    return click.option(
-        "--dry-run",
-        is_flag=True,
-        expose_value=False,
-        help="Accepted for consistency; this command never changes anything.",
-    )(command)
-
-
 def limit_option(default: int, most: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds the option for the number of results."""
     return click.option(

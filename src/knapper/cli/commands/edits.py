@@ -72,7 +72,6 @@ def command(ctx: click.Context) -> ExitCode | None:
 @click.option("--all", "every", is_flag=True, help="Include decided and expired proposals.")
 @click.option("--path", default="", metavar="PATH", help="Only proposals for this note or folder.")
 @options.limit_option(20, answers.MAX_RESULTS)
-@options.accept_dry_run
 @options.shared_options
 @click.pass_obj
 def listed(said: GlobalOptions, path: str, number: int, *, every: bool) -> ExitCode:
@@ -86,7 +85,6 @@ def listed(said: GlobalOptions, path: str, number: int, *, every: bool) -> ExitC
     epilog=options.examples(("knap edits show 1m81003qv-wahm1gf6", "by file and hunk, with the digest to accept it")),
 )
 @click.argument("proposal", metavar="ID")
-@options.accept_dry_run
 @options.shared_options
 @click.pass_obj
 def show(said: GlobalOptions, proposal: str) -> ExitCode:

@@ -33,7 +33,6 @@ def command() -> None:
 )
 @click.argument("note")
 @options.limit_option(_NUMBER, answers.MAX_RESULTS)
-@options.accept_dry_run
 @options.shared_options
 @click.pass_obj
 def incoming(said: GlobalOptions, note: str, number: int) -> ExitCode:
@@ -52,7 +51,6 @@ def incoming(said: GlobalOptions, note: str, number: int) -> ExitCode:
 )
 @click.argument("path")
 @options.limit_option(_NUMBER, answers.MAX_RESULTS)
-@options.accept_dry_run
 @options.shared_options
 @click.pass_obj
 def outgoing(said: GlobalOptions, path: str, number: int) -> ExitCode:
@@ -69,7 +67,6 @@ def outgoing(said: GlobalOptions, path: str, number: int) -> ExitCode:
 )
 @click.argument("path", default="")
 @options.limit_option(_NUMBER, answers.MAX_RESULTS)
-@options.accept_dry_run
 @options.shared_options
 @click.pass_obj
 def broken(said: GlobalOptions, path: str, number: int) -> ExitCode:
@@ -88,7 +85,6 @@ def broken(said: GlobalOptions, path: str, number: int) -> ExitCode:
     epilog=options.examples(("knap links orphans", "linked by none, and linking to none")),
 )
 @options.limit_option(_NUMBER, answers.MAX_RESULTS)
-@options.accept_dry_run
 @options.shared_options
 @click.pass_obj
 def orphans(said: GlobalOptions, number: int) -> ExitCode:

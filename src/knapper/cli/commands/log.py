@@ -36,7 +36,6 @@ class LogOptions(TypedDict):
 @click.option("--run", default="", metavar="ID", help="Only changes by this run.")
 @click.option("--proposal", default="", metavar="ID", help="Only changes from accepting this proposal.")
 @click.option("--since", default="", metavar="TIME", help="Only changes since then, such as 2026-01-31 or 2h.")
-@options.accept_dry_run
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, path: str, **own: Unpack[LogOptions]) -> ExitCode:

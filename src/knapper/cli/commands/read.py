@@ -40,7 +40,6 @@ class ReadOptions(TypedDict):
 @click.option("-s", "--section", default="", metavar="HEADING", help="Only the section under this heading.")
 @click.option("-l", "--lines", default="", metavar="A-B", help="Only these lines; A- means from A to the end.")
 @click.option("-n", "--numbers", is_flag=True, help="Prefix each line with its number.")
-@options.accept_dry_run
 @options.shared_options
 @click.pass_obj
 def command(said: GlobalOptions, path: str, **own: Unpack[ReadOptions]) -> ExitCode:

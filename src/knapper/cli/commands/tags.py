@@ -39,7 +39,6 @@ def command(ctx: click.Context) -> ExitCode | None:
 )
 @click.argument("prefix", default="")
 @options.limit_option(answers.MAX_RESULTS, answers.MAX_RESULTS)
-@options.accept_dry_run
 @options.shared_options
 @click.pass_obj
 def listed(said: GlobalOptions, prefix: str, number: int) -> ExitCode:
