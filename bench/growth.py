@@ -10,7 +10,7 @@ from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper.config import environment
 from knapper.errors import NotFound
-from knapper.index import refresh
+from knapper.index.feed import ChangeFeed
 from knapper.tools import links, notes, reading, search
 from knapper.tools.context import Context
 
@@ -73,12 +73,11 @@ def measure(vault: Path, folder: Path, runs: int) -> dict[str, list[float]]:
     with vaults.opened(vault, folder) as engine:
         context = tools.reading_context(engine)
         times: dict[str, list[float]] = {}
-        for name, call in _CALLS.items():
-            refresh.write_heartbeat(folder)
-            for _ in range(3):
-                call(context)
-            times[name] = [tools.timed(lambda: call(context)) for _ in range(runs)]  # noqa: B023
-        refresh.remove_heartbeat(folder)
+        with ChangeFeed(engine.view.root, folder) as feed, engine.followed_by(feed):
+            for name, call in _CALLS.items():
+                for _ in range(3):
+                    call(context)
+                times[name] = [tools.timed(lambda: call(context)) for _ in range(runs)]  # noqa: B023
         return times
 
 

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,8 +20,8 @@ from knapper.agents.pipeline.context import ContextSelection
 from knapper.agents.pipeline.records import ScoutSettings
 from knapper.agents.pipeline.scopes import ContextScopeConfig
 from knapper.agents.pipeline.scout import Scout, ScoutRun, ScoutTask
-from knapper.index import refresh
 from knapper.index.engine import Engine
+from knapper.index.feed import ChangeFeed
 from knapper.tools import notes, table
 from knapper.tools.context import Context
 from knapper.vault.access import Policy
@@ -61,21 +61,14 @@ def run(where: Places, options: argparse.Namespace) -> Report | str:
 def measure(vault: Path, folder: Path, runs: int) -> dict[str, list[float]]:
     """Make trips; gives milliseconds of a round, and of building a context."""
     with vaults.opened(vault, folder) as engine:
-        refresh.write_heartbeat(folder)
         context = _context(engine)
         some = _some(context, runs + 1)
-        _ = asyncio.run(_trip(context, some[0]))
-        rounds = [_watched(folder, lambda note=note: asyncio.run(_trip(context, note)) / _ROUNDS) for note in some[1:]]
-        contexts = [_watched(folder, lambda note=note: _built(context, note)) for note in some[1:]]
-        refresh.remove_heartbeat(folder)
+        with ChangeFeed(engine.view.root, folder) as feed, engine.followed_by(feed):
+            _ = asyncio.run(_trip(context, some[0]))
+            rounds = [asyncio.run(_trip(context, note)) / _ROUNDS for note in some[1:]]
+            contexts = [_built(context, note) for note in some[1:]]
         unwatched = [asyncio.run(_trip(context, note)) / _ROUNDS for note in some[1:]]
     return {"rounds": rounds, "unwatched": unwatched, "contexts": contexts}
-
-
-def _watched(folder: Path, work: Callable[[], float]) -> float:
-    """Work while a watcher's sign of life is young, however long what came before took."""
-    refresh.write_heartbeat(folder)
-    return work()
 
 
 async def _trip(context: Context, note: str) -> float:

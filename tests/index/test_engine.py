@@ -3,17 +3,18 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import watchfiles
 
 from knapper.errors import ConflictError, StorageError
+from knapper.index import feed as index_feed
 from knapper.index import refresh, watch
 from knapper.index.embedders.base import Embedder, EmbedderError, EmbedderStopped
 from knapper.index.engine import Engine
+from knapper.index.feed import ChangeFeed
 from knapper.index.refresh import RefreshOutcome, RefreshPhase
 from knapper.index.search import SearchRequest
 from knapper.vault import files
@@ -206,14 +207,13 @@ def test_what_is_ignored_by_now_is_gone_though_the_index_still_holds_it(tmp_path
     worlds.fill(root, {".knapignore": "b.md\n"})
     with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
         if watched:
-            refresh.write_heartbeat(tmp_path / "s")
-            engine.freshen()
+            with ChangeFeed(root, tmp_path / "s") as feed, engine.followed_by(feed):
+                engine.freshen()
 
         assert notes(engine, "alpha") == ["a.md"]
         assert notes(engine, "beta") == []
         assert engine.status().notes == 1
         assert engine.store.hash_of(NotePath("b.md"))
-        refresh.remove_heartbeat(tmp_path / "s")
         engine.freshen()
         assert engine.store.hash_of(NotePath("b.md")) == ""
 
@@ -330,10 +330,15 @@ def test_a_watcher_finds_by_itself_what_the_system_did_not_tell(
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     stop, outcomes = threading.Event(), list[RefreshOutcome]()
 
-    def silent(*_: object, stop_event: threading.Event, **__: object) -> Generator[set[tuple[object, str]]]:
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline and not stop_event.wait(0.005):
-            yield set()
+    class Silent:
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        def watch(self, *_: object) -> str:
+            return "timeout"
+
+        def close(self) -> None:
+            pass
 
     def heard(outcome: RefreshOutcome) -> None:
         outcomes.append(outcome)
@@ -343,7 +348,7 @@ def test_a_watcher_finds_by_itself_what_the_system_did_not_tell(
         if outcome.removed:
             stop.set()
 
-    monkeypatch.setattr(watchfiles, "watch", silent)
+    monkeypatch.setattr(index_feed, "RustNotify", Silent)
     view = View.open(root, Policy(client="owner"))
     with Engine(tmp_path / "s", view, open_embedder=lambda: None, compare_every_s=0.01) as engine:
         watch.follow_vault(engine, stop, heard)
@@ -387,9 +392,9 @@ def test_an_index_of_which_only_a_part_was_taken_in_is_not_complete(tmp_path: Pa
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh_paths([root / "a.md"])
 
-        refresh.write_heartbeat(tmp_path / "s")
-        assert engine.freshen().incomplete
-        engine.catch_up()
+        with ChangeFeed(root, tmp_path / "s") as feed, engine.followed_by(feed):
+            assert engine.freshen().incomplete
+            engine.catch_up()
         assert not engine.freshen().incomplete
         assert [edge.source for edge in engine.graph.incoming(NotePath("a.md"))] == ["b.md"]
 

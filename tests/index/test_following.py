@@ -3,16 +3,17 @@
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-import watchfiles
 from numpy.typing import NDArray
 
 from knapper.index import chunker, refresh, watch
+from knapper.index import feed as index_feed
 from knapper.index.database import Database, state_of
+from knapper.index.feed import ChangeFeed
 from knapper.index.refresh import RefreshOutcome, RefreshPhase, WriteLock
 from tests.index import worlds
 
@@ -73,11 +74,10 @@ def test_a_vault_that_cannot_be_listened_to_is_read_all_the_same(
 ) -> None:
     root = worlds.fill(tmp_path / "v", {f"{n}.md": f"note{n}\n" for n in range(250)})
 
-    def full(*_: object, **__: object) -> Iterator[set[tuple[watchfiles.Change, str]]]:
+    def full(*_: object, **__: object) -> object:
         raise OSError("OS file watch limit reached")
-        yield set()
 
-    monkeypatch.setattr(watchfiles, "watch", full)
+    monkeypatch.setattr(index_feed, "RustNotify", full)
     with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
         with pytest.raises(OSError, match="limit"):
             watch.follow_vault(engine, threading.Event(), lambda _: None)
@@ -208,10 +208,10 @@ def test_a_search_does_not_stand_in_line_where_it_embeds_nothing(
     embedder.instant = False
     with worlds.engine(root, tmp_path / "s", embedder) as engine:
         engine.refresh()
-        refresh.write_heartbeat(tmp_path / "s")
-        monkeypatch.setattr(refresh, "acquire_process_lock", _not_taken)
+        with ChangeFeed(root, tmp_path / "s") as feed, engine.followed_by(feed):
+            monkeypatch.setattr(refresh, "acquire_process_lock", _not_taken)
 
-        assert engine.freshen().pending == 1
+            assert engine.freshen().pending == 1
 
 
 def _not_taken(*_: object, **__: object) -> object:

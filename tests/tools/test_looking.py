@@ -16,7 +16,9 @@ ME = Policy(client="agent")
 
 
 class Counted:
-    """Stands for an engine, and counts its looks."""
+    """Stands for an engine without a watcher, and counts its looks."""
+
+    is_followed = False
 
     def __init__(self) -> None:
         self.looks = 0

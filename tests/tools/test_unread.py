@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from knapper.index import refresh
+from knapper.index.feed import ChangeFeed
 from knapper.tools.context import Context
 from knapper.vault import files
 from tests.tools import opened
@@ -24,11 +24,12 @@ def not_looked_at(*_: object, **__: object) -> Any:  # noqa: ANN401 - stands for
 def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Context]:
     with opened.vault(tmp_path, NOTES).open() as found:
         found.freshen()
-        refresh.write_heartbeat(found.index.folder)  # as if somebody watched the vault
-        stands_for: Callable[..., Any] = not_looked_at
-        monkeypatch.setattr(os, "scandir", stands_for)
-        monkeypatch.setattr(files, "read_bytes", stands_for)
-        yield found
+        # As if somebody watched the vault.
+        with ChangeFeed(found.view.root, found.index.folder) as feed, found.index.followed_by(feed):
+            stands_for: Callable[..., Any] = not_looked_at
+            monkeypatch.setattr(os, "scandir", stands_for)
+            monkeypatch.setattr(files, "read_bytes", stands_for)
+            yield found
 
 
 @pytest.mark.parametrize(

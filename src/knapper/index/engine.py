@@ -7,7 +7,7 @@ import datetime as dt
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,7 @@ from knapper.index.embedders.base import Embedder, EmbedderError
 from knapper.index.filters import Filter, FilterMasks
 from knapper.index.graph import Graph
 from knapper.index.refresh import Progress, RefreshOutcome, RefreshPlan, WriteLock
+from knapper.index.signals import RULE_FILES, ask_watcher
 from knapper.index.status import Freshness, IndexStatus
 from knapper.index.store import IndexStore
 from knapper.vault.access import Policy
@@ -28,6 +29,7 @@ from knapper.vault.view import View
 from knapper.vault.walk import FileStat
 
 if TYPE_CHECKING:
+    from knapper.index.feed import ChangeFeed
     from knapper.index.search import Fusion, OpenNote, Searcher, SearchRequest, SearchResult
     from knapper.index.snapshot import SqliteSnapshotCache
 
@@ -36,6 +38,10 @@ _SCAN_BUDGET_S = 0.3
 """How long a search may look for changed files before it answers from the index as it is."""
 _MAX_INLINE_FILES = 200
 """How many changed files a search indexes itself."""
+_MAX_INLINE_REPORTS = 1_000
+"""How many reported files and folders a search looks at itself."""
+_REPORTS_LOCK_WAIT_S = 0.2
+"""How long a search waits for a current writer, which may be the watcher with the same files."""
 _EMBED_LOCK_WAIT_S = 0.5
 """How long an embedding run waits for a current writer, such as a search that embeds a few chunks."""
 _COMPARE_INTERVAL_S = 3_600.0
@@ -90,6 +96,9 @@ class Engine:
         self._inline_refresh_lock = threading.Lock()
         self._write_lock = WriteLock(folder)
         self._names_valid_until = 0.0
+        self._feed: ChangeFeed | None = None
+        self._current_at: dt.datetime | None = None
+        """Until when all changes are known to be in the index; None where this process hasn't checked."""
 
     def _open_searcher(self) -> Searcher:
         """Return what ranks; made at the first question, since reading and editing do without what it loads."""
@@ -209,35 +218,100 @@ class Engine:
             meaning: Whether vectors are needed, too.
             policy: The client's policy; hidden files are indexed but not counted.
         """
-        has_watcher = refresh.is_watched(self.folder)
+        began = dt.datetime.now().astimezone()
+        checked = self._check_events(policy)
+        if checked is None:
+            checked = self._check_files(policy)
+        pending = self._embed_inline() if meaning else 0
+        if pending and policy is not None and not policy.sees_all:
+            pending = self.status(Filter(policy=policy)).pending
+        if checked.is_current:
+            self._current_at = max(self._current_at or began, began)
+        is_filling = (bool(checked.stale) or checked.incomplete) and self.is_being_filled
+        return replace(checked, filling=is_filling, pending=pending, as_of=self._as_of())
+
+    def _as_of(self) -> str:
+        """Return the local time until when all saved changes are in the index; empty where none are."""
+        built = self.store.meta("built")
+        current_at = self._current_at or (dt.datetime.fromisoformat(built).astimezone() if built else None)
+        return current_at.isoformat(timespec="milliseconds") if current_at else ""
+
+    def _check_events(self, policy: Policy | None) -> Freshness | None:
+        """Index what a watcher was told of until now; return None where no watcher can say, so that files are compared.
+
+        In another process, the watcher itself is asked to.
+        """
+        feed = self._feed
+        if feed is None:
+            if not (refresh.is_watched(self.folder) and ask_watcher(self.folder)):
+                return None
+            return self._freshness(0)
+        if not feed.sync():
+            return None
+        taken = feed.waiting()
+        if any(self.view.root / rules in taken for rules in RULE_FILES):
+            self.read_rules()
+            return None
+        if not taken or self._index_reported(taken):
+            feed.settle(taken)
+            return self._freshness(0)
+        return self._freshness(self._count_visible(taken, policy))
+
+    def _index_reported(self, touched: Collection[Path]) -> bool:
+        """Index a few reported files; return whether that was possible at once."""
+        if len(touched) > _MAX_INLINE_REPORTS:
+            return False
+        try:
+            with self._write_lock.acquire(wait_s=_REPORTS_LOCK_WAIT_S) as is_acquired:
+                if is_acquired:
+                    plan = self._plan(touched)
+                    is_acquired = plan.stale <= _MAX_INLINE_FILES
+                    if is_acquired and plan.is_due:
+                        self._carry_out(plan, None, whole=False)
+                return is_acquired
+        except StorageError:
+            # Such as a full disk: the search answers from the index as it is.
+            return False
+
+    def _count_visible(self, touched: Iterable[Path], policy: Policy | None) -> int:
+        """Count the reported files that a client may know of."""
+        inside = (path.relative_to(self.view.root) for path in touched if path.is_relative_to(self.view.root))
+        return sum(policy is None or policy.visible(NotePath(path.as_posix())) for path in inside)
+
+    def _check_files(self, policy: Policy | None) -> Freshness:
+        """Compare the vault's files with the index for a limited time, and index a few changes."""
         generation_before = self.store.generation()
-        # A running watcher keeps the index current, so the vault needn't be scanned.
-        plan, unchecked = (RefreshPlan(), False) if has_watcher else self._scan_briefly()
+        plan, unchecked = self._scan_briefly()
         stale = plan.stale if policy is None else plan.count_visible_to(policy)
         changed_count = plan.stale + len(plan.doubtful)
-        damage = self.damage
-        complete = self.graph.is_complete and not damage
-        is_refresh_due = changed_count or not complete or not self._has_current_rules
+        is_refresh_due = changed_count or not self.is_complete or not self._has_current_rules
         if (
-            not (has_watcher or unchecked)
+            not unchecked
             and is_refresh_due
             and changed_count <= _MAX_INLINE_FILES
             and self._refresh_inline(plan, generation_before)
         ):
-            stale, damage = 0, self.damage
-            complete = not damage
-        pending = self._embed_inline() if meaning else 0
-        if pending and policy is not None and not policy.sees_all:
-            pending = self.status(Filter(policy=policy)).pending
-        is_filling = (bool(stale) or not complete) and self.is_being_filled
-        return Freshness(
-            stale=stale,
-            unchecked=unchecked,
-            incomplete=not complete,
-            damaged=bool(damage),
-            filling=is_filling,
-            pending=pending,
-        )
+            stale = 0
+        return self._freshness(stale, unchecked=unchecked)
+
+    def _freshness(self, stale: int, *, unchecked: bool = False) -> Freshness:
+        damage = self.damage
+        is_complete = self.graph.is_complete and not damage
+        return Freshness(stale=stale, unchecked=unchecked, incomplete=not is_complete, damaged=bool(damage))
+
+    @contextlib.contextmanager
+    def followed_by(self, feed: ChangeFeed) -> Generator[None]:
+        """Take changes from a watcher's feed within the block: readers look at no files, and wait for no debounce."""
+        self._feed = feed
+        try:
+            yield
+        finally:
+            self._feed = None
+
+    @property
+    def is_followed(self) -> bool:
+        """Return whether a watcher keeps the index up to date, in this process or another."""
+        return self._feed is not None or refresh.is_watched(self.folder)
 
     @property
     def is_being_filled(self) -> bool:
@@ -307,9 +381,9 @@ class Engine:
         Raises:
             ConflictError: Another process has been writing the index for a minute.
         """
-        if self.is_complete and refresh.is_watched(self.folder):
-            return
-        _ = self.refresh()
+        checked = None if self.damage else self._check_events(None)
+        if checked is None or not checked.is_current:
+            _ = self.refresh()
 
     def refresh_paths(self, touched: Iterable[Path]) -> RefreshOutcome:
         """Index just these files and folders.

@@ -35,6 +35,13 @@ class Freshness:
     """A process is indexing the missing files right now."""
     pending: int = 0
     """Chunks without a vector, which search by meaning can't find yet."""
+    as_of: str = ""
+    """ISO time with zone until when all saved changes are in the index; empty where nothing is."""
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether all that was saved before the check is in the index."""
+        return not (self.stale or self.unchecked or self.incomplete)
 
 
 _MAX_LISTED = 50

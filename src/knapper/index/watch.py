@@ -1,34 +1,26 @@
 """Watch a vault's files, and keep the index up to date."""
 
-import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from pathlib import Path
-
-import watchfiles
 
 from knapper.errors import ConflictError
 from knapper.index import refresh
 from knapper.index.engine import Engine
+from knapper.index.feed import ChangeFeed
 from knapper.index.refresh import Progress, RefreshOutcome
-from knapper.vault.obsidian import APP_FILE
-from knapper.vault.walk import IGNORE_FILE
+from knapper.index.signals import RULE_FILES
 
-_DEBOUNCE_MS = 60
-"""How long changes are collected: editors save a file in several steps."""
-_POLL_MS = 20
-_LISTEN_MS = 100
-"""How long to wait for changes between the other duties."""
-_NEW_FOLDER_RECHECK_S = 0.5
-"""When a new folder is scanned again."""
+_DEBOUNCE_S = 0.06
+"""How long changes are collected: editors save a file in several steps. Readers don't wait for that."""
+_POLL_S = 0.02
 _HEARTBEAT_INTERVAL_S = 0.5
 """Interval of heartbeats; the first one follows the first full comparison."""
+_DOUBT_INTERVAL_S = 10.0
+"""How often at most all files are compared because reports may be lost."""
 _LOCK_WAIT_S = 1.0
 """How long to wait for another process's write before the next attempt."""
-_FileChanges = set[tuple[watchfiles.Change, str]]
-_RULE_FILES = (IGNORE_FILE, APP_FILE)
-"""Files with ignore rules."""
 
 
 def follow_vault(
@@ -49,80 +41,86 @@ def follow_vault(
         on_change: Called after each indexed change, the first comparison included.
         progress: Called after each step of the first comparison, which may read the whole vault.
     """
-    changes = watchfiles.watch(
-        engine.view.root,
-        watch_filter=None,
-        debounce=_DEBOUNCE_MS,
-        step=_POLL_MS,
-        stop_event=stop,
-        rust_timeout=_LISTEN_MS,
-        yield_on_timeout=True,
-        raise_interrupt=False,
-        ignore_permission_denied=True,
-    )
+    while not stop.is_set():
+        _follow(engine, stop, on_change, progress)
+
+
+def _follow(
+    engine: Engine, stop: threading.Event, on_change: Callable[[RefreshOutcome], None], progress: Progress | None
+) -> None:
+    """Compare the vault and index its changes, until *stop* is set or the index's folder is deleted."""
     try:
         # Events are collected from here on, before the comparison, so that no change falls between the two.
-        file_changes = next(changes, None)
+        feed = ChangeFeed(engine.view.root, engine.folder)
     except (OSError, RuntimeError):
         # Such as too many folders to watch; the existing files are still indexed.
         _ = engine.refresh(progress=progress), engine.embed(stop=stop)
         raise
-    outcome = engine.refresh(progress=progress)
-    _ = engine.embed(stop=stop)
-    # The comparison may have taken minutes: index the changes since before the heartbeat says that all is current.
-    if file_changes is not None:
-        file_changes = file_changes.union(*itertools.islice(changes, 1))
-        _ = _index_paths(engine, _paths(file_changes), on_change, stop)
-    try:
-        # Not earlier: while there is a heartbeat, searches trust the index without scanning the vault.
-        refresh.write_heartbeat(engine.folder)
-        on_change(outcome)
-        _follow_changes(engine, file_changes, changes, on_change, stop)
-    finally:
-        refresh.remove_heartbeat(engine.folder)
+    with feed:
+        outcome = engine.refresh(progress=progress)
+        _ = engine.embed(stop=stop)
+        # The comparison may have taken minutes: index the changes since before the heartbeat says that all is current.
+        _ = feed.sync() or feed.collect()
+        taken = feed.waiting()
+        if taken and _index_paths(engine, taken, on_change):
+            feed.settle(taken)
+            _ = engine.embed(stop=stop)
+        try:
+            with engine.followed_by(feed):
+                # Not earlier: while there is a heartbeat, searches rely on the watcher without scanning the vault.
+                refresh.write_heartbeat(engine.folder)
+                on_change(outcome)
+                _follow_changes(engine, feed, on_change, stop)
+        finally:
+            refresh.remove_heartbeat(engine.folder)
 
 
 def _follow_changes(
-    engine: Engine,
-    file_changes: _FileChanges | None,
-    changes: Iterator[_FileChanges],
-    on_change: Callable[[RefreshOutcome], None],
-    stop: threading.Event,
+    engine: Engine, feed: ChangeFeed, on_change: Callable[[RefreshOutcome], None], stop: threading.Event
 ) -> None:
-    """Index reported changes, and write heartbeats."""
-    waiting: set[Path] = set()
-    folders: set[Path] = set()
-    recheck_at = 0.0
+    """Index reported changes, answer readers of other processes, and write heartbeats."""
     compare_at, heartbeat_at = time.monotonic() + engine.compare_every_s, 0.0
-    while file_changes is not None:
+    collected_since, doubt_at = 0.0, 0.0
+    while not stop.wait(_POLL_S):
         now = time.monotonic()
         if now >= heartbeat_at:
             heartbeat_at = now + _HEARTBEAT_INTERVAL_S
+            if not feed.is_intact:
+                return
             refresh.write_heartbeat(engine.folder)
-        changed_paths = _paths(file_changes)
-        waiting |= changed_paths
-        if folders and now >= recheck_at:
-            waiting |= folders
-            folders = set()
-        if now >= compare_at:
-            compare_at = now + engine.compare_every_s
+        is_growing = bool(feed.collect())
+        if is_growing and not feed.asks() and now < (collected_since or now) + _DEBOUNCE_S:
+            collected_since = collected_since or now
+            continue
+        collected_since = 0.0
+        if now >= compare_at or (feed.is_doubtful and now >= doubt_at):
+            compare_at, doubt_at = now + engine.compare_every_s, now + _DOUBT_INTERVAL_S
             # As if the rules had changed, which leads to a full comparison.
-            waiting |= {engine.view.root / rules for rules in _RULE_FILES}
-        if (waiting or not engine.is_complete) and _index_paths(engine, waiting, on_change, stop):
-            waiting = set()
-        # Files put into a new folder before the system watches it cause no events, so new folders are scanned twice.
-        if new_folders := {path for path in changed_paths if path.is_dir()}:
-            folders, recheck_at = folders | new_folders, now + _NEW_FOLDER_RECHECK_S
-        file_changes = next(changes, None)
+            feed.add(engine.view.root / rules for rules in RULE_FILES)
+        _index_waiting(engine, feed, on_change, stop)
 
 
-def _paths(file_changes: _FileChanges) -> set[Path]:
-    return {Path(path) for _, path in file_changes}
+def _index_waiting(
+    engine: Engine, feed: ChangeFeed, on_change: Callable[[RefreshOutcome], None], stop: threading.Event
+) -> None:
+    """Index what waits, if anything does; where another process is writing, it waits for the next time."""
+    feed.add_due_folders()
+    # Read before the changes: all that was reported before a question waits already.
+    asks, doubts = feed.asks(), feed.doubts
+    taken = feed.waiting()
+    is_due = any(taken.values()) or bool(asks and taken) or not engine.is_complete
+    if is_due and not _index_paths(engine, taken, on_change):
+        return
+    feed.settle(taken)
+    feed.answer(asks)
+    if is_due:
+        if _has_rules(engine, taken):
+            feed.trust(doubts)
+        # Also for files that other processes indexed.
+        _ = engine.embed(stop=stop)
 
 
-def _index_paths(
-    engine: Engine, touched: set[Path], on_change: Callable[[RefreshOutcome], None], stop: threading.Event
-) -> bool:
+def _index_paths(engine: Engine, touched: Collection[Path], on_change: Callable[[RefreshOutcome], None]) -> bool:
     """Index some files; return False where another process is writing, so that they have to wait."""
     try:
         outcome = _refresh_paths(engine, touched)
@@ -130,17 +128,19 @@ def _index_paths(
         return False
     if outcome is not None:
         on_change(outcome)
-    # Also for files that other processes indexed.
-    _ = engine.embed(stop=stop)
     return True
 
 
-def _refresh_paths(engine: Engine, touched: set[Path]) -> RefreshOutcome | None:
+def _refresh_paths(engine: Engine, touched: Collection[Path]) -> RefreshOutcome | None:
     """Index some files, or all where the rules changed; return None where nothing had to be done."""
-    if not engine.is_complete or any(engine.view.root / rules in touched for rules in _RULE_FILES):
+    if not engine.is_complete or _has_rules(engine, touched):
         engine.read_rules()
         return engine.refresh(wait_s=_LOCK_WAIT_S)
     if engine.is_up_to_date(touched):
         return None
     outcome = engine.refresh_paths(touched)
     return outcome if outcome.indexed or outcome.removed else None
+
+
+def _has_rules(engine: Engine, touched: Collection[Path]) -> bool:
+    return any(engine.view.root / rules in touched for rules in RULE_FILES)

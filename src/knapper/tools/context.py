@@ -257,10 +257,12 @@ class SharedRefresh:
         # Held during the refresh on purpose: calls that come meanwhile wait for its result.
         with self._lock:
             # Kept for one policy: what an answer may miss depends on what the client may see.
-            if self._kept is None or self._kept[1] is not policy or self._clock() - self._kept[0] > REFRESH_VALID_S:
+            # Not kept beside a watcher: asking it costs little, and it may just have been told of a change.
+            kept = None if self._index.is_followed else self._kept
+            if kept is None or kept[1] is not policy or self._clock() - kept[0] > REFRESH_VALID_S:
                 freshness = self._index.freshen(policy=policy)
-                self._kept = (self._clock(), policy, freshness)
-            freshness = self._kept[2]
+                kept = self._kept = (self._clock(), policy, freshness)
+            freshness = kept[2]
         return freshness if meaning else replace(freshness, pending=0)
 
 

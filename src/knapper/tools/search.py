@@ -126,6 +126,7 @@ def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[
         notes.append(f"{freshness.pending} passages can be found by words only until they are embedded")
     fields: dict[str, JSONValue] = {
         "index_stale": bool(freshness.stale) or freshness.unchecked,
+        "as_of": freshness.as_of,
         "index_incomplete": freshness.incomplete,
         "pending": freshness.pending,
     }

@@ -13,6 +13,8 @@ class IndexAnswer(TypedDict):
     success: bool
     index_stale: bool
     """Whether files changed that the index doesn't have yet."""
+    as_of: str
+    """ISO time with zone until when all saved changes are in the answer; empty where nothing is indexed."""
     index_incomplete: bool
     """Whether the vault hasn't been read from end to end yet."""
     pending: int

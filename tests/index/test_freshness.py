@@ -1,0 +1,207 @@
+"""What was saved a moment ago is found, or the answer says that it may miss it; never a false "not stale"."""
+
+import datetime as dt
+import os
+import random
+import shutil
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from knapper.index import refresh, signals, watch
+from knapper.index.engine import Engine
+from knapper.index.feed import ChangeFeed
+from knapper.index.refresh import RefreshOutcome
+from knapper.index.search import SearchRequest
+from knapper.vault.access import Policy
+from tests.index import worlds
+
+
+@contextmanager
+def followed(engine: Engine) -> Generator[Engine]:
+    """Watch a vault within the block, as a server does."""
+    stop, ready = threading.Event(), threading.Event()
+
+    def heard(_: RefreshOutcome) -> None:
+        ready.set()
+
+    watcher = threading.Thread(target=watch.follow_vault, args=(engine, stop, heard))
+    watcher.start()
+    try:
+        assert ready.wait(60)
+        yield engine
+    finally:
+        stop.set()
+        watcher.join()
+
+
+def is_found(engine: Engine, word: str) -> bool:
+    return bool(engine.search(SearchRequest(text=word, mode="keyword", limit=1)).hits)
+
+
+@pytest.mark.parametrize("reader", ["own", "other"])
+def test_a_note_is_found_right_after_its_save_or_the_answer_says_that_it_may_miss_it(
+    tmp_path: Path, reader: str
+) -> None:
+    root = worlds.fill(tmp_path / "v", {f"{n}.md": f"note{n}\n" for n in range(50)})
+    seen: list[tuple[bool, bool]] = []
+    # A second engine knows nothing of the watcher but its files, as another process does.
+    with worlds.engine(root, tmp_path / "s") as engine, followed(engine), worlds.engine(root, tmp_path / "s") as other:
+        asked = engine if reader == "own" else other
+        for number in range(50):
+            (root / f"{number}.md").write_text(f"saved{number}\n", encoding="utf-8")
+            time.sleep(random.uniform(0.01, 0.03))
+            freshness = asked.freshen()
+            seen.append((is_found(asked, f"saved{number}"), bool(freshness.stale or freshness.unchecked)))
+
+    assert [one for one in seen if one == (False, False)] == []
+    assert sum(found for found, _ in seen) > 25
+
+
+@pytest.mark.parametrize("reader", ["own", "other"])
+def test_a_reader_beside_a_watcher_looks_at_no_files(
+    tmp_path: Path, reader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine, followed(engine), worlds.engine(root, tmp_path / "s") as other:
+        monkeypatch.setattr(refresh, "VaultScan", _not_scanned)
+        asked = engine if reader == "own" else other
+        before = dt.datetime.now().astimezone() - dt.timedelta(milliseconds=1)
+        freshness = asked.freshen()
+
+        assert freshness.is_current
+        assert before <= dt.datetime.fromisoformat(freshness.as_of) <= dt.datetime.now().astimezone()
+
+
+def _not_scanned(*_: object) -> object:
+    raise AssertionError("the vault was scanned")
+
+
+@pytest.mark.parametrize("reader", ["own", "other"])
+def test_what_cannot_be_indexed_now_makes_the_answer_stale(tmp_path: Path, reader: str) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "Secret/b.md": "beta\n"})
+    with worlds.engine(root, tmp_path / "s") as engine, followed(engine), worlds.engine(root, tmp_path / "s") as other:
+        asked = engine if reader == "own" else other
+        first = asked.freshen()
+        with refresh.acquire_process_lock(tmp_path / "s", wait_s=5):
+            saved = dt.datetime.now().astimezone()
+            worlds.fill(root, {"Secret/b.md": "omega\n"})
+            seen = [asked.freshen(), asked.freshen(policy=Policy(client="guest", hidden=("Secret/",)))]
+        deadline = time.monotonic() + 30
+        while not (last := asked.freshen()).is_current and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+        assert first.is_current
+        assert [bool(one.stale) for one in seen] == [True, False]
+        assert dt.datetime.fromisoformat(seen[0].as_of) <= saved <= dt.datetime.fromisoformat(last.as_of)
+        assert is_found(asked, "omega")
+
+
+def _never_made(_: Path) -> bool:
+    return False
+
+
+def _made_elsewhere(_: Path) -> bool:
+    return True
+
+
+def test_what_a_watcher_is_indexing_is_not_in_the_index_yet(tmp_path: Path) -> None:
+    feed_folder, root = tmp_path / "s", worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with ChangeFeed(root, feed_folder) as feed:
+        worlds.fill(root, {"a.md": "beta\n"})
+        assert feed.sync(10)
+        taken = feed.waiting()
+        worlds.fill(root, {"a.md": "gamma\n"})
+        assert feed.sync(10)
+        feed.settle(taken)
+
+        assert [*taken, *feed.waiting()] == [root / "a.md", root / "a.md"]
+        feed.settle(feed.waiting())
+        assert feed.waiting() == {}
+
+
+def test_files_in_a_new_folder_are_found_though_the_system_reports_only_the_folder(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine, followed(engine):
+        for number in range(20):
+            worlds.fill(root, {f"new{number}/deep/er/b.md": f"fresh{number}\n"})
+            freshness = engine.freshen()
+
+            assert is_found(engine, f"fresh{number}") or freshness.stale
+
+
+def test_new_ignore_rules_hold_for_the_next_reader(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "Old/b.md": "beta\n"})
+    with worlds.engine(root, tmp_path / "s") as engine, followed(engine):
+        worlds.fill(root, {".knapignore": "Old/\n"})
+        freshness = engine.freshen()
+
+        assert freshness.stale or not is_found(engine, "beta")
+
+
+def test_a_report_that_does_not_come_leads_to_a_look_at_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine, followed(engine):
+        monkeypatch.setattr(signals, "make_signal", _never_made)
+        worlds.fill(root, {"a.md": "omega\n"})
+        freshness = engine.freshen()
+
+        assert freshness.is_current
+        assert is_found(engine, "omega")
+
+
+def test_lost_reports_are_made_good_by_a_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with ChangeFeed(root, tmp_path / "s") as feed:
+        assert feed.sync(10)
+        monkeypatch.setattr(signals, "make_signal", _made_elsewhere)
+        assert not feed.sync(0.01)
+        doubts = feed.doubts
+
+        assert feed.is_doubtful
+        feed.trust(doubts)
+        assert not feed.is_doubtful
+
+
+def test_a_watcher_goes_on_after_the_index_was_deleted(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine, followed(engine):
+        shutil.rmtree(tmp_path / "s" / signals.SIGNAL_FOLDER)
+        worlds.fill(root, {"a.md": "omega\n"})
+        freshness = engine.freshen()
+        found = is_found(engine, "omega")
+        deadline = time.monotonic() + 30
+        while not (tmp_path / "s" / signals.SIGNAL_FOLDER).is_dir() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+        assert freshness.is_current
+        assert found
+        assert (tmp_path / "s" / signals.SIGNAL_FOLDER).is_dir()
+
+
+def test_signal_files_do_not_pile_up(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    folder = tmp_path / "s" / signals.SIGNAL_FOLDER
+    worlds.fill(folder, {"ask-0123": "", "sync-1-1": ""})
+    for file in folder.iterdir():
+        long_ago = time.time() - 3600
+        os.utime(file, (long_ago, long_ago))
+    with worlds.engine(root, tmp_path / "s") as engine, followed(engine), worlds.engine(root, tmp_path / "s") as other:
+        for _ in range(10):
+            _ = engine.freshen(), other.freshen()
+
+        assert list(folder.iterdir()) == []
+
+
+def test_a_question_that_no_watcher_answers_is_taken_back(tmp_path: Path) -> None:
+    folder = tmp_path / signals.SIGNAL_FOLDER
+    folder.mkdir()
+
+    assert not signals.ask_watcher(tmp_path, wait_s=0.02)
+    assert list(folder.iterdir()) == []
