@@ -341,6 +341,7 @@ def test_a_task_goes_on_after_a_reload(tmp_path: Path, tab: Page) -> None:
         tab.reload()
         expect(tab.locator(".steps > summary")).to_contain_text("steps: update_selection")
         tab.locator(".steps > summary").click()
+        expect(tab.locator(".steps-list .round")).to_have_text(["Round 1 of 5", "Round 2 of 5"])
         tab.locator("details.step > summary").first.click()
         expect(tab.locator(".step-body pre").first).to_contain_text('"Garden.md"')
 

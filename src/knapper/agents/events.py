@@ -71,6 +71,19 @@ class ToolResult(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Round(BaseEvent):
+    """The beginning of a round of tool calls; those that follow belong to it."""
+
+    kind: ClassVar[str] = "round"
+    phase: str
+    """Which agent's."""
+    number: int
+    """From 1; a question to the person, or reading on, begins none."""
+    limit: int
+    """How many there may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalEvent(BaseEvent):
     """A proposal of the turn, which a person can accept by its id and digest."""
 
@@ -133,4 +146,4 @@ class Done(BaseEvent):
     notes: list[JSONValue] = field(default_factory=list[JSONValue])
 
 
-Event: TypeAlias = Text | ToolCall | ToolResult | ProposalEvent | QuestionEvent | Usage | Error | Done
+Event: TypeAlias = Text | ToolCall | ToolResult | Round | ProposalEvent | QuestionEvent | Usage | Error | Done

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, cast
 
-from knapper.agents.events import Text, ToolCall, ToolResult
+from knapper.agents.events import Round, Text, ToolCall, ToolResult
 from knapper.jsontypes import JSONValue
 
 TRACE_FIELD: Final = "trace"
@@ -22,8 +22,9 @@ class TraceRecorder:
     """The entries of one answer.
 
     A text that the model said before a call gives ``{"kind": "text", "text": "I look."}``, a call ``{"kind": "call",
-    "id": "c1", "name": "read_file", "arguments": {…}, "success": True, "summary": "…", "answer": {…}}``. What is too
-    long stands there as the beginning of its JSON, and ``cut`` names it. The text after the last call is the answer
+    "id": "c1", "name": "read_file", "arguments": {…}, "success": True, "summary": "…", "answer": {…}}``, and a round of
+    the scout ``{"kind": "round", "number": 1, "limit": 5}`` before its calls. What is too long stands there as the
+    beginning of its JSON, and ``cut`` names it. The text after the last call is the answer
     itself, and no entry.
     """
 
@@ -44,6 +45,9 @@ class TraceRecorder:
                 entry = self._begin_call(event)
                 entry |= {"success": None, "summary": ""}
                 self._set_value(entry, "arguments", event.arguments)
+            case Round():
+                self._end_text()
+                self._entries.append({"kind": "round", "number": event.number, "limit": event.limit})
             case ToolResult():
                 entry = self._entry_of_call(event)
                 entry |= {"success": event.success, "summary": _make_encodable(event.summary)[:MAX_VALUE_CHARS]}

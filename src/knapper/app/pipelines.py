@@ -340,6 +340,7 @@ class ClientPipelines:
             request,
             token_limit=request.token_limit if order.token_limit is None else order.token_limit,
             orchestrate=request.orchestrate if order.orchestrate is None else order.orchestrate,
+            debug=order.debug,
         ).settled()
 
     def _restrict(self, preset: Preset) -> Preset:

@@ -157,6 +157,8 @@ class TaskOrder:
     choice: PresetOverrides = PresetOverrides()
     token_limit: int | None = None
     orchestrate: bool | None = None
+    debug: bool = False
+    """Whether the models' conversations are told."""
 
 
 def restrict_to_visible(preset: Preset, view: View) -> Preset:

@@ -28,13 +28,37 @@ def test_a_task_is_told_step_by_step_with_its_run_first_and_what_it_came_to_last
     assert [one.id for one in found] == list(range(1, len(found) + 1))
     assert found[0].data.keys() == {"type", "run_id", "task"}
     assert names == [
-        *("start", "tool_call", "tool_result", "tool_call", "tool_result", "selection"),
+        *("start", "round", "tool_call", "tool_result", "round", "tool_call", "tool_result", "selection"),
         *("notice", "context", "outcome"),
+    ]
+    assert [(one.data["phase"], one.data["number"], one.data["limit"]) for one in found if one.name == "round"] == [
+        ("scout", 1, 5),
+        ("scout", 2, 5),
     ]
     assert all(one.data["type"] == one.name for one in found)
     assert next(one.data["phase"] for one in found if one.name == "progress") == "scout"
     assert found[-1].data["run_id"] == found[0].data["run_id"]
     assert len(found[-1].data["proposals"]) == 1
+
+
+def test_debug_tells_prompts_and_replies_readably_and_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    cast = Cast({"scout": [[Call("fetch_note", {"path": "Rain.md"})], tasks.SELECT], "task": [tasks.EDIT]})
+    with chats.serving(tmp_path, cast.open) as server, server.client() as client:
+        order = {"task": "rain?", "note": "Rain.md", "scout": False}
+        with streaming(client, scout=True, debug=True) as heard:
+            told = [one.data for one in heard if one.name == "debug"]
+        with streaming(client, scout=True) as heard:
+            untold = [one.name for one in heard]
+        waited = client.post("/ask", json={**order, "debug": True}).json()
+        plain = client.post("/ask", json=order).json()
+
+    assert [one["phase"] for one in told] == ["scout", "task"]
+    assert 'calls fetch_note\n{\n  "path": "Rain.md"\n}' in told[0]["text"]
+    assert "It rains on the tomatoes." in told[0]["text"]
+    assert "debug" not in untold
+    assert [one["phase"] for one in waited["debug"]] == ["task"]
+    assert "It snows on the tomatoes." in waited["debug"][0]["text"]
+    assert "debug" not in plain
 
 
 def test_a_lost_connection_does_not_end_the_task_and_goes_on_where_it_was(tmp_path: Path) -> None:

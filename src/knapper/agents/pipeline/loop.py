@@ -189,6 +189,8 @@ class LoopTask:
     """Checked after each round."""
     uncounted: frozenset[str] = frozenset()
     """Tools whose first round of calls, without others, isn't counted."""
+    on_round: Callable[[int], None] | None = None
+    """Called with the number of each counted round, before its calls."""
     history: Sequence[ModelMessage] = field(default=(), repr=False)
     limits: UsageLimits = field(default_factory=lambda: UsageLimits(request_limit=_MAX_REPLIES))
 
@@ -266,6 +268,8 @@ def _is_last_round(node: CallToolsNode[LoopToolSession, str], work: LoopTask, pr
     if progress.rounds > work.rounds:
         progress.rounds = work.rounds
         return True
+    if work.on_round is not None:
+        work.on_round(progress.rounds)
     return False
 
 

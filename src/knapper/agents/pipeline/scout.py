@@ -13,7 +13,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import toolset, untrusted
-from knapper.agents.events import Event
+from knapper.agents.events import Event, Round
 from knapper.agents.model.replies import Arguments
 from knapper.agents.pipeline import context, loop
 from knapper.agents.pipeline.loop import AgentTool, LoopProgress, LoopTask
@@ -278,7 +278,7 @@ class ScoutRun:
         """
         try:
             async with asyncio.timeout(self._scout.settings.timeout_s):
-                work = await asyncio.to_thread(self._work)
+                work = await asyncio.to_thread(self._work, tell)
                 ended = await loop.run_loop(work, self.progress, self.usage, tell)
             self.ended = "asked" if self.state.question else ended
         except TimeoutError:
@@ -297,7 +297,8 @@ class ScoutRun:
             ended=self.ended,
         )
 
-    def _work(self) -> LoopTask:
+    def _work(self, tell: Callable[[Event], None]) -> LoopTask:
+        rounds = self._scout.settings.rounds
         _ = self._context.freshen()
         scout_task, mark = self._task, untrusted.new_mark()
         prompt = f"The person answers: {scout_task.answer}" if scout_task.history else self._prompt(mark)
@@ -306,7 +307,8 @@ class ScoutRun:
             system=self._system(),
             prompt=prompt,
             session=loop.make_tool_session(self._tools(), mark=mark, max_chars=SCOUT_ANSWER_CHARS),
-            rounds=self._scout.settings.rounds,
+            rounds=rounds,
+            on_round=lambda number: tell(Round(phase="scout", number=number, limit=rounds)),
             is_done=lambda: self.state.question is not None or self.state.confidence == "done",
             uncounted=frozenset({ASK_USER}),
             history=scout_task.history,

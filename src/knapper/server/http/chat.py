@@ -102,7 +102,7 @@ TRACE_SCHEMA: Final[Mapping[str, Any]] = {
     "items": {
         "type": "object",
         "properties": {
-            "kind": {"enum": ["text", "call"]},
+            "kind": {"enum": ["text", "call", "round"]},
             "text": _STRING,
             "id": _STRING,
             "name": _STRING,
@@ -110,6 +110,8 @@ TRACE_SCHEMA: Final[Mapping[str, Any]] = {
             "summary": _STRING,
             "arguments": {"description": "As JSON, or the beginning of its text."},
             "answer": {"description": "As JSON, or the beginning of its text."},
+            "number": {"type": "integer", "description": "Of a round."},
+            "limit": {"type": "integer", "description": "How many rounds there may be."},
             "cut": {"type": "array", "items": _STRING, "description": "Which of them are a beginning only."},
         },
         "required": ["kind"],

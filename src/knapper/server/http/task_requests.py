@@ -48,8 +48,9 @@ _OUTCOME_PROPERTIES: Final[Mapping[str, Any]] = {
 }
 OUTCOME_CONTENT: Final = openapi.json_content(_OUTCOME_PROPERTIES)
 STREAM_CONTENT: Final[Mapping[str, Any]] = openapi.stream_content(
-    "`start` comes first, with run_id and task; then `progress`, `selection`, `sources`, `context`, `navigate`, "
-    "`notice`, `text`, `tool_call`, `tool_result`, `proposal`, `question`, `usage` and `error`, as they happen; "
+    "`start` comes first, with run_id and task; then `progress`, `round` (of the scout), `selection`, `sources`, "
+    "`context`, `navigate`, `notice`, `debug`, `text`, `tool_call`, `tool_result`, `proposal`, `question`, `usage` and "
+    "`error`, as they happen; "
     "`outcome` comes last. A lost connection doesn't end the run: GET /ask/{run_id}/events goes on."
 )
 CANCEL_CONTENT: Final = openapi.json_content(
@@ -206,6 +207,11 @@ TASK_PARAMETERS: Final = (
     Parameter(name="model", doc="The model that works; one of the configuration, unless a person asks.", maximum=500),
     Parameter(name="run_id", doc="A run that asked the person something; it goes on as it was begun.", maximum=200),
     Parameter(name="answer", doc="What the person says to that; only with run_id.", maximum=_MAX_ANSWER_CHARS),
+    Parameter(
+        name="debug",
+        doc="Tell the models' prompts and replies: as events `debug`, and in the answer's `debug`.",
+        kind="flag",
+    ),
     *OVERRIDE_PARAMETERS,
 )
 CONTEXT_PARAMETERS: Final = (
@@ -234,6 +240,7 @@ def read_task_order(given: RequestArguments) -> TaskOrder:
         ),
         token_limit=given.integer("token_limit"),
         orchestrate=given.flag("orchestrate"),
+        debug=given.flag("debug") is True,
     )
 
 

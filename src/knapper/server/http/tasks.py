@@ -466,6 +466,8 @@ async def _start_task(
 async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Request) -> Response:
     """Wait for the end; if the client disconnects, the task continues."""
     outcome = (await job.wait()).as_dict()
+    if conversations := [job_event.as_dict() for job_event in job.events if job_event.kind == "debug"]:
+        outcome["debug"] = [*conversations]
     error = next((job_event.as_dict() for job_event in job.events if job_event.kind == "error"), None)
     return (
         replies.JsonReply({"success": True, **outcome})

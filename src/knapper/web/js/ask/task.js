@@ -33,6 +33,7 @@ export class Task extends Exchange {
       ...super.taking(event),
       start: () => (this.runId = event.run_id ?? this.runId),
       progress: () => this.#progress(event),
+      round: () => this.steps.round(event),
       selection: () => this.#show("selection", event.scout),
       sources: () => this.#show("sources", event.web),
       context: () => this.#show("context", event.context),

@@ -40,6 +40,7 @@ export class Steps {
   kept(trace, details) {
     for (const [at, entry] of trace.entries()) {
       if (entry.kind === "text") this.aside(entry.text);
+      else if (entry.kind === "round") this.round(entry);
       else this.#keptCall(at, entry, details);
     }
     this.#retitle();
@@ -122,6 +123,11 @@ export class Steps {
     if (!text.trim()) return;
     this.list.append(el("li", { class: "aside" }, text.trim()));
     this.#retitle();
+  }
+
+  /** Show that a round of steps begins. */
+  round({ number, limit }) {
+    this.list.append(el("li", { class: "round" }, `Round ${number} of ${limit}`));
   }
 
   /** Say that no step goes on any more. */
