@@ -102,8 +102,8 @@ HUGE = {
 USUAL: dict[str, tuple[Outcome, Outcome, Outcome]] = {
     "cli": ("apply", "apply", "propose"),
     "page": ("apply", "apply", "propose"),
-    "mcp": ("apply", "propose", "propose"),
-    "http": ("apply", "propose", "propose"),
+    "mcp": ("apply", "apply", "propose"),
+    "http": ("apply", "apply", "propose"),
     "agent": ("propose", "propose", "propose"),
     "script": ("propose", "propose", "propose"),
     "mine": ("propose", "propose", "propose"),
@@ -143,7 +143,7 @@ def test_whoever_read_foreign_text_only_proposes_but_for_persons(client: str) ->
     ],
 )
 def test_the_preferences_change_only_with_a_persons_word(client: str, touched: FileDraft) -> None:
-    own = replace(access.default_grants(client), small="apply", large="apply")
+    own = replace(access.default_grants(client), small="apply", large="apply", guarded=("Preferences.md",))
 
     assert rules.judge(draft(touched), own, GROUND).kind == ("apply" if own.is_person else "propose")
     assert rules.judge(draft(touched), own, GROUND, person_word=True).kind == "apply"
@@ -152,8 +152,71 @@ def test_the_preferences_change_only_with_a_persons_word(client: str, touched: F
 
 def test_an_alias_of_the_preferences_is_guarded_too() -> None:
     ground = leading("alias.md", "Preferences.md")
+    own = replace(access.default_grants("mcp"), guarded=("Preferences.md",))
 
-    assert rules.judge(draft(edit("alias.md")), access.default_grants("mcp"), ground).kind == "propose"
+    assert rules.judge(draft(edit("alias.md")), own, ground).kind == "propose"
+
+
+@pytest.mark.parametrize("client", ["mcp", "http"])
+def test_a_program_whose_user_looks_on_changes_the_preferences_unless_it_read_foreign_text(client: str) -> None:
+    own = access.default_grants(client)
+
+    assert rules.judge(draft(edit("Preferences.md")), own, GROUND).kind == "apply"
+    assert rules.judge(draft(edit("Preferences.md")), replace(own, tainted=True), GROUND).kind == "propose"
+
+
+@pytest.mark.parametrize("client", ["mcp", "http", "cli"])
+def test_how_many_named_files_are_changed_at_once_is_the_owners_to_say(client: str) -> None:
+    eight = draft(*(edit(f"{n}.md") for n in range(8)), *(link(f"l{n}.md") for n in range(20)))
+    own = access.default_grants(client)
+
+    assert rules.judge(eight, own, GROUND).kind == "propose"
+    assert "8 files; more than 5" in rules.judge(eight, own, GROUND).reason
+    assert rules.judge(eight, replace(own, max_files=8), GROUND).kind == "apply"
+    assert rules.judge(eight, replace(own, max_files=7), GROUND).kind == "propose"
+    assert rules.judge(replace(eight, by_query=True), replace(own, max_files=100), GROUND).kind == "propose"
+    assert rules.judge_acceptance(eight, replace(own, max_files=8), GROUND).kind == "apply"
+
+
+def clipped(path: NotePath, raw: bytes | None) -> bool:
+    return path.startswith("Clippings/") or b"source" in (raw or b"")
+
+
+CLIPPED = replace(GROUND, foreign=clipped)
+
+
+@pytest.mark.parametrize(
+    ("one", "freed"),
+    [
+        (move("Clippings/a.md", "Notes/a.md"), True),
+        (replace(move("Clippings/a.pdf", "a.pdf"), before=None, after=None), True),
+        (replace(edit(), before=b"source: x\n" + TEXT, after=TEXT), True),
+        (move("Clippings/a.md", "Clippings/Old/a.md"), False),
+        (move("a.md", "Clippings/a.md"), False),
+        (replace(edit(), before=b"source: x\n" + TEXT), True),
+        (trash("Clippings/a.md"), False),
+        (create("Clippings/a.md"), False),
+        (edit("Clippings/a.md"), False),
+    ],
+)
+def test_only_a_person_makes_other_peoples_text_count_as_the_vaults_own(one: FileDraft, freed: bool) -> None:
+    own = access.default_grants("mcp")
+    found = rules.judge(draft(one), own, CLIPPED)
+
+    assert (found.kind, "other people's text" in found.reason) == (("propose", True) if freed else ("apply", False))
+    assert rules.judge(draft(one), access.default_grants("cli"), CLIPPED).kind == "apply"
+    assert rules.judge_acceptance(draft(one), own, CLIPPED).kind == ("refuse" if freed else "apply")
+
+
+def test_what_counts_as_other_peoples_text_is_read_from_the_note_itself(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_bytes(TEXT)
+    facts = rules.facts_of(View.open(tmp_path, Policy()))
+    sourced = b"---\nsource: https://example.org\n---\n" + TEXT
+
+    assert facts.foreign(NotePath("a.md"), sourced)
+    assert facts.foreign(NotePath("Clippings/a.md"), None)
+    assert not facts.foreign(NotePath("a.md"), TEXT)
+    assert not facts.foreign(NotePath("a.md"), None)
 
 
 @pytest.mark.parametrize("one", [*SMALL.values(), *LARGE.values(), *HUGE.values()])
@@ -285,7 +348,7 @@ def test_a_hidden_note_that_holds_a_link_is_not_named() -> None:
 
     (refusal,) = rules.find_refusals(draft(move("a.md", "b.md"), hidden), own, GROUND)
     guarded = rules.judge(
-        draft(replace(hidden, path=NotePath("Journal/Preferences.md"))), access.default_grants("mcp"), GROUND
+        draft(replace(hidden, path=NotePath("Journal/Preferences.md"))), access.default_grants("agent"), GROUND
     )
 
     assert (refusal.path, refusal.code) == ("", "not_writable")
@@ -326,8 +389,8 @@ def test_a_client_accepts_only_what_it_would_apply(client: str) -> None:
         {rules.judge_acceptance(one, own, GROUND).kind for one in drafts.values()} for drafts in (SMALL, LARGE, HUGE)
     ]
 
-    persons, small_ones, none = [{"apply"}] * 3, [{"apply"}, {"refuse"}, {"refuse"}], [{"refuse"}] * 3
-    assert accepted == (persons if own.is_person else small_ones if client in {"mcp", "http"} else none)
+    persons, named_ones, none = [{"apply"}] * 3, [{"apply"}, {"apply"}, {"refuse"}], [{"refuse"}] * 3
+    assert accepted == (persons if own.is_person else named_ones if client in {"mcp", "http"} else none)
 
 
 @pytest.mark.parametrize("client", [name for name in USUAL if name not in {"cli", "page"}])
@@ -336,7 +399,8 @@ def test_nobody_but_a_person_accepts_for_or_as_one_who_read_foreign_text(client:
 
     assert rules.judge_acceptance(SMALL["a new note"], replace(own, tainted=True), GROUND).kind == "refuse"
     assert rules.judge_acceptance(SMALL["a new note"], own, GROUND, tainted=True).kind == "refuse"
-    assert rules.judge_acceptance(draft(edit("Preferences.md")), own, GROUND).kind == "refuse"
+    guarded = replace(own, guarded=("Preferences.md",))
+    assert rules.judge_acceptance(draft(edit("Preferences.md")), guarded, GROUND).kind == "refuse"
     assert (
         rules.judge_acceptance(SMALL["a new note"], access.default_grants("cli"), GROUND, tainted=True).kind == "apply"
     )

@@ -26,7 +26,7 @@ from tests.changes import desks
 from tests.changes.desks import World
 
 NOTES: Mapping[str, str] = {f"N{number}.md": f"---\nn: {number}\n---\n# N #x\n[[N0]]\n" for number in range(7)}
-BOLD = replace(access.default_grants("mcp"), large="apply")
+BOLD = replace(access.default_grants("mcp"), large="apply", guarded=("Preferences.md",))
 """The boldest that an owner can make a client that is no person."""
 
 

@@ -43,7 +43,38 @@ def test_what_the_owner_says_about_a_client_arrives(config_file: Path) -> None:
         guarded=(),
     )
     assert (mine.grants.kind, mine.grants.is_read_only, mine.grants.small) == ("http", True, "apply")
-    assert mine.grants.guarded == ("Preferences.md",)
+    assert (mine.grants.large, mine.grants.guarded) == ("apply", ())
+
+
+@pytest.mark.parametrize(("kind", "guarded"), [("mcp", ()), ("http", ()), ("agent", ("Preferences.md",))])
+def test_what_is_guarded_is_usual_for_the_kind_unless_the_owner_says(
+    kind: str, guarded: tuple[str, ...], config_file: Path
+) -> None:
+    config_file.write_text(
+        f"[clients.a]\nkind = '{kind}'\n[clients.b]\nkind = '{kind}'\nguarded = ['Preferences.md', 'Rules/']\n"
+        f"[clients.c]\nkind = '{kind}'\nguarded = []\n",
+        encoding="utf-8",
+    )
+
+    found = config.load().clients
+
+    assert [client.grants.guarded for client in found] == [guarded, ("Preferences.md", "Rules/"), ()]
+
+
+def test_who_only_proposes_small_changes_applies_no_other_unless_the_owner_says(config_file: Path) -> None:
+    config_file.write_text(
+        "[clients.mcp]\nsmall = 'propose'\n[clients.http]\nsmall = 'propose'\nlarge = 'apply'\n"
+        "[clients.cli]\nsmall = 'refuse'\n",
+        encoding="utf-8",
+    )
+
+    assert [client.grants.large for client in config.load().clients] == ["propose", "apply", "refuse"]
+
+
+def test_how_many_files_a_client_changes_at_once_can_be_set(config_file: Path) -> None:
+    config_file.write_text("[clients.mcp]\nmax_files = 20\n", encoding="utf-8")
+
+    assert (config.load().client("mcp").grants.max_files, config.load().client("http").grants.max_files) == (20, 5)
 
 
 def test_a_client_that_is_not_configured_has_what_is_usual() -> None:

@@ -195,7 +195,8 @@ def test_a_client_that_may_only_read_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_only_the_page_accepts_what_the_api_may_only_propose(tmp_path: Path) -> None:
-    with apps.world(tmp_path) as world, world.client() as api, world.client(world.token("page")) as page:
+    careful = ClientSettings(grants=replace(access.default_grants("http"), large="propose"))
+    with apps.world(tmp_path, careful) as world, world.client() as api, world.client(world.token("page")) as page:
         proposed = api.post("/tools/delete_file", json={"path": "Rain.md"}).json()
         digest = api.get(f"/proposals/{proposed['proposal_id']}").json()["digest"]
         by_api = api.post(f"/proposals/{proposed['proposal_id']}/accept", json={"digest": digest})

@@ -171,7 +171,8 @@ def test_a_hunk_is_edited_and_then_accepted_by_a_person(tmp_path: Path) -> None:
 
 
 def test_a_proposal_is_rejected_with_a_reason(tmp_path: Path) -> None:
-    with apps.world(tmp_path) as world, world.client() as client:
+    careful = ClientSettings(grants=replace(access.default_grants("http"), large="propose"))
+    with apps.world(tmp_path, careful) as world, world.client() as client:
         name = client.post("/tools/delete_file", json={"path": "Rain.md"}).json()["proposal_id"]
         done = client.post(f"/proposals/{name}/reject", json={"reason": "no"})
         listed = client.get("/proposals?status=rejected").json()

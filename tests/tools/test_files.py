@@ -10,7 +10,7 @@ import pytest
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.jsontypes import JSONValue
-from knapper.tools import files, reading
+from knapper.tools import files, journal, reading
 from knapper.tools.context import Context
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -118,12 +118,17 @@ def test_an_agent_only_proposes(vault: Opener) -> None:
     assert done["status"] == "proposed"
 
 
-def test_a_program_applies_a_small_change_and_proposes_the_trash(vault: Opener) -> None:
-    with vault.open("mcp") as context:
-        small = files.edit_file(context, "Garden.md", "Every evening", "Twice a day")
-        large = files.delete_file(context, "Garden.md")
+@pytest.mark.parametrize("client", ["mcp", "http"])
+def test_a_program_applies_what_names_its_files_and_can_take_it_back(vault: Opener, client: str) -> None:
+    before = vault.text("Garden.md")
+    with vault.open(client) as context:
+        moved = files.move_file(context, "Garden.md", "Old/Garden.md")
+        batch = files.batch_move_files(context, [{"source": "Old/Garden.md", "destination": "Older/Garden.md"}])
+        trashed = files.delete_file(context, "Older/Garden.md")
+        undone = [journal.undo_change(context, str(one["change_id"])) for one in (trashed, batch, moved)]
 
-    assert (small["status"], large["status"]) == ("applied", "proposed")
+    assert [one["status"] for one in (moved, batch, trashed, *undone)] == ["applied"] * 6
+    assert vault.text("Garden.md") == before
 
 
 def test_a_new_note_gets_its_properties_and_folders(vault: Opener) -> None:

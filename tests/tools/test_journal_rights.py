@@ -75,7 +75,7 @@ def test_a_tainted_run_undoes_nothing(vault: Opener) -> None:
         replace(MCP, write=("Inbox/",)),
         replace(MCP, guarded=("Mine.md",)),
         replace(MCP, is_read_only=True),
-        replace(MCP, small="propose"),
+        replace(MCP, small="propose", large="propose"),
     ],
 )
 def test_nobody_undoes_where_they_may_not_write_any_more(vault: Opener, now: access.Grants) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from knapper.errors import BadInput, ConflictError, NotFound
-from knapper.tools import daily
+from knapper.tools import daily, journal
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -138,9 +138,25 @@ def test_an_empty_or_endless_one_is_refused(tmp_path: Path, preference: str) -> 
         daily.save_preference(context, preference)
 
 
-@pytest.mark.parametrize("client", ["agent", "script", "mcp", "http"])
+@pytest.mark.parametrize("client", ["mcp", "http"])
+def test_a_program_whose_user_looks_on_saves_and_removes_them_and_can_take_that_back(
+    tmp_path: Path, client: str
+) -> None:
+    vault = make(tmp_path)
+
+    with vault.open(client) as context:
+        saved = [daily.save_preference(context, text)["status"] for text in ("Be brief.", "Be kind.")]
+        removed = daily.remove_preference(context, 1)
+        after = vault.text(FILE)
+        _ = journal.undo_change(context, str(removed["change_id"]))
+
+    assert (saved, removed["status"], after) == (["applied", "applied"], "applied", "- Be kind.\n")
+    assert vault.text(FILE) == "- Be brief.\n- Be kind.\n"
+
+
+@pytest.mark.parametrize("client", ["agent", "script"])
 @pytest.mark.parametrize("text", [None, "- a\n"])
-def test_only_a_persons_word_changes_them(tmp_path: Path, client: str, text: str | None) -> None:
+def test_only_a_persons_word_changes_them_for_agents_and_scripts(tmp_path: Path, client: str, text: str | None) -> None:
     vault = make(tmp_path, text)
 
     with vault.open(client) as context:
@@ -156,7 +172,7 @@ def test_another_spelling_of_the_name_is_the_same_note(tmp_path: Path) -> None:
 
     with vault.open() as context:
         daily.save_preference(context, "b")
-    with vault.open("mcp") as context:
+    with vault.open("agent") as context:
         guarded = daily.save_preference(context, "c")
 
     assert vault.text("preferences.md") == "- a\n- b\n"

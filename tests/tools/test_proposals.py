@@ -1,14 +1,17 @@
 """Proposals and the journal as tools: shapes, who may decide, and what can go wrong."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from knapper.changes.writer import SubmitOptions
+from knapper.config import ClientSettings
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.tools import files, journal, proposals
 from knapper.tools.context import Context
+from knapper.vault import access
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -165,14 +168,31 @@ def test_an_edited_hunk_is_accepted_as_edited(vault: Opener) -> None:
     assert vault.text("Garden.md") == NOTE.replace("One.", "uno.").replace("Three.", "3.")
 
 
-@pytest.mark.parametrize("client", ["agent", "script", "mcp"])
-def test_only_a_person_accepts_what_another_proposed(vault: Opener, client: str) -> None:
+CAREFUL = ClientSettings(grants=replace(access.default_grants("mcp"), large="propose"))
+
+
+@pytest.mark.parametrize("client", ["agent", "script", CAREFUL])
+def test_only_a_person_accepts_what_another_proposed(vault: Opener, client: str | ClientSettings) -> None:
     name = propose(vault, "agent", ("One.", "1."), ("Two.", "2."), ("Three.", "3."), ("# Garden", "# G"))
 
     with vault.open(client) as context, pytest.raises(RefusedError):
         proposals.accept_proposal(context, name, show(context, name)["digest"])
 
     assert vault.text("Garden.md") == NOTE
+
+
+def test_a_program_accepts_what_it_would_apply_itself_but_nothing_of_who_read_foreign_text(vault: Opener) -> None:
+    name = propose(vault)
+    with vault.open("agent", SubmitOptions(propose=True)) as context:
+        context.writer.taints.mark("agent", "", "Clippings/Web.md")
+        tainted = str(files.delete_file(context, "Garden.md")["proposal_id"])
+
+    with vault.open("mcp") as context:
+        with pytest.raises(RefusedError, match="had read text that others wrote"):
+            proposals.accept_proposal(context, tainted, show(context, tainted)["digest"])
+        done = proposals.accept_proposal(context, name, show(context, name)["digest"])
+
+    assert done["status"] == "applied"
 
 
 def test_a_client_rejects_its_own_and_no_others(vault: Opener) -> None:

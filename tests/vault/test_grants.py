@@ -17,8 +17,8 @@ PATTERNS = st.lists(st.sampled_from(["Inbox/", "/Work/**", "*.md", "Done/"]), ma
     [
         ("cli", "person", "apply", "apply"),
         ("page", "person", "apply", "apply"),
-        ("mcp", "mcp", "apply", "propose"),
-        ("http", "http", "apply", "propose"),
+        ("mcp", "mcp", "apply", "apply"),
+        ("http", "http", "apply", "apply"),
         ("agent", "agent", "propose", "propose"),
         ("script", "script", "propose", "propose"),
         ("my-editor", "named", "propose", "propose"),
@@ -29,7 +29,8 @@ def test_each_client_has_its_usual_outcomes(client: str, kind: ClientKind, small
 
     assert (own.kind, own.small, own.large) == (kind, small, large)
     assert own.capabilities == access.CAPABILITIES
-    assert (own.editable, own.is_read_only, own.tainted, own.guarded) == ("all", False, False, ("Preferences.md",))
+    assert (own.editable, own.is_read_only, own.tainted, own.max_files) == ("all", False, False, 5)
+    assert own.guarded == (() if kind in {"mcp", "http"} else ("Preferences.md",))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,8 @@ def test_each_client_has_its_usual_outcomes(client: str, kind: ClientKind, small
         (access.default_grants("http"), "own"),
         (replace(access.default_grants("mcp"), tainted=True), "never"),
         (replace(access.default_grants("mcp"), is_read_only=True), "never"),
-        (replace(access.default_grants("mcp"), small="propose"), "never"),
+        (replace(access.default_grants("mcp"), small="propose"), "own"),
+        (replace(access.default_grants("mcp"), small="propose", large="propose"), "never"),
         (access.default_grants("my-editor"), "never"),
         (replace(access.default_grants("my-editor"), small="apply"), "own"),
         (replace(access.default_grants("agent"), small="apply", large="apply"), "never"),
@@ -85,7 +87,7 @@ def test_more_read_only_paths_never_open_more(
 
 @pytest.mark.parametrize("path", ["Preferences.md", "PREFERENCES.MD", "Deep/preferences.md"])
 def test_the_note_that_enters_prompts_is_guarded_wherever_it_lies(path: str) -> None:
-    assert access.default_grants("mcp").is_guarded(path)
+    assert access.default_grants("agent").is_guarded(path)
     assert not replace(access.default_grants("mcp"), guarded=()).is_guarded(path)
 
 

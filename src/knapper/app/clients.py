@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Final
 from knapper.changes.proposals.taint import Reader
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import SetupError
+from knapper.vault import access
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from knapper.app.hub import Hub
     from knapper.changes.writer import Writer
     from knapper.config import ClientSettings
     from knapper.tools.context import Context
-    from knapper.vault.access import EditableScope, Grants, Outcome, Policy
+    from knapper.vault.access import EditableScope, Grants, Policy
 
 
-_STRICTNESS: Final[Sequence[Outcome]] = ("apply", "propose", "refuse")
 _MAX_READ_LISTS: Final = 2
 
 
@@ -83,8 +83,9 @@ def join_grants(own: Grants, asker: Grants) -> Grants:
         read_only=(*own.read_only, *asker.read_only),
         is_read_only=own.is_read_only or asker.is_read_only,
         editable=_join_editable(own.editable, asker.editable),
-        small=max(own.small, asker.small, key=_STRICTNESS.index),
-        large=max(own.large, asker.large, key=_STRICTNESS.index),
+        small=access.stricter(own.small, asker.small),
+        large=access.stricter(own.large, asker.large),
+        max_files=min(own.max_files, asker.max_files),
         guarded=(*own.guarded, *asker.guarded),
         behalf=own.behalf or ("" if asker.is_person else asker.client),
     )

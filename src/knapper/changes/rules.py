@@ -8,10 +8,15 @@ from typing import Final, Literal
 from knapper.changes.drafts import Capability, Draft, FileDraft
 from knapper.changes.text import log_entries
 from knapper.errors import RefusedError
-from knapper.vault import access, files
+from knapper.vault import access, files, parser
 from knapper.vault.access import Grants, Outcome, Scope
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
+
+
+def _nothing_foreign(path: NotePath, raw: bytes | None) -> bool:
+    del path, raw
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +27,8 @@ class VaultFacts:
     """Whether the client may know of a path; ignored ones count as not visible."""
     resolve: Callable[[NotePath], NotePath]
     """Where the bytes of a path lie, links followed; raises `RefusedError` where that is outside the vault."""
+    foreign: Callable[[NotePath, bytes | None], bool] = _nothing_foreign
+    """Whether a file counts as written by others, by its path and by its text where that is known."""
 
     def resolve_inside(self, path: NotePath) -> NotePath | None:
         """Return where the bytes of a path lie; None where that is outside the vault."""
@@ -37,7 +44,11 @@ def facts_of(view: View) -> VaultFacts:
     def real(path: NotePath) -> NotePath:
         return files.find_path(view.root, path, must_exist=False).target
 
-    return VaultFacts(visible=view.visible, resolve=real)
+    def foreign(path: NotePath, raw: bytes | None) -> bool:
+        block = parser.parse_head(raw).frontmatter if raw is not None else None
+        return view.policy.is_foreign(path, block.values if block else {})
+
+    return VaultFacts(visible=view.visible, resolve=real, foreign=foreign)
 
 
 _COMMON_LINES: Final = re.compile(rb"-{3,}|`{3,}.*|\xef\xbb\xbf")
@@ -247,10 +258,6 @@ def _is_outside(file: FileDraft, grants: Grants, scope: Scope) -> bool:
     return file.cause == "asked" and not is_new and not grants.editable_in(file.path, scope)
 
 
-MOST_FILES: Final = 5
-"""Largest number of named files that may be changed without a proposal."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTarget:
     """Note in which the program keeps its own log, and what the note begins with if it is new."""
@@ -274,6 +281,12 @@ class LogTarget:
 
 PERSON_NEEDED: Final = "person_needed"
 """The code of the error that only a person can accept a proposal."""
+
+
+def person_needed_error(why: str) -> RefusedError:
+    """Build the error that only a person can accept a proposal."""
+    reason = f"only a person can accept this: {why}"
+    return RefusedError(reason, code=PERSON_NEEDED, hint="a person can: `knap edits review`, or the page")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +315,7 @@ class Verdict:
         ]
         hint = "ask the owner to change the client's rules in the configuration"
         if self.needs_person:
-            raise RefusedError(self.reason, code=PERSON_NEEDED, hint="a person can: `knap edits review`, or the page")
+            raise person_needed_error(self.reason)
         raise RefusedError(
             self.reason,
             code=first.code if first else None,
@@ -341,7 +354,7 @@ def judge(
         return Verdict(kind="refuse", reason=f"the client '{grants.client}' may not: {large or 'change notes'}")
     if person_word:
         return Verdict(kind="apply")
-    why = _why_many_files(draft) or _why_person_needed(draft, grants, facts)
+    why = _why_many_files(draft, grants) or _why_person_needed(draft, grants, facts)
     if why or (outcome == "propose" and not is_entry):
         return Verdict(kind="propose", reason=why or large or f"the client '{grants.client}' only proposes")
     return Verdict(kind="apply")
@@ -370,13 +383,13 @@ def judge_acceptance(
             return _refuse_to_non_person(
                 f"the client '{grants.client}' may not apply this by itself: {large or 'small change'}"
             )
-        if why := _why_many_files(draft) or _why_person_needed(draft, grants, facts):
+        if why := _why_many_files(draft, grants) or _why_person_needed(draft, grants, facts):
             return _refuse_to_non_person(why)
     return judge(draft, grants, facts, scope, person_word=True)
 
 
 def _refuse_to_non_person(why: str) -> Verdict:
-    return Verdict(kind="refuse", reason=f"only a person can accept this: {why}", needs_person=True)
+    return Verdict(kind="refuse", reason=why, needs_person=True)
 
 
 def _refusal_summary(refused: tuple[Refusal, ...]) -> str:
@@ -384,9 +397,9 @@ def _refusal_summary(refused: tuple[Refusal, ...]) -> str:
     return refused[0].reason + (f" (and {more} more)" if more else "")
 
 
-def _why_many_files(draft: Draft) -> str:
-    if draft.named > MOST_FILES:
-        return f"it changes {draft.named} files; more than {MOST_FILES} are always a proposal"
+def _why_many_files(draft: Draft, grants: Grants) -> str:
+    if draft.named > grants.max_files:
+        return f"it changes {draft.named} files; more than {grants.max_files} are always a proposal"
     return why_unnamed(draft)
 
 
@@ -400,4 +413,16 @@ def _why_person_needed(draft: Draft, grants: Grants, facts: VaultFacts) -> str:
         for path in paths_of(file):
             if grants.is_guarded(path) or grants.is_guarded(facts.resolve_inside(path) or path):
                 return f"{display_name(path, file)} changes only with a person's word"
+        if _loses_foreign_mark(file, facts):
+            return f"{display_name(file.path, file)} is other people's text, and would no longer count as such"
     return ""
+
+
+def _loses_foreign_mark(file: FileDraft, facts: VaultFacts) -> bool:
+    """Return whether a change would let other people's text count as the vault's own.
+
+    Otherwise a client could move such a note away by its name, and then read it without being tainted.
+    """
+    if file.trash is not None or not facts.foreign(file.path, file.before):
+        return False
+    return not facts.foreign(file.place, file.after)

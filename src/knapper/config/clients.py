@@ -11,7 +11,16 @@ from knapper.config.files import ConfigDocument
 from knapper.config.settings import ClientSettings
 from knapper.errors import SetupError
 from knapper.vault import access
-from knapper.vault.access import PREFERENCES_NOTE, Capability, ClientKind, EditableScope, Grants, Outcome, Policy
+from knapper.vault.access import (
+    DEFAULT_MAX_FILES,
+    PREFERENCES_NOTE,
+    Capability,
+    ClientKind,
+    EditableScope,
+    Grants,
+    Outcome,
+    Policy,
+)
 
 _TOKEN_HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _WITHOUT_TOKEN = frozenset({"cli", "page", "agent", "script"})
@@ -44,9 +53,20 @@ class ClientSection(SettingsSection):
         "", "What becomes of a change to one exact place that overwrites, moves and trashes nothing."
     )
     large: Literal[Outcome, ""] = setting(
-        "", "What becomes of any other change; of more than 5 files it is a proposal at most."
+        "",
+        "What becomes of any other change, by default nothing more than of a small one; "
+        "of more files than max_files it is a proposal at most.",
     )
-    guarded: tuple[str, ...] = setting((PREFERENCES_NOTE,), "Patterns of paths that change only with a person's word.")
+    max_files: int = setting(
+        DEFAULT_MAX_FILES,
+        "How many files that it names it may change at once without a person's word; links that follow don't count.",
+        least=1,
+        most=1_000,
+    )
+    guarded: tuple[str, ...] = setting(
+        (PREFERENCES_NOTE,),
+        "Patterns of paths that change only with a person's word; none by default for the kinds mcp and http.",
+    )
 
 
 CLIENT_SETTINGS = settings_of(ClientSection)
@@ -70,7 +90,8 @@ def _read_client(document: ConfigDocument, name: str, written: Mapping[str, obje
     checked_values = values.check_section(document, f"clients.{name}", written, CLIENT_SETTINGS)
     section = read_section(ClientSection, checked_values)
     kind = _client_kind(document, name, section)
-    small, large = access.default_outcomes(kind)
+    usual_small, usual_large = access.default_outcomes(kind)
+    small = section.small or usual_small
     Policy(client=name, within=section.read, hidden=section.hidden)  # so that a broken pattern is told now
     client_grants = Grants(
         client=name,
@@ -80,9 +101,11 @@ def _read_client(document: ConfigDocument, name: str, written: Mapping[str, obje
         read_only=section.read_only,
         is_read_only=section.access == "read",
         editable=section.scope,
-        small=section.small or small,
-        large=section.large or large,
-        guarded=section.guarded,
+        small=small,
+        # Whoever only proposes small changes isn't meant to apply large ones because the owner said nothing of them.
+        large=section.large or access.stricter(small, usual_large),
+        max_files=section.max_files,
+        guarded=section.guarded if "guarded" in written else access.default_guarded(kind),
     )
     _check_token_hash(document, name, section.token_hash)
     return ClientSettings(grants=client_grants, read=section.read, hidden=section.hidden, token_hash=section.token_hash)

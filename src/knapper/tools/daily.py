@@ -298,7 +298,7 @@ class _Bullet:
 def save_preference(context: Context, preference: str) -> Annotated[Answer, read.PreferenceResult]:
     """Save a preference, correction or instruction of the user, as a bullet point in Preferences.md.
 
-    The note is part of prompts, so what anyone but a person saves awaits a person's decision. All else in it stays.
+    The note is part of prompts, so what an agent or a script saves awaits a person's decision. All else in it stays.
 
     Args:
         context: The vault, as the client sees it.
@@ -360,7 +360,7 @@ def remove_preference(
 ) -> Annotated[Answer, read.PreferenceResult]:
     """Remove a preference by the line number that list_preferences returns.
 
-    What anyone but a person removes awaits a person's decision. All else in the note stays.
+    What an agent or a script removes awaits a person's decision. All else in the note stays.
 
     Args:
         context: The vault, as the client sees it.

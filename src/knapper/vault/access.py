@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal
@@ -138,10 +138,14 @@ CLIENT_KINDS: Final[Mapping[str, ClientKind]] = {
 }
 """The clients that come with the program."""
 
+DEFAULT_MAX_FILES: Final = 5
+_STRICTNESS: Final[Sequence[Outcome]] = ("apply", "propose", "refuse")
+_PROGRAM_KINDS: Final = frozenset({"mcp", "http"})
+"""Programs whose user looks on: what they change is what that person asked for, and can be undone."""
 _DEFAULT_OUTCOMES: Final[Mapping[ClientKind, tuple[Outcome, Outcome]]] = {
     "person": ("apply", "apply"),
-    "mcp": ("apply", "propose"),
-    "http": ("apply", "propose"),
+    "mcp": ("apply", "apply"),
+    "http": ("apply", "apply"),
     "agent": ("propose", "propose"),
     "script": ("propose", "propose"),
     "named": ("propose", "propose"),
@@ -195,6 +199,8 @@ class Grants:
     """Outcome of small changes: one file, an exactly named place, nothing overwritten, moved or trashed."""
     large: Outcome = "propose"
     """Outcome of all other changes."""
+    max_files: int = DEFAULT_MAX_FILES
+    """Largest number of files, named one by one, that it may change at once without a person's approval."""
     guarded: tuple[str, ...] = (PREFERENCES_NOTE,)
     """Files that change only with a person's approval."""
     tainted: bool = False
@@ -252,6 +258,16 @@ def default_outcomes(kind: ClientKind) -> tuple[Outcome, Outcome]:
     return _DEFAULT_OUTCOMES[kind]
 
 
+def stricter(one: Outcome, other: Outcome) -> Outcome:
+    """Return the outcome of two that lets a client do less."""
+    return one if _STRICTNESS.index(one) >= _STRICTNESS.index(other) else other
+
+
+def default_guarded(kind: ClientKind) -> tuple[str, ...]:
+    """Return the files that a client of a kind changes only with a person's approval, by default."""
+    return () if kind in _PROGRAM_KINDS else (PREFERENCES_NOTE,)
+
+
 @lru_cache(maxsize=64)
 def default_grants(client: str, kind: ClientKind | None = None) -> Grants:
     """Return what a client may change by default.
@@ -262,4 +278,4 @@ def default_grants(client: str, kind: ClientKind | None = None) -> Grants:
     """
     kind = kind or CLIENT_KINDS.get(client, "named")
     small, large = default_outcomes(kind)
-    return Grants(client=client, kind=kind, small=small, large=large)
+    return Grants(client=client, kind=kind, small=small, large=large, guarded=default_guarded(kind))

@@ -145,9 +145,12 @@ def test_bad_arguments_are_an_error_that_says_what_the_tool_takes(vault: opened.
     assert told(result)["code"] == "bad_arguments"
 
 
-def test_a_small_change_is_applied_and_a_large_one_waits(vault: opened.Opener) -> None:
+def test_what_names_its_files_is_applied_and_more_than_five_wait(vault: opened.Opener) -> None:
+    names = [f"{number}.md" for number in range(6)]
+    for name in names:
+        (vault.root / name).write_text("x", "utf-8")
     small = call(vault, "append_to_file", {"path": "Rain.md", "content": "Much.\n"})
-    large = call(vault, "delete_file", {"path": "Rain.md"})
+    large = call(vault, "batch_update_frontmatter", {"paths": names, "field": "a", "value": "b"})
 
     assert (small.structured_content or {})["status"] == "applied"
     assert (large.structured_content or {})["status"] == "proposed"
