@@ -131,6 +131,7 @@ class CommandEntry:
 
 
 COMMANDS: Final = (
+    CommandEntry("setup", "knapper.cli.commands.setup", "Start", "Set up Knapper in one go."),
     CommandEntry("index", "knapper.cli.commands.index", "Find", "Build or update the search index."),
     CommandEntry("search", "knapper.cli.commands.search", "Find", "Search passages by words and by meaning."),
     CommandEntry("find", "knapper.cli.commands.find", "Find", "List notes by folder, tag, property, date and words."),

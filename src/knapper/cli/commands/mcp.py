@@ -120,7 +120,7 @@ def install(said: GlobalOptions, client: str, **own: Unpack[McpInstallOptions]) 
     settings_file = Path(own["file"]).expanduser() if own["file"] else editor.file(machine)
     config = setup.read_settings(said)
     entry = install.InstallRequest(
-        command=_server_command(said, config, own["profile"]), environment=_server_environment(config), name=own["name"]
+        command=server_command(said, config, own["profile"]), environment=server_environment(config), name=own["name"]
     )
     report = install.install(editor, entry, settings_file, dry_run=own["dry_run"])
     output.print_answer(said, {**report, "results": [report["path"]]}, _render_install(report, dry_run=own["dry_run"]))
@@ -137,7 +137,7 @@ def _check_client(name: str, config: Settings) -> None:
         )
 
 
-def _server_command(options: GlobalOptions, config: Settings, profile: ToolSelection) -> list[str]:
+def server_command(options: GlobalOptions, config: Settings, profile: ToolSelection) -> list[str]:
     """Return the command line that starts the server for these options, from any folder."""
     words = [sys.executable, "-P", "-m", "knapper.cli", "mcp"]  # -P: never import what lies where the client works
     if options.vault:
@@ -151,7 +151,7 @@ def _server_command(options: GlobalOptions, config: Settings, profile: ToolSelec
     return words if profile == "full" else [*words, "--profile", profile]
 
 
-def _server_environment(config: Settings) -> dict[str, str]:
+def server_environment(config: Settings) -> dict[str, str]:
     """Return the variables without which the server would use another state folder than this command."""
     variables: dict[str, str] = {}
     if (

@@ -86,13 +86,13 @@ def install(global_options: GlobalOptions, **own: Unpack[InstallOptions]) -> Exi
     """
     settings = setup.read_settings(global_options)
     manager = open_manager()
-    service = _define_service(global_options, settings, own)
+    service = define_service(global_options, settings, own)
     text = manager.render(service)
     fields = {"manager": manager.name, "file": str(manager.file), "definition": text}
     if own["dry_run"]:
         return output.print_result(global_options, {**fields, "installed": False}, f"# {manager.file}\n{text}")
     notes = manager.install(service)
-    running_server = _wait_for_server(settings.state_dir)
+    running_server = wait_for_server(settings.state_dir)
     address = running_server.url if running_server else ""
     lines = [f"installed {manager.file}", f"the server answers at {address}" if address else _silence_note(manager)]
     output.print_result(global_options, {**fields, "installed": True, "url": address, "notes": notes}, "\n".join(lines))
@@ -226,7 +226,7 @@ def logs(global_options: GlobalOptions, lines: int, *, follow: bool) -> ExitCode
     return ExitCode.OK
 
 
-def _define_service(global_options: GlobalOptions, settings: Settings, own: InstallOptions) -> ServiceDefinition:
+def define_service(global_options: GlobalOptions, settings: Settings, own: InstallOptions) -> ServiceDefinition:
     """Return what the service runs: this installation, with the vault and the settings of this command."""
     machine = definition.detect_machine()
     arguments = ["serve"]
@@ -263,14 +263,14 @@ def _installed_manager() -> ServiceManager:
 
 
 def _report_start(global_options: GlobalOptions, manager: ServiceManager) -> ExitCode:
-    running_server = _wait_for_server(setup.read_settings(global_options).state_dir)
+    running_server = wait_for_server(setup.read_settings(global_options).state_dir)
     url = running_server.url if running_server else ""
     text = f"the server answers at {url}" if url else _silence_note(manager)
     output.print_result(global_options, {"running": bool(url), "url": url}, text)
     return ExitCode.OK if url else ExitCode.NOTHING
 
 
-def _wait_for_server(state_dir: Path) -> ServerRecord | None:
+def wait_for_server(state_dir: Path) -> ServerRecord | None:
     """Return the record of the server once it answers; None if it doesn't in time."""
     stop = time.monotonic() + _START_S
     while time.monotonic() < stop:

@@ -1,0 +1,166 @@
+"""Set up a vault, a model, the service and MCP clients, one step after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
+
+import click
+
+from knapper.cli import onboarding, options, output
+from knapper.cli import setup as commands_setup
+from knapper.cli.codes import ExitCode
+from knapper.cli.onboarding import StepReport
+from knapper.cli.options import GlobalOptions
+from knapper.errors import BadInput
+from knapper.server.mcp import install
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from knapper.cli.onboarding import Surroundings
+    from knapper.server.mcp.install import McpClient
+
+_NONE: Final = "none"
+_MAX_CHOICES: Final = 9
+_MARKS: Final = {"done": "✓", "unchanged": "✓", "skipped": "-", "failed": "✗"}
+_MODEL_HINT: Final = "to choose one later: knap setup --model NAME"
+
+
+class SetupOptions(TypedDict):
+    """The command's own options."""
+
+    model: str
+    service: bool | None
+    clients: tuple[str, ...]
+    no_clients: bool
+    yes: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupChoices:
+    """What is to be set up."""
+
+    vault: Path
+    model: str
+    """Empty for none."""
+    service: bool
+    clients: Sequence[McpClient]
+
+
+@click.command(
+    "setup",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(
+        ("knap setup", "asks for the vault, the model, and whether to start at login"),
+        ("knap setup --yes", "asks nothing: the vault that is open in Obsidian, a model of this machine"),
+        ("knap setup --vault ~/Notes --model none --no-service", "that vault alone"),
+        ("knap setup --model ollama:qwen3:8b --yes", "another model, later"),
+    ),
+)
+@click.option(
+    "--model", default="", metavar="NAME|none", help="Model that answers; it is tried with one short question."
+)
+@click.option("--service/--no-service", default=None, help="Start the server when you log in.")
+@click.option("--client", "clients", multiple=True, metavar="NAME", help="MCP client to connect; may be repeated.")
+@click.option("--no-clients", is_flag=True, help="Connect no MCP client.")
+@click.option("-y", "--yes", is_flag=True, help="Ask nothing: the first vault, a model of this machine.")
+@options.shared_options
+@click.pass_obj
+def command(global_options: GlobalOptions, **own: Unpack[SetupOptions]) -> ExitCode:
+    """Set up Knapper in one go.
+
+    Finds your vaults, indexes one, tries a model, and offers to start the server at login and to connect your MCP
+    clients. Every step can be run again without harm. Your notes aren't changed, and no key is asked for. What nobody
+    can be asked about is left out: name it with --service or --client.
+    """
+    machine = install.detect_machine()
+    chosen_folder, global_options.vault = global_options.vault, ""
+    surroundings = onboarding.look_around(commands_setup.read_settings(global_options), machine, Path.cwd())
+    is_asking = output.can_ask() and not own["yes"] and not global_options.as_json
+    choices = _choose(surroundings, chosen_folder, own, is_asking=is_asking)
+    reports: list[StepReport] = []
+    for step in _list_steps(global_options, choices, surroundings):
+        report = step()
+        reports.append(report)
+        if not global_options.as_json:
+            _print_report(global_options, report)
+        if report.state == "failed" and report.step in {"vault", "index"}:  # the others need it
+            break
+    has_failed = any(report.state == "failed" for report in reports)
+    if global_options.as_json:
+        output.write_json({"success": not has_failed, "steps": [report.as_dict() for report in reports]})
+    elif not has_failed:
+        output.write(global_options, '\nready. Try: knap search "…", or knap ask "…"')
+    return ExitCode.SETUP if has_failed else ExitCode.OK
+
+
+def _choose(surroundings: Surroundings, chosen_folder: str, own: SetupOptions, *, is_asking: bool) -> SetupChoices:
+    """Return what is to be set up; asks at most three questions."""
+    vault = Path(chosen_folder) if chosen_folder else _choose_vault(surroundings.vaults, is_asking=is_asking)
+    model = own["model"] or onboarding.suggested_model(surroundings)
+    if is_asking and not own["model"]:
+        model = click.prompt("Model that answers (none: search and edit without one)", default=model or _NONE, err=True)
+    clients = [] if own["no_clients"] else [install.find_client(name) for name in own["clients"]]
+    service = own["service"]
+    if is_asking and service is None:
+        offered = [] if own["no_clients"] or own["clients"] else list(surroundings.clients)
+        connected = f", and connect {', '.join(client.title for client in offered)}" if offered else ""
+        service = click.confirm(f"Start the server when you log in{connected}", default=True, err=True)
+        clients += offered if service else []
+    return SetupChoices(vault=vault, model="" if model == _NONE else model, service=bool(service), clients=clients)
+
+
+def _choose_vault(vaults: Sequence[Path], *, is_asking: bool) -> Path:
+    if not is_asking:
+        if not vaults:
+            raise BadInput("no vault was found", hint="name one: knap setup --vault FOLDER", code="no_vault")
+        return vaults[0]
+    for number, path in enumerate(vaults[:_MAX_CHOICES], 1):
+        click.echo(f"  {number}  {output.one_line(str(path))}", err=True)
+    answer = click.prompt(
+        "Vault (a number, or a folder)" if vaults else "Folder of your notes", default="1" if vaults else None, err=True
+    )
+    if answer.isdigit() and 1 <= int(answer) <= min(len(vaults), _MAX_CHOICES):
+        return vaults[int(answer) - 1]
+    return Path(answer)
+
+
+def _list_steps(
+    options: GlobalOptions, choices: SetupChoices, surroundings: Surroundings
+) -> Iterator[Callable[[], StepReport]]:
+    """Yield the steps in their order; each reports its own failure."""
+    run = onboarding.run_step
+    folder = choices.vault.expanduser().absolute()
+    yield lambda: run("vault", lambda: onboarding.add_vault(options, folder))
+    yield lambda: run("index", lambda: onboarding.fill_index(options, str(folder)))
+    if choices.model:
+        yield lambda: run("model", lambda: onboarding.choose_model(options, choices.model))
+    else:
+        yield lambda: _no_model(surroundings)
+    if choices.service:
+        yield lambda: run("service", lambda: onboarding.install_service(options))
+    else:
+        yield lambda: StepReport(step="service", state="skipped", text="no service", hint="later: knap service install")
+    machine = install.detect_machine()
+    for client in choices.clients:
+        yield lambda client=client: run("client", lambda: onboarding.connect_client(options, client, machine))
+    unconnected = [client.name for client in surroundings.clients if client not in choices.clients]
+    if unconnected:
+        text = f"not connected: {', '.join(unconnected)}"
+        yield lambda: StepReport(step="client", state="skipped", text=text, hint="later: knap mcp install NAME")
+
+
+def _no_model(surroundings: Surroundings) -> StepReport:
+    keys = f"; there are keys for {', '.join(surroundings.keys)}" if surroundings.keys else ""
+    return StepReport(step="model", state="skipped", text=f"no model{keys}", hint=_MODEL_HINT)
+
+
+def _print_report(options: GlobalOptions, report: StepReport) -> None:
+    colour = {"failed": "red", "skipped": "yellow"}.get(report.state, "green")
+    output.write(options, f"{click.style(_MARKS[report.state], fg=colour)} {output.one_line(report.text)}")
+    if report.hint:
+        output.note(options, f"    {output.one_line(report.hint)}")
+    if report.undo and report.state == "done":
+        output.note(options, f"    to undo: {output.one_line(report.undo)}")

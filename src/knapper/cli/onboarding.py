@@ -1,0 +1,285 @@
+"""The steps of `knap setup`: vault, index, model, service and MCP clients, each of which can be run again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from knapper import app
+from knapper.agents.model import servers
+from knapper.agents.model.names import ModelName, Provider
+from knapper.app import models
+from knapper.cli import setup
+from knapper.cli.commands import mcp, service
+from knapper.cli.render import indexing
+from knapper.config import editing
+from knapper.errors import BadInput, KnapError, SetupError
+from knapper.index.filters import Filter
+from knapper.server.mcp import install
+from knapper.vault import registry
+
+if TYPE_CHECKING:
+    from knapper.cli.options import GlobalOptions
+    from knapper.config import Settings
+    from knapper.config.declarations import SettingValue
+    from knapper.server.mcp.install import MachinePaths, McpClient
+
+StepState = Literal["done", "unchanged", "skipped", "failed"]
+_LOCAL_SERVERS: Final = (
+    ("Ollama", ModelName(provider="ollama", name="*")),
+    ("LM Studio", ModelName(provider="compatible", name="*", base_url="http://localhost:1234/v1")),
+    ("llama.cpp", ModelName(provider="compatible", name="*", base_url="http://localhost:8080/v1")),
+)
+"""Model servers of this machine, at their usual ports, in the order in which they are offered."""
+_HOSTED: Final[tuple[Provider, ...]] = ("anthropic", "openai", "fireworks", "openrouter")
+_LOOK_S: Final = 1.0
+_TRY_S: Final = 120.0
+"""How long a model may take for its first words: a local one may have to be loaded."""
+_SHOWN_CHARACTERS: Final = 40
+_NOT_FOR_CHAT: Final = ("embed", "bge", "minilm", "rerank", "whisper")
+"""Parts of the names of models that don't answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepReport:
+    """What a step came to."""
+
+    step: str
+    state: StepState
+    text: str
+    undo: str = ""
+    """The command that takes it back; empty where there is nothing to take back."""
+    hint: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        """Return it to a program."""
+        return {"step": self.step, "state": self.state, "text": self.text, "undo": self.undo, "hint": self.hint}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalModels:
+    """A model server of this machine that answers."""
+
+    title: str
+    names: tuple[str, ...]
+    """Its models, as `knap` names them: ``ollama:qwen3:8b``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What was found on this machine."""
+
+    vaults: Sequence[Path]
+    """The configured ones, the current folder if it is one, then those that Obsidian knows."""
+    local_models: Sequence[LocalModels]
+    keys: Sequence[Provider]
+    """Providers whose key is known."""
+    clients: Sequence[McpClient] = field(default_factory=tuple)
+    """MCP clients that are installed."""
+
+
+def look_around(settings: Settings, machine: MachinePaths, folder: Path) -> Surroundings:
+    """Return what is on this machine; model servers are asked for their lists, and nothing else is sent."""
+    known = registry.find_vaults(registry.registry_files(machine.system, home=machine.home, config=machine.config))
+    here = [folder] if (folder / ".obsidian").is_dir() else []
+    vaults = dict.fromkeys([*(vault.path for vault in settings.vaults), *here, *(vault.path for vault in known)])
+    keys = models.configured_keys(settings)
+    return Surroundings(
+        vaults=list(vaults),
+        local_models=[found for title, server in _LOCAL_SERVERS if (found := _local_models(settings, title, server))],
+        keys=[provider for provider in _HOSTED if keys.find(ModelName(provider=provider, name="*"))],
+        clients=[client for client in install.CLIENTS if is_installed(client, machine)],
+    )
+
+
+def is_installed(client: McpClient, machine: MachinePaths) -> bool:
+    """Return whether a client has settings here, or a folder for them."""
+    file = client.file(machine)
+    return file.is_file() or (file.parent != machine.home and file.parent.is_dir())
+
+
+def _local_models(settings: Settings, title: str, server: ModelName) -> LocalModels | None:
+    if server.provider == "ollama":
+        server = ModelName(provider="ollama", name="*", base_url=settings.model.ollama_url)
+    status = servers.check_server(server, "", timeout_s=_LOOK_S)
+    if status.state != "ok":
+        return None
+    chat_models = [name for name in status.models if not any(part in name.casefold() for part in _NOT_FOR_CHAT)]
+    if server.provider == "ollama":
+        return LocalModels(title=title, names=tuple(f"ollama:{name}" for name in chat_models))
+    return LocalModels(title=title, names=tuple(f"{name}@{server.base_url}" for name in chat_models))
+
+
+def run_step(step: str, action: Callable[[], StepReport]) -> StepReport:
+    """Carry out a step; its error becomes a report, so that the steps after it are still carried out."""
+    try:
+        return action()
+    except KnapError as error:
+        return StepReport(step=step, state="failed", text=error.message, hint=error.hint)
+
+
+def add_vault(options: GlobalOptions, folder: Path) -> StepReport:
+    """Enter a vault into the configuration, by its folder's name; the first one is the default.
+
+    Raises:
+        BadInput: It isn't a folder.
+        SetupError: The configuration can't be changed.
+    """
+    folder = folder.expanduser().absolute()
+    if not folder.is_dir():
+        raise BadInput(f"{folder} isn't a folder", hint="give --vault the folder of your notes", code="no_folder")
+    settings = setup.read_settings(options)
+    present = next((vault for vault in settings.vaults if vault.path.resolve() == folder.resolve()), None)
+    if present is not None:
+        return StepReport(step="vault", state="unchanged", text=f"{folder} is configured as '{present.name}'")
+    name = _free_name(folder.name or "notes", {vault.name for vault in settings.vaults})
+    values: dict[editing.SettingName, SettingValue | None] = {("vaults", name, "path"): str(folder)}
+    if not settings.vaults:
+        values["default_vault",] = name
+    editing.set_values(settings.config_file, values)
+    setting_name = editing.dotted(("vaults", name, "path"))
+    return StepReport(
+        step="vault",
+        state="done",
+        text=f"{folder} is the vault '{name}' in {settings.config_file}",
+        undo=f"knap config unset default_vault; knap config unset '{setting_name}'"
+        if len(values) > 1
+        else f"knap config unset '{setting_name}'",
+    )
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    return next(
+        candidate
+        for candidate in (name, *(f"{name} {number}" for number in range(2, len(taken) + 3)))
+        if candidate not in taken
+    )
+
+
+def fill_index(options: GlobalOptions, vault: str) -> StepReport:
+    """Index a vault, with a progress bar.
+
+    Raises:
+        KnapError: It can't be read, or its index not be written.
+    """
+    with app.open_vault(_settings_for(options, vault)) as context:
+        with indexing.show_progress(options) as on_progress:
+            outcome = context.index.refresh(progress=on_progress)
+            _ = context.index.embed(progress=on_progress)
+        status = context.index.status(context.restrict(Filter()))
+    return StepReport(
+        step="index",
+        state="done" if outcome.indexed else "unchanged",
+        text=f"{status.notes} notes can be searched",
+        hint="; ".join(outcome.problems[:3]),
+    )
+
+
+def _settings_for(options: GlobalOptions, vault: str) -> Settings:
+    from knapper import config  # noqa: PLC0415 - beside `setup`, which reads it for one command
+
+    return config.load({"default_vault": vault}, config_file=options.config, env_file=options.env_file)
+
+
+def choose_model(options: GlobalOptions, name: str) -> StepReport:
+    """Try a model with one real call, and enter it into the configuration if it answers.
+
+    Raises:
+        KnapError: The name can't be read, a key is missing, or the model doesn't answer.
+    """
+    settings = setup.read_settings(options)
+    wanted = models.resolve_models(settings, name)
+    reply = _ask_model(settings, wanted)
+    is_changed = editing.set_values(settings.config_file, {("model", "name"): name})
+    return StepReport(
+        step="model",
+        state="done" if is_changed else "unchanged",
+        text=f"{name} answers: {reply}",
+        undo="knap config unset model.name" if is_changed else "",
+    )
+
+
+def _ask_model(settings: Settings, wanted: Sequence[ModelName]) -> str:
+    """Return the beginning of a model's answer to a short question."""
+    # These take two seconds, which only a model should cost.
+    from pydantic_ai import direct  # noqa: PLC0415
+    from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart  # noqa: PLC0415
+
+    from knapper.agents.model import providers, usage  # noqa: PLC0415
+
+    timeouts = providers.ModelTimeouts(timeout_s=_TRY_S, request_s=_TRY_S, retries=0)
+    model = providers.open_model(wanted, models.configured_keys(settings).find, timeouts)
+
+    async def ask() -> ModelResponse:
+        async with model:  # closes its connections
+            return await direct.model_request(model, [ModelRequest.user_text_prompt("Answer with the one word: ready")])
+
+    try:
+        response = asyncio.run(ask())
+    except usage.MODEL_ERRORS as error:
+        raise usage.convert_model_error(error, str(wanted[0])) from error
+    text = " ".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
+    return f"'{' '.join(text.split())[:_SHOWN_CHARACTERS]}'" if text else "(without words)"
+
+
+def install_service(options: GlobalOptions) -> StepReport:
+    """Install the service for all configured vaults.
+
+    Raises:
+        KnapError: The system refuses it, or has no service manager.
+    """
+    settings = setup.read_settings(options)
+    manager = service.open_manager()
+    definition = service.define_service(options, settings, {"host": "", "port": None, "dry_run": False})
+    notes = manager.install(definition)
+    server = service.wait_for_server(settings.state_dir)
+    if server is None:
+        raise SetupError(
+            f"{manager.name} started the server, but it doesn't answer",
+            hint="`knap service logs` says why",
+            code="service",
+        )
+    return StepReport(
+        step="service",
+        state="done",
+        text=f"the server answers at {server.url}, and starts when you log in",
+        undo="knap service uninstall",
+        hint="; ".join(notes),
+    )
+
+
+def connect_client(options: GlobalOptions, client: McpClient, machine: MachinePaths) -> StepReport:
+    """Enter the server into an MCP client's settings, with a backup beside them.
+
+    Raises:
+        KnapError: The settings can't be changed.
+    """
+    settings = setup.read_settings(options)
+    request = install.InstallRequest(
+        command=mcp.server_command(options, settings, "full"), environment=mcp.server_environment(settings)
+    )
+    file = client.file(machine)
+    report: dict[str, Any] = dict(install.install(client, request, file))
+    if "problem" in report:
+        raise SetupError(
+            f"{file} can't be changed: {report['problem']}",
+            hint=f"`knap mcp install {client.name} --dry-run` shows what to enter by hand",
+            code="client_settings",
+        )
+    if not report["changed"]:
+        return StepReport(step="client", state="unchanged", text=f"{client.title} knows the server")
+    backup_note = f"; what was there is in {report['backup']}" if "backup" in report else ""
+    return StepReport(
+        step="client",
+        state="done",
+        text=f"{client.title} knows the server; restart it to see it",
+        undo=f"remove the entry '{install.ENTRY_NAME}' from {file}{backup_note}",
+    )
+
+
+def suggested_model(surroundings: Surroundings) -> str:
+    """Return the model to suggest: the first of this machine's own; empty if there is none."""
+    return next((name for found in surroundings.local_models for name in found.names), "")

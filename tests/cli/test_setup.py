@@ -1,0 +1,210 @@
+"""`knap setup`: from nothing to a vault that answers, each step again without harm."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from knapper.cli import main, onboarding, output
+from knapper.cli.commands import service
+from knapper.cli.onboarding import LocalModels, Surroundings
+from knapper.server import record
+from knapper.server.mcp import install
+from knapper.server.record import ServerRecord
+from knapper.service.systemd import SystemdManager
+from tests.agents import protocol
+from tests.agents.protocol import Reply
+from tests.service import machines
+from tests.service.machines import RecordingRunner
+
+RUNNING = ServerRecord(pid=1, url="http://127.0.0.1:9", started="2026-11-23T09:00:00+00:00", version="1", instance="a")
+NOTHING = Surroundings(vaults=(), local_models=(), keys=())
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    folder = tmp_path / "My Notes Ж"
+    folder.mkdir()
+    (folder / "Fence.md").write_text("# Fence\n\nThe fence is green.\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "config.toml"
+    monkeypatch.setenv("KNAP_CONFIG", str(file))
+    monkeypatch.setenv("KNAP_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr(onboarding, "_LOCAL_SERVERS", ())
+    return file
+
+
+@pytest.fixture
+def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SystemdManager:
+    manager = SystemdManager(machine=machines.machine("linux", tmp_path / "home"), runner=RecordingRunner())
+    monkeypatch.setattr(service, "open_manager", lambda: manager)
+    monkeypatch.setattr(record, "find_server", _find_running)
+    return manager
+
+
+def _find_running(_: Path) -> ServerRecord:
+    return RUNNING
+
+
+def _find_nothing(*_: object) -> Surroundings:
+    return NOTHING
+
+
+def steps(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    return {step["step"]: step["state"] for step in json.loads(capsys.readouterr().out)["steps"]}
+
+
+def test_a_vault_is_entered_and_indexed_and_a_second_time_nothing_changes(
+    vault: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = main.run(["setup", "--vault", str(vault), "--json"])
+    done = steps(capsys)
+    written = config.read_text(encoding="utf-8")
+    second = main.run(["setup", "--vault", str(vault), "--json"])
+    again = steps(capsys)
+    found = main.run(["search", "green fence", "--json"])
+
+    assert (first, second, found) == (0, 0, 0)
+    assert done == {"vault": "done", "index": "done", "model": "skipped", "service": "skipped"}
+    assert again == {"vault": "unchanged", "index": "unchanged", "model": "skipped", "service": "skipped"}
+    assert config.read_text(encoding="utf-8") == written
+    assert "Fence.md" in capsys.readouterr().out
+
+
+def test_comments_and_other_vaults_of_the_configuration_stay(vault: Path, config: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / vault.name
+    other.mkdir(parents=True)
+    config.write_text(f'# mine\n[vaults."{vault.name}"]\npath = "{other.as_posix()}"  # work\n', encoding="utf-8")
+
+    assert main.run(["setup", "--vault", str(vault), "--quiet"]) == 0
+
+    written = config.read_text(encoding="utf-8")
+    assert written.startswith(f'# mine\n[vaults."{vault.name}"]\npath = "{other.as_posix()}"  # work\n')
+    assert f'[vaults."{vault.name} 2"]\npath = "{vault.as_posix()}"' in written
+
+
+def test_without_any_vault_the_way_is_told(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(onboarding, "look_around", _find_nothing)
+
+    assert main.run(["setup", "--yes"]) == 2
+    assert "knap setup --vault FOLDER" in capsys.readouterr().err
+    assert not config.exists()
+
+
+def test_a_folder_that_is_none_changes_nothing(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["setup", "--vault", str(tmp_path / "gone"), "--json"]) == 3
+    assert steps(capsys) == {"vault": "failed"}
+    assert not config.exists()
+
+
+@pytest.mark.usefixtures("config")
+def test_obsidians_open_vault_comes_first(vault: Path, tmp_path: Path) -> None:
+    settings_folder = tmp_path / "settings"
+    (settings_folder / "obsidian").mkdir(parents=True)
+    (settings_folder / "obsidian" / "obsidian.json").write_text(
+        json.dumps(
+            {"vaults": {"a": {"path": str(tmp_path), "ts": 9}, "b": {"path": str(vault), "ts": 1, "open": True}}}
+        ),
+        encoding="utf-8",
+    )
+    (settings_folder / "Claude").mkdir()
+    machine = install.MachinePaths(system="linux", home=tmp_path, config=settings_folder)
+    options = main.GlobalOptions(config="")
+
+    found = onboarding.look_around(onboarding.setup.read_settings(options), machine, tmp_path)
+
+    assert found.vaults == [vault, tmp_path]
+    assert [client.name for client in found.clients] == ["claude-desktop"]
+
+
+def test_a_model_that_answers_is_entered(vault: Path, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with protocol.serving(Reply(parts=["ready"])) as server:
+        name = f"tiny@{server.base_url}"
+        code = main.run(["setup", "--vault", str(vault), "--model", name, "--json"])
+    step = json.loads(capsys.readouterr().out)["steps"][2]
+
+    assert code == 0
+    assert (step["state"], step["text"]) == ("done", f"{name} answers: 'ready'")
+    assert f'name = "{name}"' in config.read_text(encoding="utf-8")
+    assert len(server.asked) == 1
+    assert "fence" not in json.dumps(server.asked)
+
+
+def test_a_model_that_does_not_answer_is_not_entered(
+    vault: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main.run(["setup", "--vault", str(vault), "--model", "any@http://127.0.0.1:9/v1", "--json"])
+
+    assert code == 3
+    assert steps(capsys)["model"] == "failed"
+    assert "[model]" not in config.read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("config")
+def test_service_and_clients_are_set_up_when_named(
+    vault: Path, manager: SystemdManager, capsys: pytest.CaptureFixture[str], own_home: Path
+) -> None:
+    code = main.run(["setup", "--vault", str(vault), "--service", "--client", "cursor", "--json"])
+    rows = json.loads(capsys.readouterr().out)["steps"]
+    entry = json.loads((own_home / ".cursor" / "mcp.json").read_text(encoding="utf-8"))["mcpServers"]["knapper"]
+
+    assert code == 0
+    assert [(row["step"], row["state"]) for row in rows[3:5]] == [("service", "done"), ("client", "done")]
+    assert rows[3]["undo"] == "knap service uninstall"
+    assert manager.file.exists()
+    assert "mcp" in entry["args"]
+
+
+def test_three_answers_are_enough(
+    vault: Path, config: Path, manager: SystemdManager, monkeypatch: pytest.MonkeyPatch, own_home: Path
+) -> None:
+    cursor = install.find_client("cursor")
+    found = Surroundings(
+        vaults=[vault.parent, vault],
+        local_models=[LocalModels(title="Ollama", names=("ollama:qwen3",))],
+        keys=(),
+        clients=(cursor,),
+    )
+
+    def look_around(*_: object) -> Surroundings:
+        return found
+
+    monkeypatch.setattr(onboarding, "look_around", look_around)
+    monkeypatch.setattr(output, "can_ask", lambda: True)
+    asked: list[str] = []
+    answers: Iterator[str] = iter(["2", "none"])
+
+    def prompt(text: str, **_: object) -> str:
+        asked.append(text)
+        return next(answers)
+
+    def confirm(text: str, **_: object) -> bool:
+        asked.append(text)
+        return True
+
+    monkeypatch.setattr(click, "prompt", prompt)
+    monkeypatch.setattr(click, "confirm", confirm)
+
+    assert main.run(["setup"]) == 0
+    assert len(asked) == 3
+    assert "Cursor" in asked[2]
+    assert vault.as_posix() in config.read_text(encoding="utf-8")
+    assert manager.file.exists()
+    assert (own_home / ".cursor" / "mcp.json").exists()
+
+
+@pytest.mark.parametrize(("names", "suggested"), [((), ""), (("ollama:qwen3:8b", "ollama:llama4"), "ollama:qwen3:8b")])
+def test_the_first_model_of_this_machine_is_suggested(names: tuple[str, ...], suggested: str) -> None:
+    found = Surroundings(vaults=(), local_models=[LocalModels(title="Ollama", names=names)], keys=())
+
+    assert onboarding.suggested_model(found) == suggested
