@@ -117,7 +117,7 @@ def test_a_program_that_hears_of_it_again_is_held_to_proposals_again(tmp_path: P
         apps.world(tmp_path, notes=NOTES) as world,
         world.client(None, chats.mounted(world.hub, world.stop, cast().open)) as client,
     ):
-        order = {"task": "what?", "note": "Rain.md", "add": ["Clippings/Web.md"], "session_id": begun(client)}
+        order = {"task": "what?", "note": "Rain.md", "added": ["Clippings/Web.md"], "session_id": begun(client)}
         asked = client.post("/ask", json=order).json()
         for name, hear in DERIVED.items():
             let_an_hour_pass(world.settings.state_dir)

@@ -15,6 +15,7 @@ from knapper.agents.offers import AgentRequest
 from knapper.agents.pipeline import context as pipeline_context
 from knapper.agents.pipeline import store
 from knapper.agents.pipeline.context import TaskRequest
+from knapper.agents.pipeline.limits import TaskLimits
 from knapper.agents.pipeline.orchestrator import Agents, OrchestratorSettings
 from knapper.agents.pipeline.records import (
     PhaseProgress,
@@ -24,7 +25,7 @@ from knapper.agents.pipeline.records import (
     ScoutResult,
     ScoutSettings,
 )
-from knapper.agents.pipeline.scopes import UPDATE_SELECTION
+from knapper.agents.pipeline.scopes import OPTIONAL_SCOUT_TOOLS, UPDATE_SELECTION
 from knapper.agents.pipeline.service import PipelineService
 from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.agents.sessions import store as sessions_store
@@ -187,6 +188,50 @@ def scout_settings(settings: Settings) -> ScoutSettings:
     )
 
 
+def configured_task_limits(settings: Settings) -> TaskLimits:
+    """Return the configured limits of a task's agents."""
+    scout, web, agent_settings = settings.agents.scout, settings.web, settings.agents
+    return TaskLimits(
+        rounds=scout.rounds,
+        notes=scout.notes,
+        keyword_limit=scout.keyword_limit,
+        tools=tuple(tool for tool in OPTIONAL_SCOUT_TOOLS if tool in scout.tools),
+        show_tags=scout.show_tags,
+        timeout_s=scout.timeout_s,
+        snippet_limit=web.max_results,
+        fetch_limit=web.max_pages,
+        token_budget=web.token_budget,
+        auto_search=agent_settings.auto_search,
+        orchestrator_steps=agent_settings.orchestrator_steps,
+        orchestrator_tokens=agent_settings.orchestrator_tokens,
+    )
+
+
+def _check_limits(settings: Settings, limits: TaskLimits) -> None:
+    """Check that a program takes no more than the owner configured, where that isn't bounded otherwise.
+
+    Raises:
+        RefusedError: It does (code ``over_limit``).
+    """
+    usual = configured_task_limits(settings)
+    most_tokens = usual.orchestrator_tokens
+    exceeding = {
+        "tools": bool(limits.tools) and not {*(limits.tools or ())} <= {*(usual.tools or ())},
+        "auto_search": limits.auto_search is True and not usual.auto_search,
+        "timeout_s": (limits.timeout_s or 0) > (usual.timeout_s or 0),
+        "orchestrator_tokens": bool(most_tokens)
+        and limits.orchestrator_tokens is not None
+        and not 0 < limits.orchestrator_tokens <= (most_tokens or 0),
+    }
+    for name, is_exceeding in exceeding.items():
+        if is_exceeding:
+            raise RefusedError(
+                f"'{name}' is more than the owner allows",
+                hint="leave it out, or give what /ask/defaults shows at most",
+                code="over_limit",
+            )
+
+
 def research_settings(settings: Settings) -> ResearchSettings:
     """Return the configured settings of the web search."""
     web = settings.web
@@ -269,12 +314,13 @@ class ClientPipelines:
         return "" if name == settings.model.name else name
 
     def request(self, order: TaskOrder) -> TaskRequest:
-        """Build a request from the client's order, and remember the agents that it names.
+        """Build a request from the client's order; nothing of it is remembered.
 
         Raises:
             NotFound: There is no such note, preset or session.
             SetupError: Only the web would be searched, and the owner doesn't allow it.
             BadInput: No agent would work, or a value is out of its range.
+            RefusedError: The client asks for more than the owner allows it.
         """
         request = self._build_request(order)
         context = self.agent_context(request.run_id)
@@ -288,11 +334,6 @@ class ClientPipelines:
             _ = context.open_web()
         if request.session_id:
             _ = self.chats.store.get(request.session_id)
-        if order.choice.has_switches:
-            chosen_preset = order.choice.apply_to(
-                self.default_preset(order.preset)
-            )  # not what is switched on for want of a note
-            self.switches.set_toggles(chosen_preset.toggles)
         return request
 
     def save_switches(self, choice: PresetOverrides) -> AgentToggles:
@@ -331,16 +372,21 @@ class ClientPipelines:
         return presets.restrict_to_visible(store.find(preset.name), view)
 
     def _build_request(self, order: TaskOrder) -> TaskRequest:
+        if not self.client.grants.is_person:
+            _check_limits(self.pipelines.hub.settings, order.limits)
         chosen_preset = order.choice.apply_to(self.default_preset(order.preset))
         chosen_preset = presets.restrict_to_grants(chosen_preset, self.client.grants)
         request = self.pipelines.request(
             order.task, chosen_preset, current=order.note.strip(), session_id=order.session_id
         )
+        history = order.chat_history_length
         return replace(
             request,
             token_limit=request.token_limit if order.token_limit is None else order.token_limit,
+            chat_history_length=request.chat_history_length if history is None else history,
             orchestrate=request.orchestrate if order.orchestrate is None else order.orchestrate,
             debug=order.debug,
+            limits=order.limits,
         ).settled()
 
     def _restrict(self, preset: Preset) -> Preset:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from knapper.agents.pipeline import scopes, store
+from knapper.agents.pipeline.limits import TaskLimits
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.errors import KnapError, SetupError
@@ -112,11 +113,6 @@ class PresetOverrides:
     added: Sequence[str] = ()
     """Notes that come beside the usual ones."""
 
-    @property
-    def has_switches(self) -> bool:
-        """Return whether the choice of an agent is set."""
-        return not (self.scout is self.web is self.task is None)
-
     def apply_to(self, base: Preset) -> Preset:
         """Return a preset with these choices applied.
 
@@ -156,9 +152,11 @@ class TaskOrder:
     preset: str = ""
     choice: PresetOverrides = PresetOverrides()
     token_limit: int | None = None
+    chat_history_length: int | None = None
     orchestrate: bool | None = None
     debug: bool = False
     """Whether the models' conversations are told."""
+    limits: TaskLimits = field(default_factory=TaskLimits)
 
 
 def restrict_to_visible(preset: Preset, view: View) -> Preset:

@@ -226,7 +226,7 @@ def _build_request(client_pipelines: VaultPipelines, question: PipelineQuestion)
         _ = view.path(path)  # so that a note that isn't there is told before anything is kept
     defaults, choice = client_pipelines.default_preset(switches["preset"]), _build_choice(switches)
     preset = choice.apply_to(defaults)
-    if choice.has_switches:
+    if switches["remember"]:
         client_pipelines.presets.set_toggles(preset.toggles)
     if switches["save_preset"]:
         client_pipelines.presets.save(replace(preset, name=switches["save_preset"]))

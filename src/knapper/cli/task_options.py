@@ -30,11 +30,12 @@ class PipelineOptions(AgentOptions):
     token_limit: int | None
     route: bool | None
     history: bool
+    remember: bool
     resume: str
     debug: bool
 
 
-_NEUTRAL_OPTIONS: Final = frozenset({"history", "debug"})
+_NEUTRAL_OPTIONS: Final = frozenset({"history", "remember", "debug"})
 """Options that don't by themselves select the agents."""
 _PIPELINE_OPTION_NAMES: Final = frozenset(PipelineOptions.__annotations__)
 
@@ -83,6 +84,7 @@ def pipeline_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--route/--no-route", default=None, help="Let a model choose which agents to use."),
         click.option("--history/--no-history", default=True, help="Include earlier conversation about the note."),
+        click.option("--remember", is_flag=True, help="Use this choice of agents in later tasks and on the page too."),
         click.option("--resume", default="", metavar="RUN", help="Answer the question that this run asked."),
         click.option("--debug", is_flag=True, help="Show the prompts and replies of the models."),
     )

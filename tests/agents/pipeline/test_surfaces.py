@@ -147,7 +147,21 @@ def _documents(text: str) -> list[str]:
     return found
 
 
-def test_presets_are_saved_and_used_and_switches_are_remembered(vault: opened.Opener) -> None:
+def test_the_choice_of_agents_is_remembered_only_where_that_is_asked_for(vault: opened.Opener) -> None:
+    def remembered() -> AgentToggles:
+        with app.open_hub(settings(vault)) as hub, pipelines.open_pipelines(hub) as opened_:
+            return opened_.default_preset().toggles
+
+    with protocol.serving(SELECT, ANSWER, SELECT, ANSWER) as server:
+        _ = ask(server, "x", "--note", "Garden.md", "--scout", "--json")
+        once = remembered()
+        _ = ask(server, "x", "--note", "Garden.md", "--scout", "--remember", "--json")
+        kept = remembered()
+
+    assert (once, kept) == (AgentToggles(), AgentToggles(scout=True))
+
+
+def test_presets_are_saved_and_used(vault: opened.Opener) -> None:
     with protocol.serving(ANSWER) as server:
         words = ("--note", "Garden.md", "--depth", "0", "--add", "Other.md", "--editable", "current")
         _ = ask(server, "x", *words, "--save-preset", "Plain", "--no-web", "--json")

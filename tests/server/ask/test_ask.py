@@ -69,7 +69,7 @@ def test_the_preview_is_what_a_task_is_done_with(tmp_path: Path) -> None:
         apps.world(tmp_path, notes=notes) as world,
         world.client(None, chats.mounted(world.hub, world.stop, cast.open)) as client,
     ):
-        order = {"note": "Rain.md", "token_limit": 3_000, "add": ["Private/Diary.md"]}
+        order = {"note": "Rain.md", "token_limit": 3_000, "added": ["Private/Diary.md"]}
         shown = client.post("/ask/context", json=order).json()
         done = client.post("/ask", json={"task": "x", **order}).json()["context"]
 
@@ -100,34 +100,104 @@ def test_of_a_note_that_is_too_long_the_beginning_goes_in(tmp_path: Path) -> Non
     assert len(shown["notes"][0]["text"]) <= 12_000
 
 
-def test_switches_are_as_last_where_they_are_left_out_and_each_client_has_its_own(tmp_path: Path) -> None:
+def test_a_task_changes_nothing_for_later_ones(tmp_path: Path) -> None:
     cast = Cast({"scout": [tasks.SELECT], "task": [tasks.ANSWER]})
     with apps.world(tmp_path) as world:
-        mount = chats.mounted(world.hub, world.stop, cast.open)
-        with world.client(None, mount) as client:
-            first = client.post("/ask", json={**TASK, "scout": True, "task_agent": False}).json()
-            second = client.post("/ask", json=TASK).json()
+        for token in ("api", "page"):
+            mount = chats.mounted(world.hub, world.stop, cast.open)
+            with world.client(world.token(token), mount) as client:
+                before = client.get("/ask/defaults").json()
+                order = {**TASK, "toggles": {"scout": True, "task": False}, "link_depth": 0, "rounds": 2}
+                first = client.post("/ask", json=order).json()
+                with chats.streaming(client, "/ask/stream", {**order, "scout": True}) as heard:
+                    _ = list(heard)
+                _ = client.post("/ask/context", json={"note": "Rain.md", "scout": True})
+                second = client.post("/ask", json=TASK).json()
+                after = client.get("/ask/defaults").json()
+
+            assert first["pipeline"].keys() == {"token_accounting", "scout"}
+            assert second["pipeline"].keys() == {"token_accounting"}
+            assert second["answer"].startswith("It rains")
+            assert before == after
+
+
+def test_switches_are_kept_where_they_are_put_and_each_client_has_its_own(tmp_path: Path) -> None:
+    with apps.world(tmp_path) as world:
+        with world.client(None, chats.mounted(world.hub, world.stop, tasks.answering().open)) as client:
+            kept = client.put("/ask/switches", json={"scout": True}).json()["switches"]
+            told = client.post("/ask", json=TASK).json()
             mine = client.get("/ask/defaults").json()["switches"]
-        with world.client(world.token("page"), chats.mounted(world.hub, world.stop, cast.open)) as page:
+            again = client.put("/ask/switches", json=mine).json()["switches"]
+        with world.client(world.token("page"), chats.mounted(world.hub, world.stop, tasks.answering().open)) as page:
             theirs = page.get("/ask/defaults").json()["switches"]
 
-    assert first["pipeline"].keys() == second["pipeline"].keys() == {"token_accounting", "scout"}
-    assert mine == {"scout": True, "web": False, "task": False}
+    assert kept == mine == again == {"scout": True, "web": False, "task": True}
+    assert "scout" in told["pipeline"]
     assert theirs == {"scout": False, "web": False, "task": True}
-    assert "task" not in cast.asked
 
 
-def test_switches_are_kept_without_a_task_and_what_a_task_switches_on_by_itself_is_not(tmp_path: Path) -> None:
+def test_switches_need_one_agent_and_what_a_task_switches_on_by_itself_is_not_kept(tmp_path: Path) -> None:
     with chats.asking(tmp_path, tasks.answering().open) as client:
         kept = client.put("/ask/switches", json={"web": True}).json()["switches"]
-        none = client.put("/ask/switches", json={"web": False, "task_agent": False})
+        none = client.put("/ask/switches", json={"web": False, "task": False})
         alone = client.post("/ask", json={"task": "rain?", "web": False})
         usual = client.get("/ask/defaults").json()["switches"]
 
-    assert kept == {"scout": False, "web": True, "task": True}
+    assert kept == usual == {"scout": False, "web": True, "task": True}
     assert (none.status_code, none.json()["code"]) == (422, "no_agent")
     assert "scout" in alone.json()["pipeline"]
-    assert usual == {"scout": False, "web": False, "task": True}
+
+
+def test_what_was_read_can_be_sent_back(tmp_path: Path) -> None:
+    preset = {
+        "scope": {"link_depth": 0, "include_same_folder": True, "excluded_folders": ["Private"]},
+        "rules": {"editable": "current", "can": ["add"]},
+        "added": ["Garden.md"],
+        "toggles": {"scout": False, "web": False, "task": True},
+    }
+    with chats.asking(tmp_path, tasks.answering().open) as client:
+        choice = client.get("/ask/defaults").json()["choice"]
+        done = client.post("/ask", json={**choice, **TASK})
+        shown = [client.post("/ask/context", json={**choice, "note": "Rain.md"}).json()]
+        shown += [client.post("/ask/context", json={"note": "Rain.md"}).json()]
+        saved = client.put("/presets/Mine", json=choice_of_preset(preset)).json()["preset"]
+        again = client.put("/presets/Mine", json=saved).json()["preset"]
+        by_name = client.post("/ask/context", json={"note": "Rain.md", "preset": "Mine"}).json()
+        by_shape = client.post("/ask/context", json={"note": "Rain.md", **choice_of_preset(saved)}).json()
+
+    assert done.status_code == 200, done.text
+    assert shown[0] == shown[1]
+    assert saved == again == {"name": "Mine", **preset}
+    assert by_name == by_shape
+    assert [one["path"] for one in by_shape["notes"]] == ["Rain.md", "Garden.md"]
+
+
+def choice_of_preset(preset: dict[str, Any]) -> dict[str, Any]:
+    """Give a preset without its name, as a task takes it."""
+    return {name: value for name, value in preset.items() if name != "name"}
+
+
+def test_the_same_stands_in_an_object_or_beside_it_but_is_not_said_twice(tmp_path: Path) -> None:
+    with chats.asking(tmp_path, tasks.answering().open) as client:
+        inside = client.post("/ask/context", json={"note": "Rain.md", "scope": {"link_depth": 0}}).json()
+        beside = client.post("/ask/context", json={"note": "Rain.md", "link_depth": 0}).json()
+        both = client.post("/ask/context", json={"note": "Rain.md", "scope": {"link_depth": 0}, "link_depth": 0}).json()
+        other = client.post("/ask/context", json={"note": "Rain.md", "scope": {"link_depth": 0}, "link_depth": 1})
+
+    assert [one["path"] for one in inside["notes"]] == ["Rain.md"]
+    assert inside == beside == both
+    assert (other.status_code, other.json()["code"]) == (422, "bad_arguments")
+    assert "said twice" in other.json()["error"]
+
+
+@pytest.mark.parametrize("name", ["task_agent", "same_folder", "add"])
+def test_a_thing_has_one_name(tmp_path: Path, name: str) -> None:
+    with chats.asking(tmp_path, tasks.answering().open) as client:
+        found = client.post("/ask", json={**TASK, name: True})
+
+    assert (found.status_code, found.json()["code"]) == (422, "bad_arguments")
+    assert "toggles" in found.json()["hint"]
+    assert "include_same_folder" in found.json()["hint"]
 
 
 def test_a_question_waits_and_the_run_goes_on_with_the_answer(tmp_path: Path) -> None:
@@ -208,12 +278,12 @@ def test_a_session_keeps_the_turn_and_the_next_one_knows_it(tmp_path: Path) -> N
         ({**TASK, "link_depth": True}, 422, "bad_arguments"),
         ({**TASK, "token_limit": 2_999}, 422, "bad_arguments"),
         ({**TASK, "scout": "yes"}, 422, "bad_arguments"),
-        ({**TASK, "add": "Rain.md"}, 422, "bad_arguments"),
-        ({**TASK, "add": [None]}, 422, "bad_arguments"),
-        ({**TASK, "add": ["x"] * 1_001}, 422, "bad_arguments"),
+        ({**TASK, "added": "Rain.md"}, 422, "bad_arguments"),
+        ({**TASK, "added": [None]}, 422, "bad_arguments"),
+        ({**TASK, "added": ["x"] * 1_001}, 422, "bad_arguments"),
         ({**TASK, "can": ["fly"]}, 422, "bad_arguments"),
         ({**TASK, "editable": "all"}, 422, "bad_arguments"),
-        ({**TASK, "task_agent": False}, 422, "no_agent"),
+        ({**TASK, "toggles": {"task": False}}, 422, "no_agent"),
         ({"run_id": "x"}, 422, "bad_arguments"),
         ({"run_id": "x", "answer": " "}, 422, "bad_arguments"),
         ({"task": "x", "answer": "North"}, 422, "bad_arguments"),
@@ -221,11 +291,11 @@ def test_a_session_keeps_the_turn_and_the_next_one_knows_it(tmp_path: Path) -> N
         ({**TASK, "preset": "Nothing"}, 404, "no_preset"),
         ({**TASK, "note": "Nothing.md"}, 404, "not_found"),
         ({**TASK, "note": "../../etc/passwd"}, 403, "outside_vault"),
-        ({**TASK, "add": ["Nothing.md"]}, 404, "not_found"),
+        ({**TASK, "added": ["Nothing.md"]}, 404, "not_found"),
         ({**TASK, "session_id": "nobody"}, 404, "no_session"),
         ({**TASK, "vault": "other"}, 404, "no_vault"),
         ({**TASK, "model": "openai:gpt-5"}, 403, "model_not_allowed"),
-        ({**TASK, "web": True, "task_agent": False}, 503, "web_off"),
+        ({**TASK, "web": True, "toggles": {"task": False}}, 503, "web_off"),
         ([], 400, "not_an_object"),
     ],
 )

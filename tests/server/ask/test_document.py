@@ -62,7 +62,20 @@ def test_every_number_has_its_range_in_the_document(client: TestClient) -> None:
 
     body = described["paths"]["/ask"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     numbers = {name: one for name, one in body["properties"].items() if "integer" in one["type"]}
-    assert numbers.keys() == {"link_depth", "token_limit"}
+    assert numbers.keys() == {
+        "link_depth",
+        "token_limit",
+        "chat_history_length",
+        "rounds",
+        "notes",
+        "keyword_limit",
+        "timeout_s",
+        "snippet_limit",
+        "fetch_limit",
+        "token_budget",
+        "orchestrator_steps",
+        "orchestrator_tokens",
+    }
     for name, one in numbers.items():
         assert usual["ranges"][name] == [one["minimum"], one["maximum"]]
 
@@ -79,7 +92,7 @@ def test_any_order_of_any_kind(client: TestClient, body: dict[str, object], path
 @LIMITS
 @given(note=names, added=st.lists(names, max_size=3), walls=st.lists(names, max_size=3), session=names)
 def test_texts_of_any_content(client: TestClient, note: str, added: list[str], walls: list[str], session: str) -> None:
-    body = {"task": "x", "note": note, "add": added, "excluded_folders": walls}
+    body = {"task": "x", "note": note, "added": added, "excluded_folders": walls}
     found = [client.post("/ask", json={**body, "session_id": session}), client.post("/ask/context", json=body)]
 
     for one in found:

@@ -56,10 +56,10 @@ def test_the_preview_shows_nothing_of_it_nor_of_what_lies_behind_it(tmp_path: Pa
 
 
 @pytest.mark.parametrize("path", ["/ask", "/ask/stream", "/ask/context"])
-@pytest.mark.parametrize("place", ["note", "add"])
+@pytest.mark.parametrize("place", ["note", "added"])
 def test_naming_it_is_the_very_error_of_what_is_not_there(tmp_path: Path, path: str, place: str) -> None:
     def body(name: str) -> dict[str, object]:
-        return {**({} if path.endswith("context") else {"task": "x"}), place: [name] if place == "add" else name}
+        return {**({} if path.endswith("context") else {"task": "x"}), place: [name] if place == "added" else name}
 
     with asking(tmp_path, tasks.answering(), NARROW) as client:
         there = client.post(path, json=body("Private/Diary.md"))

@@ -51,7 +51,9 @@ def test_a_task_is_done_as_its_preset_says_and_what_is_said_beside_counts_more(t
         _ = client.put("/presets/Work", json={**WHOLE, "toggles": {"scout": False}})
         order = {"task": "x", "note": "Rain.md", "preset": "work"}
         by_preset = client.post("/ask", json=order).json()
-        beside = client.post("/ask", json={**order, "link_depth": 0, "same_folder": False, "add": ["Rain.md"]}).json()
+        beside = client.post(
+            "/ask", json={**order, "link_depth": 0, "include_same_folder": False, "added": ["Rain.md"]}
+        ).json()
 
     assert {one["path"]: one["why"] for one in by_preset["context"]["notes"]} == {
         "Rain.md": "the open note",

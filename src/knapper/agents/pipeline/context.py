@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from knapper.agents import untrusted
-from knapper.agents.pipeline import store
+from knapper.agents.pipeline import limits, store
+from knapper.agents.pipeline.limits import TaskLimits
 from knapper.agents.pipeline.records import (
     ContextNote,
     NoteSelectionMetadata,
@@ -472,6 +473,8 @@ class TaskRequest:
     """Maximum number of tokens of notes, at least 3,000."""
     orchestrate: bool = False
     """Whether a model chooses among the agents that are switched on."""
+    limits: TaskLimits = field(default_factory=TaskLimits)
+    """Limits of the other agents, in place of the configured ones."""
     debug: bool = False
     run_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     session_id: str = ""
@@ -501,6 +504,7 @@ class TaskRequest:
             "chat_history_length": self.chat_history_length,
             "token_limit": self.token_limit,
             "orchestrate": self.orchestrate,
+            "limits": self.limits.as_dict(),
             "debug": self.debug,
             "run_id": self.run_id,
             "session_id": self.session_id,
@@ -509,7 +513,7 @@ class TaskRequest:
 
 def read_request(data: Mapping[str, JSONValue]) -> TaskRequest:
     """Read a stored request."""
-    chosen = data["chosen"]
+    chosen, own_limits = data["chosen"], data.get("limits")  # earlier versions stored no limits
     preset = store.read_preset(chosen if isinstance(chosen, dict) else {})
     return TaskRequest(
         task=str(data["task"]),
@@ -521,6 +525,7 @@ def read_request(data: Mapping[str, JSONValue]) -> TaskRequest:
         chat_history_length=int(str(data["chat_history_length"])),
         token_limit=int(str(data["token_limit"])),
         orchestrate=data["orchestrate"] is True,
+        limits=limits.read_limits(own_limits if isinstance(own_limits, dict) else {}),
         debug=data["debug"] is True,
         run_id=str(data["run_id"]),
         session_id=str(data["session_id"]),

@@ -14,6 +14,7 @@ from knapper.agents.model import replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
 from knapper.agents.pipeline.edits import PipelineContext
+from knapper.agents.pipeline.limits import TaskLimits
 from knapper.agents.pipeline.records import Phase, ResearchSettings, ScoutSettings, check_range
 from knapper.agents.pipeline.scopes import EditRules
 from knapper.agents.pipeline.scout import Scout
@@ -164,6 +165,21 @@ class Agents:
             RefusedError: Nothing is left (code ``budget_spent``).
         """
         return replace(self, limits=model_usage.remaining_limits(self._allowed(), spent))
+
+    def within(self, limits: TaskLimits) -> Self:
+        """Return the agents with a task's own limits.
+
+        Raises:
+            BadInput: A number is out of its range.
+        """
+        steps, tokens = limits.orchestrator_steps, limits.orchestrator_tokens
+        orchestrator = OrchestratorSettings(
+            steps=self.orchestrator.steps if steps is None else steps,
+            tokens=self.orchestrator.tokens if tokens is None else tokens,
+        )
+        return replace(
+            self, scout=limits.for_scout(self.scout), web=limits.for_web(self.web), orchestrator=orchestrator
+        )
 
     def make_orchestrator(self) -> Orchestrator:
         """Return the orchestrator."""

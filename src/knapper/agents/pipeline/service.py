@@ -218,7 +218,7 @@ class PipelineService:
     async def _carry_out(
         self, request: TaskRequest, context: Context, going: ResumePoint, tell: PipelineEventSink
     ) -> PipelineOutcome:
-        agents = self.agents
+        agents = self.agents.within(request.limits)
         if self.meter:
             agents = replace(agents, limits=self.meter.allow(request.run_id))
         run = PipelineRun(agents, context, request, going)

@@ -52,8 +52,8 @@ def command(said: GlobalOptions, question: tuple[str, ...], **own: Unpack[AskOpt
     model, the command prints the passages that match best, each with its note, lines and heading.
 
     With --note, --add or an option that chooses agents, several agents share the work: one finds notes, one searches
-    the web, one carries out the task. Without a note to start from, the first one searches the vault. The choice of
-    agents is remembered.
+    the web, one carries out the task. Without a note to start from, the first one searches the vault. With --remember,
+    the choice of agents holds for later tasks too.
     """
     config = setup.read_settings(said)
     text = " ".join(question)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from knapper.agents.pipeline import scopes
+from knapper.agents.pipeline import limits, scopes
 from knapper.app.presets import PresetOverrides, TaskOrder
 from knapper.config.settings import SETTINGS
 from knapper.errors import BadInput
 from knapper.server.http import openapi
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-
-if TYPE_CHECKING:
-    from knapper.server.http.binding import RequestArguments
-
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments
 
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": _STRING}
@@ -100,18 +96,27 @@ CONTEXT_CONTENT: Final = openapi.json_content(
     }
 )
 _SCOPE_PARAMETERS: Final = (
-    Parameter(name="link_depth", doc="How many links are followed.", kind="count", maximum=scopes.MAX_LINK_DEPTH),
+    Parameter(
+        name="link_depth",
+        doc="How many links from the note are followed, out and back.",
+        kind="count",
+        maximum=scopes.MAX_LINK_DEPTH,
+    ),
     Parameter(name="include_same_folder", doc="Whether the notes of its folder go with it.", kind="flag"),
-    Parameter(name="excluded_folders", doc="Folders whose notes are left out.", kind="texts"),
+    Parameter(
+        name="excluded_folders",
+        doc="Folders whose notes are left out, and through which no link is followed.",
+        kind="texts",
+    ),
 )
 _RULES_PARAMETERS: Final = (
     Parameter(name="editable", doc="Which notes may be edited.", choices=scopes.EDITABLE_SCOPES),
     Parameter(name="can", doc="What edits may do.", kind="texts", choices=scopes.ABILITIES),
 )
 _TOGGLE_PARAMETERS: Final = (
-    Parameter(name="scout", doc="Whether the scout looks for notes.", kind="flag"),
-    Parameter(name="web", doc="Whether the web is searched.", kind="flag"),
-    Parameter(name="task", doc="Whether the task is done.", kind="flag"),
+    Parameter(name="scout", doc="Look for the notes first, in the whole vault.", kind="flag"),
+    Parameter(name="web", doc="Search the web where the notes don't answer.", kind="flag"),
+    Parameter(name="task", doc="Do the task, or only show what was found.", kind="flag"),
 )
 PRESET_PARAMETERS: Final = (
     Parameter(name="scope", doc="Which notes go with the open one.", kind="object", fields=_SCOPE_PARAMETERS),
@@ -123,15 +128,12 @@ PRESET_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
     {"name": _STRING, "scope": _OBJECT, "rules": _OBJECT, "added": _STRINGS, "toggles": _OBJECT}
 )
 SWITCHES_CONTENT: Final = openapi.json_content(
-    {"switches": {**_OBJECT, "description": "scout, web and task, as kept."}}
+    {"switches": {**_OBJECT, "description": "scout, web and task, as kept; PUT takes them so."}}
 )
 DEFAULTS_CONTENT: Final = openapi.json_content(
     {
-        "choice": {**PRESET_SCHEMA, "description": "What the configuration says, as a preset shows itself."},
-        "switches": {**_OBJECT, "description": "scout, web and task, as they were last."},
-        "token_limit": _INTEGER,
-        "chat_history_length": _INTEGER,
-        "orchestrate": _BOOLEAN,
+        "choice": {**_OBJECT, "description": "What the configuration says, as POST /ask takes it."},
+        "switches": {**_OBJECT, "description": "scout, web and task, as PUT /ask/switches kept them."},
         "ranges": {
             "type": "object",
             "description": "The lowest and the highest of each number.",
@@ -158,9 +160,23 @@ def _setting_range(name: str) -> tuple[int, int]:
 
 
 NUMBER_RANGES: Final[Mapping[str, tuple[int, int]]] = {
-    name: _setting_range(f"agents.{name}") for name in ("link_depth", "token_limit", "chat_history_length")
+    name: _setting_range(setting)
+    for name, setting in {
+        "link_depth": "agents.link_depth",
+        "token_limit": "agents.token_limit",
+        "chat_history_length": "agents.chat_history_length",
+        "rounds": "scout.rounds",
+        "notes": "scout.notes",
+        "keyword_limit": "scout.keyword_limit",
+        "timeout_s": "scout.timeout_s",
+        "snippet_limit": "web.max_results",
+        "fetch_limit": "web.max_pages",
+        "token_budget": "web.token_budget",
+        "orchestrator_steps": "agents.orchestrator_steps",
+        "orchestrator_tokens": "agents.orchestrator_tokens",
+    }.items()
 }
-"""The lowest and the highest of each number."""
+"""The lowest and the highest of each number: those of its setting."""
 
 
 def _number_parameter(name: str, doc: str) -> Parameter:
@@ -168,15 +184,31 @@ def _number_parameter(name: str, doc: str) -> Parameter:
     return Parameter(name=name, doc=doc, kind="count", minimum=least, maximum=most)
 
 
-SWITCH_PARAMETERS: Final = (
+SWITCH_PARAMETERS: Final = _TOGGLE_PARAMETERS
+_LIMIT_PARAMETERS: Final = (
+    _number_parameter("rounds", "How many rounds of looking the scout has."),
+    _number_parameter("notes", "How many notes the scout may choose."),
+    _number_parameter("keyword_limit", "How many notes a search by words gives the scout."),
     Parameter(
-        name="scout", doc="Look for the notes first, in the whole vault; as last where it is left out.", kind="flag"
+        name="tools",
+        doc="The scout's tools; a program takes some of the configured ones.",
+        kind="texts",
+        choices=scopes.OPTIONAL_SCOUT_TOOLS,
     ),
+    Parameter(name="show_tags", doc="Whether the scout is shown all tags of the vault at the beginning.", kind="flag"),
+    _number_parameter("timeout_s", "How long the scout may take, in seconds; a program may only lower it."),
+    _number_parameter("snippet_limit", "How many results a search of the web gives."),
+    _number_parameter("fetch_limit", "How many pages are read in full."),
+    _number_parameter("token_budget", "How many tokens of pages are read."),
     Parameter(
-        name="web", doc="Search the web where the notes don't answer; as last where it is left out.", kind="flag"
+        name="auto_search",
+        doc="Search the web where the notes don't answer, or only say so; a program may only forbid it.",
+        kind="flag",
     ),
-    Parameter(
-        name="task_agent", doc="Do the task, or only show what was found; as last where it is left out.", kind="flag"
+    _number_parameter("orchestrator_steps", "How often agents gather before the task is done."),
+    _number_parameter(
+        "orchestrator_tokens",
+        "How many tokens gathering may use; 0 for no limit; a program may only lower it.",
     ),
 )
 OVERRIDE_PARAMETERS: Final = (
@@ -185,20 +217,16 @@ OVERRIDE_PARAMETERS: Final = (
     ),
     VAULT_PARAMETER,
     Parameter(name="preset", doc="A saved choice, by its name; what is said here counts more.", maximum=200),
-    Parameter(name="add", doc="Paths of notes that go with it, beside those of the preset.", kind="texts"),
-    *SWITCH_PARAMETERS,
-    _number_parameter("link_depth", "How many links from the note are followed, out and back."),
-    Parameter(name="same_folder", doc="Whether the notes of its folder go with it.", kind="flag"),
-    Parameter(
-        name="excluded_folders",
-        doc="Folders whose notes are left out, and through which no link is followed.",
-        kind="texts",
-    ),
-    Parameter(name="editable", doc="Which notes may be edited.", choices=scopes.EDITABLE_SCOPES),
-    Parameter(name="can", doc="What edits may do.", kind="texts", choices=scopes.ABILITIES),
+    *PRESET_PARAMETERS,
+    *(one for one in _TOGGLE_PARAMETERS if one.name != "task"),
+    *_SCOPE_PARAMETERS,
+    *_RULES_PARAMETERS,
     _number_parameter("token_limit", "Tokens of notes at most."),
+    _number_parameter("chat_history_length", "How many earlier messages of the session the agents are told of."),
     Parameter(name="orchestrate", doc="Let a model choose which agents work, and in which order.", kind="flag"),
+    *_LIMIT_PARAMETERS,
 )
+"""Of these, members of `toggles`, `scope` and `rules` may also stand beside them, but for `task`, which is the text."""
 TASK_PARAMETERS: Final = (
     Parameter(name="task", doc="What is to be done; needed but where a run goes on.", maximum=200_000),
     Parameter(
@@ -221,27 +249,67 @@ CONTEXT_PARAMETERS: Final = (
 
 
 def read_task_order(given: RequestArguments) -> TaskOrder:
-    """Read a task from a request's arguments."""
+    """Read a task from a request's arguments.
+
+    Raises:
+        BadInput: Something is said twice, and differently (code ``bad_arguments``).
+    """
     return TaskOrder(
         task=given.text("task"),
         note=given.text("note"),
         session_id=given.text("session_id"),
         preset=given.text("preset"),
-        choice=PresetOverrides(
-            scout=given.flag("scout"),
-            web=given.flag("web"),
-            task=given.flag("task_agent"),
-            link_depth=given.integer("link_depth"),
-            same_folder=given.flag("same_folder"),
-            excluded_folders=given.texts("excluded_folders"),
-            editable=given.text("editable") or None,
-            can=given.texts("can"),
-            added=given.texts("add") or (),
-        ),
+        choice=_read_choice(given),
         token_limit=given.integer("token_limit"),
+        chat_history_length=given.integer("chat_history_length"),
         orchestrate=given.flag("orchestrate"),
         debug=given.flag("debug") is True,
+        limits=limits.read_limits({one.name: given.values.get(one.name) for one in _LIMIT_PARAMETERS}),
     )
+
+
+def read_switches(given: RequestArguments) -> PresetOverrides:
+    """Read which agents are to be kept switched on; None for those that aren't named."""
+    return PresetOverrides(scout=given.flag("scout"), web=given.flag("web"), task=given.flag("task"))
+
+
+def _read_choice(given: RequestArguments) -> PresetOverrides:
+    toggles = _join_members(given, "toggles", _TOGGLE_PARAMETERS)
+    scope = _join_members(given, "scope", _SCOPE_PARAMETERS)
+    rules = _join_members(given, "rules", _RULES_PARAMETERS)
+    return PresetOverrides(
+        scout=toggles.flag("scout"),
+        web=toggles.flag("web"),
+        task=toggles.flag("task"),
+        link_depth=scope.integer("link_depth"),
+        same_folder=scope.flag("include_same_folder"),
+        excluded_folders=scope.texts("excluded_folders"),
+        editable=rules.text("editable") or None,
+        can=rules.texts("can"),
+        added=given.texts("added") or (),
+    )
+
+
+def _join_members(given: RequestArguments, part: str, members: Sequence[Parameter]) -> RequestArguments:
+    """Return the members of an object, with those that stand beside it.
+
+    Raises:
+        BadInput: One is said twice, and differently.
+    """
+    inner = given.object(part)
+    values = dict(inner.values)
+    for member in members:
+        beside = None if member.name == "task" else given.values.get(member.name)  # which is the task's text there
+        if beside is None:
+            continue
+        if values.get(member.name) not in (None, beside):  # a list can't be in a set
+            raise BadInput(
+                f"'{member.name}' is said twice, and differently",
+                hint=f"say it in '{part}', or beside it",
+                code="bad_arguments",
+            )
+        values[member.name] = beside
+    return RequestArguments(values=values)
 
 
 def check_task_or_answer(given: RequestArguments) -> None:

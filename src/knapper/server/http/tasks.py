@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from knapper.agents.pipeline.context import TaskRequest
     from knapper.agents.pipeline.records import PipelineOutcome
     from knapper.agents.pipeline.service import PipelineService
-    from knapper.agents.pipeline.store import PausedRun
+    from knapper.agents.pipeline.store import PausedRun, Preset
     from knapper.app.pipelines import ClientPipelines, ClientPipelinesRegistry
+    from knapper.config import Settings
     from knapper.jsontypes import JSONValue
     from knapper.server.http.binding import Endpoint, RequestArguments
     from knapper.server.http.chat import ChatService
@@ -51,6 +52,7 @@ from knapper.server.http.task_requests import (
     TASK_PARAMETERS,
     WAITING_CONTENT,
     check_task_or_answer,
+    read_switches,
     read_task_order,
 )
 
@@ -209,8 +211,7 @@ async def show_defaults(
 
 
 def _describe_defaults(client_pipelines: ClientPipelines) -> dict[str, JSONValue]:
-    settings = client_pipelines.pipelines.hub.settings
-    agent_settings, configured = settings.agents, client_pipelines.configured()
+    settings, configured = client_pipelines.pipelines.hub.settings, client_pipelines.configured()
     model_names: list[str] = []
     attempts: dict[str, Callable[[], object]] = {
         "model": lambda: model_names.append(client_pipelines.chats.chat().name),
@@ -221,17 +222,28 @@ def _describe_defaults(client_pipelines: ClientPipelines) -> dict[str, JSONValue
     }
     ranges: dict[str, JSONValue] = {name: [*both] for name, both in NUMBER_RANGES.items()}
     return {
-        "choice": configured.as_dict(),
+        "choice": _describe_choice(settings, configured),
         "switches": client_pipelines.default_preset().toggles.as_dict(),
-        "token_limit": agent_settings.token_limit,
-        "chat_history_length": agent_settings.chat_history_length,
-        "orchestrate": agent_settings.orchestrate,
         "ranges": ranges,
         "editable": [*scopes.EDITABLE_SCOPES],
         "can": [ability for ability in scopes.ABILITIES if ability in configured.rules.can],
         "model": model_names[0] if model_names else "",
         "web": "web" not in problems,
         "problems": cast("JSONValue", problems),
+    }
+
+
+def _describe_choice(settings: Settings, configured: Preset) -> dict[str, JSONValue]:
+    """Return what is configured in the shape in which a task takes it."""
+    from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
+
+    agent_settings = settings.agents
+    return {
+        **{name: value for name, value in configured.as_dict().items() if name != "name"},
+        "token_limit": agent_settings.token_limit,
+        "chat_history_length": agent_settings.chat_history_length,
+        "orchestrate": agent_settings.orchestrate,
+        **pipelines.configured_task_limits(settings).as_dict(),
     }
 
 
@@ -543,7 +555,7 @@ def _paused_run_row(client_pipelines: ClientPipelines, run: PausedRun) -> dict[s
 async def _save_switches(
     tasks: TaskService, client_pipelines: ClientPipelines, args: RequestArguments
 ) -> dict[str, JSONValue]:
-    toggles = await tasks.run_blocking(lambda: client_pipelines.save_switches(read_task_order(args).choice))
+    toggles = await tasks.run_blocking(lambda: client_pipelines.save_switches(read_switches(args)))
     return {"switches": toggles.as_dict()}
 
 

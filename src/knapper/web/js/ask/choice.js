@@ -21,7 +21,8 @@ export class Choice {
   }
 
   /** Take over what the server has configured, and the switches as they were last. */
-  learn({ choice = {}, switches, token_limit: limit, orchestrate, ranges = {} }) {
+  learn({ choice = {}, switches, ranges = {} }) {
+    const { token_limit: limit, orchestrate } = choice;
     this.usual = scopeOf(choice);
     this.deepest = ranges.link_depth?.[1] ?? this.deepest;
     const [least, most] = ranges.token_limit ?? [];
@@ -78,21 +79,12 @@ export class Choice {
 
   /** Shape it as the server takes it. */
   body() {
-    return {
-      scout: this.toggles.scout,
-      web: this.toggles.web,
-      task_agent: this.toggles.task,
-      ...this.#scope(),
-      token_limit: this.limit,
-      orchestrate: this.isRouting,
-    };
+    return { ...this.#shape(), token_limit: this.limit, orchestrate: this.isRouting };
   }
 
   /** Shape it as a preset shows itself. */
   preset(name) {
-    const scope = { link_depth: this.depth, include_same_folder: this.isFolder, excluded_folders: this.excluded };
-    const rules = { editable: this.editable, can: this.can };
-    return { name, scope, rules, added: this.added, toggles: this.toggles };
+    return { name, ...this.#shape() };
   }
 
   #touched() {
@@ -103,19 +95,24 @@ export class Choice {
   #scope() {
     return {
       link_depth: this.depth,
-      same_folder: this.isFolder,
+      include_same_folder: this.isFolder,
       excluded_folders: this.excluded,
-      add: this.added,
+      added: this.added,
       editable: this.editable,
       can: this.can,
     };
   }
 
+  #shape() {
+    const { added, editable, can, ...scope } = this.#scope();
+    return { toggles: this.toggles, scope, rules: { editable, can }, added };
+  }
+
   #set(scope) {
     this.depth = scope.link_depth;
-    this.isFolder = scope.same_folder;
+    this.isFolder = scope.include_same_folder;
     this.excluded = [...scope.excluded_folders];
-    this.added = [...scope.add];
+    this.added = [...scope.added];
     this.editable = scope.editable;
     this.can = [...scope.can];
   }
@@ -125,9 +122,9 @@ export class Choice {
 function scopeOf({ scope = {}, rules = {}, added = [] }) {
   return {
     link_depth: scope.link_depth ?? 2,
-    same_folder: scope.include_same_folder ?? false,
+    include_same_folder: scope.include_same_folder ?? false,
     excluded_folders: [...(scope.excluded_folders ?? [])],
-    add: [...added],
+    added: [...added],
     editable: rules.editable ?? "context",
     can: CAN.filter((one) => (rules.can ?? CAN).includes(one)),
   };

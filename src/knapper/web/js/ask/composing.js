@@ -63,9 +63,8 @@ export class Composing {
 
   /** Have the server keep the switches for the next visit. */
   async #keep() {
-    const { scout, web, task: task_agent } = this.choice.toggles;
     try {
-      await this.api.send("PUT", "/ask/switches", { scout, web, task_agent });
+      await this.api.send("PUT", "/ask/switches", this.choice.toggles);
     } catch (error) {
       if (!error.isOffline) this.does.fail(error);
     }

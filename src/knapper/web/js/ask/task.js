@@ -8,7 +8,10 @@ import { context, selection, sources } from "./findings.js";
 import { Phases } from "./phases.js";
 import { questionCard } from "./question.js";
 
-const ALONE = { scout: false, web: false, task_agent: true, link_depth: 0, same_folder: false };
+const ALONE = {
+  toggles: { scout: false, web: false, task: true },
+  scope: { link_depth: 0, include_same_folder: false },
+};
 const ROOMY = 1_000_000;
 
 export class Task extends Exchange {
@@ -124,6 +127,6 @@ export class Task extends Exchange {
   }
 
   #copy(paths) {
-    return copyTexts(this.does.api, { ...ALONE, add: paths, token_limit: ROOMY }, this.does);
+    return copyTexts(this.does.api, { ...ALONE, added: paths, token_limit: ROOMY }, this.does);
   }
 }
