@@ -20,11 +20,11 @@ from knapper.tools.shapes import Answer
 class Choices(TypedDict, total=False):
     """Options of a task; what is left out is as configured."""
 
-    add: Sequence[str]
+    added: Sequence[str]
     scout: bool
     web: bool
     link_depth: int
-    same_folder: bool
+    include_same_folder: bool
     editable: Literal["current", "linked", "context"]
     can: Sequence[Literal["add", "delete", "create", "navigate"]]
     preset: str
@@ -120,11 +120,11 @@ class AgentTools:
             context: The vault, as the client sees it.
             task: What is to be done, in plain words; empty only to continue a run.
             note: Path of the note that it is about; without one, and with none added, an agent looks for notes.
-            add: Paths of further notes for the agents.
+            added: Paths of further notes for the agents.
             scout: Whether an agent first looks for notes in the whole vault.
             web: Whether the web may be searched, where the owner allows that.
             link_depth: How many links from the note are followed to further notes, 0 to 3.
-            same_folder: Whether the notes of its folder are included.
+            include_same_folder: Whether the notes of its folder are included.
             editable: Which notes may be edited: the current one, that and those it links with, or all in the context.
             can: What edits may do: add, delete, create, navigate.
             preset: The name of saved options; options given here take precedence.

@@ -664,10 +664,10 @@ def _build_request(vault_pipelines: VaultPipelines, agent_request: AgentRequest,
         web=requested_choices.get("web"),
         task=True,
         link_depth=requested_choices.get("link_depth"),
-        same_folder=requested_choices.get("same_folder"),
+        same_folder=requested_choices.get("include_same_folder"),
         editable=requested_choices.get("editable"),
         can=requested_choices.get("can"),
-        added=requested_choices.get("add", ()),
+        added=requested_choices.get("added", ()),
     )
     allowed_preset = presets.restrict_to_grants(overrides.apply_to(visible_preset), context.writer.grants)
     return vault_pipelines.request(agent_request.task, allowed_preset, current=agent_request.note)
