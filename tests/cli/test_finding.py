@@ -24,10 +24,57 @@ def found(capsys: pytest.CaptureFixture[str], vault: Path, *args: str) -> list[s
     return [row["path"] for row in answer["results"]]
 
 
-def test_notes_that_are_only_near_in_meaning_come_last(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ranked = found(capsys, vault, "garden")
+def test_notes_that_are_only_near_in_meaning_come_last_and_others_not_at_all(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert found(capsys, vault, "garden") == ["Garden.md", "Zinnias.md"]
 
-    assert (ranked[0], len(ranked)) == ("Garden.md", 3)
+
+@pytest.mark.parametrize("command", ["find", "search", "ask"])
+def test_a_query_without_a_match_ends_with_one_and_offers_the_nearest_apart(
+    command: str, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main.run(["-v", str(vault), command, "violin", "pupils"])
+    printed = capsys.readouterr()
+    offered = printed.err.splitlines()
+
+    assert (code, printed.out) == (1, "")
+    assert offered[:2] == ["nothing found", "nearest in meaning, which may have nothing to do with it:"]
+    assert any(line.startswith("  Garden.md") for line in offered)
+
+
+@pytest.mark.parametrize("command", ["find", "search", "ask"])
+def test_for_programs_the_nearest_are_no_results(command: str, vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main.run(["-v", str(vault), command, "violin", "pupils", "--json"])
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+
+    assert (code, answer["results"]) == (1, [])
+    assert "Garden.md" in [row.get("path") or row["source"] for row in answer["nearest"]]
+    assert main.run(["-v", str(vault), command, "garden", "--json"]) == 0
+    assert "nearest" not in json.loads(capsys.readouterr().out)
+
+
+def test_an_offered_name_cannot_act_on_the_terminal(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (vault / "Zinnias.md").rename(vault / "Zin\x1b[2Jnias\nnothing.md")
+    for command in ("find", "search"):
+        assert main.run(["-v", str(vault), command, "violin", "pupils"]) == 1
+        err = capsys.readouterr().err
+        assert "\x1b" not in err
+        assert not any(line.startswith("nothing.md") for line in err.splitlines())
+
+
+def test_one_text_in_two_folders_is_shown_once_with_both_places(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("old", "new"):
+        (vault / folder).mkdir()
+        (vault / folder / "Kerosene.md").write_text("Lamps burn kerosene.\n", encoding="utf-8")
+    code = main.run(["-v", str(vault), "search", "kerosene"])
+
+    assert (code, capsys.readouterr().out.splitlines()) == (
+        0,
+        ["new/Kerosene.md:1", "  also in old/Kerosene.md:1", "  Lamps burn kerosene."],
+    )
 
 
 def test_in_another_order_only_notes_that_hold_a_word_stand(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,12 +111,22 @@ def test_what_is_not_asked_for_is_not_found(words: Words, text: str, query: str)
 def test_operators_are_read_and_the_rest_is_words() -> None:
     query = tokenizer.parse_query('plan* week "to do" -draft -"old idea" well-known - --x')
 
+    words = (Term(text="plan", prefix=True), Term(text="week"), Term(text="well-known"), Term(text="--x"))
     assert query == Query(
-        words=(Term(text="plan", prefix=True), Term(text="week"), Term(text="well-known"), Term(text="--x")),
+        words=words,
+        content=words,
         phrases=(Term(text="to do"),),
         excluded=(Term(text="draft"), Term(text="old idea")),
         plain="plan week to do well-known - --x",
     )
+
+
+def test_stop_words_are_words_and_no_content() -> None:
+    query = tokenizer.parse_query('what is the "to do" list')
+
+    assert query.content == (Term(text="list"),)
+    assert query.words == (Term(text="what"), Term(text="is"), Term(text="the"), Term(text="list"))
+    assert query.phrases == (Term(text="to do"),)
 
 
 @pytest.mark.parametrize("query", ["", " ", '"', '""', "*", "-", '-""', "?!", "''", "🎉", "\x00", "-only -this"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from knapper.index import stopwords
 from knapper.index.embedders.base import Embedder
 from knapper.index.engine import Engine
 from knapper.vault.access import Policy
@@ -16,7 +17,7 @@ from knapper.vault.view import View
 
 
 class WordEmbedder:
-    """Put each word on an axis of its own, so that texts are near where they share words."""
+    """Put each word with a meaning on an axis of its own, so that texts are near where they share such words."""
 
     def __init__(self, model_id: str = "words", *, error: Exception | None = None) -> None:
         self.model_id = model_id
@@ -43,7 +44,9 @@ class WordEmbedder:
 
     def _vector(self, text: str) -> NDArray[np.float32]:
         vector = np.zeros(self.dimensions, np.float32)
-        for word in re.findall(r"\w+", text.lower()):
+        words = re.findall(r"\w+", text.lower())
+        stops = stopwords.find_stop_words(words)
+        for word in (word for word in words if word not in stops):
             vector[zlib.crc32(word.encode()) % self.dimensions] += 1
         return vector / max(float(np.linalg.norm(vector)), 1e-9)
 

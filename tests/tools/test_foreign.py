@@ -1,11 +1,14 @@
 """Whoever is shown text that others wrote only proposes from then on, whichever tool showed it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from knapper import app
 from knapper.changes.writer import SubmitOptions
+from knapper.config import EmbeddingSettings
 from knapper.errors import ConflictError, NotFound
 from knapper.tools import files, journal, links, properties, proposals, reading, search
 from knapper.tools.context import Context
@@ -99,6 +102,31 @@ def test_every_way_of_reading_foreign_text_counts(vault: Opener, read: Callable[
         person = status(context)
 
     assert (before, after, person) == ("applied", "proposed", "applied")
+
+
+def test_what_is_offered_as_nearest_in_meaning_shows_foreign_text_too(vault: Opener) -> None:
+    settings = replace(vault.settings(), embeddings=EmbeddingSettings())
+    with app.open_vault(settings, client="mcp") as context:
+        before = status(context)
+        context.index.refresh()
+        context.index.embed()
+        answer = search.search_vault(context, "football league")
+        after = status(context)
+
+    assert (answer["results"], before, after) == ([], "applied", "proposed")
+    assert {row["source"] for row in answer["nearest"] if row.get("foreign")} >= {"Cited.md"}  # type: ignore[union-attr, call-overload, index]
+
+
+def test_a_copy_of_foreign_text_is_foreign_wherever_it_stands(tmp_path: Path) -> None:
+    notes = {"Mine.md": "# Mine\n", "a/Web.md": "kerosene\n", "Clippings/Web.md": "kerosene\n"}
+    with opened.vault(tmp_path, notes).open("mcp") as context:
+        context.index.refresh()
+        answer = search.search_vault(context, "kerosene", mode="keyword")
+        after = status(context)
+
+    rows = answer["results"]
+    assert [(len(row["also"]), row["foreign"]) for row in rows] == [(1, True)]  # type: ignore[union-attr, call-overload, index]
+    assert after == "proposed"
 
 
 def test_a_difference_shows_foreign_text_too(vault: Opener) -> None:

@@ -43,6 +43,7 @@ def test_a_result_has_the_documented_fields(tmp_path: Path) -> None:
             "end_line": 3,
             "score": answer["results"][0]["score"],  # type: ignore[index, call-overload]
             "hash": answer["results"][0]["hash"],  # type: ignore[index, call-overload]
+            "cosine": 0.8944,
         }
     ]
     assert (answer["index_stale"], answer["index_incomplete"], answer["pending"]) == (False, False, 0)

@@ -41,13 +41,14 @@ def print_result(options: GlobalOptions, fields: Mapping[str, object], text: str
     return ExitCode.OK
 
 
-def print_answer(options: GlobalOptions, answer: Mapping[str, object], text: str) -> ExitCode:
+def print_answer(options: GlobalOptions, answer: Mapping[str, object], text: str, *, nearest: str = "") -> ExitCode:
     """Print results, and what they may be missing.
 
     Args:
         options: The shared options.
         answer: A tool's answer; its ``notes`` say what may be missing.
         text: The answer for a person; empty if nothing was found.
+        nearest: What is offered if nothing was found; not a result, so on the error stream.
 
     Returns:
         The exit code for whether something was found.
@@ -58,6 +59,8 @@ def print_answer(options: GlobalOptions, answer: Mapping[str, object], text: str
         write(options, text)
     else:
         note(options, "nothing found")
+        if nearest:
+            note(options, f"nearest in meaning, which may have nothing to do with it:\n\n{nearest}\n")
     for notice in cast("Sequence[str]", answer.get("notes", ())):
         note(options, f"note: {notice}")
     return ExitCode.OK if answer.get("results") else ExitCode.NOTHING

@@ -206,7 +206,7 @@ class Engine:
     def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
         """Compute the missing vectors of all chunks; return how many were added."""
         embedder = self.embedder
-        if embedder is None or not self.store.count_pending(embedder.model_id):
+        if embedder is None or not refresh.is_embedding_due(self.store, embedder):
             return 0
         with self._write_lock.acquire(wait_s=_EMBED_LOCK_WAIT_S) as is_acquired:
             return refresh.embed_pending(self.store, embedder, progress=progress, stop=stop) if is_acquired else 0
@@ -486,7 +486,7 @@ class Engine:
         except EmbedderError:
             # The search itself reports the embedder's error.
             return 0
-        if embedder and refresh.is_quick_to_embed(embedder, pending):
+        if embedder and refresh.is_quick_to_embed(self.store, embedder, pending):
             with contextlib.suppress(EmbedderError, StorageError), self._write_lock.acquire(wait_s=0) as is_acquired:
                 pending -= refresh.embed_pending(self.store, embedder) if is_acquired else 0
         return pending

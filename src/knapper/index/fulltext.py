@@ -155,7 +155,7 @@ def _query_words(query: Query, stemmer: Stemmer) -> list[QueryWord]:
     """Return each word with its number of repetitions in any form; the first form is used for all."""
     words_by_stems: dict[tuple[str, ...], QueryWord] = {}
     repeats = Counter(stem for stems in stemmer.stems([query.plain]) for stem in stems)
-    for term, stems in zip(query.words, stemmer.stems([term.text for term in query.words]), strict=True):
+    for term, stems in zip(query.content, stemmer.stems([term.text for term in query.content]), strict=True):
         key = (*stems, "*") if term.prefix else tuple(stems)
         if stems and key not in words_by_stems:
             token = stems[0] if len(key) == 1 and CUT_MARK not in stems[0] else ""
@@ -475,12 +475,14 @@ class KeywordRanker:
     def names(
         self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None
     ) -> dict[int, float]:
-        """Score files whose title, aliases or headings contain words of the query.
+        """Score files whose title, aliases or headings contain words of the query; stop words only as a whole name.
 
         Returns:
             Scores by file id, 0 to 1: BM25 relative to the best, times the largest share of a name in the query.
         """
-        choice = select_words(connection, query, stemmer=self._stemmer, counts=self._name_counts, budget=NAME_POSTINGS)
+        # All words, as a name may consist of stop words alone, such as "To do" or "The Who".
+        every = replace(query, content=query.words)
+        choice = select_words(connection, every, stemmer=self._stemmer, counts=self._name_counts, budget=NAME_POSTINGS)
         if not choice.words:
             return {}
         restriction = _allowed_condition(connection, allowed, shift=0)
@@ -493,6 +495,9 @@ class KeywordRanker:
         if best <= 0:
             return {}
         shares = self._shares(connection, query, list(scores))
+        if query.content != query.words:
+            meant = _content_files(connection, query, choice, list(scores))
+            scores = {i: score for i, score in scores.items() if i in meant or shares.get(i) == 1}
         return {i: score / best * shares.get(i, 0.0) for i, score in scores.items()}
 
     def unknown(self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None) -> list[str]:
@@ -576,6 +581,21 @@ class KeywordRanker:
         return {**cached_stems, **new_stems}
 
 
+def _content_files(
+    connection: sqlite3.Connection, query: Query, choice: WordSelection, files: Sequence[int]
+) -> set[int]:
+    """Return those of *files* whose names hold one of the chosen words that isn't a stop word."""
+    content = {term.expression() for term in query.content}
+    match = " OR ".join(word.expression for word in choice.words if word.expression in content)
+    if not match:
+        return set()
+    rows = connection.execute(
+        "SELECT rowid FROM title_words WHERE title_words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
+        (match, json.dumps(files)),
+    )
+    return {int(i) for (i,) in rows}
+
+
 def _fetch_scores(
     connection: sqlite3.Connection, table: str, score: str, where: str, parameters: tuple[str, int]
 ) -> dict[int, float]:
@@ -636,7 +656,7 @@ _PLACE_COLUMNS: Mapping[MatchPlace, str] = {"heading": "headings", "title": "tit
 
 
 def find_match_places(connection: sqlite3.Connection, text: str, files: Sequence[int]) -> dict[int, MatchPlace]:
-    """Return for each file the best place with all words of a query; aliases count as titles.
+    """Return for each file the best place with all words of a query, stop words aside; aliases count as titles.
 
     Args:
         connection: To the index.
@@ -644,7 +664,7 @@ def find_match_places(connection: sqlite3.Connection, text: str, files: Sequence
         files: Ids of the files.
     """
     query = tokenizer.parse_query(text)
-    words = " AND ".join(term.expression() for term in (*query.words, *query.phrases))
+    words = " AND ".join(term.expression() for term in (*query.content, *query.phrases))
     place_of: dict[int, MatchPlace] = dict.fromkeys(files, "content")
     for place, columns in _PLACE_COLUMNS.items() if words else ():
         rows = connection.execute(

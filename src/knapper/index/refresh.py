@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from knapper.errors import StorageError
+from knapper.index import floor
 from knapper.index.documents import FileRecord, FileState
 from knapper.index.embedders.base import Embedder, EmbedderStopped
 from knapper.index.store import IndexStore
@@ -366,9 +367,19 @@ def embed_pending(
         embedded += len(batch)
         if progress:
             progress("embed", embedded, max(total, embedded))
+    # After the vectors: those of a model that was changed behind its name remove the floor that was learnt before.
+    with suppress(EmbedderStopped):
+        floor.ensure_floor(store, embedder, stop=stop)
     return embedded
 
 
-def is_quick_to_embed(embedder: Embedder, pending: int) -> bool:
-    """Return whether embedding so many chunks takes only a moment."""
-    return embedder.instant and 0 < pending <= _MAX_INLINE_CHUNKS
+def is_embedding_due(store: IndexStore, embedder: Embedder) -> bool:
+    """Return whether a chunk has no vector of this model, or its floor isn't known yet."""
+    return bool(store.count_pending(embedder.model_id)) or not floor.has_floor(store, embedder)
+
+
+def is_quick_to_embed(store: IndexStore, embedder: Embedder, pending: int) -> bool:
+    """Return whether embedding so many chunks is due, and takes only a moment."""
+    if not embedder.instant or pending > _MAX_INLINE_CHUNKS:
+        return False
+    return bool(pending) or not floor.has_floor(store, embedder)

@@ -160,7 +160,13 @@ class Hit:
 
     row: ChunkRow
     score: float
+    """Relative to the best hit of its query."""
     parts: Mapping[str, float] = field(default_factory=dict[str, float])
+    cosine: float | None = None
+    """Between the chunk's vector and the query's, by which hits of different queries can be compared; None where
+    either has none."""
+    copies: tuple[ChunkRow, ...] = ()
+    """The same text in other notes, where the query asked for each text once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +199,36 @@ def rank_notes(
     return NoteRanking(
         chunks=chunks, names=names, chunks_by_note=chunks_by_note, notes=score_notes(scores_by_note, names, weights)
     )
+
+
+def keep_matching(snapshot: IndexSnapshot, ranking: NoteRanking, matching: Collection[int]) -> NoteRanking:
+    """Keep the notes that match the query; scores stay as they are.
+
+    Args:
+        snapshot: The index.
+        ranking: Of all candidates.
+        matching: The chunks that contain a word of the query, or are near enough in meaning.
+
+    Returns:
+        The notes with such a chunk, each with only these, and those whose name matches.
+    """
+    found = {snapshot.note(chunk) for chunk in matching}.union(ranking.names)
+    matching_chunks = {
+        note: [chunk for chunk in chunks if chunk in matching] or chunks
+        for note, chunks in ranking.chunks_by_note.items()
+    }
+    notes = {note: score for note, score in ranking.notes.items() if note in found}
+    return replace(ranking, chunks_by_note=matching_chunks, notes=notes)
+
+
+def rank_nearest(snapshot: IndexSnapshot, cosines: Mapping[int, float]) -> NoteRanking:
+    """Rank notes by the cosine of their nearest chunk alone, for an offer where nothing matches."""
+    chunks_by_note: defaultdict[int, list[int]] = defaultdict(list)
+    for chunk in cosines:
+        chunks_by_note[snapshot.note(chunk)].append(chunk)
+    notes = {note: max(cosines[chunk] for chunk in chunks) for note, chunks in chunks_by_note.items()}
+    scores = FusedScores(scores=cosines, keyword={}, dense=cosines)
+    return NoteRanking(chunks=scores, names={}, chunks_by_note=chunks_by_note, notes=notes)
 
 
 def order_chunks(snapshot: IndexSnapshot, ranking: NoteRanking, notes: Iterable[int]) -> dict[int, list[int]]:
@@ -335,6 +371,10 @@ _PendingScores = Callable[[], Mapping[int, float]]
 """Returns the chunks nearest to a vector, waiting for them where needed."""
 _RANKING_POOL = 200
 """Candidate chunks of each ranking."""
+MAX_NEAREST: Final = 5
+"""Hits that are offered where nothing matches."""
+_MIN_COPIED_CHARS: Final = 200
+"""A text of this length is a copy wherever it stands again; a shorter one only in a note of the same title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,6 +386,8 @@ class SearchRequest:
     limit: int = 5
     per_note: int = 2
     where: Filter = field(default_factory=Filter)
+    merges_copies: bool = False
+    """Whether a text that several notes hold is one hit."""
     fusion: Fusion | None = None
     """None takes the searcher's default."""
 
@@ -355,6 +397,8 @@ class SearchResult:
     """The hits, and remarks on the search."""
 
     hits: tuple[Hit, ...] = ()
+    nearest: tuple[Hit, ...] = ()
+    """Where nothing matches: what is nearest in meaning, though below the floor."""
     remarks: tuple[str, ...] = ()
     """Corrections in the query, and why meaning wasn't used where it should have been."""
     related: tuple[RelatedHit, ...] = ()
@@ -403,12 +447,11 @@ class Searcher:
         prepared = self._prepare(request)
         with self._snapshots.snapshot(prepared.model) as snapshot:
             prepared = _without_unfit_vector(snapshot, prepared)
-            note_ranking = self._rank_notes(
-                snapshot, prepared, _start_nearest(snapshot, prepared.vector, prepared.question.where)
-            )
-            chunks_by_note = order_chunks(snapshot, note_ranking, note_ranking.best(request.limit))
-            hits = read_hits(snapshot, note_ranking, chunks_by_note, limit=request.limit, per_note=request.per_note)
-        return SearchResult(hits=tuple(hits), remarks=tuple(prepared.remarks))
+            pending_scores = _start_nearest(snapshot, prepared.vector, prepared.question.where)
+            ranking, rest = self._rank_notes(snapshot, prepared, pending_scores)
+            hits = _read_query_hits(snapshot, prepared, ranking)
+            nearest = () if hits else _read_query_hits(snapshot, prepared, rank_nearest(snapshot, rest))[:MAX_NEAREST]
+        return SearchResult(hits=hits, nearest=nearest, remarks=tuple(prepared.remarks))
 
     def related(self, request: SearchRequest, open_note: OpenNote | None) -> SearchResult:
         """Return the notes related to a query and an open note, without that note, best first."""
@@ -419,12 +462,17 @@ class Searcher:
             query_scores = _start_nearest(snapshot, prepared.vector, request.where)
             similar_scores = _start_nearest(snapshot, note_direction, request.where)
             linked_paths = open_note.linked() if open_note else ()
-            rankings: dict[RelatedReason, NoteRanking] = {"task": self._rank_notes(snapshot, prepared, query_scores)}
+            ranking, rest = self._rank_notes(snapshot, prepared, query_scores)
+            rankings: dict[RelatedReason, NoteRanking] = {"task": ranking}
             if open_note:
                 rankings["current_note"] = self._rank_similar(snapshot, similar_scores(), open_note, request.where)
             open_path = open_note.path if open_note else None
-            related_hits = join_rankings(snapshot, rankings, open_path, linked_paths, limit=request.limit)
-        return SearchResult(related=related_hits, remarks=tuple(prepared.remarks))
+            joined = join_rankings(snapshot, rankings, open_path, linked_paths, limit=request.limit)
+            hits = _with_cosines(snapshot, prepared, [one.hit for one in joined])
+            related_hits = tuple(replace(one, hit=hit) for one, hit in zip(joined, hits, strict=True))
+            nearest = () if related_hits else _read_query_hits(snapshot, prepared, rank_nearest(snapshot, rest))
+            nearest = tuple(hit for hit in nearest if hit.row.note != open_path)[:MAX_NEAREST]
+        return SearchResult(related=related_hits, nearest=nearest, remarks=tuple(prepared.remarks))
 
     def _prepare(self, request: SearchRequest) -> _PreparedSearch:
         """Parse and embed the query."""
@@ -435,17 +483,23 @@ class Searcher:
         remarks = [*filter(None, (correction_remark, remark))]
         return _PreparedSearch(question=request, query=query, vector=vector, model=model, remarks=remarks)
 
-    def _rank_notes(self, snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _PendingScores) -> NoteRanking:
-        """Rank notes and their chunks; adds remarks where needed."""
+    def _rank_notes(
+        self, snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _PendingScores
+    ) -> tuple[NoteRanking, Mapping[int, float]]:
+        """Rank the matching notes and chunks, and add remarks where needed; also return the cosines of all others."""
         question, vector = prepared.question, prepared.vector
         rankings = _score_chunks(snapshot, prepared, nearest)
         fusion = question.fusion or self._fusion
         chunks = self._fuse(rankings, fusion)
         if vector is not None and rankings.dense and fusion == "convex":
             chunks = self._apply_feedback(snapshot, rankings, chunks, vector)
-        if rankings.dense and question.mode == "hybrid" and not (rankings.keyword or rankings.names):
+        floor = snapshot.floor()
+        near = {chunk for chunk, cosine in rankings.dense.items() if floor is None or cosine >= floor}
+        if near and question.mode == "hybrid" and not (rankings.keyword or rankings.names):
             prepared.remarks.append("no note holds any of these words: these are the nearest in meaning")
-        return rank_notes(snapshot, chunks, rankings.names, self._weights)
+        ranking = rank_notes(snapshot, chunks, rankings.names, self._weights)
+        rest = {chunk: cosine for chunk, cosine in rankings.dense.items() if chunk not in near}
+        return keep_matching(snapshot, ranking, near.union(rankings.keyword)), rest
 
     def _rank_similar(
         self, snapshot: IndexSnapshot, nearest: Mapping[int, float], open_note: OpenNote, where: Filter
@@ -454,7 +508,7 @@ class Searcher:
         if nearest:
             return rank_notes(snapshot, fuse_scores({}, nearest, share=1.0), {}, self._weights)
         prepared = self._prepare(SearchRequest(text=open_note.words(), mode="keyword", where=where))
-        return self._rank_notes(snapshot, prepared, _start_nearest(snapshot, prepared.vector, where))
+        return self._rank_notes(snapshot, prepared, _start_nearest(snapshot, prepared.vector, where))[0]
 
     def _parse_query(self, request: SearchRequest) -> tuple[Query, str]:
         """Parse the query; an unknown word is replaced by the most similar one of a name, with a remark."""
@@ -514,6 +568,45 @@ class Searcher:
         ids, rows = snapshot.vectors(rankings.dense)
         dense = dict(zip(ids, (rows @ moved_vector).tolist(), strict=True))
         return fuse_scores(rankings.keyword, dense, share=self._weights.dense)
+
+
+def _read_query_hits(snapshot: IndexSnapshot, prepared: _PreparedSearch, ranking: NoteRanking) -> tuple[Hit, ...]:
+    """Read the best hits of a ranking, as many as the query asks for."""
+    question = prepared.question
+    limit = 2 * question.limit if question.merges_copies else question.limit
+    while True:
+        chunks_by_note = order_chunks(snapshot, ranking, ranking.best(limit))
+        hits = read_hits(snapshot, ranking, chunks_by_note, limit=limit, per_note=question.per_note)
+        merged = merge_copies(hits) if question.merges_copies else hits
+        if len(merged) >= question.limit or len(hits) < limit:
+            return _with_cosines(snapshot, prepared, merged[: question.limit])
+        limit *= 2
+
+
+def merge_copies(hits: Sequence[Hit]) -> list[Hit]:
+    """Join hits of one text in several notes: the best stays, and lists the others as its copies."""
+    first_by_text: dict[tuple[str, str], Hit] = {}
+    for hit in hits:
+        row = hit.row
+        # Short texts are alike by chance, such as equal properties, or the empty sections of a template.
+        title = "" if len(row.text) >= _MIN_COPIED_CHARS else row.title
+        key = row.text, title
+        first = first_by_text.get(key)
+        if first is None:
+            first_by_text[key] = hit
+        elif row.note != first.row.note:
+            first_by_text[key] = replace(first, copies=(*first.copies, row))
+    return list(first_by_text.values())
+
+
+def _with_cosines(snapshot: IndexSnapshot, prepared: _PreparedSearch, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Add the cosine between each hit and the query's own vector, also to those that were found by their words."""
+    if prepared.vector is None or not hits:
+        return tuple(hits)
+    ids, rows = snapshot.vectors([hit.row.id for hit in hits])
+    # Without any stored vector, rows have no length that fits the query's.
+    cosine_by_id = dict(zip(ids, (rows @ prepared.vector).tolist(), strict=True)) if ids else {}
+    return tuple(replace(hit, cosine=cosine_by_id.get(hit.row.id)) for hit in hits)
 
 
 def _model_changed_error() -> EmbedderError:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from knapper.index import database
 from knapper.index.filters import Filter, FilterMasks
 from knapper.index.fulltext import KeywordRanker
-from knapper.index.store import ChunkRow, IndexStore
+from knapper.index.store import ChunkRow, IndexStore, floor_key
 from knapper.index.tokenizer import Query
 from knapper.index.vectors import VectorCache
 from knapper.vault import paths
@@ -53,6 +53,10 @@ class IndexSnapshot(Protocol):
 
     def fits(self, vector: NDArray[np.float32]) -> bool:
         """Return whether a query's vector can be compared with the stored ones."""
+        ...
+
+    def floor(self) -> float | None:
+        """Return the cosine from which on a chunk counts as found by its meaning; None where it isn't known."""
         ...
 
     def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
@@ -179,6 +183,12 @@ class SqliteSnapshot:
         """Compare the dimensions."""
         self.vector_cache.sync(self.connection)
         return self.vector_cache.fits(vector)
+
+    def floor(self) -> float | None:
+        """Read what was learnt for the model."""
+        key = floor_key(self.vector_cache.model)
+        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return float(row[0]) if row else None
 
     def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Return them from memory."""

@@ -358,6 +358,11 @@ def _remove_title(connection: sqlite3.Connection, file_id: int) -> None:
     connection.execute("INSERT INTO name_grams (name_grams, rowid, names) VALUES ('delete', ?, ?)", (file_id, names))
 
 
+def floor_key(model: str) -> str:
+    """Return the key of a model's floor, the cosine from which on a chunk counts as found by its meaning."""
+    return f"floor:{model}"
+
+
 KEPT_GENERATIONS = 1_000
 """Generations that a reader's vectors may be behind before all are loaded again."""
 
@@ -553,6 +558,7 @@ class IndexStore:
             ).fetchone()
             if old_size_row is not None and int(old_size_row[0]) != 2 * vectors.shape[1]:
                 connection.execute("DELETE FROM vectors WHERE model = ?", (model,))
+                connection.execute("DELETE FROM meta WHERE key = ?", (floor_key(model),))
                 rebuild_queue(connection, model)
             connection.executemany(
                 "INSERT OR REPLACE INTO vectors SELECT id, ?, ?, ? FROM chunks WHERE id = ?",
@@ -566,9 +572,14 @@ class IndexStore:
         row = self.database.reader().execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0]) if row else ""
 
-    def set_meta(self, key: str, value: str) -> None:
-        """Store a value under *key*."""
-        with self.database.transaction() as connection:
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no chunk is stored."""
+        return self.database.reader().execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is None
+
+    def set_meta(self, key: str, value: str, *, counts: bool = True) -> None:
+        """Store a value under *key*; *counts* tells whether that is a change of the index."""
+        with self.database.transaction(counts=counts) as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def forget(self, *, keep: int = KEPT_GENERATIONS) -> None:

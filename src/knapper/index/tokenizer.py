@@ -4,8 +4,10 @@ import re
 import sqlite3
 import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+from knapper.index import stopwords
 
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 """Without marks (``Mn Mc``) words of Hindi, Bengali or Tamil would be split at each vowel."""
@@ -65,6 +67,8 @@ class Query:
 
     words: tuple[Term, ...] = ()
     """Each once, at most ``MAX_WORDS``; a text with more of them scores higher."""
+    content: tuple[Term, ...] = ()
+    """Those of the words that carry meaning, by which chunks are ranked; all of them where none does."""
     phrases: tuple[Term, ...] = ()
     """Phrases that a text must contain."""
     excluded: tuple[Term, ...] = ()
@@ -95,7 +99,7 @@ def parse_query(query: str) -> Query:
         text = _OPERATORS.sub(" ", text)
     if text.count('"') % 2:
         text = " ".join(text.rsplit('"', 1))
-    words: list[Term] = []
+    word_parts: list[str] = []
     phrases: list[Term] = []
     excluded: list[Term] = []
     plain: list[str] = []
@@ -109,13 +113,19 @@ def parse_query(query: str) -> Query:
         if part["word"] is None:
             phrases.extend(part_terms)
         else:
-            words.extend(_word_terms(part_text))
+            word_parts.append(part_text)
+    stop_words = stopwords.find_stop_words(word_parts)
     return Query(
-        words=tuple(dict.fromkeys(words))[:MAX_QUERY_WORDS],
+        words=_distinct_terms(word_parts),
+        content=_distinct_terms(part for part in word_parts if part not in stop_words),
         phrases=tuple(dict.fromkeys(phrases)),
         excluded=tuple(dict.fromkeys(excluded)),
         plain=" ".join(filter(None, plain)),
     )
+
+
+def _distinct_terms(word_parts: Iterable[str]) -> tuple[Term, ...]:
+    return tuple(dict.fromkeys(term for part in word_parts for term in _word_terms(part)))[:MAX_QUERY_WORDS]
 
 
 def fold_forms(text: str) -> str:

@@ -14,7 +14,7 @@ from knapper.index import database
 from knapper.index.catalog import CatalogEntry, Listing, ListingQuery, SortKey, SortOrder
 from knapper.index.filters import Filter
 from knapper.index.graph import Edge
-from knapper.index.search import SearchMode, SearchRequest
+from knapper.index.search import Hit, SearchMode, SearchRequest, SearchResult
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers, arguments, reading, search
 from knapper.tools.arguments import NoteFilters
@@ -94,7 +94,8 @@ def find_notes(
             properties, preview, or names of properties.
 
     Returns:
-        ``results``: path and fields of each note; ``total`` counts all that pass.
+        ``results``: path and fields of each note; ``total`` counts all that pass. ``nearest``: where none matches the
+        query, the notes nearest in meaning, which may have nothing to do with it.
 
     Raises:
         NotFound: There is no such folder.
@@ -109,15 +110,22 @@ def find_notes(
     if folder_path:
         where = replace(where, folders=(folder_path,))
     remarks: tuple[str, ...] = ()
+    nearest: list[JSONValue] = []
     if query.strip():
-        listing, remarks = _ranked_entries(context, query, where, order, limit, offset)
+        ranking = _rank_by_query(context, query, where, order)
+        listing, remarks = _ranked_entries(context, ranking, where, order, limit, offset)
+        nearest += _note_rows(context, _hit_entries(context, ranking.nearest), fields)
     else:
         listing_query = ListingQuery(where=where, order=order or SortOrder(), limit=limit, offset=offset)
         listing = context.index.catalog.find(listing_query)
     rows: list[JSONValue] = [*_note_rows(context, listing.entries, fields)]
     absent_names = () if listing.total else arguments.missing_names(context, where)
     remarks = (*remarks, *absent_names, *_sort_remark(context, order))
-    return {**answers.page_of(rows, listing.total, limit, offset), **search.freshness_fields(freshness, remarks)}
+    return {
+        **answers.page_of(rows, listing.total, limit, offset),
+        **({"nearest": nearest} if nearest else {}),
+        **search.freshness_fields(freshness, remarks),
+    }
 
 
 def saved_time(entry: CatalogEntry) -> str:
@@ -136,15 +144,17 @@ def preview(text: str, length: int = _PREVIEW_LENGTH) -> str:
     return line if len(line) <= length else f"{line[:length].rstrip()}…"
 
 
-def _ranked_entries(
-    context: Context, query: str, where: Filter, order: SortOrder | None, limit: int, offset: int
-) -> tuple[Listing, tuple[str, ...]]:
+def _rank_by_query(context: Context, query: str, where: Filter, order: SortOrder | None) -> SearchResult:
     search.check_query(query, 1)
     # What is only near in meaning is at the end of a ranking, and would be anywhere in another order.
     mode: SearchMode = "hybrid" if order is None else "keyword"
-    ranking = context.index.search(SearchRequest(text=query, mode=mode, limit=MAX_RANKED, per_note=1, where=where))
-    paths_of = {database.file_of(hit.row.id): hit.row.note for hit in ranking.hits}
-    ids = list(paths_of)
+    return context.index.search(SearchRequest(text=query, mode=mode, limit=MAX_RANKED, per_note=1, where=where))
+
+
+def _ranked_entries(
+    context: Context, ranking: SearchResult, where: Filter, order: SortOrder | None, limit: int, offset: int
+) -> tuple[Listing, tuple[str, ...]]:
+    ids = [database.file_of(hit.row.id) for hit in ranking.hits]
     limit_remark = (
         (f"only the {MAX_RANKED} best matches are listed: narrow the query",) if len(ids) >= MAX_RANKED else ()
     )
@@ -152,10 +162,16 @@ def _ranked_entries(
     if order is not None:
         listing_query = ListingQuery(where=where, order=order, among=ids, limit=limit, offset=offset)
         return context.index.catalog.find(listing_query), remarks
-    entries = context.index.catalog.by_ids(ids[offset : offset + limit])
+    entries = _hit_entries(context, ranking.hits[offset : offset + limit])
+    return Listing(entries=entries, total=len(ids)), remarks
+
+
+def _hit_entries(context: Context, hits: Sequence[Hit]) -> tuple[CatalogEntry, ...]:
+    """Return the entries of the notes of hits, in their order."""
+    paths_of = {database.file_of(hit.row.id): hit.row.note for hit in hits}
+    entries = context.index.catalog.by_ids(list(paths_of))
     # A rebuilt index counts ids from 1 again, so that an id may belong to another note by now.
-    entries = [entry for entry in entries if entry.path == paths_of[entry.id]]
-    return Listing(entries=tuple(entries), total=len(ids)), remarks
+    return tuple(entry for entry in entries if entry.path == paths_of[entry.id])
 
 
 def _check_fields(fields: Sequence[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Search for notes in one way at a time: by words, by meaning, by a task."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Annotated, Final
 
 from knapper.errors import BadInput
@@ -47,7 +47,7 @@ def search_keyword(context: Context, query: str, limit: int = 10) -> Annotated[A
     ranking = _search_notes(context, query, "keyword", max(limit, _MIN_RANKED))
     places = context.index.catalog.match_places(query, [database.file_of(hit.row.id) for hit in ranking.hits])
     ranked = sorted(ranking.hits, key=lambda hit: _MATCH_PLACES.index(places[database.file_of(hit.row.id)]))[:limit]
-    foreign_paths = answers.mark_foreign_paths(context, (hit.row.note for hit in ranked))
+    foreign_paths = search.mark_foreign_hits(context, ranked)
     results: list[JSONValue] = [
         {**_hit_answer(hit, foreign_paths), "match": places[database.file_of(hit.row.id)]} for hit in ranked
     ]
@@ -63,7 +63,8 @@ def search_semantic(context: Context, query: str, limit: int = 10) -> Annotated[
         limit: How many notes at most.
 
     Returns:
-        ``results`` with path, title, the nearest passage and score, best first.
+        ``results`` with path, title, the nearest passage, score (relative to the best) and cosine, best first.
+        ``nearest``: where no note is near enough, those that are least far; they may have nothing to do with it.
 
     Raises:
         BadInput: An argument is out of its range, or the query is empty.
@@ -71,9 +72,10 @@ def search_semantic(context: Context, query: str, limit: int = 10) -> Annotated[
     search.check_query(query, limit, name="limit")
     freshness = context.freshen()
     ranking = _search_notes(context, query, "semantic", limit)
-    foreign_paths = answers.mark_foreign_paths(context, (hit.row.note for hit in ranking.hits))
+    foreign_paths = search.mark_foreign_hits(context, (*ranking.hits, *ranking.nearest))
     results: list[JSONValue] = [_hit_answer(hit, foreign_paths) for hit in ranking.hits]
-    return {**_results_answer(results), **search.freshness_fields(freshness, ranking.remarks)}
+    nearest: list[JSONValue] = [_hit_answer(hit, foreign_paths) for hit in ranking.nearest]
+    return {**_results_answer(results, nearest), **search.freshness_fields(freshness, ranking.remarks)}
 
 
 def search_task_relevant(
@@ -88,8 +90,9 @@ def search_task_relevant(
         limit: How many notes at most.
 
     Returns:
-        ``results`` with path, title, the best passage, score and why: found by the task, by what the current
-        note says, or linked with it; best first.
+        ``results`` with path, title, the best passage, score, cosine (nearness to the task in meaning) and why: found
+        by the task, by what the current note says, or linked with it; best first. ``nearest``: where nothing matches,
+        what is nearest in meaning.
 
     Raises:
         NotFound: There is no such note.
@@ -104,17 +107,20 @@ def search_task_relevant(
     related = context.index.related(question, _current_note(context, source) if source else None)
     if source:
         _ = answers.mark_if_foreign(context, source)
-    foreign_paths = answers.mark_foreign_paths(context, (item.hit.row.note for item in related.related))
+    foreign_paths = search.mark_foreign_hits(context, (*(item.hit for item in related.related), *related.nearest))
     results: list[JSONValue] = [
         {**_hit_answer(item.hit, foreign_paths), "score": round(item.score, 4), "why": [*item.why]}
         for item in related.related
     ]
-    return {**_results_answer(results), **search.freshness_fields(freshness, related.remarks)}
+    nearest: list[JSONValue] = [_hit_answer(hit, foreign_paths) for hit in related.nearest]
+    return {**_results_answer(results, nearest), **search.freshness_fields(freshness, related.remarks)}
 
 
 def _search_notes(context: Context, query: str, mode: SearchMode, limit: int) -> SearchResult:
     where = context.restrict(Filter())
-    return context.index.search(SearchRequest(text=query, mode=mode, limit=limit, per_note=1, where=where))
+    return context.index.search(
+        SearchRequest(text=query, mode=mode, limit=limit, per_note=1, where=where, merges_copies=True)
+    )
 
 
 def _current_note(context: Context, note: Note) -> OpenNote:
@@ -126,7 +132,7 @@ def _current_note(context: Context, note: Note) -> OpenNote:
     )
 
 
-def _hit_answer(hit: Hit, foreign_paths: Collection[str]) -> dict[str, JSONValue]:
+def _hit_answer(hit: Hit, foreign_paths: Collection[NotePath]) -> dict[str, JSONValue]:
     row = hit.row
     result: dict[str, JSONValue] = {
         "path": row.note,
@@ -138,14 +144,14 @@ def _hit_answer(hit: Hit, foreign_paths: Collection[str]) -> dict[str, JSONValue
         "score": round(hit.score, 4),
         "hash": row.hash,
     }
-    return result | ({"foreign": True} if row.note in foreign_paths else {})
+    return {**result, **search.shared_hit_fields(hit, foreign_paths, path_field="path")}
 
 
-def _results_answer(results: list[JSONValue]) -> dict[str, JSONValue]:
+def _results_answer(results: list[JSONValue], nearest: Sequence[JSONValue] = ()) -> dict[str, JSONValue]:
     answer: dict[str, JSONValue] = {"success": True}
     if not results:
         answer["message"] = "No matching notes found"
-    return {**answer, "results": results}
+    return {**answer, "results": results, **({"nearest": [*nearest]} if nearest else {})}
 
 
 def _plain_words(text: str) -> str:

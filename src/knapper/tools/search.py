@@ -1,6 +1,6 @@
 """Search notes by words and meaning, and list them by property, date or folder."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Annotated, Final, Literal, Unpack
 
 from knapper.errors import BadInput, NotFound, RefusedError
@@ -14,6 +14,7 @@ from knapper.tools.arguments import SearchFilters
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.read import PassageHits, PathPage
+from knapper.vault.paths import NotePath
 
 MAX_RESULTS = 200
 MAX_QUERY_LENGTH = 100_000
@@ -53,7 +54,9 @@ def search_vault(
         explain: Return the parts of each score.
 
     Returns:
-        ``results`` with source, content, heading, start_line, end_line, score and hash, best first;
+        ``results`` with source, content, heading, start_line, end_line, hash, score (relative to the best) and cosine
+        (nearness in meaning, comparable between queries), best first; ``also``: where the same text stands, too.
+        ``nearest``: where nothing matches, what is nearest in meaning, which may have nothing to do with the query.
         ``notes`` on what may be missing.
 
     Raises:
@@ -64,20 +67,26 @@ def search_vault(
     where = arguments.build_filter(more, include_log=more.get("include_log", False))
     freshness = context.freshen(meaning=mode != "keyword")
     ranking = context.index.search(
-        SearchRequest(text=query, mode=mode, limit=n_results, per_note=per_note, where=context.restrict(where))
+        SearchRequest(
+            text=query,
+            mode=mode,
+            limit=n_results,
+            per_note=per_note,
+            where=context.restrict(where),
+            merges_copies=True,
+        )
     )
-    foreign_paths = answers.mark_foreign_paths(context, (hit.row.note for hit in ranking.hits))
+    foreign_paths = mark_foreign_hits(context, (*ranking.hits, *ranking.nearest))
     answer: dict[str, JSONValue] = {"success": True}
     remarks = [*ranking.remarks]
     if not ranking.hits:
         answer["message"] = "No matching documents found"
         remarks += [*_missing_folders(context, where.folders), *arguments.missing_names(context, where)]
-    results: list[JSONValue] = [
-        hit_answer(hit, explain=more.get("explain", False))
-        | ({"foreign": True} if hit.row.note in foreign_paths else {})
-        for hit in ranking.hits
-    ]
-    return {**answer, "results": results, **freshness_fields(freshness, remarks)}
+    explain = more.get("explain", False)
+    answer["results"] = [hit_answer(hit, foreign_paths, explain=explain) for hit in ranking.hits]
+    if ranking.nearest:
+        answer["nearest"] = [hit_answer(hit, foreign_paths, explain=explain) for hit in ranking.nearest]
+    return {**answer, **freshness_fields(freshness, remarks)}
 
 
 def _missing_folders(context: Context, folders: Sequence[str]) -> Iterator[str]:
@@ -91,7 +100,29 @@ def _missing_folders(context: Context, folders: Sequence[str]) -> Iterator[str]:
             yield error.message
 
 
-def hit_answer(hit: Hit, *, explain: bool) -> dict[str, JSONValue]:
+def mark_foreign_hits(context: Context, hits: Iterable[Hit]) -> frozenset[NotePath]:
+    """Return which notes of some hits, or of their copies, others wrote; taint the client if there are any."""
+    return answers.mark_foreign_paths(context, (row.note for hit in hits for row in (hit.row, *hit.copies)))
+
+
+def shared_hit_fields(
+    hit: Hit, foreign_paths: Collection[NotePath], *, path_field: Literal["source", "path"]
+) -> dict[str, JSONValue]:
+    """Return the fields that a hit has only where there is something to tell; *path_field* names the path of a copy."""
+    fields: dict[str, JSONValue] = {}
+    if hit.cosine is not None:
+        fields["cosine"] = round(hit.cosine, 4)
+    if hit.copies:
+        fields["also"] = [
+            {path_field: row.note, "start_line": row.start_line, "end_line": row.end_line, "hash": row.hash}
+            for row in hit.copies
+        ]
+    if any(row.note in foreign_paths for row in (hit.row, *hit.copies)):
+        fields["foreign"] = True
+    return fields
+
+
+def hit_answer(hit: Hit, foreign_paths: Collection[NotePath], *, explain: bool) -> dict[str, JSONValue]:
     """Return a hit as every surface shows it."""
     row = hit.row
     result: dict[str, JSONValue] = {
@@ -102,6 +133,7 @@ def hit_answer(hit: Hit, *, explain: bool) -> dict[str, JSONValue]:
         "end_line": row.end_line,
         "score": round(hit.score, 4),
         "hash": row.hash,
+        **shared_hit_fields(hit, foreign_paths, path_field="source"),
     }
     if explain:
         result["explain"] = {name: round(value, 4) for name, value in hit.parts.items()}

@@ -27,7 +27,7 @@ class NoteSelectionMetadata:
     reason: str = ""
     """The reason in words; empty where none was given."""
     semantic_score: float | None = None
-    """0 to 1; None where it wasn't found by a semantic search."""
+    """The cosine to the best query, 0 to 1; None where it wasn't found by a semantic search."""
     keyword_match: MatchPlace | None = None
     """Where the keywords matched: title, heading or content."""
     link_depth: int | None = None

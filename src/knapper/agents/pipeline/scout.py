@@ -148,9 +148,10 @@ class Exploration:
         path, one = str(row.get("path", "")), self._metadata(str(row.get("path", "")))
         if not path:
             return
-        score, match, depth = row.get("score"), row.get("match"), row.get("depth")
-        if name in _SCORING_TOOLS and isinstance(score, int | float):
-            one = replace(one, semantic_score=max(one.semantic_score or 0.0, min(float(score), 1.0)))
+        # Not the score, which is relative: the best of a search has always the same.
+        cosine, match, depth = row.get("cosine"), row.get("match"), row.get("depth")
+        if name in _SCORING_TOOLS and isinstance(cosine, int | float):
+            one = replace(one, semantic_score=max(one.semantic_score or 0.0, min(float(cosine), 1.0)))
         if name == "search_keyword" and isinstance(match, str) and match in _MATCH_PLACES:
             one = replace(one, keyword_match=_MATCH_PLACES[match])
         if name == "get_links":

@@ -85,7 +85,12 @@ def _answer_by_agents(options: GlobalOptions, config: Settings, question: str, o
 def _show_passages(options: GlobalOptions, config: Settings, text: str, number: int) -> ExitCode:
     with app.open_vault(config) as context:
         answer = search.search_vault(context, text, number)
-    code = output.print_answer(options, answer, notes.render_passages(text, notes.get_passages(answer)))
+    code = output.print_answer(
+        options,
+        answer,
+        notes.render_passages(text, notes.get_passages(answer)),
+        nearest=notes.render_nearest(notes.get_passages(answer, "nearest")),
+    )
     if code is ExitCode.OK and not config.model.name:
         output.note(options, _NO_MODEL.format(file=config.config_file))
     return code

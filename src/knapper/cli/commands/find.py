@@ -67,4 +67,6 @@ def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[FindOptio
             sort=own["sort"],
             fields=own["field"],
         )
-    return output.print_answer(said, answer, notes.render_found_notes(answer))
+    return output.print_answer(
+        said, answer, notes.render_found_notes(answer), nearest=notes.render_nearest_notes(answer)
+    )

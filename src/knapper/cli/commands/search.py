@@ -69,4 +69,9 @@ def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[SearchOpt
             include_log=own["log"],
             explain=own["explain"],
         )
-    return output.print_answer(said, answer, notes.render_search_results(text, notes.get_passages(answer)))
+    return output.print_answer(
+        said,
+        answer,
+        notes.render_search_results(text, notes.get_passages(answer)),
+        nearest=notes.render_nearest(notes.get_passages(answer, "nearest")),
+    )

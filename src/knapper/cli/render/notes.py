@@ -11,6 +11,7 @@ from knapper.cli.output import plain
 from knapper.cli.render import changes
 from knapper.cli.render.changes import AnswerRow
 from knapper.cli.render.formatting import pluralize
+from knapper.index import stopwords
 
 _LABEL_WIDTH: Final = 10
 _MAX_LINKS: Final = 10
@@ -21,6 +22,15 @@ def render_found_notes(answer: AnswerRow) -> str:
     """Format one line per note: its path and the requested fields."""
     rows = changes.get_rows(answer, "results")
     return changes.join_with_remainder([_note_line(row) for row in rows], answer) if rows else ""
+
+
+def render_nearest_notes(answer: AnswerRow) -> str:
+    """Format one line per note that is offered where nothing was found: its path alone."""
+    return (
+        "\n".join(f"  {_flatten(row['path'])}" for row in changes.get_rows(answer, "nearest"))
+        if "nearest" in answer
+        else ""
+    )
 
 
 def render_note_info(answer: AnswerRow) -> str:
@@ -102,7 +112,7 @@ def _flatten(text: object) -> str:
 
 
 _WORD = re.compile(r"\w+")
-_QUERY_WORD = re.compile(r'(?<!\S)-(?:"[^"]*"|\S+)|(\w+)')
+_QUERY_PART = re.compile(r'(?<!\S)-(?:"[^"]*"|\S+)|"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+)')
 _BLANK = re.compile(r"\s+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _MIN_STEM = 4
@@ -110,9 +120,11 @@ _MIN_STEM = 4
 
 
 def query_words(query: str) -> tuple[str, ...]:
-    """Return the words that a query asks for; what it excludes with ``-`` isn't among them."""
-    matches = (match.group(1) for match in _QUERY_WORD.finditer(query))
-    return tuple(dict.fromkeys(word.casefold() for word in matches if word))
+    """Return the words that a query asks for; neither stop words outside of phrases, nor what ``-`` excludes."""
+    parts = [(match["phrase"] or "", match["word"] or "") for match in _QUERY_PART.finditer(query)]
+    stop_words = stopwords.find_stop_words([word for _, word in parts if word])
+    texts = (phrase or word for phrase, word in parts if phrase or word not in stop_words)
+    return tuple(dict.fromkeys(word.casefold() for text in texts for word in _WORD.findall(text)))
 
 
 def cut_snippet(text: str, terms: Iterable[str], limit: int) -> str:
@@ -184,9 +196,14 @@ _PASSAGE_CHARS = 700
 PassageRow = Mapping[str, object]
 
 
-def get_passages(answer: Mapping[str, object]) -> Sequence[PassageRow]:
-    """Return the passages of a tool's answer."""
-    return cast("Sequence[PassageRow]", answer["results"])
+def get_passages(answer: Mapping[str, object], name: str = "results") -> Sequence[PassageRow]:
+    """Return the passages of a tool's answer; none where it has no such list."""
+    return cast("Sequence[PassageRow]", answer.get(name, ()))
+
+
+def render_nearest(passages: Sequence[PassageRow]) -> str:
+    """List the places that are offered where nothing was found, each with its cosine."""
+    return "\n".join(f"  {_place(passage)}  cosine {passage['cosine']}" for passage in passages)
 
 
 def render_search_results(query: str, passages: Sequence[PassageRow]) -> str:
@@ -202,13 +219,19 @@ def render_passages(question: str, passages: Sequence[PassageRow]) -> str:
 
 
 def render_location(passage: PassageRow) -> str:
-    """Return note, lines and heading: ``Garden.md:3-9  ## Watering``."""
+    """Return note, lines and heading, then the other places of the same text: ``Garden.md:3-9  ## Watering``."""
+    heading = _heading_text(passage)
+    where = _place(passage)
+    first = f"{where}  {click.style(heading, bold=True)}" if heading else where
+    copies = cast("Sequence[PassageRow]", passage.get("also", ()))
+    return "\n".join([first, *(f"  also in {_place(copy)}" for copy in copies)])
+
+
+def _place(passage: PassageRow) -> str:
     lines = f"{passage['start_line']}-{passage['end_line']}"
     if passage["start_line"] == passage["end_line"]:
         lines = str(passage["start_line"])
-    where = f"{click.style(_flatten_path(str(passage['source'])), fg='green')}:{lines}"
-    heading = _heading_text(passage)
-    return f"{where}  {click.style(heading, bold=True)}" if heading else where
+    return f"{click.style(_flatten_path(str(passage['source'])), fg='green')}:{lines}"
 
 
 def _flatten_path(text: str) -> str:

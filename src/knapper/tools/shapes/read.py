@@ -39,6 +39,26 @@ class PathPage(ListPage):
     results: list[str]
 
 
+class CopyLines(TypedDict):
+    """The lines of a text in another note."""
+
+    start_line: int
+    end_line: int
+    hash: str
+
+
+class PassageCopy(CopyLines):
+    """Another place of a passage that matched."""
+
+    source: str
+
+
+class NoteCopy(CopyLines):
+    """Another note with the passage that matched."""
+
+    path: str
+
+
 class PassageHit(TypedDict):
     """A passage of a note that matched."""
 
@@ -50,7 +70,12 @@ class PassageHit(TypedDict):
     start_line: int
     end_line: int
     score: float
+    """Relative to the best of the query."""
+    cosine: NotRequired[float]
+    """Nearness in meaning, comparable between queries; missing where it wasn't computed."""
     hash: str
+    also: NotRequired[list[PassageCopy]]
+    """Where the same text stands, too."""
     explain: NotRequired[dict[str, float]]
     foreign: NotRequired[bool]
     """Whether others wrote it."""
@@ -60,6 +85,8 @@ class PassageHits(IndexAnswer):
     """Passages, the best first."""
 
     results: list[PassageHit]
+    nearest: NotRequired[list[PassageHit]]
+    """Where nothing matches: what is nearest in meaning, which may have nothing to do with the query."""
     message: NotRequired[str]
 
 
@@ -73,7 +100,12 @@ class NoteHit(TypedDict):
     start_line: int
     end_line: int
     score: float
+    """Relative to the best of the query."""
+    cosine: NotRequired[float]
+    """Nearness in meaning, comparable between queries; missing where it wasn't computed."""
     hash: str
+    also: NotRequired[list[NoteCopy]]
+    """Where the same text stands, too."""
     foreign: NotRequired[bool]
     match: NotRequired[Literal["title", "heading", "content"]]
     """Where the words occur."""
@@ -85,6 +117,8 @@ class NoteHits(IndexAnswer):
     """Notes that matched, the best first."""
 
     results: list[NoteHit]
+    nearest: NotRequired[list[NoteHit]]
+    """Where nothing matches: what is nearest in meaning, which may have nothing to do with the query."""
     message: NotRequired[str]
 
 
@@ -241,6 +275,8 @@ class FoundNotePage(ListPage):
 
     results: list[dict[str, object]]
     """Each with ``path`` and the fields; what a note doesn't have is null."""
+    nearest: NotRequired[list[dict[str, object]]]
+    """Where no note matches the query: those nearest in meaning, which may have nothing to do with it."""
 
 
 class NotePreview(TypedDict):
