@@ -23,6 +23,7 @@ from knapper.app import clients, models
 from knapper.app.chats import local_now
 from knapper.app.hub import Closeable, ScriptRuntime
 from knapper.codemode import checkpoints
+from knapper.codemode.tasks import Thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -36,7 +37,20 @@ if TYPE_CHECKING:
     from knapper.app.hub import Hub
     from knapper.codemode.checkpoints import CheckpointStore
     from knapper.config import Settings
+    from knapper.config.sections.agents import RunSettings
     from knapper.tools.context import Context
+
+
+def read_thresholds(settings: RunSettings) -> Thresholds:
+    """Return what the owner calls a good enough retrieval; the settings have percents where the scores are shares."""
+    return Thresholds(
+        min_context_chars=settings.min_context_chars,
+        min_citations=settings.min_citations,
+        low_score=settings.low_score_percent / 100,
+        low_confidence=settings.low_confidence_percent / 100,
+        regens_per_node=settings.regens_per_node,
+        regens_per_run=settings.regens_per_run,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,14 +104,15 @@ class OpenedRuns(Closeable):
             person: Asks a person; None if nobody can answer.
         """
         settings = self.hub.settings
-        prompts = settings.config_file.parent / "prompts"
+        prompts, thresholds = settings.config_file.parent / "prompts", read_thresholds(settings.runs)
         return RunEngine(
             model=SurrogateSafeModel(model),
             name=name,
             store=self.store,
             folder=self.runs.folder,
             context_of=self.context,
-            retrieve=VaultRetriever(checkpoints=self.checkpoints),
+            retrieve=VaultRetriever(checkpoints=self.checkpoints, thresholds=thresholds),
+            thresholds=thresholds,
             run_prompts=RunPrompts(folder=prompts),
             strategies=configured_strategies(settings),
             prompts=Prompts(folder=prompts),

@@ -25,7 +25,7 @@ from knapper.agents.runs.model import (
     SourceRef,
 )
 from knapper.agents.runs.store import RunStore
-from knapper.codemode.tasks import RegenerationBudget
+from knapper.codemode.tasks import RegenerationBudget, Thresholds
 from knapper.errors import NotFound, SetupError, StorageError
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
@@ -304,6 +304,8 @@ class RunEngine:
     retrieve: NodeRetriever
     """Retrieves notes by Code Mode or search, as the order says."""
     run_prompts: RunPrompts = field(default_factory=RunPrompts)
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    """What counts as a good enough retrieval, and how often scripts are written anew."""
     strategies: Strategies = field(default_factory=Strategies)
     prompts: Prompts = field(default_factory=Prompts)
     meter: Meter | None = None

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
 from pydantic import JsonValue
@@ -52,6 +52,8 @@ class VaultRetriever:
     """The store of questions to a person; None where nobody ever answers."""
     timeout_s: float | None = None
     """Time limit of one script; None for the owner's setting."""
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    """What is good enough."""
 
     async def __call__(self, need: RetrievalRequest) -> RetrievedContext:
         """Retrieve the notes for a node.
@@ -89,6 +91,7 @@ class VaultRetriever:
             profile=need.order.profile,
             timeout_s=self.timeout_s,
             vaults=(need.context.vault, *need.order.also) if need.order.also else (),
+            thresholds=self.thresholds,
         )
         with contextlib.closing(
             Retriever(
@@ -250,7 +253,7 @@ class RunRetrieval:
         self._cache = cache
         self._context = cache.context
         self._known: tuple[int, SourceRef] | None = None
-        self._regenerations = RegenerationBudget(Thresholds().regens_per_run, used)
+        self._regenerations = RegenerationBudget(engine.thresholds.regens_per_run, used)
 
     async def find(self, tree: RunTree, node: RunNode) -> None:
         """Retrieve the notes for a node; an earlier result of this run is used where its notes haven't changed.

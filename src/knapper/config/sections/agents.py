@@ -132,6 +132,18 @@ class RunSettings(SettingsSection):
         most=64,
     )
     days: int = setting(90, "How long a run is kept after it was last worked on, in days.", least=1, most=36_500)
+    min_context_chars: int = setting(
+        2_000, "How many characters of context a script should retrieve; less lowers its score.", least=1, most=200_000
+    )
+    min_citations: int = setting(2, "How many places a script should cite; fewer lower its score.", least=1, most=1_000)
+    low_score_percent: int = setting(
+        45, "Below which score, in percent, what a script retrieved isn't good enough.", most=100
+    )
+    low_confidence_percent: int = setting(
+        50, "Below which confidence of its own, in percent, a script's result isn't good enough.", most=100
+    )
+    regens_per_node: int = setting(1, "How often the script of a node is written anew.", most=20)
+    regens_per_run: int = setting(5, "How often the scripts of a run are written anew.", most=1_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
