@@ -67,6 +67,37 @@ def test_a_name_without_note_finds_the_links_that_want_it(vault: Opener) -> None
     assert (found["results"], found["exists"]) == (["Garden.md"], False)
 
 
+def test_a_link_of_a_note_to_itself_is_a_backlink_and_marked(tmp_path: Path) -> None:
+    notes = {"A.md": "# A\n\n[[A]] and [[#A]] and [up](#A)\n", "B.md": "[[A]]\n", "C.md": "[[#C]]\n"}
+    with opened.vault(tmp_path, notes).open() as context:
+        found: dict[str, Any] = links.find_backlinks(context, "A")
+        alone = links.find_backlinks(context, "C")
+        out: dict[str, Any] = links.find_outlinks(context, "A.md")
+        info: dict[str, Any] = opened.call(context, "note_info", path="A.md")
+
+    assert found["results"] == ["A.md", "B.md"]
+    assert [(row["path"], row.get("self_link", False)) for row in found["links"]] == [("A.md", True), ("B.md", False)]
+    assert alone["results"] == []
+    assert [row["self_link"] for row in out["links"]] == [True]
+    assert info["links_in"] == {"total": 2, "results": ["A.md", "B.md"]}
+
+
+def test_backlinks_are_found_by_a_title_or_alias_and_with_links_that_use_it_as_a_target(tmp_path: Path) -> None:
+    notes = {
+        "Deep/A.md": "---\naliases: Nick\n---\n# Some title\n",
+        "B.md": "[[A]]\n",
+        "C.md": "[[Nick]]\n",
+        "Secret/N.md": "---\naliases: Nick\n---\n[[A]]\n",
+    }
+    with opened.vault(tmp_path, notes).open(
+        ClientSettings(grants=access.default_grants("guest"), hidden=("Secret/",))
+    ) as context:
+        by_alias, by_title = (links.find_backlinks(context, name) for name in ("nick", "some TITLE"))
+
+    assert (by_alias["results"], by_alias["notes_of_that_name"]) == (["B.md", "C.md"], ["Deep/A.md"])
+    assert (by_title["results"], by_title["exists"]) == (["B.md"], True)
+
+
 def test_a_list_comes_in_stretches(vault: Opener) -> None:
     with vault.open() as context:
         first = links.find_backlinks(context, "Garden", 1)

@@ -1,11 +1,13 @@
 """Read the settings and open the vault that a command works with."""
 
+import contextlib
+import os
 from pathlib import Path
 
 from knapper import app, config
 from knapper.cli import output
 from knapper.cli.options import GlobalOptions
-from knapper.config import Settings
+from knapper.config import Settings, Vault
 from knapper.tools.context import Context
 
 
@@ -15,7 +17,29 @@ def read_settings(options: GlobalOptions) -> Settings:
     Raises:
         SetupError: It can't be read, or contains an unknown setting.
     """
-    return config.load({"default_vault": options.vault}, config_file=options.config, env_file=options.env_file)
+    settings = config.load({"default_vault": options.vault}, config_file=options.config, env_file=options.env_file)
+    _note_unused(options, settings)
+    return settings
+
+
+def _note_unused(options: GlobalOptions, settings: Settings) -> None:
+    """Say once which variables mean nothing here; `knap config` says so each time."""
+    names = sorted(each.name for each in settings.unused)
+    if not names or options.quiet:
+        return
+    told = settings.state_dir / "told-variables"
+    # A state folder that can't be read or written leads to the same remark again, and to its own error.
+    with contextlib.suppress(OSError):
+        if set(names) <= set(told.read_text(encoding="utf-8").split()):
+            return
+    for each in settings.unused:
+        output.note(options, f"note: {output.plain(each.message)}")
+    if isinstance(settings.choice, Vault) and config.holds(settings.choice.path, settings.state_dir):
+        return
+    with contextlib.suppress(OSError):
+        told.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(told, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write("\n".join(names))
 
 
 def config_path(options: GlobalOptions) -> Path:

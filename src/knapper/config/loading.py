@@ -15,6 +15,7 @@ from knapper.config.clients import CLIENT_SETTINGS
 from knapper.config.declarations import Setting, SettingValue, read_section
 from knapper.config.files import ConfigDocument
 from knapper.config.settings import CONFIG_ENV, SETTINGS, VAULT_SETTINGS, SettingOrigin, Settings, Vault
+from knapper.config.unused import ALWAYS_MEANT, find_unused
 from knapper.errors import SetupError
 
 APP_NAME: Final = "knapper"
@@ -387,7 +388,7 @@ def load(
             only when the vault is asked for.
     """
     cwd = cwd or _current_folder()
-    names = [CONFIG_ENV, *(name for setting in SETTINGS for name in setting.env)]
+    names = [CONFIG_ENV, *ALWAYS_MEANT, *(name for setting in SETTINGS for name in setting.env)]
     environ = environment.read_variables(names)
     config_path = _config_path(config_file, environ, cwd)
     document = files.read_toml(config_path) if config_file or files.path_exists(config_path) else None
@@ -460,6 +461,7 @@ def _build_settings(sources: SettingSources, config_path: Path) -> Settings:
         origins=_list_origins(
             resolved, choice, choice_reason, describe_sections(document, sections) if document else ()
         ),
+        unused=tuple(find_unused(sources.environment, sources.env_file)),
     )
 
 

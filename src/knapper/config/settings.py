@@ -8,6 +8,7 @@ from knapper.config.declarations import SettingsSection, Url, declaration, setti
 from knapper.config.sections.agents import AgentSettings, RunSettings, ScriptSettings
 from knapper.config.sections.models import AudioSettings, ModelSettings
 from knapper.config.sections.network import ServerSettings, WebSettings
+from knapper.config.unused import UnusedVariable
 from knapper.errors import SetupError
 from knapper.vault import access
 from knapper.vault.access import Grants
@@ -165,6 +166,8 @@ class Settings(SettingsSection):
     env_file: Path | None = None
     """The ``.env`` that was read, if any."""
     origins: tuple[SettingOrigin, ...] = ()
+    unused: tuple[UnusedVariable, ...] = ()
+    """Variables that were set for another program, and mean nothing here."""
 
     @property
     def vault(self) -> Vault:

@@ -35,13 +35,15 @@ def find_backlinks(
 
     Args:
         context: The vault, as the client sees it.
-        note_name: Without brackets and ``.md``, in any case; with its folder where several notes have the name.
+        note_name: Without brackets and ``.md``, in any case; with its folder where several notes have the name. A
+            title or an alias, where no note has the name.
         limit: How many files at most.
         offset: How many to skip at the beginning.
 
     Returns:
-        ``results``: their paths, sorted; ``links`` of these files with path, line, kind and what is written. For a name
-        that no note has, the broken links to it, and ``exists`` is false.
+        ``results``: their paths, sorted; ``links`` of these files with path, line, kind and what is written, and
+        ``self_link`` where a note links to itself. For a name that no note has, the broken links to it, and ``exists``
+        is false.
 
     Raises:
         BadInput: The name is empty, or limit or offset is out of its range.
@@ -51,14 +53,10 @@ def find_backlinks(
     if not name:
         raise BadInput("no note is named", hint="give its name, without brackets")
     freshness = context.freshen(meaning=False)
-    targets = _notes_named(context, name)
-    lookup = context.index.graph.cached_lookup()
-    edges = [edge for target in targets for edge in context.index.graph.incoming(target, lookup)]
-    if not targets:
-        unresolved = context.index.graph.broken_links_to(links.lookup_key(name.rpartition("/")[2]), context.sees)
-        edges = [edge for edge in unresolved if links.lookup_key(edge.target) == name]
+    targets, edges = _links_to_named(context, name, _strip_link_syntax(note_name))
     visibility = {source: context.sees(source) for source in {edge.source for edge in edges}}
-    visible_edges = [edge for edge in edges if edge.source != edge.path and visibility[edge.source]]
+    # A link to a heading of the same note, without the note's name, isn't one to the note.
+    visible_edges = [edge for edge in edges if edge.target and visibility[edge.source]]
     sources = sorted({edge.source for edge in visible_edges})
     page_sources = set(sources[offset : offset + limit])
     page_edges = sorted(
@@ -195,8 +193,28 @@ def link_answer(context: Context, edge: Edge) -> dict[str, JSONValue]:
         "alias": edge.alias,
         "property": edge.key if edge.kind == "property" else "",
         "also_fits": alternatives,
+        "self_link": target_path == edge.source,
     }
     return answer | {name: value for name, value in optional.items() if value}
+
+
+def _links_to_named(context: Context, name: str, written: str) -> tuple[list[NotePath], list[Edge]]:
+    """Return the notes that a name may mean, and the links to them; with broken links, where no file has the name.
+
+    Args:
+        context: The vault, as the client sees it.
+        name: The name, folded.
+        written: The same as the caller wrote it.
+    """
+    graph, named = context.index.graph, _notes_named(context, name)
+    targets = named or context.index.catalog.files_named(written, context.restrict(Filter()))
+    lookup = graph.cached_lookup()
+    edges = [edge for target in targets for edge in graph.incoming(target, lookup)]
+    if not named:
+        # Also for a note's title or alias: as a link's target, it leads nowhere.
+        unresolved = graph.broken_links_to(links.lookup_key(name.rpartition("/")[2]), context.sees)
+        edges += [edge for edge in unresolved if links.lookup_key(edge.target) == name]
+    return targets, edges
 
 
 def _notes_named(context: Context, name: str) -> list[NotePath]:

@@ -488,7 +488,7 @@ def _link_counts(context: Context, path: NotePath) -> dict[str, JSONValue]:
     graph = context.index.graph
     lookup = graph.cached_lookup()
     outgoing = [edge for edge in graph.outgoing(path, lookup) if edge.kind != "external" and edge.target]
-    sources = sorted({edge.source for edge in graph.incoming(path, lookup) if edge.source != path})
+    sources = sorted({edge.source for edge in graph.incoming(path, lookup) if edge.target})
     visible_sources: list[JSONValue] = [source for source in sources if context.sees(source)]
     return {
         "links_out": {"total": len(outgoing), "results": _outgoing_rows(context, outgoing[:_MAX_LISTED])},

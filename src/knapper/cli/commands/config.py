@@ -22,7 +22,8 @@ def render_settings(settings: Settings) -> str:
     value_width = min(max(len(value) for _, value, _ in rows), 40)
     lines = [f"{name:<{name_width}}  {value:<{value_width}}  {source}".rstrip() for name, value, source in rows]
     missing_note = "" if settings.config_file.exists() else " (missing; all settings have their defaults)"
-    return "\n".join([*lines, "", f"configuration file: {settings.config_file}{missing_note}"])
+    unused_lines = [f"note: {plain(each.message)}" for each in settings.unused]
+    return "\n".join([*lines, "", f"configuration file: {settings.config_file}{missing_note}", *unused_lines])
 
 
 def _settings_as_dict(settings: Settings) -> dict[str, object]:
@@ -33,6 +34,7 @@ def _settings_as_dict(settings: Settings) -> dict[str, object]:
         "config_file": str(settings.config_file),
         "env_file": str(settings.env_file) if settings.env_file else "",
         "settings": rows,
+        "unused": [{"name": each.name, "source": each.source, "instead": each.instead} for each in settings.unused],
     }
 
 

@@ -150,10 +150,12 @@ def render_tags(answer: AnswerRow) -> str:
 
 
 def render_backlinks(answer: AnswerRow) -> str:
-    """Format one line per link to a note: ``Plan.md:7  [[Garden]]``."""
-    return join_with_remainder(
-        [f"{_link_location(row)}  {_link_text(row)}" for row in get_rows(answer, "links")], answer
-    )
+    """Format one line per link to a note: ``Plan.md:7  [[Garden]]``; the note's own links are marked."""
+    lines = [
+        f"{_link_location(row)}  {_link_text(row)}{' (its own)' if row.get('self_link') else ''}"
+        for row in get_rows(answer, "links")
+    ]
+    return join_with_remainder(lines, answer)
 
 
 def render_outlinks(answer: AnswerRow) -> str:

@@ -207,6 +207,8 @@ class LinkRow(TypedDict):
     property: NotRequired[str]
     also_fits: NotRequired[list[str]]
     """Other files that the name fits as well."""
+    self_link: NotRequired[bool]
+    """Whether the note links to itself."""
 
 
 class BacklinkPage(ListPage):
