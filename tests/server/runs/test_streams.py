@@ -67,6 +67,26 @@ def test_a_run_that_has_ended_is_told_again_above_what_was_heard(tmp_path: Path)
     assert [one.data for one in late] == [one.data for one in whole]
 
 
+def test_a_run_is_told_to_who_cannot_stream_while_it_goes_on_and_when_it_has_ended(tmp_path: Path) -> None:
+    gate = Gate(task="Beta stays?")
+    with running.serving(tmp_path, Brain(plans=PLAN, before=gate), gate=gate) as server, server.client() as client:
+        run_id = begun(client)
+        assert gate.reached.wait(30)
+        first = client.get(f"/runs/{run_id}/events?after=0&wait=20").json()
+        gate.opened.set()
+        told: list[dict[str, Any]] = []
+        after = first["last"]
+        while not told or not told[-1]["ended"]:
+            told.append(client.get(f"/runs/{run_id}/events?after={after}&wait=20").json())
+            after = told[-1]["last"]
+
+    ids = [row["id"] for answer in (first, *told) for row in answer["events"]]
+    assert [row["event"] for row in first["events"][:2]] == ["start", "run_started"]
+    assert not first["ended"]
+    assert ids == list(range(1, len(ids) + 1))
+    assert told[-1]["events"][-1]["data"]["state"] == "complete"
+
+
 def test_who_hears_that_a_run_has_ended_can_go_on_with_it_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,9 +14,11 @@ from starlette.responses import StreamingResponse
 
 from knapper.errors import StorageError
 from knapper.server import logs, replies, workers
+from knapper.server.http import openapi
+from knapper.server.http.binding import Parameter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from knapper.errors import SetupError
     from knapper.jsontypes import JSONValue
     from knapper.server.http.app import Lifespan
+    from knapper.server.http.binding import RequestArguments
     from knapper.server.workers import StopSignal
 
 
@@ -162,6 +165,101 @@ class ServerSentEvent:
         """Encode the event for the wire; JSON contains no line ends of its own."""
         text = json.dumps(self.data, ensure_ascii=False, separators=(",", ":"))
         return f"id: {self.id}\nevent: {self.name}\ndata: {text}\n\n".encode("utf-8", "backslashreplace")
+
+
+MAX_WAIT_S: Final = 60.0
+_MAX_POLLED_EVENTS: Final = 1_000
+"""In one reply; the others come with the next."""
+AFTER_PARAMETER: Final = Parameter(
+    name="after",
+    doc="Reply with JSON at once, for clients that can't stream: the events after this id; 0 for all.",
+    kind="count",
+    maximum=10**_MAX_ID_DIGITS - 1,
+)
+WAIT_PARAMETER: Final = Parameter(
+    name="wait",
+    doc="Likewise, and wait up to so many seconds if there is no such event yet.",
+    kind="number",
+    maximum=MAX_WAIT_S,
+)
+EVENT_PARAMETERS: Final = (AFTER_PARAMETER, WAIT_PARAMETER)
+"""Those of every route that tells events: as a stream, or as JSON where one of them is given."""
+_POLLED_CONTENT: Final = openapi.json_content(
+    {
+        "events": {
+            "type": "array",
+            "items": openapi.object_schema(
+                {"id": {"type": "integer"}, "event": {"type": "string"}, "data": {"type": "object"}}
+            ),
+        },
+        "last": {"type": "integer", "description": "What to give as `after` the next time."},
+        "ended": {"type": "boolean", "description": "Whether no more events follow."},
+    }
+)
+
+
+def events_content(stream_content: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe the reply of a route that tells events: the stream, or what `after` and `wait` ask for."""
+    return {**stream_content, **_POLLED_CONTENT}
+
+
+async def events_reply(
+    job: BackgroundJob[FinalT], start: Mapping[str, JSONValue], request: Request, args: RequestArguments
+) -> Response:
+    """Reply with a job's events: as a stream, or as JSON where the request says after which.
+
+    Args:
+        job: The running or ended job.
+        start: The first event, of kind ``start``.
+        request: The request to answer.
+        args: Its arguments, which may be those of `EVENT_PARAMETERS`.
+    """
+    if not is_polled(args):
+        return stream_events(job, start, request)
+    after = args.integer_or_default("after", 0)
+    if after > len(job.events) + 1:  # an id of other work, such as from before a restart: all is new
+        after = 0
+    if after:
+        waiting = _wait_for_event(job, after - 1, args.number("wait") or 0.0)
+        await workers.run_unless_disconnected(request.receive, waiting)
+    has_ended = job.has_ended  # before the events are read: afterwards more may have come, and the end with them
+    rows = [ServerSentEvent(id=1, name=START_EVENT, data={"type": START_EVENT, **start})] if not after else []
+    for number, event in enumerate(job.events[max(after - 1, 0) :], max(after - 1, 0) + 2):
+        data = event.as_dict()
+        visible_data = logs.redact_event(request.scope, data) if event.kind == ERROR_EVENT else data
+        rows.append(ServerSentEvent(id=number, name=event.kind, data=visible_data))
+    page = rows[:_MAX_POLLED_EVENTS]
+    return polled_reply(page, after, has_ended=has_ended and len(page) == len(rows))
+
+
+def is_polled(args: RequestArguments) -> bool:
+    """Return whether a request asks for events as JSON."""
+    return args.integer("after") is not None or args.number("wait") is not None
+
+
+def polled_reply(events: Sequence[ServerSentEvent], after: int, *, has_ended: bool) -> Response:
+    """Reply with events as JSON.
+
+    Args:
+        events: Those after the last one that the client has.
+        after: That one's id; 0 for none.
+        has_ended: Whether no more follow them.
+    """
+    rows: list[JSONValue] = [{"id": event.id, "event": event.name, "data": dict(event.data)} for event in events]
+    last = events[-1].id if events else after
+    return replies.JsonReply({"success": True, "events": rows, "last": last, "ended": has_ended})
+
+
+async def _wait_for_event(job: BackgroundJob[FinalT], after: int, wait_s: float) -> None:
+    """Wait until a job has more than *after* events, has ended, or the time is over."""
+    event_iterator = job.follow(after)
+    next_event = asyncio.ensure_future(anext(event_iterator, None))
+    try:
+        _ = await asyncio.wait([next_event], timeout=wait_s)
+    finally:
+        _ = next_event.cancel()
+        _ = await asyncio.wait([next_event])
+        await event_iterator.aclose()
 
 
 def stream_events(

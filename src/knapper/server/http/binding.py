@@ -20,6 +20,7 @@ from knapper.tools.shapes import Answer
 
 _JSON_MEDIA_TYPES: Final = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
 _INTEGER: Final = re.compile(r"-?\d{1,18}")
+_NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _BODY_HINT: Final = "the body is the tool's arguments as one JSON object"
 
@@ -131,6 +132,8 @@ def _parse_query_value(name: str, texts: Sequence[str], schema: Mapping[str, JSO
         return text
     if "integer" in kinds and _INTEGER.fullmatch(text):
         return int(text)
+    if "number" in kinds and _NUMBER.fullmatch(text):
+        return float(text)
     if "boolean" in kinds and text.lower() in _BOOLEANS:
         return _BOOLEANS[text.lower()]
     return _parse_object(text.encode()) if "object" in kinds else text

@@ -265,8 +265,11 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
 
 def stream_turn(turn: TurnJob, request: Request) -> StreamingResponse:
     """Stream a turn's events, after a ``start`` event with its id, session and message."""
-    start: dict[str, JSONValue] = {"turn_id": turn.id, "session_id": turn.subject_id, "message": turn.question}
-    return background.stream_events(turn, start, request)
+    return background.stream_events(turn, _describe_start(turn), request)
+
+
+def _describe_start(turn: TurnJob) -> dict[str, JSONValue]:
+    return {"turn_id": turn.id, "session_id": turn.subject_id, "message": turn.question}
 
 
 def _describe_turn(
@@ -533,7 +536,8 @@ def chat_routes(service: ChatService) -> tuple[RouteSpec, ...]:
             "Stream the events of a turn.",
             events_endpoint,
             events_description,
-            content=STREAM_CONTENT,
+            background.EVENT_PARAMETERS,
+            background.events_content(STREAM_CONTENT),
         ),
         RouteSpec("POST", "/chat/{turn_id}/cancel", "chat", cancel_summary, cancel_endpoint, content=CANCEL_CONTENT),
         *_message_routes(service, "/sessions/{session_id}/chat", "sessions", by_id_description, _BY_ID_PARAMETERS),
@@ -578,9 +582,9 @@ async def _stream_started_turn(turn: TurnJob, request: Request) -> Response:
 
 def _make_turn_events(service: ChatService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, ())
+        args = await binding.read_arguments(request, background.EVENT_PARAMETERS)
         turn = await service.find(security.client_of(request.scope), request.path_params["turn_id"])
-        return stream_turn(turn, request)
+        return await background.events_reply(turn, _describe_start(turn), request, args)
 
     return endpoint
 

@@ -427,6 +427,7 @@ def _run_reading_routes(service: RunService) -> tuple[RouteSpec, ...]:
         of(_show_node),
         of(_show_stale_nodes),
     )
+    event_parameters = (*background.EVENT_PARAMETERS, VAULT_PARAMETER)
     events_description = "Also for a run of another process, and for an ended one: its nodes, then `run_done`."
     return (
         RouteSpec("GET", _RUN_PATH, _TAG, "Show a run.", show, "", by_vault, RUN_DETAIL_CONTENT),
@@ -446,10 +447,10 @@ def _run_reading_routes(service: RunService) -> tuple[RouteSpec, ...]:
             f"{_RUN_PATH}/events",
             _TAG,
             "Stream the events of a run.",
-            of(_stream_run),
+            _run_endpoint(service, _stream_run, event_parameters),
             events_description,
-            by_vault,
-            STREAM_CONTENT,
+            event_parameters,
+            background.events_content(STREAM_CONTENT),
         ),
         RouteSpec(
             "GET",
@@ -589,27 +590,30 @@ async def _show_node(
 async def _stream_run(
     service: RunService, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
 ) -> Response:
-    del args
     run_view = await service.run_blocking(lambda: client_runs.show(run_id))
     start: dict[str, JSONValue] = {"run_id": run_id, "task": run_view.run.order.task}
     job = service.running_job(run_id)
     if job is not None:
-        return background.stream_events(job, start, request)
+        return await background.events_reply(job, start, request, args)
     if run_view.run.state in {"pending", "running"}:
-        return background.stream_events(service.watch(client_runs, run_id), start, request)
-    return _stream_ended_run(run_view, start, request)
+        return await background.events_reply(service.watch(client_runs, run_id), start, request, args)
+    return _tell_ended_run(run_view, start, request, args)
 
 
-def _stream_ended_run(run_view: RunDetails, start: dict[str, JSONValue], request: Request) -> Response:
-    """Stream the result of an ended run, with ids above those of its live events."""
+def _tell_ended_run(
+    run_view: RunDetails, start: dict[str, JSONValue], request: Request, args: RequestArguments
+) -> Response:
+    """Tell the result of an ended run, with ids above those of its live events."""
     from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
 
     event_rows = [(event.kind, event.as_dict()) for event in RunWatcher().new_events(run_view.run, run_view.nodes)]
-    first_id = background.last_event_id(request) + 1
+    is_polled, after = background.is_polled(args), args.integer_or_default("after", 0)
+    first_id = (after if is_polled else background.last_event_id(request)) + 1
     rows = [(background.START_EVENT, {"type": background.START_EVENT, **start}), *event_rows]
-    body = b"".join(
-        ServerSentEvent(id=first_id + index, name=name, data=data).encode() for index, (name, data) in enumerate(rows)
-    )
+    events = [ServerSentEvent(id=first_id + index, name=name, data=data) for index, (name, data) in enumerate(rows)]
+    if is_polled:
+        return background.polled_reply(events, after, has_ended=True)
+    body = b"".join(event.encode() for event in events)
     return Response(body, media_type="text/event-stream", headers=replies.REPLY_HEADERS)
 
 

@@ -388,7 +388,8 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "Stream the events of a run.",
             _make_task_events(tasks),
             "After `Last-Event-ID`, or from the beginning.",
-            content=STREAM_CONTENT,
+            background.EVENT_PARAMETERS,
+            background.events_content(STREAM_CONTENT),
         ),
         RouteSpec(
             "POST",
@@ -489,15 +490,18 @@ async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Reques
 
 
 async def _stream_task(job: BackgroundJob[PipelineOutcome], request: Request) -> Response:
-    start: dict[str, JSONValue] = {"run_id": job.subject_id, "task": job.question}
-    return background.stream_events(job, start, request)
+    return background.stream_events(job, _describe_start(job), request)
+
+
+def _describe_start(job: BackgroundJob[PipelineOutcome]) -> dict[str, JSONValue]:
+    return {"run_id": job.subject_id, "task": job.question}
 
 
 def _make_task_events(tasks: TaskService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, ())
+        args = await binding.read_arguments(request, background.EVENT_PARAMETERS)
         job = await tasks.find(security.client_of(request.scope), request.path_params["run_id"])
-        return await _stream_task(job, request)
+        return await background.events_reply(job, _describe_start(job), request, args)
 
     return endpoint
 
