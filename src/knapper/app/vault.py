@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import sqlite3
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 from knapper import config
-from knapper.errors import SetupError
+from knapper.changes.disk import marker
+from knapper.errors import KnapError, SetupError
 from knapper.index.embedders.base import EmbedderSettings
 from knapper.index.embedders.registry import open_embedder
 from knapper.index.engine import Engine
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from knapper.app.writers import VaultWriters
+    from knapper.changes.disk.apply import Recovered
     from knapper.changes.writer import SubmitOptions, Writer
     from knapper.config import ClientSettings, Settings, Vault
     from knapper.net.speech import Transcriber
@@ -135,6 +140,30 @@ def open_vault(settings: Settings, *, client: str = "cli") -> Context:
     return opened_vault.context(client, close=opened_vault.close)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutShort:
+    """A change that was cut short by a kill, told to readers."""
+
+    text: str
+    brief: str
+    """The same without what is only for a client that sees everything."""
+
+    @classmethod
+    def settled(cls, outcome: Recovered) -> Self:
+        """Describe how it was settled."""
+        done = f"that was cut short was {outcome.outcome}"
+        count = len(outcome.paths)
+        return cls(text=f"a change of {count} file{'s' * (count != 1)} {done}", brief=f"a change {done}")
+
+    @classmethod
+    def standing(cls, error: Exception) -> Self:
+        """Describe one that can't be settled now."""
+        told = "the vault stands half changed: a change was cut short, and can't be finished or taken back now"
+        cause = error.__cause__ or error
+        reason = cause.strerror if isinstance(cause, OSError) else str(cause)
+        return cls(text=f"{told}: {reason or type(cause).__name__}", brief=told)
+
+
 class OpenedVault:
     """A vault's open index, and the state that its writers share.
 
@@ -163,6 +192,13 @@ class OpenedVault:
         self._outside = ExternalServices(settings, self.folder)
         self._stack.callback(self._outside.close)
         self._rules = _stamp_rule_files(vault.path)
+        self._untold: list[CutShort] = []
+        self._half_changed: CutShort | None = None
+        try:
+            self._settle_cut_short()
+        except BaseException:
+            self._stack.close()
+            raise
 
     def context(
         self, client: str, *, submit_options: SubmitOptions | None = None, close: Close = do_nothing
@@ -175,6 +211,7 @@ class OpenedVault:
             close: What closing the context does.
         """
         allowed = self._settings.client(client)
+        self._settle_cut_short()
         self._reload_changed_rules()
         view = self.engine.view.with_policy(self._policy(allowed))
         return Context(
@@ -187,12 +224,43 @@ class OpenedVault:
             open_web=self._outside.web,
             open_transcriber=self._outside.transcriber,
             review=ReviewPlaces(vault=self.vault.name if self._is_one_of_several() else ""),
+            notices=self._take_notices(view.policy),
         )
 
     def _is_one_of_several(self) -> bool:
         """Return whether a command has to name the vault, and can."""
         names = [vault.name for vault in self._settings.vaults]
         return len(names) > 1 and self.vault.name in names
+
+    def _settle_cut_short(self) -> None:
+        """Finish or take back a change that was cut short, unless its writer is still at work."""
+        if not marker.is_set(self.folder):
+            self._half_changed = None
+            return
+        from knapper.changes.disk import storage  # noqa: PLC0415 - as in `_open_writers`
+
+        try:
+            # Opening what writes may wait for the lock, which a reader shouldn't.
+            if storage.is_being_written(self.folder):
+                return
+            writers = self._open_writers()
+            writers.recover()
+        except (KnapError, OSError, sqlite3.Error) as error:
+            self._half_changed = CutShort.standing(error)
+            return
+        self._half_changed = None
+        with self._lock:
+            outcomes, writers.untold[:] = [*writers.untold], []
+            self._untold += map(CutShort.settled, outcomes)
+        for outcome in outcomes:
+            logging.getLogger(__name__).info("%s: %s", self.vault.name, CutShort.settled(outcome).text)
+
+    def _take_notices(self, policy: Policy) -> tuple[str, ...]:
+        """Return what a client should know of changes that were cut short, each outcome once."""
+        with self._lock:
+            untold, self._untold = self._untold, []
+        standing = [self._half_changed] if self._half_changed else []
+        return tuple(notice.text if policy.sees_all else notice.brief for notice in (*untold, *standing))
 
     def close(self) -> None:
         """Close all that is open."""
@@ -213,12 +281,16 @@ class OpenedVault:
         return policy
 
     def _writer(self, view: View, client: ClientSettings) -> Writer:
+        return self._open_writers().writer(view, client.grants)
+
+    def _open_writers(self) -> VaultWriters:
+        """Open what the writers share, once; that recovers what was cut short."""
         with self._lock:
             if self._desks is None:
                 from knapper.app.writers import VaultWriters  # noqa: PLC0415 - searching needn't pay for it
 
                 self._desks = VaultWriters.open(self._settings, self.engine, self.folder, self._stack)
-        return self._desks.writer(view, client.grants)
+            return self._desks
 
     def _reload_changed_rules(self) -> None:
         """Reload the vault's own ignore rules if they have changed, since a server runs for days."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from knapper.changes.disk.apply import Recovered
     from knapper.changes.disk.transaction import State
     from knapper.changes.proposals.store import Proposals
     from knapper.changes.proposals.taint import Taints
@@ -39,6 +40,9 @@ class VaultWriters:
     proposals: Proposals
     taints: Taints
     recovered: list[str] = field(default_factory=list[str])
+    """Notices for the first writer that sees everything."""
+    untold: list[Recovered] = field(default_factory=list["Recovered"])
+    """Outcomes that no reader was told yet."""
 
     @classmethod
     def open(cls, settings: Settings, engine: Engine, folder: Path, stack: contextlib.ExitStack) -> Self:
@@ -65,17 +69,27 @@ class VaultWriters:
         journal_settings = settings.journal
         state.journal.limit(max_bytes=journal_settings.max_mb * 1_000_000, max_age_days=journal_settings.max_age_days)
         open_proposals.prune(max_age_days=journal_settings.max_age_days)
-        recovery_notices = [
-            f"a change that was cut short was {recovery.outcome}: {', '.join(recovery.paths)}" for recovery in recovered
-        ]
         return cls(
             settings=settings,
             engine=engine,
             state=state,
             proposals=open_proposals,
             taints=taints,
-            recovered=recovery_notices,
+            recovered=[_describe_recovery(recovery) for recovery in recovered],
+            untold=recovered,
         )
+
+    def recover(self) -> None:
+        """Finish or take back what was cut short since this was opened, unless its writer is still at work.
+
+        Raises:
+            StorageError: The disk refuses.
+        """
+        recovered = apply.recover_if_free(self.state)
+        self.recovered.extend(_describe_recovery(recovery) for recovery in recovered)
+        self.untold.extend(recovered)
+        if recovered:
+            _ = self.proposals.reconcile(self.state.journal)
 
     def writer(self, view: View, grants: Grants) -> Writer:
         """Create the writer of one client."""
@@ -98,6 +112,10 @@ class VaultWriters:
             on_applied=_make_committer(state) if self.settings.commits_to_git else _no_notices,
             recovered=self.recovered,
         )
+
+
+def _describe_recovery(recovery: Recovered) -> str:
+    return f"a change that was cut short was {recovery.outcome}: {', '.join(recovery.paths)}"
 
 
 def _no_notices(_: str) -> tuple[str, ...]:

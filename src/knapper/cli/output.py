@@ -92,6 +92,11 @@ def note(options: GlobalOptions, text: str) -> None:
         click.echo(text, err=True)
 
 
+def warn(text: str) -> None:
+    """Print a remark that a person must not miss, even with ``--quiet``."""
+    click.echo(plain(f"note: {text}"), err=True)
+
+
 def print_error(message: str, hint: str = "") -> None:
     """Print an error and its hint while the command continues, even with ``--quiet``."""
     click.echo(plain(f"error: {message}"), err=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from knapper import app, config
@@ -61,7 +62,11 @@ def open_vault(options: GlobalOptions, *, writes: bool = False) -> Context:
     if writes and config.passed_by is not None:
         text = f"note: this is about the vault '{config.vault.name}' ({config.vault.path}), not the one of this folder"
         output.note(options, f"{text}, which `--vault '{output.one_line(str(config.passed_by))}'` names")
-    return app.open_vault(config)
+    context = app.open_vault(config)
+    for notice in context.notices:
+        output.warn(notice)
+    # As text they have been said; a program finds them in the answer.
+    return context if options.as_json else replace(context, notices=())
 
 
 def note_if_busy(options: GlobalOptions, context: Context) -> None:

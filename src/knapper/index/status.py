@@ -37,6 +37,8 @@ class Freshness:
     """Chunks without a vector, which search by meaning can't find yet."""
     as_of: str = ""
     """ISO time with zone until when all saved changes are in the index; empty where nothing is."""
+    notices: tuple[str, ...] = ()
+    """What the client should know of the vault itself."""
 
     @property
     def is_current(self) -> bool:

@@ -344,6 +344,8 @@ class Context:
     """Where a person decides on what the client proposes."""
     now: Callable[[], datetime] = _local_time
     """Returns the time, with its zone."""
+    notices: tuple[str, ...] = ()
+    """What the client should know of the vault as it was opened, such as a change that was cut short."""
 
     @property
     def writer(self) -> "Writer":
@@ -366,8 +368,10 @@ class Context:
     def freshen(self, *, meaning: bool = True) -> "Freshness":
         """Bring the index up to date where that is quick, and return what the client's answers may miss."""
         if self.shared_refresh is not None:
-            return self.shared_refresh(self.view.policy, meaning=meaning)
-        return self.index.freshen(meaning=meaning, policy=self.view.policy)
+            freshness = self.shared_refresh(self.view.policy, meaning=meaning)
+        else:
+            freshness = self.index.freshen(meaning=meaning, policy=self.view.policy)
+        return replace(freshness, notices=self.notices) if self.notices else freshness
 
     def with_shared_refresh(self) -> "Context":
         """Return a context whose simultaneous or consecutive calls share one refresh of the index."""

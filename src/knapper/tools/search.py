@@ -142,7 +142,7 @@ def hit_answer(hit: Hit, foreign_paths: Collection[NotePath], *, explain: bool) 
 
 def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[str, JSONValue]:
     """Return whether the answer may be incomplete, and advice in ``notes``."""
-    notes: list[JSONValue] = [*remarks]
+    notes: list[JSONValue] = [*freshness.notices, *remarks]
     if freshness.damaged:
         notes.append("the index is damaged, and answers may be wrong: `knap index` builds it anew")
     elif freshness.incomplete:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from knapper.changes.disk import files, journal, plan, storage, transaction
+from knapper.changes.disk import files, journal, marker, plan, storage, transaction
 from knapper.changes.disk.files import Files
 from knapper.changes.disk.journal import Change
 from knapper.changes.disk.plan import ChangeMeta, ChangePlan, Effect, FileResult
@@ -66,7 +66,7 @@ def open_state(
         trash_limit=trash_limit,
     )
     try:
-        return state, _recover_if_free(state)
+        return state, recover_if_free(state)
     except BaseException:
         state.journal.shut()
         raise
@@ -78,7 +78,13 @@ def recover_unfinished(state: State) -> list[Recovered]:
     Raises:
         StorageError: The disk refuses; nothing else may be written until this succeeds.
     """
-    return [_recover(state, change) for change in state.journal.unfinished()]
+    recovered = [_recover(state, change) for change in state.journal.unfinished()]
+    if marker.is_set(state.folder):
+        try:
+            marker.remove(state.folder)
+        except OSError as error:
+            raise files.storage_error(error, marker.MARKER_FILE) from error
+    return recovered
 
 
 def find_stray_temp_files(state: State) -> list[Path]:
@@ -90,8 +96,13 @@ def find_stray_temp_files(state: State) -> list[Path]:
     return sorted(path for path in state.root.rglob(f"{files.TEMP_PREFIX}*") if path.name not in known)
 
 
-def _recover_if_free(state: State) -> list[Recovered]:
-    if not state.journal.unfinished():
+def recover_if_free(state: State) -> list[Recovered]:
+    """Finish or take back interrupted changes, unless another process or thread is writing right now.
+
+    Raises:
+        StorageError: The disk refuses.
+    """
+    if not marker.is_set(state.folder) and not state.journal.unfinished():
         return []
     try:
         with storage.hold_write_lock(state.folder, timeout_s=0):

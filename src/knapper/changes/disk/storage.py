@@ -55,6 +55,19 @@ def hold_write_lock(folder: Path, *, timeout_s: float) -> Generator[None]:
         guard.release()
 
 
+def is_being_written(folder: Path) -> bool:
+    """Return whether another writer holds the write lock right now.
+
+    Raises:
+        StorageError: The lock's file can't be made.
+    """
+    try:
+        with hold_write_lock(folder, timeout_s=0):
+            return False
+    except ConflictError:
+        return True
+
+
 def _acquire_lock(folder: Path, timeout_s: float) -> filelock.BaseFileLock:
     """Acquire the lock: first the next place in line, then the lock itself; without a time-out, try only once."""
     guard = private.file_lock(folder / LOCK_FILE, poll_s=_POLL_S)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from knapper.changes.disk import displaced, files
+from knapper.changes.disk import displaced, files, marker
 from knapper.changes.disk.displaced import DisplacedSaves
 from knapper.changes.disk.files import HASH_OPEN, Files, Stamp
 from knapper.changes.disk.journal import Journal
@@ -530,6 +530,7 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
     context = make_context(state)
     tried = 0
     try:
+        _place_marker(state, plan.steps, change_id)
         state.journal.begin(change_id, meta, plan.steps)
         staged = stage_steps(context, plan)
         hashes = {name for step in plan.steps for name in (step.before, step.after)}
@@ -607,6 +608,7 @@ def finish_change(state: State, context: ExecutionContext, steps: Iterable[Step]
     try:
         _for_each(partial(finish_step, context), [step for step in steps if step.temp])
         state.journal.close(change_id)
+        marker.remove(state.folder)
     except (OSError, KnapError) as error:
         context.notices.append(f"a leftover of change {change_id} is removed at the next start: {error}")
 
@@ -641,8 +643,17 @@ def _abandon(state: State, context: ExecutionContext, steps: Sequence[Step], tri
         # Only now: a program that is still saving is waited for, and everything stands as it was.
         context.notices.extend(context.saves.keep())
     # If the journal can't be written now, the next start forgets the change.
-    with contextlib.suppress(StorageError):
+    with contextlib.suppress(StorageError, OSError):
         state.journal.forget(change_id)
+        marker.remove(state.folder)
+
+
+def _place_marker(state: State, steps: Sequence[Step], change_id: str) -> None:
+    """Write the file that tells readers of a change under way."""
+    marker.place(state.folder, change_id)
+    # One step alone is either done or not, so that after a power cut no reader sees half of it.
+    if len(steps) > 1:
+        files.sync_folder(state.folder)
 
 
 def _add_notices(error: KnapError, notices: Sequence[str]) -> KnapError:
