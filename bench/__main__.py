@@ -15,6 +15,7 @@ NAMES = (
     "ir",
     "cold",
     "kill",
+    "chaos",
     "real_moves",
     "writes",
     "load",
@@ -38,6 +39,7 @@ def main() -> int:
     for name, module in modules.items():
         command = commands.add_parser(name, help=module.SUMMARY, description=module.SUMMARY)
         command.add_argument("--write", action="store_true", help="write the table into docs/benchmarks.md")
+        command.add_argument("--check", action="store_true", help="exit with 1 if a goal isn't met")
         places.add_options(command)
         module.add_options(command)
     options = parser.parse_args()
@@ -50,7 +52,7 @@ def main() -> int:
     print(text)
     if options.write:
         frame.write(options.name, text)
-    return 0
+    return int(options.check and not all(row.goal.met(row.value) for row in report.rows if row.goal))
 
 
 if __name__ == "__main__":

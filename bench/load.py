@@ -47,9 +47,9 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
         vault = folder / "vault"
         shutil.copytree(generated, vault)
         asked = questions.of(vault, 300)
-        with _serving(vault, folder) as server:
-            found = asyncio.run(_load(server, vault, asked, options))
-        lost = _lost(vault, found.written)
+        with serving(vault, folder) as server:
+            found = asyncio.run(load(server, vault, asked, options))
+        lost = lost_lines(vault, found.written)
     reads, writes = found.reads, found.writes
     rows = [
         Row(what="errors", values=[sum(found.errors.values())], goal=Goal(limit=1)),
@@ -139,7 +139,7 @@ class Found:
 
 
 @contextmanager
-def _serving(vault: Path, folder: Path) -> Iterator[Server]:
+def serving(vault: Path, folder: Path) -> Iterator[Server]:
     config = folder / "config.toml"
     config.write_text(
         f"[vaults.load]\npath = {json.dumps(str(vault))}\n[server]\nrequests_per_minute = 0\n", encoding="utf-8"
@@ -167,27 +167,27 @@ def _started(process: subprocess.Popen[str]) -> Server:
     return Server(process=process, host=address[1], port=int(address[2]), token=token)
 
 
-async def _load(server: Server, vault: Path, asked: list[str], options: argparse.Namespace) -> Found:
+async def load(server: Server, vault: Path, asked: list[str], options: argparse.Namespace) -> Found:
     found = Found()
-    notes = await asyncio.to_thread(_notes, vault)
-    await _warm(server, asked[0])
+    notes = await asyncio.to_thread(notes_of, vault)
+    await warm(server, asked[0])
     frame.say(f"{options.readers} readers and {options.writers} writers for {options.seconds:g} s")
     end = time.monotonic() + options.seconds
-    readers = [_Client(server, found, end).read(number, notes, asked) for number in range(options.readers)]
-    writers = [_Client(server, found, end).write(number, notes) for number in range(options.writers)]
+    readers = [Client(server, found, end).read(number, notes, asked) for number in range(options.readers)]
+    writers = [Client(server, found, end).write(number, notes) for number in range(options.writers)]
     before = server.processor_s()
     await asyncio.gather(*readers, *writers, _follow_memory(server, found, end))
     found.processor_s = server.processor_s() - before
     return found
 
 
-def _notes(vault: Path) -> list[str]:
+def notes_of(vault: Path) -> list[str]:
     return [path.relative_to(vault).as_posix() for path in sorted(vault.rglob("*.md"))]
 
 
-async def _warm(server: Server, question: str) -> None:
+async def warm(server: Server, question: str) -> None:
     """Wait until the server has looked through the vault once."""
-    client = _Client(server, Found(), 0)
+    client = Client(server, Found(), 0)
     deadline = time.monotonic() + _START_S
     while time.monotonic() < deadline:
         _, answer = await client.post("search_vault", {"query": question})
@@ -202,7 +202,7 @@ async def _follow_memory(server: Server, found: Found, end: float) -> None:
         await asyncio.sleep(1)
 
 
-class _Client:
+class Client:
     """Ask over one connection, on a timetable."""
 
     def __init__(self, server: Server, found: Found, end: float) -> None:
@@ -279,7 +279,7 @@ class _Client:
         return int(said.split(" ", 2)[1]), json.loads(answer or b"{}")
 
 
-def _lost(vault: Path, written: dict[str, str]) -> int:
+def lost_lines(vault: Path, written: dict[str, str]) -> int:
     """Count written lines that don't stand in their note once."""
     texts = {path: (vault / path).read_text(encoding="utf-8", errors="replace") for path in set(written.values())}
     return sum(texts[path].count(line) != 1 for line, path in written.items())

@@ -7,6 +7,7 @@ exactly what one made from nothing holds.
 """
 
 import argparse
+import math
 import random
 import shutil
 import sqlite3
@@ -84,7 +85,9 @@ class Trial:
         return found
 
 
-def run(folder: Path, *, kills: int, notes: int, seed: int = 1, compare_every: int = 10) -> Result:
+def run(
+    folder: Path, *, kills: int, notes: int, seed: int = 1, compare_every: int = 10, until: float = math.inf
+) -> Result:
     """Kill an indexer this many times.
 
     Args:
@@ -93,11 +96,12 @@ def run(folder: Path, *, kills: int, notes: int, seed: int = 1, compare_every: i
         notes: Size of the vault.
         seed: Of all that is random, but for the moments themselves.
         compare_every: After how many kills the index is also compared with a new one.
+        until: When to stop before, by the monotonic clock.
     """
     pick = random.Random(seed)
     trial = Trial(garden=Garden.plant(folder / "vault", pick, notes), state=folder / "index", pick=pick)
     result = Result()
-    while result.kills < kills and result.good:
+    while result.kills < kills and result.good and time.monotonic() < until:
         if not trial.kill_once(result.kills):
             result.late += 1
             continue

@@ -3,6 +3,7 @@
 Each round kills both, recovers, and compares journal and files; ``kill.py`` runs many.
 """
 
+import math
 import random
 import subprocess
 import sys
@@ -39,13 +40,14 @@ class Report:
         )
 
 
-def run(rounds: int, *, seed: int, top: Path) -> Report:
+def run(rounds: int, *, seed: int, top: Path, until: float = math.inf) -> Report:
     """Run rounds on one vault.
 
     Args:
         rounds: Each with two killed writers.
         seed: Of the moments and changes.
         top: An empty folder for vault and state.
+        until: When to stop before, by the monotonic clock.
     """
     chance = random.Random(seed)
     root, folder = top / "vault", top / "state"
@@ -65,7 +67,7 @@ def run(rounds: int, *, seed: int, top: Path) -> Report:
         report.failures += check(state, expected, number)
         report.rounds += 1
         state.journal.shut()
-        if report.failures:
+        if report.failures or time.monotonic() > until:
             break
     return report
 

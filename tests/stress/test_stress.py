@@ -1,11 +1,12 @@
 """The short forms of the stress scripts beside this file."""
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.stress import collisions, kills, races
+from tests.stress import collisions, damage, full_disk, kills, races
 
 
 @pytest.mark.slow
@@ -39,3 +40,22 @@ def test_a_save_in_the_moment_of_an_exchange_is_never_lost(tmp_path: Path) -> No
     assert (report.lost, report.untold) == ([], [])
     assert report.applied > 0
     assert report.refused_after > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not full_disk.can_mount(), reason="needs an account that can mount a disk of its own")
+def test_a_change_on_a_full_disk_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
+    report = full_disk.run(12, seed=1, top=tmp_path, until=time.monotonic() + 60)
+
+    assert (report.torn, report.untold) == ([], [])
+    assert report.applied > 0
+    assert report.refused > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="makes pipes and links")
+def test_files_that_cant_be_read_leave_the_index_whole(tmp_path: Path) -> None:
+    report = damage.run_unreadable(2, seed=1, top=tmp_path, until=time.monotonic() + 60)
+
+    assert (report.wrong, report.untold) == ([], [])
+    assert report.rounds > 0

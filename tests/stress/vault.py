@@ -45,9 +45,10 @@ class Garden:
         return garden
 
     def disturb(self, pick: random.Random, count: int) -> None:
-        """Change this many files."""
+        """Change this many files, or all where there are fewer."""
         acts = (self._edit, self._edit, self._edit, self._cut, self._add, self._delete, self._rename, self._copy)
-        files = pick.sample(sorted(self.root.rglob("*.md")), count)
+        notes = sorted(self.root.rglob("*.md"))
+        files = pick.sample(notes, min(count, len(notes)))
         for file in files:
             pick.choice(acts)(pick, file)
         if pick.random() < 0.1:
