@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.cli import main
-from knapper.cli.commands import service
+from knapper.cli import launching, main
 from knapper.server import record
 from knapper.server.record import ServerRecord
 from knapper.service.definition import CommandResult
@@ -32,7 +31,7 @@ def answers(record_found: ServerRecord | None) -> Callable[[Path], ServerRecord 
 def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "my Notes"
     folder.mkdir()
-    monkeypatch.setattr(service, "_START_S", 0.05)
+    monkeypatch.setattr(launching, "START_S", 0.05)
     monkeypatch.setattr(record, "find_server", answers(None))
     return folder
 
@@ -40,7 +39,7 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SystemdManager:
     manager = SystemdManager(machine=machines.machine("linux", tmp_path), runner=RecordingRunner())
-    monkeypatch.setattr(service, "open_manager", lambda: manager)
+    monkeypatch.setattr(launching, "open_manager", lambda: manager)
     return manager
 
 
@@ -144,9 +143,9 @@ def test_where_the_system_keeps_no_log_the_file_is_shown(
         machine=machines.machine("macos", tmp_path),
         runner=RecordingRunner({"launchctl bootout": CommandResult(code=3)}),
     )
-    monkeypatch.setattr(service, "open_manager", lambda: manager)
+    monkeypatch.setattr(launching, "open_manager", lambda: manager)
     log = tmp_path / "serve.log"
-    monkeypatch.setattr(service, "_log_file", lambda: log)
+    monkeypatch.setattr(launching, "log_file", lambda: log)
     main.run(["service", "install", "--quiet", "--vault", str(vault)])
 
     missing = main.run(["service", "logs"])

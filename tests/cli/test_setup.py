@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from knapper.cli import main, onboarding, output
-from knapper.cli.commands import service
+from knapper.cli import launching, main, onboarding, output
 from knapper.cli.onboarding import LocalModels, Surroundings
 from knapper.server import record
 from knapper.server.mcp import install
@@ -43,7 +42,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SystemdManager:
     manager = SystemdManager(machine=machines.machine("linux", tmp_path / "home"), runner=RecordingRunner())
-    monkeypatch.setattr(service, "open_manager", lambda: manager)
+    monkeypatch.setattr(launching, "open_manager", lambda: manager)
     monkeypatch.setattr(record, "find_server", _find_running)
     return manager
 

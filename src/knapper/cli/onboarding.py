@@ -12,8 +12,7 @@ from knapper import app
 from knapper.agents.model import servers
 from knapper.agents.model.names import ModelName, Provider
 from knapper.app import models
-from knapper.cli import setup
-from knapper.cli.commands import mcp, service
+from knapper.cli import launching, setup
 from knapper.cli.render import indexing
 from knapper.config import editing
 from knapper.errors import BadInput, KnapError, SetupError
@@ -232,10 +231,10 @@ def install_service(options: GlobalOptions) -> StepReport:
         KnapError: The system refuses it, or has no service manager.
     """
     settings = setup.read_settings(options)
-    manager = service.open_manager()
-    definition = service.define_service(options, settings, {"host": "", "port": None, "dry_run": False})
+    manager = launching.open_manager()
+    definition = launching.define_service(options, settings)
     notes = manager.install(definition)
-    server = service.wait_for_server(settings.state_dir)
+    server = launching.wait_for_server(settings.state_dir)
     if server is None:
         raise SetupError(
             f"{manager.name} started the server, but it doesn't answer",
@@ -259,7 +258,7 @@ def connect_client(options: GlobalOptions, client: McpClient, machine: MachinePa
     """
     settings = setup.read_settings(options)
     request = install.InstallRequest(
-        command=mcp.server_command(options, settings, "full"), environment=mcp.server_environment(settings)
+        command=launching.server_command(options, settings, "full"), environment=launching.server_environment(settings)
     )
     file = client.file(machine)
     report: dict[str, Any] = dict(install.install(client, request, file))

@@ -1,22 +1,17 @@
 """Serve a vault to MCP clients."""
 
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import click
 
-from knapper.cli import options, output, setup
+from knapper.cli import launching, options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.config import Settings, environment
-from knapper.config.settings import CONFIG_ENV, STATE_ENV
 from knapper.errors import BadInput
 from knapper.tools.context import TOOL_SELECTIONS, ToolSelection
-
-_CONFIG_HOME: Final = "XDG_CONFIG_HOME"
-_DATA_HOME: Final = "XDG_DATA_HOME"
 
 
 class McpOptions(TypedDict):
@@ -120,7 +115,9 @@ def install(said: GlobalOptions, client: str, **own: Unpack[McpInstallOptions]) 
     settings_file = Path(own["file"]).expanduser() if own["file"] else editor.file(machine)
     config = setup.read_settings(said)
     entry = install.InstallRequest(
-        command=server_command(said, config, own["profile"]), environment=server_environment(config), name=own["name"]
+        command=launching.server_command(said, config, own["profile"]),
+        environment=launching.server_environment(config),
+        name=own["name"],
     )
     report = install.install(editor, entry, settings_file, dry_run=own["dry_run"])
     output.print_answer(said, {**report, "results": [report["path"]]}, _render_install(report, dry_run=own["dry_run"]))
@@ -135,36 +132,6 @@ def _check_client(name: str, config: Settings) -> None:
             hint="leave --client out, or name a client of another kind",
             code="person_refused",
         )
-
-
-def server_command(options: GlobalOptions, config: Settings, profile: ToolSelection) -> list[str]:
-    """Return the command line that starts the server for these options, from any folder."""
-    words = [sys.executable, "-P", "-m", "knapper.cli", "mcp"]  # -P: never import what lies where the client works
-    if options.vault:
-        words += ["--vault", _vault_argument(options.vault, config.vault.path)]
-    elif not config.vaults:  # VAULT_PATH or the folder one stands in says it, and a client has neither
-        words += ["--vault", str(config.vault.path)]
-    if options.config or (environment.read_variables([CONFIG_ENV, _CONFIG_HOME]) and config.config_file.is_file()):
-        words += ["--config", str(config.config_file)]
-    if options.env_file:
-        words += ["--env-file", str(Path(options.env_file).absolute())]
-    return words if profile == "full" else [*words, "--profile", profile]
-
-
-def server_environment(config: Settings) -> dict[str, str]:
-    """Return the variables without which the server would use another state folder than this command."""
-    variables: dict[str, str] = {}
-    if (
-        environment.read_variables([CONFIG_ENV]) and not config.config_file.is_file()
-    ):  # to be made, so that no option can name it
-        variables[CONFIG_ENV] = str(config.config_file)
-    if environment.read_variables([STATE_ENV, _DATA_HOME]):
-        variables[STATE_ENV] = str(config.state_dir)
-    return variables
-
-
-def _vault_argument(vault: str, folder: Path) -> str:
-    return str(folder) if Path(vault).expanduser().exists() else vault
 
 
 def _render_install(report: Mapping[str, object], *, dry_run: bool) -> str:

@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import click
 
-from knapper.cli import options, output, setup
+from knapper.cli import launching, options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
-from knapper.config import environment
-from knapper.config.settings import CONFIG_ENV, STATE_ENV
 from knapper.errors import NotFound
 from knapper.server import record
-from knapper.service import definition
-from knapper.service.definition import ServiceDefinition
-from knapper.service.managers import choose_manager
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from knapper.config import Settings
-    from knapper.server.record import ServerRecord
     from knapper.service.definition import ServiceManager
 
-_START_S: Final = 20.0
-"""How long a started server may take to answer, in seconds."""
-_LOOK_S: Final = 0.2
 _FOLLOW_S: Final = 0.5
 
 
@@ -40,11 +27,6 @@ class InstallOptions(TypedDict):
     host: str
     port: int | None
     dry_run: bool
-
-
-def open_manager() -> ServiceManager:
-    """Return this system's service manager."""
-    return choose_manager(definition.detect_machine(), definition.SystemRunner())
 
 
 @click.group(
@@ -85,14 +67,14 @@ def install(global_options: GlobalOptions, **own: Unpack[InstallOptions]) -> Exi
     A service that is installed is replaced. It runs the installation of Knapper that this command belongs to.
     """
     settings = setup.read_settings(global_options)
-    manager = open_manager()
-    service = define_service(global_options, settings, own)
+    manager = launching.open_manager()
+    service = launching.define_service(global_options, settings, host=own["host"], port=own["port"])
     text = manager.render(service)
     fields = {"manager": manager.name, "file": str(manager.file), "definition": text}
     if own["dry_run"]:
         return output.print_result(global_options, {**fields, "installed": False}, f"# {manager.file}\n{text}")
     notes = manager.install(service)
-    running_server = wait_for_server(settings.state_dir)
+    running_server = launching.wait_for_server(settings.state_dir)
     address = running_server.url if running_server else ""
     lines = [f"installed {manager.file}", f"the server answers at {address}" if address else _silence_note(manager)]
     output.print_result(global_options, {**fields, "installed": True, "url": address, "notes": notes}, "\n".join(lines))
@@ -110,7 +92,7 @@ def install(global_options: GlobalOptions, **own: Unpack[InstallOptions]) -> Exi
 @click.pass_obj
 def uninstall(global_options: GlobalOptions) -> ExitCode:
     """Stop the service and remove it."""
-    removed = [str(file) for file in open_manager().uninstall()]
+    removed = [str(file) for file in launching.open_manager().uninstall()]
     text = "\n".join(f"removed {file}" for file in removed) or "no service was installed"
     return output.print_result(global_options, {"removed": removed}, text)
 
@@ -169,7 +151,7 @@ def status(global_options: GlobalOptions) -> ExitCode:
     Shows what the system says of the service, and asks the server itself.
     """
     settings = setup.read_settings(global_options)
-    manager = open_manager()
+    manager = launching.open_manager()
     state = manager.state()
     running_server = record.find_server(settings.state_dir)
     fields = {
@@ -213,7 +195,7 @@ def logs(global_options: GlobalOptions, lines: int, *, follow: bool) -> ExitCode
     manager = _installed_manager()
     if log_command := manager.log_command(lines, follow=follow):
         return ExitCode.OK if subprocess.call(list(log_command)) == 0 else ExitCode.NOTHING  # noqa: S603 - a fixed command
-    file = _log_file()
+    file = launching.log_file()
     if not file.is_file():
         raise NotFound(f"there is no log {file} yet", hint="`knap service status` shows whether the server runs")
     with file.open(encoding="utf-8", errors="replace") as log:
@@ -226,59 +208,20 @@ def logs(global_options: GlobalOptions, lines: int, *, follow: bool) -> ExitCode
     return ExitCode.OK
 
 
-def define_service(global_options: GlobalOptions, settings: Settings, own: InstallOptions) -> ServiceDefinition:
-    """Return what the service runs: this installation, with the vault and the settings of this command."""
-    machine = definition.detect_machine()
-    arguments = ["serve"]
-    if global_options.vault or not settings.vaults:  # VAULT_PATH or this folder names one, and a service has neither
-        vault = settings.vault
-        arguments += ["--vault", vault.name if vault in settings.vaults else str(vault.path)]
-    if own["host"]:
-        arguments += ["--host", own["host"]]
-    if own["port"] is not None:
-        arguments += ["--port", str(own["port"])]
-    if global_options.config or environment.read_variables([CONFIG_ENV]):
-        arguments += ["--config", str(settings.config_file)]
-    if settings.env_file and global_options.env_file:
-        arguments += ["--env-file", str(settings.env_file)]
-    if machine.system != "linux":  # there the journal keeps it
-        arguments += ["--log-file", str(_log_file())]
-    return ServiceDefinition(
-        program=definition.find_program(sys.executable, system=machine.system),
-        arguments=arguments,
-        environment={STATE_ENV: str(settings.state_dir)} if environment.read_variables([STATE_ENV]) else {},
-        log_file=_log_file(),
-    )
-
-
-def _log_file() -> Path:
-    return definition.detect_machine().logs / "serve.log"
-
-
 def _installed_manager() -> ServiceManager:
-    manager = open_manager()
+    manager = launching.open_manager()
     if not manager.state().installed:
         raise NotFound("no service is installed", hint="`knap service install` installs it", code="no_service")
     return manager
 
 
 def _report_start(global_options: GlobalOptions, manager: ServiceManager) -> ExitCode:
-    running_server = wait_for_server(setup.read_settings(global_options).state_dir)
+    running_server = launching.wait_for_server(setup.read_settings(global_options).state_dir)
     url = running_server.url if running_server else ""
     text = f"the server answers at {url}" if url else _silence_note(manager)
     output.print_result(global_options, {"running": bool(url), "url": url}, text)
     return ExitCode.OK if url else ExitCode.NOTHING
 
 
-def wait_for_server(state_dir: Path) -> ServerRecord | None:
-    """Return the record of the server once it answers; None if it doesn't in time."""
-    stop = time.monotonic() + _START_S
-    while time.monotonic() < stop:
-        if running_server := record.find_server(state_dir):
-            return running_server
-        time.sleep(_LOOK_S)
-    return None
-
-
 def _silence_note(manager: ServiceManager) -> str:
-    return f"{manager.name} started it, but no server has answered within {_START_S:g} s; `knap service logs` says why"
+    return f"{manager.name} started it, but no server answers yet; `knap service logs` says why"

@@ -1,0 +1,105 @@
+"""How other programs start this server: the service of the system, and MCP clients."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from knapper.config import environment
+from knapper.config.settings import CONFIG_ENV, STATE_ENV
+from knapper.server import record
+from knapper.service import definition
+from knapper.service.definition import ServiceDefinition
+from knapper.service.managers import choose_manager
+
+if TYPE_CHECKING:
+    from knapper.cli.options import GlobalOptions
+    from knapper.config import Settings
+    from knapper.server.record import ServerRecord
+    from knapper.service.definition import ServiceManager
+    from knapper.tools.context import ToolSelection
+
+START_S: Final = 20.0
+"""How long a started server may take to answer, in seconds."""
+_LOOK_S: Final = 0.2
+_CONFIG_HOME: Final = "XDG_CONFIG_HOME"
+_DATA_HOME: Final = "XDG_DATA_HOME"
+
+
+def open_manager() -> ServiceManager:
+    """Return this system's service manager."""
+    return choose_manager(definition.detect_machine(), definition.SystemRunner())
+
+
+def define_service(
+    global_options: GlobalOptions, settings: Settings, *, host: str = "", port: int | None = None
+) -> ServiceDefinition:
+    """Return what the service runs: this installation, with the vault and the settings of this command."""
+    machine = definition.detect_machine()
+    arguments = ["serve"]
+    if global_options.vault or not settings.vaults:  # VAULT_PATH or this folder names one, and a service has neither
+        vault = settings.vault
+        arguments += ["--vault", vault.name if vault in settings.vaults else str(vault.path)]
+    if host:
+        arguments += ["--host", host]
+    if port is not None:
+        arguments += ["--port", str(port)]
+    if global_options.config or environment.read_variables([CONFIG_ENV]):
+        arguments += ["--config", str(settings.config_file)]
+    if settings.env_file and global_options.env_file:
+        arguments += ["--env-file", str(settings.env_file)]
+    if machine.system != "linux":  # there the journal keeps it
+        arguments += ["--log-file", str(log_file())]
+    return ServiceDefinition(
+        program=definition.find_program(sys.executable, system=machine.system),
+        arguments=arguments,
+        environment={STATE_ENV: str(settings.state_dir)} if environment.read_variables([STATE_ENV]) else {},
+        log_file=log_file(),
+    )
+
+
+def log_file() -> Path:
+    """Return the service's log, where the system keeps none itself."""
+    return definition.detect_machine().logs / "serve.log"
+
+
+def wait_for_server(state_dir: Path) -> ServerRecord | None:
+    """Return the record of the server once it answers; None if it doesn't within `START_S`."""
+    stop = time.monotonic() + START_S
+    while time.monotonic() < stop:
+        if running_server := record.find_server(state_dir):
+            return running_server
+        time.sleep(_LOOK_S)
+    return None
+
+
+def server_command(options: GlobalOptions, config: Settings, profile: ToolSelection) -> list[str]:
+    """Return the command line that starts the server for these options, from any folder."""
+    words = [sys.executable, "-P", "-m", "knapper.cli", "mcp"]  # -P: never import what lies where the client works
+    if options.vault:
+        words += ["--vault", _vault_argument(options.vault, config.vault.path)]
+    elif not config.vaults:  # VAULT_PATH or the folder one stands in says it, and a client has neither
+        words += ["--vault", str(config.vault.path)]
+    if options.config or (environment.read_variables([CONFIG_ENV, _CONFIG_HOME]) and config.config_file.is_file()):
+        words += ["--config", str(config.config_file)]
+    if options.env_file:
+        words += ["--env-file", str(Path(options.env_file).absolute())]
+    return words if profile == "full" else [*words, "--profile", profile]
+
+
+def server_environment(config: Settings) -> dict[str, str]:
+    """Return the variables without which the server would use another state folder than this command."""
+    variables: dict[str, str] = {}
+    if (
+        environment.read_variables([CONFIG_ENV]) and not config.config_file.is_file()
+    ):  # to be made, so that no option can name it
+        variables[CONFIG_ENV] = str(config.config_file)
+    if environment.read_variables([STATE_ENV, _DATA_HOME]):
+        variables[STATE_ENV] = str(config.state_dir)
+    return variables
+
+
+def _vault_argument(vault: str, folder: Path) -> str:
+    return str(folder) if Path(vault).expanduser().exists() else vault
