@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -406,6 +407,32 @@ def test_nobody_but_a_person_accepts_for_or_as_one_who_read_foreign_text(client:
     )
 
 
+def test_the_yes_of_a_person_who_was_asked_applies_what_would_wait_within_the_clients_rules() -> None:
+    own = access.default_grants("mcp")
+    kinds = {rules.judge_confirmation(one, own, GROUND).kind for one in (*LARGE.values(), *HUGE.values())}
+
+    assert kinds == {"apply"}
+    assert rules.judge_confirmation(draft(edit("Journal/a.md")), own, GROUND).kind == "refuse"
+    assert rules.judge_confirmation(draft(trash("a.md")), replace(own, large="refuse"), GROUND).kind == "refuse"
+
+
+@pytest.mark.parametrize(
+    "changed", [{"tainted": True}, {"confirm": "propose"}, {"is_read_only": True}, {"kind": "person"}]
+)
+def test_nobody_is_asked_where_the_owner_or_what_was_read_forbids_it(changed: dict[str, Any]) -> None:
+    own = replace(access.default_grants("mcp"), **changed)
+
+    assert not own.may_ask
+    assert rules.judge_confirmation(draft(edit()), own, GROUND).kind == "refuse"
+
+
+def test_nobody_is_asked_about_what_was_proposed_after_foreign_text_was_read() -> None:
+    own = access.default_grants("mcp")
+
+    assert own.may_ask
+    assert rules.judge_confirmation(draft(edit()), own, GROUND, tainted=True).kind == "refuse"
+
+
 def test_accepting_is_held_to_the_rules_again() -> None:
     own = replace(access.default_grants("cli"), read_only=("Archive/",))
 
@@ -511,6 +538,8 @@ def test_less_trust_never_does_more(
         replace(open_, write=write),
         replace(open_, editable="current"),
         replace(open_, capabilities=frozenset({"add"})),
+        replace(open_, max_files=2),
+        replace(open_, guarded=("Preferences.md", "d.md")),
     ]
 
     most = RANK[rules.judge(draft(*files), open_, GROUND).kind]

@@ -41,6 +41,7 @@ def test_what_the_owner_says_about_a_client_arrives(config_file: Path) -> None:
         small="apply",
         large="refuse",
         guarded=(),
+        confirm="ask",
     )
     assert (mine.grants.kind, mine.grants.is_read_only, mine.grants.small) == ("http", True, "apply")
     assert (mine.grants.large, mine.grants.guarded) == ("apply", ())
@@ -59,6 +60,25 @@ def test_what_is_guarded_is_usual_for_the_kind_unless_the_owner_says(
     found = config.load().clients
 
     assert [client.grants.guarded for client in found] == [guarded, ("Preferences.md", "Rules/"), ()]
+
+
+def test_whether_a_person_is_asked_through_a_client_is_usual_for_its_kind_unless_the_owner_says(
+    config_file: Path,
+) -> None:
+    assert [access.default_grants(name).confirm for name in ("mcp", "http", "agent", "script", "cli")] == [
+        "ask",
+        "ask",
+        "propose",
+        "propose",
+        "propose",
+    ]
+    config_file.write_text(
+        "[clients.mcp]\nconfirm = 'propose'\n[clients.mine]\nkind = 'http'\n[clients.bot]\nkind = 'agent'\n"
+        "[clients.bold]\nkind = 'agent'\nconfirm = 'ask'\n",
+        encoding="utf-8",
+    )
+
+    assert [client.grants.confirm for client in config.load().clients] == ["propose", "ask", "propose", "ask"]
 
 
 def test_who_only_proposes_small_changes_applies_no_other_unless_the_owner_says(config_file: Path) -> None:

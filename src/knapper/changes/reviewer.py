@@ -241,6 +241,8 @@ class Reviewer:
     """Decisions on proposals on behalf of a writer's client."""
 
     writer: Writer
+    is_confirmed: bool = False
+    """A person said yes whom the client's program asked, and nobody else: neither a tool nor a model sets this."""
 
     @property
     def note_blocks(self) -> NoteBlocks:
@@ -305,8 +307,10 @@ class Reviewer:
 
     def _check_rules(self, selection: Selection, run: str) -> None:
         grants, facts = self.writer.current_grants(run), rules.facts_of(self.writer.context.view)
-        verdict = rules.judge_acceptance(selection.draft, grants, facts, selection.scope, tainted=selection.tainted)
-        verdict.raise_if_refused()
+        judge = rules.judge_confirmation if self.is_confirmed else rules.judge_acceptance
+        if self.is_confirmed:
+            _ = get_decidable(self.writer, selection.proposal)
+        judge(selection.draft, grants, facts, selection.scope, tainted=selection.tainted).raise_if_refused()
 
     def refit(self, proposal_id: str) -> Proposal:
         """Fit a proposal to the files as they are now, and return it as the client may see it.

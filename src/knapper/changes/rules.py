@@ -388,6 +388,25 @@ def judge_acceptance(
     return judge(draft, grants, facts, scope, person_word=True)
 
 
+def judge_confirmation(
+    draft: Draft, grants: Grants, facts: VaultFacts, scope: Scope = access.EMPTY_SCOPE, *, tainted: bool = False
+) -> Verdict:
+    """Return whether a proposal that a person approved through the client's program is applied or refused.
+
+    Args:
+        draft: What accepting would do.
+        grants: Those of the client, which also proposed it.
+        facts: The vault as that client sees it.
+        scope: The notes in its editable scope when it proposed.
+        tainted: It had read text that others wrote when it proposed.
+    """
+    if tainted or grants.tainted:
+        return _refuse_to_non_person("who proposed this had read text that others wrote")
+    if not grants.may_ask:
+        return _refuse_to_non_person(f"nobody may be asked through the client '{grants.client}'")
+    return judge(draft, grants, facts, scope, person_word=True)
+
+
 def _refuse_to_non_person(why: str) -> Verdict:
     return Verdict(kind="refuse", reason=why, needs_person=True)
 

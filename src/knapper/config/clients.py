@@ -16,6 +16,7 @@ from knapper.vault.access import (
     PREFERENCES_NOTE,
     Capability,
     ClientKind,
+    Confirmation,
     EditableScope,
     Grants,
     Outcome,
@@ -67,6 +68,11 @@ class ClientSection(SettingsSection):
         (PREFERENCES_NOTE,),
         "Patterns of paths that change only with a person's word; none by default for the kinds mcp and http.",
     )
+    confirm: Literal[Confirmation, ""] = setting(
+        "",
+        "What becomes of a proposal where the client's program can ask a person: it asks (ask), or it only waits "
+        "(propose); ask by default for the kinds mcp and http.",
+    )
 
 
 CLIENT_SETTINGS = settings_of(ClientSection)
@@ -105,6 +111,7 @@ def _read_client(document: ConfigDocument, name: str, written: Mapping[str, obje
         # Whoever only proposes small changes isn't meant to apply large ones because the owner said nothing of them.
         large=section.large or access.stricter(small, usual_large),
         max_files=section.max_files,
+        confirm=section.confirm or access.default_confirmation(kind),
         guarded=section.guarded if "guarded" in written else access.default_guarded(kind),
     )
     _check_token_hash(document, name, section.token_hash)

@@ -35,6 +35,8 @@ _FIRST_FIELDS = (
     "reason",
 )
 """The most important fields of an answer about a change."""
+CHANGE_FIELDS = frozenset({*_FIRST_FIELDS, "files", "hidden_files", "links_rewritten", "notes"})
+"""The fields that say what becomes of a change; what else a tool answers is its own."""
 
 
 def mark_if_foreign(context: Context, note: Note) -> bool:
@@ -233,6 +235,15 @@ def review_fields(context: Context, proposal_id: str) -> dict[str, JSONValue]:
         f"`{command}` shows it and takes the answer{page}"
     )
     return {"message": message, "review_command": command, **({"review_url": url} if url else {})}
+
+
+def confirmed_answer(submission: Submission) -> dict[str, JSONValue]:
+    """Return the answer about a proposal that a person approved, with the path and hash of its only named file."""
+    answer = {**submission.as_dict(), "message": "the person said yes, and it is applied"}
+    named = [file for file in submission.files if file.action != "linked"]
+    if len(named) == 1:
+        answer |= {"path": named[0].place, "hash": named[0].after_hash}
+    return _order_fields(answer)
 
 
 def _submission_answer(context: Context, submission: Submission) -> dict[str, JSONValue]:

@@ -126,6 +126,8 @@ def accept_proposal(
             places = answers.review_fields(context, proposal_id)
             error.hint = str(places.pop("message"))
             error.details.update(places)
+            if not (files or hunks):
+                error.details["proposal_id"] = proposal_id
         raise
 
 

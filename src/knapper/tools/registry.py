@@ -75,7 +75,10 @@ _SUBMIT_OPTIONS: Final[Mapping[str, tuple[type, object, str]]] = {
 }
 
 
-_WRITE_RESULT_TEXT: Final = "`status` is applied, or proposed: then `proposal_id` waits for a person's decision."
+_WRITE_RESULT_TEXT: Final = (
+    "`status` is applied; or proposed: then nothing has changed yet, and `message` says how a person accepts it; "
+    "or refused, by a person who was asked."
+)
 """What the description of every tool that writes says of its answer."""
 
 

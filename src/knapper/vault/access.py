@@ -122,6 +122,8 @@ Capability = Literal["add", "delete", "create", "navigate", "move", "properties"
 EditableScope = Literal["all", "current", "linked", "context"]
 """Which notes may be changed: all, the open one, the open one and those it links to, or those given as context."""
 Outcome = Literal["apply", "propose", "refuse"]
+Confirmation = Literal["ask", "propose"]
+"""Whether a person may be asked through the client's own program, or decides elsewhere."""
 Acceptance = Literal["always", "own", "never"]
 """Which proposals a client may accept: all; those that its policy would apply directly; none."""
 
@@ -203,6 +205,8 @@ class Grants:
     """Largest number of files, named one by one, that it may change at once without a person's approval."""
     guarded: tuple[str, ...] = (PREFERENCES_NOTE,)
     """Files that change only with a person's approval."""
+    confirm: Confirmation = "propose"
+    """What becomes of a proposal where the client's program can ask a person: it asks, or the proposal only waits."""
     tainted: bool = False
     """Whether it has read text written by others (tainted)."""
     behalf: str = ""
@@ -232,6 +236,14 @@ class Grants:
         if self.kind in {"agent", "script"} or self.tainted or self.is_read_only:
             return "never"
         return "own" if "apply" in {self.small, self.large} else "never"
+
+    @property
+    def may_ask(self) -> bool:
+        """Return whether a person may be asked about a proposal through the client's program.
+
+        What a client that has read foreign text shows may have been made to deceive, so nobody is asked there.
+        """
+        return self.confirm == "ask" and not (self.is_person or self.tainted or self.is_read_only)
 
     @property
     def may_undo(self) -> bool:
@@ -268,6 +280,11 @@ def default_guarded(kind: ClientKind) -> tuple[str, ...]:
     return () if kind in _PROGRAM_KINDS else (PREFERENCES_NOTE,)
 
 
+def default_confirmation(kind: ClientKind) -> Confirmation:
+    """Return whether a person may be asked through a client of a kind, by default."""
+    return "ask" if kind in _PROGRAM_KINDS else "propose"
+
+
 @lru_cache(maxsize=64)
 def default_grants(client: str, kind: ClientKind | None = None) -> Grants:
     """Return what a client may change by default.
@@ -278,4 +295,11 @@ def default_grants(client: str, kind: ClientKind | None = None) -> Grants:
     """
     kind = kind or CLIENT_KINDS.get(client, "named")
     small, large = default_outcomes(kind)
-    return Grants(client=client, kind=kind, small=small, large=large, guarded=default_guarded(kind))
+    return Grants(
+        client=client,
+        kind=kind,
+        small=small,
+        large=large,
+        guarded=default_guarded(kind),
+        confirm=default_confirmation(kind),
+    )

@@ -4,7 +4,8 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, cast
 
 from fastmcp import FastMCP
@@ -21,6 +22,8 @@ from knapper import __version__
 from knapper.errors import KnapError, RefusedError
 from knapper.jsontypes import JSONValue
 from knapper.server import workers
+from knapper.server.mcp import confirmation
+from knapper.server.mcp.confirmation import Question
 from knapper.server.mcp.resources import ArgumentCompleter, PromptProvider, ResourceProvider
 from knapper.server.mcp.session import McpSession
 from knapper.server.workers import StopSignal
@@ -135,6 +138,14 @@ def _shorten_parameter(definition: Mapping[str, JSONValue]) -> dict[str, JSONVal
 _MISSING_TOOL_NAME: Final = "missing"
 
 
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What a call came to, and what to ask the person about it."""
+
+    result: ToolResult
+    question: Question | None
+
+
 class TableTool(Tool):
     """One row of the table as an MCP tool."""
 
@@ -173,24 +184,66 @@ class TableTool(Tool):
         return {}
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Call the tool; an error becomes a result that a model can act on."""
+        """Call the tool; an error becomes a result that a model can act on.
+
+        Where the answer is a proposal, the person is asked if that is possible, and the result is what they decide.
+        """
         reporter = ProgressReporter()
-        name, table = self._row.name, self._desk.hub.table
-
-        def call(open_vault: VaultOpener) -> ToolResult:
-            answer = table.call(name, arguments, lambda vault: self._seen(reporter.attach(open_vault(vault))))
-            return success_result(answer)
-
         try:
-            return await self._desk.run_blocking(call, workers.kind_of_call(table, self._row, arguments))
+            earlier = confirmation.read_reply()
+            if earlier is not None:
+                return await self._go_on(*earlier)
+            outcome = await self._call(arguments, reporter)
+            return outcome.result if outcome.question is None else await self._ask(outcome.question, outcome.result)
         except KnapError as error:
             return error_result(error)
         except asyncio.CancelledError:
             reporter.cancel()
             raise
 
-    def _seen(self, context: Context) -> Context:
-        return replace(context, tool_selection=self._choice)
+    async def _call(self, arguments: dict[str, Any], reporter: ProgressReporter) -> "_Outcome":
+        name, table = self._row.name, self._desk.hub.table
+        opened: list[Context] = []
+
+        def open_seen(open_vault: VaultOpener, vault: str) -> Context:
+            opened.append(replace(reporter.attach(open_vault(vault)), tool_selection=self._choice))
+            return opened[-1]
+
+        def call(open_vault: VaultOpener) -> _Outcome:
+            try:
+                answer = table.call(name, arguments, partial(open_seen, open_vault))
+            except RefusedError as error:
+                proposal = str(error.details.get("proposal_id", ""))
+                if not proposal:
+                    raise
+                return _Outcome(error_result(error), confirmation.write_question(opened[-1], proposal, {}))
+            proposal = str(answer.get("proposal_id", "")) if answer.get("status") == "proposed" else ""
+            question = confirmation.write_question(opened[-1], proposal, answer) if proposal else None
+            return _Outcome(success_result(answer), question)
+
+        return await self._desk.run_blocking(call, workers.kind_of_call(table, self._row, arguments))
+
+    async def _ask(self, question: Question, unanswered: ToolResult) -> ToolResult:
+        """Ask the person, and carry out what they say; without a reply, the proposal goes on waiting."""
+        reply = await confirmation.ask(question)
+        if isinstance(reply, ToolResult):
+            return reply
+        return unanswered if reply == "none" else await self._go_on(question, reply)
+
+    async def _go_on(self, question: Question, reply: confirmation.Reply | None) -> ToolResult:
+        """Carry out what the person said; a client that comes back without a reply is asked again."""
+
+        def decide(open_vault: VaultOpener) -> ToolResult:
+            return success_result(confirmation.carry_out(open_vault(question.vault), question, reply or "none"))
+
+        def again(open_vault: VaultOpener) -> Question | None:
+            return confirmation.write_question(open_vault(question.vault), question.proposal, question.kept)
+
+        if reply is None and (fresh := await self._desk.run_blocking(again, "write")) is not None:
+            asked = await confirmation.ask(fresh)
+            if isinstance(asked, ToolResult):
+                return asked
+        return await self._desk.run_blocking(decide, "write")
 
 
 class _MissingTool(Tool):
