@@ -33,17 +33,17 @@ class AgentSettings(SettingsSection):
 
     scout_on: bool = setting(
         False,
-        "Whether an agent explores the vault for the notes that a task needs; what was set last counts.",
+        "Whether an agent explores the vault for the notes that a task needs; what the page or --remember kept counts.",
         name="scout",
     )
     web_on: bool = setting(
         False,
-        "Whether an agent searches the web for a task, where web.access allows that; what was set last counts.",
+        "Whether an agent searches the web for a task, where web.access allows that; what the page or --remember kept counts.",
         name="web",
     )
     task_on: bool = setting(
         True,
-        "Whether an agent does the task, or the others only show what they found; what was set last counts.",
+        "Whether an agent does the task, or the others only show what they found; what the page or --remember kept counts.",
         name="task",
     )
     link_depth: int = setting(
