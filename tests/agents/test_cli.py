@@ -16,6 +16,7 @@ from knapper.cli import main
 from tests.agents import protocol
 from tests.agents.protocol import Reply, Server
 from tests.agents.scripted import Call
+from tests.cli import terminals
 
 GARDEN = "# Garden\n\n## Fence\n\nThe fence is to be green.\n"
 LOOK = Reply(parts=["Looking. ", Call("read_file", {"path": "Garden.md"})])
@@ -42,13 +43,13 @@ def model(server: Server) -> str:
     return f"tiny@{server.base_url}"
 
 
-def test_ask_streams_an_answer_and_shows_its_steps(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ask_prints_the_answer_alone_and_shows_its_steps(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with protocol.serving(LOOK, ANSWER) as server:
         code = main.run(["ask", "What", "colour?", "--model", model(server)])
 
     out, err = capsys.readouterr()
     assert code == 0
-    assert out == "Looking. \nIt is **green**. [[Garden#Fence]] (lines 3-5)\n"
+    assert out == "It is **green**. [[Garden#Fence]] (lines 3-5)\n"
     assert err.startswith(f"asking {model(server)} …\n")
     assert "→ read_file(path='Garden.md')" in err
     assert "✓ Garden.md" in err
@@ -86,8 +87,31 @@ def test_ask_drops_a_citation_that_does_not_hold_and_says_so(vault: Path, capsys
         _ = main.run(["ask", "What colour?", "--model", model(server)])
 
     out, err = capsys.readouterr()
-    assert out.endswith("Green.\n")
+    assert out == "Green.\n"
     assert "a citation was dropped: [[Garden#Roof]] (lines 3-5): Garden.md has no heading 'Roof'" in err
+    assert vault.is_dir()
+
+
+@pytest.mark.slow
+def test_a_terminal_sees_what_was_changed_after_the_citations_were_checked(vault: Path) -> None:
+    wrong = Reply(parts=["It stands.\n\nGreen. [[Garden#Roof]] (lines 3-5)"])
+    with protocol.serving(wrong) as server:
+        ended = terminals.run(["ask", "What colour?", "--model", model(server), "--no-color", "--quiet"], [])
+
+    printed, _, changed = ended.printed.partition("Changed after the citations were checked:")
+    lines = [line.strip() for line in changed.splitlines()]
+    assert "Green. [[Garden#Roof]] (lines 3-5)" in printed
+    assert "-Green. [[Garden#Roof]] (lines 3-5)" in lines
+    assert "+Green." in lines
+    assert "It stands." not in changed
+    assert vault.is_dir()
+
+
+def test_what_was_written_before_an_error_is_no_answer(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with protocol.serving(LOOK, Reply(status=401)) as server:
+        code = main.run(["ask", "What colour?", "--model", model(server)])
+
+    assert (code, capsys.readouterr().out) == (3, "")
     assert vault.is_dir()
 
 

@@ -214,15 +214,15 @@ def test_copies_take_no_place_from_other_notes(tmp_path: Path) -> None:
     [
         ("What is the recipe for it?", {"What", "is", "the", "for", "it?"}),
         ("don\u2019t panic", {"don\u2019t"}),
-        ("to be or not to be", set()),
-        ("IT department", set()),
+        ("to be or not to be", set[str]()),
+        ("IT department", set[str]()),
         ("WHAT IS A LOAN", {"WHAT", "IS", "A"}),
-        ("die hard", set()),
+        ("die hard", set[str]()),
         ("wo ist die Katze", {"wo", "ist", "die"}),
         ("où est le chat", {"où", "est", "le"}),
         ("検索 the", {"the"}),
-        ("", set()),
-        ("?!", set()),
+        ("", set[str]()),
+        ("?!", set[str]()),
     ],
 )
 def test_stop_words_are_those_of_the_language_of_the_query(query: str, stops: set[str]) -> None:

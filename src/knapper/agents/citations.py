@@ -12,7 +12,7 @@ from pydantic_ai import Agent
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import untrusted
+from knapper.agents import citation_removal, untrusted
 from knapper.agents.model import usage
 from knapper.agents.model.replies import SurrogateSafeModel
 from knapper.codemode.bridge import MAIN_VAULT
@@ -387,14 +387,17 @@ def check_citations(context: Context, answer: str) -> CheckedAnswer:
 
 
 def remove_citations(answer: str, failures: Sequence[CitationFailure]) -> str:
-    """Remove citations from an answer; a link without lines is replaced by its text."""
+    """Remove citations so that the sentences stay whole; a link without lines is replaced by its text."""
     data = answer.encode()
     # From the last to the first, so that the spans of the others stay valid.
     for failure in reversed(failures):
         cited = failure.parsed
-        replacement = b"" if cited.first else cited.shown.encode()
-        head = data[: cited.start] if replacement else data[: cited.start].rstrip(b" \t")
-        data = head + replacement + data[cited.stop :]
+        head, tail = (part.decode(errors="replace") for part in (data[: cited.start], data[cited.stop :]))
+        if cited.first:
+            head, tail = citation_removal.cut_citation(head, tail, cited.shown)
+        else:
+            head += cited.shown
+        data = f"{head}{tail}".encode()
     return data.decode(errors="replace")
 
 

@@ -83,18 +83,25 @@ def line_history(file: Path) -> Generator[None]:
             readline.write_history_file(file)
 
 
+_CORRECTED: Final = "*Changed after the citations were checked:*"
 _MAX_ARGUMENT = 60
 _MAX_STEP = 160
 
 
 @dataclass(slots=True)
 class AnswerDisplay:
-    """The display of events: the answer on the output stream, the steps on the error stream."""
+    """The display of events: the answer on the output stream, the steps on the error stream.
+
+    A person sees the answer while it is written, and then what the check of its citations changed. A file or another
+    program gets the checked answer alone.
+    """
 
     options: GlobalOptions
     show: Callable[[str], None]
     """Shows text of the answer."""
     flush: Callable[[], None]
+    is_live: bool = False
+    """Whether the answer is shown while it is written."""
     step: int = 0
     text: str = ""
     """What was shown of the last reply."""
@@ -133,13 +140,7 @@ class AnswerDisplay:
         self.flush()
         if self.done is None:
             return
-        if self.done.state != "cancelled" and self.done.answer.strip() != self.text.strip():
-            if self.text.strip() and not self.done.answer.startswith(self.text):
-                self._note("the answer was corrected after its citations were checked:")
-                self.show(self.done.answer)
-            else:
-                self.show(self.done.answer[len(self.text) :])
-            self.flush()
+        self._show_checked(self.done)
         for one in self.done.removed:
             row = cast("Mapping[str, JSONValue]", one)
             self._note(f"a citation was dropped: {row['citation']}: {row['reason']}")
@@ -149,12 +150,25 @@ class AnswerDisplay:
             self._note(f"waits for your word: `knap edits show {proposal}`")
         self._note(usage_footer(self.done))
 
+    def _show_checked(self, done: Done) -> None:
+        """Show the checked answer, or what differs from the text that was shown already."""
+        if done.state == "cancelled" or done.answer.strip() == self.text.strip():
+            return
+        if not self.is_live and self.error is not None:
+            return  # what was written before an error is no answer
+        if done.answer.startswith(self.text):
+            self.show(done.answer[len(self.text) :])
+        else:
+            self.show(f"\n{_CORRECTED}\n\n{formatting.diff_block(self.text, done.answer)}\n")
+        self.flush()
+
     def _append_text(self, event: Text) -> None:
         if event.step != self.step:
             self.flush()
             self.step, self.text = event.step, ""
-        self.text += event.text
-        self.show(event.text)
+        if self.is_live:
+            self.text += event.text
+            self.show(event.text)
 
     def _note(self, text: str) -> None:
         if text:
@@ -168,7 +182,7 @@ def open_display(options: GlobalOptions) -> AnswerDisplay:
     if sys.stdout.isatty():
         width = min(shutil.get_terminal_size().columns, 100)
         blocks = formatting.MarkdownBlocks(formatting.markdown_printer(width, colour=output.wants_colour(options)))
-        return AnswerDisplay(options=options, show=blocks.feed, flush=blocks.flush)
+        return AnswerDisplay(options=options, show=blocks.feed, flush=blocks.flush, is_live=True)
     plain = PlainWriter()
     return AnswerDisplay(options=options, show=plain.feed, flush=plain.flush)
 

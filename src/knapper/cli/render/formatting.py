@@ -1,8 +1,10 @@
 """Format counts, sizes, durations, differences, Markdown and progress lines."""
 
+import difflib
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 import click
@@ -45,6 +47,14 @@ _NO_NEWLINE: Final = "\\ No newline at end of file"
 def colour_diff(text: str) -> str:
     """Colour what ``diff -u`` writes."""
     return "\n".join(_colour_line(row) for row in plain(text.replace("\r", "")).removesuffix("\n").split("\n"))
+
+
+def diff_block(before: str, after: str) -> str:
+    """Return the lines in which two texts differ, as a block of code for Markdown."""
+    rows = difflib.unified_diff(before.strip().splitlines(), after.strip().splitlines(), lineterm="", n=0)
+    changed = [row for row in islice(rows, 2, None) if not row.startswith("@@")]
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", "".join(changed))), default=0))
+    return "\n".join([f"{fence}diff", *changed, fence])
 
 
 def _colour_line(row: str) -> str:
