@@ -133,6 +133,7 @@ class VaultPipelines(Closeable):
             added=preset.added,
             chat_history_length=agent_settings.chat_history_length,
             token_limit=agent_settings.token_limit,
+            linked_notes=agent_settings.linked_notes,
             orchestrate=agent_settings.orchestrate,
             session_id=session_id,
         )

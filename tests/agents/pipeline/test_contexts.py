@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from knapper.agents.pipeline import context as pipeline_context
 from knapper.agents.pipeline import scopes
-from knapper.agents.pipeline.context import ContextSelection
+from knapper.agents.pipeline.context import ContextSelection, TaskRequest
 from knapper.agents.pipeline.records import SOURCE_PRIORITY, ContextNote, NoteSelectionMetadata, SelectionSource
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.errors import BadInput, NotFound
@@ -332,6 +332,38 @@ def build(context: Context, path: str) -> str:
         context, pipeline_context.select_notes(context, ContextSelection(current=path)), 3_000
     )
     return pipeline_context.build_context(found.notes, limit=3_000, mark="m", problems=found.problems).text
+
+
+def test_of_linked_notes_the_nearest_stay_and_the_others_are_named(tmp_path: Path) -> None:
+    near = [f"Near/{number:02}.md" for number in range(15)]
+    far = [f"Far/{number:02}.md" for number in range(15)]
+    graph = {"Start.md": near, near[0]: far, **{path: [] for path in near[1:]}, **{path: [] for path in far}}
+    vault = make(tmp_path, graph)
+    request = TaskRequest(task="t", current="Start.md", added=("Far/14.md",), token_limit=100_000)
+
+    with vault.open("agent") as context:
+        usual, all_of_them, few = (
+            pipeline_context.gather_context(context, replace(request, **limit), None, mark="m")
+            for limit in ({}, {"linked_notes": 0}, {"linked_notes": 3})
+        )
+
+    assert usual.paths == {"Start.md", *near, *far[:5], "Far/14.md"}
+    assert [one.path for one in usual.removed] == far[5:14]
+    assert "(agents.linked_notes) leaves out 9 notes: Far/05.md (linked), Far/06.md" in usual.notices[0]
+    assert (len(all_of_them.paths), all_of_them.removed, all_of_them.notices) == (31, (), ())
+    assert few.paths == {"Start.md", *near[:3], "Far/14.md"}
+    removed = few.as_dict()["removed"]
+    assert isinstance(removed, list)
+    assert len(removed) == 26
+
+
+def test_a_stored_request_keeps_its_limit_of_linked_notes() -> None:
+    request = TaskRequest(task="t", linked_notes=7)
+    stored = request.as_dict()
+    older = {name: value for name, value in stored.items() if name != "linked_notes"}
+
+    assert pipeline_context.read_request(stored).linked_notes == 7
+    assert pipeline_context.read_request(older).linked_notes == 20
 
 
 def test_notes_that_there_is_no_room_for_are_not_even_read(tmp_path: Path) -> None:

@@ -131,6 +131,24 @@ def select_notes(context: Context, selection_request: ContextSelection) -> list[
     return list(selection.values())
 
 
+def limit_linked(
+    chosen: Sequence[NoteSelectionMetadata], limit: int
+) -> tuple[list[NoteSelectionMetadata], list[NoteSelectionMetadata]]:
+    """Split a selection at the limit of notes that are there for links alone.
+
+    Args:
+        chosen: The selection.
+        limit: How many such notes stay: the nearest, then the first by path; 0 for all.
+
+    Returns:
+        What stays, in its order; and the linked notes that are left out, the nearest first.
+    """
+    linked = sorted((one for one in chosen if one.sources == ("linked",)), key=lambda one: one.rank)
+    left_out = linked[limit:] if limit else []
+    left_paths = {one.path for one in left_out}
+    return [one for one in chosen if one.path not in left_paths], left_out
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedNotes:
     """The notes of a selection that were read."""
@@ -270,7 +288,7 @@ class UnifiedContext:
     notes: tuple[ContextNote, ...]
     """The notes in the text, as they were read."""
     removed: tuple[NoteSelectionMetadata, ...]
-    """Notes that the token limit left out, in the order in which they were removed."""
+    """Notes that a limit left out: linked ones first, then those that the token limit removed, in this order."""
     cut: NotePath | None
     """The note that is shown in part."""
     whole_lines: int = 0
@@ -306,6 +324,7 @@ def build_context(
     mark: str,
     problems: Sequence[str] = (),
     unread: Sequence[NoteSelectionMetadata] = (),
+    unlinked: Sequence[NoteSelectionMetadata] = (),
 ) -> UnifiedContext:
     """Write notes as one text.
 
@@ -319,6 +338,7 @@ def build_context(
         mark: The mark of the turn's blocks.
         problems: Messages about notes that couldn't be read.
         unread: Notes that weren't read, since they don't fit; they rank after all others.
+        unlinked: Linked notes that were left out beyond their own limit.
 
     Raises:
         BadInput: The limit is too low.
@@ -336,7 +356,8 @@ def build_context(
         total -= sizes[one.note.path]
     remaining = [one for one in notes_read if one.note.path not in dropped]
     removed = [*sorted(unread, key=lambda one: one.rank, reverse=True), *dropped.values()]
-    truncated, whole_lines, notices = None, 0, _removal_notices(removed, limit)
+    truncated, whole_lines, notices = None, 0, _removal_notices(removed, f"the token limit of {limit:,}")
+    notices += _removal_notices(unlinked, "the limit of linked notes (agents.linked_notes)")
     if remaining and total > limit:
         truncated = remaining[0].note.path
         beginning = _fit_beginning(number_lines(parser.decode_text(remaining[0].note.raw)), limit - _FRAME_TOKENS)
@@ -347,7 +368,7 @@ def build_context(
     return UnifiedContext(
         text=text,
         notes=tuple(remaining),
-        removed=tuple(removed),
+        removed=(*unlinked, *removed),
         cut=truncated,
         whole_lines=whole_lines,
         tokens=estimate_tokens(text),
@@ -439,16 +460,17 @@ def _truncate_line(line: str, tokens_left: int) -> str:
     return (words if len(tail) < len(start) // 4 else _BROKEN_ESCAPE.sub(r"\1", start)) + _LINE_TRUNCATED
 
 
-def _removal_notices(removed: Sequence[NoteSelectionMetadata], limit: int) -> list[str]:
+def _removal_notices(removed: Sequence[NoteSelectionMetadata], what: str) -> list[str]:
     if not removed:
         return []
     names = ", ".join(f"{one.path} ({one.source})" for one in removed[:10])
     more = f" and {len(removed) - 10} more" if len(removed) > 10 else ""
-    return [f"the token limit of {limit:,} leaves out {len(removed)} notes: {names}{more}"]
+    return [f"{what} leaves out {len(removed)} notes: {names}{more}"]
 
 
 MAX_TASK_CHARS: Final = 200_000
 DEFAULT_TOKEN_LIMIT: Final = 16_000
+DEFAULT_LINKED_NOTES: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -471,6 +493,8 @@ class TaskRequest:
     """Earlier messages that the agents are shown, 0 to 100."""
     token_limit: int = DEFAULT_TOKEN_LIMIT
     """Maximum number of tokens of notes, at least 3,000."""
+    linked_notes: int = DEFAULT_LINKED_NOTES
+    """How many notes may be there for links alone; 0 for no limit."""
     orchestrate: bool = False
     """Whether a model chooses among the agents that are switched on."""
     limits: TaskLimits = field(default_factory=TaskLimits)
@@ -503,6 +527,7 @@ class TaskRequest:
             "chosen": chosen.as_dict(),
             "chat_history_length": self.chat_history_length,
             "token_limit": self.token_limit,
+            "linked_notes": self.linked_notes,
             "orchestrate": self.orchestrate,
             "limits": self.limits.as_dict(),
             "debug": self.debug,
@@ -524,6 +549,8 @@ def read_request(data: Mapping[str, JSONValue]) -> TaskRequest:
         added=preset.added,
         chat_history_length=int(str(data["chat_history_length"])),
         token_limit=int(str(data["token_limit"])),
+        # A run that waits since an older version has none.
+        linked_notes=int(str(data.get("linked_notes", DEFAULT_LINKED_NOTES))),
         orchestrate=data["orchestrate"] is True,
         limits=limits.read_limits(own_limits if isinstance(own_limits, dict) else {}),
         debug=data["debug"] is True,
@@ -559,11 +586,13 @@ def gather_context(
         chosen=scout.selected_notes if scout else (),
         explored=scout is not None,
     )
-    loaded = read_notes(context, select_notes(context, selection), request.token_limit, reader=reader)
+    chosen, unlinked = limit_linked(select_notes(context, selection), request.linked_notes)
+    loaded = read_notes(context, chosen, request.token_limit, reader=reader)
     return build_context(
         loaded.notes,
         limit=request.token_limit,
         mark=mark,
         problems=loaded.problems,
         unread=loaded.unread,
+        unlinked=unlinked,
     )

@@ -64,6 +64,11 @@ class AgentSettings(SettingsSection):
         least=3_000,
         most=2_000_000,
     )
+    linked_notes: int = setting(
+        20,
+        "How many notes go with the open one for links alone, the nearest first; the others are named; 0 for all.",
+        most=10_000,
+    )
     chat_history_length: int = setting(10, "How many earlier messages of the session a task is told of.", most=100)
     orchestrate: bool = setting(
         False, "Whether a model chooses which of the agents that are switched on work, and in which order."
