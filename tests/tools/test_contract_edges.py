@@ -97,8 +97,10 @@ def test_reading_gives_four_thousand_characters_and_says_where_to_go_on(context:
     first = call(context, "read_file", path="Long.md")
     rest = call(context, "read_file", path="Long.md", offset=first["next_offset"], length=9_000)
 
-    assert (len(first["content"]), first["truncated"], first["next_offset"]) == (4_000, True, 4_000)
-    assert first["content"] + rest["content"] == NOTES["Long.md"]
+    marker = f"\n\n[cut here: characters 0 to 4000 of {len(NOTES['Long.md'])}; read on with offset 4000]"
+    assert (first["truncated"], first["next_offset"]) == (True, 4_000)
+    assert first["content"].endswith(marker)
+    assert first["content"].removesuffix(marker) + rest["content"] == NOTES["Long.md"]
     assert (rest["truncated"], "next_offset" in rest) == (False, False)
 
 

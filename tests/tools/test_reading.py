@@ -1,5 +1,6 @@
 """Reading: paging by characters, sections, lines, and what can go wrong."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from knapper.errors import BadInput, NotFound, RefusedError
 from knapper.tools import files, reading
+from knapper.tools.shapes import Answer
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -29,17 +31,35 @@ def test_a_note_that_fits_comes_whole_and_unaltered(vault: Opener) -> None:
     assert "next_offset" not in read
 
 
-def test_pages_joined_are_the_note(vault: Opener) -> None:
+def cut_marker(first: object, stop: object, total: int) -> str:
+    return f"\n\n[cut here: characters {first} to {stop} of {total}; read on with offset {stop}]"
+
+
+@pytest.mark.parametrize("read", [reading.read_file, reading.fetch_note])
+def test_pages_joined_without_their_markers_are_the_note(vault: Opener, read: Callable[..., Answer]) -> None:
     pieces: list[str] = []
     offset: Any = 0
 
     with vault.open() as context:
         while offset is not None:
-            page = reading.read_file(context, "Note.md", offset, 7)
-            pieces.append(str(page["content"]))
+            page = read(context, "Note.md", offset, 7)
             offset = page.get("next_offset")
+            marker = cut_marker(page["offset"], offset, len(NOTE))
+            is_marked = offset is not None and read is reading.read_file
+            assert str(page["content"]).endswith(marker) is is_marked
+            pieces.append(str(page["content"]).removesuffix(marker))
 
     assert "".join(pieces) == NOTE
+
+
+def test_a_cut_section_ends_with_the_marker_and_a_whole_one_does_not(vault: Opener) -> None:
+    with vault.open() as context:
+        cut = reading.read_file(context, "Note.md", 0, 8, heading="## Two", line_numbers=True)
+        whole = reading.read_file(context, "Note.md", heading="## Two")
+        text = str(whole["content"])
+
+    assert cut["content"] == f"8: ## Two\n9: \n\n\n[cut here: characters 0 to 8 of {len(text)}; read on with offset 8]"
+    assert text == "## Two\n\nmore\nlast"
 
 
 @given(text=st.text(alphabet="ab\n\r🙂", max_size=40), first=st.integers(1, 9))
@@ -75,7 +95,7 @@ def test_lines_are_numbered_as_in_the_file(vault: Opener) -> None:
         page = reading.read_file(context, "Note.md", 15, 8, line_numbers=True)
         lines = reading.read_lines(context, "Note.md", 10, 99, line_numbers=True)
 
-    assert page["content"] == "4: One\r\n5: \r\n6: Ä"
+    assert page["content"] == "4: One\r\n5: \r\n6: Ä" + cut_marker(15, 23, len(NOTE))
     assert (page["start_line"], page["end_line"]) == (4, 6)
     assert (lines["content"], lines["truncated"]) == ("10: more\n11: last", False)
 
@@ -86,7 +106,11 @@ def test_a_section_is_read_by_its_heading(vault: Opener) -> None:
         with pytest.raises(NotFound) as caught:
             reading.read_file(context, "Note.md", heading="## Three")
 
-    assert (read["content"], read["start_line"], read["total_chars"]) == ("Two\n\n", 8, 17)
+    assert (read["content"], read["start_line"], read["total_chars"]) == (
+        "Two\n\n" + cut_marker(3, 8, 17),
+        8,
+        17,
+    )
     assert caught.value.code == "heading_not_found"
 
 

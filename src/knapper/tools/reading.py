@@ -152,7 +152,7 @@ def read_file(
 
     Args:
         context: The vault, as the client sees it.
-        path: Relative to the vault, or absolute and inside it.
+        path: Relative to the vault, absolute and inside it, or a name: the end of a path, a title or an alias.
         offset: Characters to skip at the beginning.
         length: Characters at most, 1 to 1,000,000.
         heading: Only the section of this heading, such as ``## Tasks`` or ``# Plan > ## Tasks``; with ``[100:400]``
@@ -161,33 +161,50 @@ def read_file(
         expand_embeds: Return the text of embedded notes, sections and blocks in ``embeds``; ``content`` stays as it is.
 
     Returns:
-        ``content`` as it stands in the file, ``hash`` of the whole file, ``truncated`` with ``next_offset`` where more
-        follows, ``total_chars``, ``start_line`` and ``end_line``; ``pending`` edits where the note holds some.
+        ``content`` as it stands in the file, and where it is cut, a last line that says so with the offset to read on
+        at; ``hash`` of the whole file, ``truncated`` with ``next_offset`` where more follows, ``total_chars``,
+        ``start_line`` and ``end_line``; ``pending`` edits where the note holds some.
 
     Raises:
         NotFound: No such note or heading is visible.
-        Ambiguous: The heading occurs several times.
+        Ambiguous: Several notes have the name, or the heading occurs several times.
         BadInput: The path isn't valid, the file isn't text, or a number is out of its range.
         RefusedError: The path leads outside the vault.
     """
-    answers.check_offset(offset)
-    if not 1 <= length <= MAX_LENGTH:
-        raise BadInput(f"length is {length}", hint=f"give 1 to {MAX_LENGTH}")
-    heading = more.get("heading", "")
+    _check_range(offset, length)
     # Embeds are resolved by the names in the index.
     if more.get("expand_embeds", False):
         _ = context.freshen(meaning=False)
     note = read_note(context, path)
     # Before the heading is looked up: the error about a missing one quotes the note's headings.
     is_foreign = answers.mark_if_foreign(context, note)
+    text_slice = _take_slice(note, more.get("heading", ""), offset, length)
+    answer = _slice_answer(note, text_slice, line_numbers=more.get("line_numbers", False), is_foreign=is_foreign)
+    if answer["truncated"]:
+        answer["content"] = f"{answer['content']}{_cut_marker(text_slice)}"
+    if more.get("expand_embeds", False):
+        last_line = text_slice.line + len(_LINE_BREAK.findall(text_slice.text))
+        answer["embeds"] = expand_embeds(context, note, text_slice.line, last_line)
+    return answer
+
+
+def _check_range(offset: int, length: int) -> None:
+    answers.check_offset(offset)
+    if not 1 <= length <= MAX_LENGTH:
+        raise BadInput(f"length is {length}", hint=f"give 1 to {MAX_LENGTH}")
+
+
+def _take_slice(note: Note, heading: str, offset: int, length: int) -> _TextSlice:
+    """Return a slice of a note's text, or of the section of a heading."""
     full_text, line = _section_text(note, heading) if heading else (parser.decode_text(note.raw), 1)
     line += _count_breaks(full_text, offset)
-    text_slice = _TextSlice(text=full_text[offset : offset + length], offset=offset, total=len(full_text), line=line)
-    answer = _slice_answer(note, text_slice, line_numbers=more.get("line_numbers", False), is_foreign=is_foreign)
-    if more.get("expand_embeds", False):
-        last_line = line + len(_LINE_BREAK.findall(text_slice.text))
-        answer["embeds"] = expand_embeds(context, note, line, last_line)
-    return answer
+    return _TextSlice(text=full_text[offset : offset + length], offset=offset, total=len(full_text), line=line)
+
+
+def _cut_marker(part: _TextSlice) -> str:
+    """Return what ends a text that is cut, for readers of the text alone: where it is cut, and how to read on."""
+    stop = part.offset + len(part.text)
+    return f"\n\n[cut here: characters {part.offset} to {stop} of {part.total}; read on with offset {stop}]"
 
 
 def fetch_note(context: Context, path: str, offset: int = 0, length: int = NOTE_LENGTH) -> Annotated[Answer, NoteText]:
@@ -206,7 +223,10 @@ def fetch_note(context: Context, path: str, offset: int = 0, length: int = NOTE_
     Raises:
         KnapError: As for `read_file`.
     """
-    return read_file(context, path, offset, length)
+    _check_range(offset, length)
+    note = read_note(context, path)
+    is_foreign = answers.mark_if_foreign(context, note)
+    return _slice_answer(note, _take_slice(note, "", offset, length), line_numbers=False, is_foreign=is_foreign)
 
 
 def read_lines(
