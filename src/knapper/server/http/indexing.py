@@ -1,0 +1,321 @@
+"""Serve refreshes of the index: start or join one, follow its progress, and cancel it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from knapper.agents.background import BackgroundJobs, FinalEventSpec
+from knapper.agents.events import BaseEvent
+from knapper.errors import KnapError, NotFound, RefusedError
+from knapper.index.filters import Filter
+from knapper.server import replies, security
+from knapper.server.http import background, binding, openapi
+from knapper.server.http.app import Mount
+from knapper.server.http.background import JobSet
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.openapi import RouteSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from knapper.agents.background import BackgroundJob, JobEvent, JobEventSink
+    from knapper.agents.events import TurnState
+    from knapper.app import Hub
+    from knapper.index.engine import Engine
+    from knapper.index.refresh import RefreshPhase
+    from knapper.jsontypes import JSONValue
+    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.workers import StopSignal, WorkerThreads
+
+
+IndexState = Literal["complete", "cancelled", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexProgress(BaseEvent):
+    """How far a refresh is."""
+
+    kind: ClassVar[str] = "progress"
+    phase: RefreshPhase
+    """What is done now: the vault is looked through, files are read, or chunks are embedded."""
+    done: int
+    total: int
+    """0 where it isn't known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOutcome(BaseEvent):
+    """The end of a refresh."""
+
+    kind: ClassVar[str] = "indexed"
+    vault: str
+    state: IndexState
+    indexed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    embedded: int = 0
+    notes: int = 0
+    chunks: int = 0
+    pending: int = 0
+    """Chunks that aren't embedded yet."""
+    problems: list[JSONValue] = field(default_factory=list["JSONValue"])
+
+
+class RefreshCancelled(KnapError):
+    """The refresh was cancelled, or the server is stopping."""
+
+    code = "cancelled"
+
+
+def _end_unfinished(state: TurnState, vault: str) -> IndexOutcome:
+    return IndexOutcome(vault=vault, state="cancelled" if state == "cancelled" else "failed")
+
+
+class IndexService:
+    """The refreshes of one server, one for each vault at a time; used from its event loop."""
+
+    def __init__(self, hub: Hub, threads: WorkerThreads) -> None:
+        """Start empty.
+
+        Args:
+            hub: The vaults; the caller closes it.
+            threads: Where refreshes run; the caller closes them.
+        """
+        self._hub = hub
+        self._threads = threads
+        self._jobs: BackgroundJobs[IndexOutcome] = BackgroundJobs(
+            FinalEventSpec(kind=IndexOutcome, make=_end_unfinished)
+        )
+        self._ongoing = JobSet()
+
+    def check_client(self, client: str) -> None:
+        """Check that a client may know how many files the vault has, which the progress shows.
+
+        Raises:
+            RefusedError: Something is hidden from it.
+        """
+        settings = self._hub.settings.client(client)
+        if settings.read or settings.hidden:
+            raise RefusedError(
+                "this client doesn't see the whole vault",
+                hint="let another one ask; a search takes recent changes in by itself",
+                code="not_all_visible",
+            )
+
+    def begin(self, vault: str, *, full: bool, embed: bool) -> tuple[BackgroundJob[IndexOutcome], bool]:
+        """Start a refresh, or join the running one of the vault.
+
+        Args:
+            vault: Its name; empty for the first.
+            full: Clear the index first.
+            embed: Also compute the missing vectors.
+
+        Returns:
+            The job, and whether it was running already.
+
+        Raises:
+            NotFound: There is no such vault.
+            StorageError: The server is stopping (code ``stopping``).
+        """
+        name = vault or self._hub.vaults[0]
+        running = next((job for job in self._jobs.running() if job.subject_id == name), None)
+        if running is not None:
+            return running, True
+
+        def work(tell: JobEventSink) -> Coroutine[object, object, object]:
+            return self._refresh(name, tell, full=full, embed=embed)
+
+        return self._ongoing.begin(self._jobs, name, work), False
+
+    def find(self, job_id: str) -> BackgroundJob[IndexOutcome]:
+        """Return a refresh by its id.
+
+        Raises:
+            NotFound: There is none, or it ended long ago (code ``no_refresh``).
+        """
+        try:
+            return self._jobs.find(job_id)
+        except NotFound:
+            hint = "POST /index starts one"
+            raise NotFound("there is no such refresh", hint=hint, code="no_refresh") from None
+
+    def end(self) -> None:
+        """Refuse new refreshes, and cancel the running ones; what they have read is kept."""
+        self._ongoing.cancel_all()
+
+    async def shut(self) -> None:
+        """End all refreshes, and wait for them."""
+        await self._ongoing.shut()
+
+    async def _refresh(self, vault: str, tell: JobEventSink, *, full: bool, embed: bool) -> None:
+        loop, cancelling = asyncio.get_running_loop(), threading.Event()
+
+        def report(phase: RefreshPhase, done: int, total: int) -> None:
+            if cancelling.is_set():
+                raise RefreshCancelled("the refresh is cancelled")
+            event: JobEvent = IndexProgress(phase=phase, done=done, total=total)
+            _ = loop.call_soon_threadsafe(tell, event)
+
+        def work() -> IndexOutcome:
+            opened = self._hub.open(vault)
+            opened.engine.read_rules()  # they may have changed since the last search
+            return _carry_out(opened.engine, vault, report, cancelling, full=full, embed=embed)
+
+        running = asyncio.ensure_future(self._threads.run("long", work))
+        try:
+            tell(await asyncio.shield(running))
+        except asyncio.CancelledError:
+            cancelling.set()
+            _ = await asyncio.wait([running])  # a batch is written as a whole
+            if not running.cancelled():
+                _ = running.exception()
+            raise
+
+
+def _carry_out(
+    engine: Engine,
+    vault: str,
+    report: Callable[[RefreshPhase, int, int], None],
+    cancelling: threading.Event,
+    *,
+    full: bool,
+    embed: bool,
+) -> IndexOutcome:
+    outcome = engine.refresh(full=full, progress=report)
+    embedded = engine.embed(progress=report, stop=cancelling) if embed else 0
+    status = engine.status(Filter())
+    return IndexOutcome(
+        vault=vault,
+        state="complete",
+        indexed=outcome.indexed,
+        removed=outcome.removed,
+        unchanged=outcome.unchanged,
+        embedded=embedded,
+        notes=status.notes,
+        chunks=status.chunks,
+        pending=status.pending,
+        problems=[*outcome.problems],
+    )
+
+
+_FULL: Final = Parameter(name="full", doc="Delete the index and build it anew; only a person may.", kind="flag")
+_EMBED: Final = Parameter(
+    name="embed", doc="Also compute the missing vectors for search by meaning; so it is if left out.", kind="flag"
+)
+_BEGIN_PARAMETERS: Final = (_FULL, _EMBED, VAULT_PARAMETER)
+_STRING: Final[Mapping[str, Any]] = {"type": "string"}
+_BEGUN_CONTENT: Final = openapi.json_content(
+    {
+        "job_id": _STRING,
+        "vault": _STRING,
+        "joined": {"type": "boolean", "description": "Whether it was running already, perhaps not in full."},
+    }
+)
+_EVENTS_CONTENT: Final = background.events_content(
+    openapi.stream_content(
+        "`start` comes first, with job_id and vault; then `progress`, with the phase (`scan`, `read`, `embed`), `done` "
+        "and `total`, and `error`; `indexed` comes last, with what was done."
+    )
+)
+_CANCELLED_CONTENT: Final = openapi.json_content(
+    {"job_id": _STRING, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
+)
+_ACCEPTED_STATUS: Final = 202
+_TAG: Final = "index"
+
+
+def mount_index(hub: Hub, threads: WorkerThreads, stop: StopSignal) -> Mount:
+    """Create the mount for ``/index``.
+
+    Args:
+        hub: The vaults; the caller closes it.
+        threads: Where refreshes run; the caller closes them.
+        stop: Set when the server stops; refreshes are cancelled then.
+    """
+    service = IndexService(hub, threads)
+    specs = (
+        RouteSpec(
+            "POST",
+            "/index",
+            _TAG,
+            "Bring the index up to date.",
+            _make_begin(hub, service),
+            "Replies at once; follow it at /index/{job_id}/events. While one goes on in a vault, the next joins it. "
+            "Only for clients that see the whole vault.",
+            _BEGIN_PARAMETERS,
+            _BEGUN_CONTENT,
+            _ACCEPTED_STATUS,
+        ),
+        RouteSpec(
+            "GET",
+            "/index/{job_id}/events",
+            _TAG,
+            "Tell how far a refresh is.",
+            _make_events(service),
+            "As a stream, after `Last-Event-ID` or from the beginning; or as JSON.",
+            background.EVENT_PARAMETERS,
+            _EVENTS_CONTENT,
+        ),
+        RouteSpec(
+            "POST",
+            "/index/{job_id}/cancel",
+            _TAG,
+            "Cancel a refresh; what was read is kept.",
+            _make_cancel(service),
+            content=_CANCELLED_CONTENT,
+        ),
+    )
+    return Mount(
+        routes=[*map(openapi.make_route, specs)], lifespan=background.job_lifespan(stop, service.end, service.shut)
+    )
+
+
+def _make_begin(hub: Hub, service: IndexService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _BEGIN_PARAMETERS)
+        service.check_client(security.client_of(request.scope))
+        is_full = args.flag("full") is True
+        if is_full:
+            security.check_person(hub.settings, request.scope, "build the index anew")
+        vault = _check_vault(hub, args)
+        job, has_joined = service.begin(vault, full=is_full, embed=args.flag("embed") is not False)
+        begun: dict[str, JSONValue] = {"job_id": job.id, "vault": job.subject_id, "joined": has_joined}
+        return replies.JsonReply({"success": True, **begun}, _ACCEPTED_STATUS)
+
+    return endpoint
+
+
+def _check_vault(hub: Hub, args: RequestArguments) -> str:
+    vault = args.text("vault")
+    if vault and vault not in hub.vaults:
+        hint = f"there are: {', '.join(hub.vaults)}"
+        raise NotFound(f"there is no vault '{vault[:60]}'", hint=hint, code="no_vault")
+    return vault
+
+
+def _make_events(service: IndexService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, background.EVENT_PARAMETERS)
+        service.check_client(security.client_of(request.scope))
+        job = service.find(request.path_params["job_id"])
+        return await background.events_reply(job, {"job_id": job.id, "vault": job.subject_id}, request, args)
+
+    return endpoint
+
+
+def _make_cancel(service: IndexService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        _ = await binding.read_arguments(request, ())
+        service.check_client(security.client_of(request.scope))
+        job = service.find(request.path_params["job_id"])
+        cancelled, _ = await background.cancel_job(job)
+        result: dict[str, JSONValue] = {"job_id": job.id, "cancelled": cancelled, "ended": job.has_ended}
+        return replies.JsonReply({"success": True, **result})
+
+    return endpoint
