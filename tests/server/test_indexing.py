@@ -42,14 +42,14 @@ def follow(client: TestClient, job: str) -> list[dict[str, Any]]:
 @contextmanager
 def held(monkeypatch: pytest.MonkeyPatch) -> Generator[threading.Event]:
     """Hold refreshes after their first step, until the event is set."""
-    refresh, opened = Engine.refresh, threading.Event()
+    carry_out, opened = Engine.refresh, threading.Event()
 
     def slow(self: Engine, *, full: bool, progress: Progress) -> RefreshOutcome:
         for number in range(10_000):
             progress("scan", number, 0)
             if opened.wait(0.005):
                 break
-        return refresh(self, full=full, progress=progress)
+        return carry_out(self, full=full, progress=progress)
 
     monkeypatch.setattr(Engine, "refresh", slow)
     try:

@@ -22,13 +22,13 @@ from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import RouteSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Coroutine, Mapping
 
     from knapper.agents.background import BackgroundJob, JobEvent, JobEventSink
     from knapper.agents.events import TurnState
     from knapper.app import Hub
     from knapper.index.engine import Engine
-    from knapper.index.refresh import RefreshPhase
+    from knapper.index.refresh import Progress, RefreshPhase
     from knapper.jsontypes import JSONValue
     from knapper.server.http.binding import Endpoint, RequestArguments
     from knapper.server.workers import StopSignal, WorkerThreads
@@ -181,7 +181,7 @@ class IndexService:
 def _carry_out(
     engine: Engine,
     vault: str,
-    report: Callable[[RefreshPhase, int, int], None],
+    report: Progress,
     cancelling: threading.Event,
     *,
     full: bool,
