@@ -1,22 +1,18 @@
 """Read notes and allowed files for scripts, parse the result of a script, and check its citations."""
 
-import contextlib
 import math
-import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from knapper.errors import BadInput, CallerError, KnapError, NotFound, StorageError
+from knapper.errors import BadInput, CallerError, KnapError, NotFound
 from knapper.index.filters import Filter, PropertyTest
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault import files, parser, paths, walk
 from knapper.vault.parser import Note
-from knapper.vault.paths import NotePath
 
 _NOTE_SUFFIX: Final = ".md"
 
@@ -126,11 +122,6 @@ def _folder_filter(path_filter: str) -> tuple[str, ...]:
 
 
 _MAX_FILE_BYTES: Final = 8_000_000
-_NOFOLLOW_FLAGS: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_FOLDER_FLAGS: Final = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
-# O_NONBLOCK: opening a named pipe would otherwise wait for a writer, before its type can be checked.
-_FILE_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
-_CAN_DESCEND: Final = os.open in os.supports_dir_fd
 
 
 def read_allowed_file(roots: tuple[Path, ...], raw: str) -> str:
@@ -147,7 +138,7 @@ def read_allowed_file(roots: tuple[Path, ...], raw: str) -> str:
     for root in roots:
         try:
             place = files.resolve_path(root, paths.parse(raw, root=root))
-            content = read_beneath(root, place.target)
+            content = files.read_bytes(place.file, shown_as=place.target, max_bytes=_MAX_FILE_BYTES)
         except KnapError as error:
             failure = error
             continue
@@ -155,52 +146,6 @@ def read_allowed_file(roots: tuple[Path, ...], raw: str) -> str:
             raise BadInput(f"{place.path} isn't text", code="not_text")
         return parser.decode_text(content)
     raise failure
-
-
-def read_beneath(root: Path, path: NotePath) -> bytes:
-    """Read a file by opening one folder after the other, so that none can be replaced by a link meanwhile.
-
-    Args:
-        root: A folder.
-        path: The file's path from there; no part of it was a link when it was resolved.
-
-    Raises:
-        NotFound: It isn't there, or a part of the path has become a link.
-        BadInput: It isn't a file, or is too large (codes ``not_a_file``, ``too_large``).
-        StorageError: It can't be read.
-    """
-    # Windows can't open a file relative to a folder's descriptor.
-    if not _CAN_DESCEND:
-        return files.read_bytes(root / path, shown_as=path, max_bytes=_MAX_FILE_BYTES)
-    *folders, name = path.split("/")
-    try:
-        with contextlib.ExitStack() as stack:
-            descriptor = _close_later(stack, os.open(root, _FOLDER_FLAGS))
-            # O_NOFOLLOW applies to the last part of a path only, so that each part is opened by itself.
-            for folder in folders:
-                descriptor = _close_later(stack, os.open(folder, _FOLDER_FLAGS | _NOFOLLOW_FLAGS, dir_fd=descriptor))
-            file = _close_later(stack, os.open(name, _FILE_FLAGS | _NOFOLLOW_FLAGS, dir_fd=descriptor))
-            return _read_descriptor(file, path)
-    except OSError as error:
-        if isinstance(error, PermissionError):
-            raise StorageError(f"{paths.quote_path(path)} can't be read", hint="check its permissions") from error
-        raise NotFound(f"no file {paths.quote_path(path)} there", hint="list or search for its name") from error
-
-
-def _close_later(stack: contextlib.ExitStack, descriptor: int) -> int:
-    _ = stack.callback(os.close, descriptor)
-    return descriptor
-
-
-def _read_descriptor(file: int, path: NotePath) -> bytes:
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        raise BadInput(f"{paths.quote_path(path)} isn't a file", code="not_a_file", hint="give the path of a file")
-    with os.fdopen(os.dup(file), "rb") as opened:
-        # One byte more than is allowed shows that the file is too large.
-        content = opened.read(_MAX_FILE_BYTES + 1)
-    if len(content) > _MAX_FILE_BYTES:
-        raise BadInput(f"{paths.quote_path(path)} is larger than {_MAX_FILE_BYTES:,} bytes", code="too_large")
-    return content
 
 
 MAX_CITATIONS: Final = 200

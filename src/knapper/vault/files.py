@@ -11,19 +11,11 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound, RefusedError, StorageError
+from knapper.system import opening
 from knapper.vault import paths
 from knapper.vault.paths import NotePath, name_key, parent_folder, quote_path, stem
 
 DEFAULT_MAX_BYTES: Final = 100 * 1024 * 1024
-_OPEN_FLAGS: Final = (
-    os.O_RDONLY
-    # Without it, opening a named pipe would block until somebody writes to it.
-    | getattr(os, "O_NONBLOCK", 0)
-    # Links were followed and checked before; one that appears in between must not lead elsewhere.
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
 
 
 def read_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
@@ -35,7 +27,7 @@ def read_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES)
         max_bytes: A larger file is an error (code ``too_large``); it isn't cut.
 
     Raises:
-        NotFound: The file doesn't exist, or was removed a moment ago.
+        NotFound: The file doesn't exist, was removed a moment ago, or a part of its path has become a link.
         BadInput: It is a folder, a pipe or a device (code ``not_a_file``), or too large.
         StorageError: Permission is missing, or the disk fails.
     """
@@ -65,8 +57,9 @@ def open_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES)
 
 
 def _open_regular(file: Path, shown_as: str) -> BinaryIO:
-    opened = os.fdopen(os.open(file, _OPEN_FLAGS), "rb")
-    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+    # Links were followed and checked before; one that appears in between must not lead elsewhere.
+    opened = opening.open_stream(file)
+    if not opening.is_regular(opened.fileno()):
         opened.close()
         raise _not_a_file_error(shown_as)
     return opened
@@ -77,7 +70,7 @@ def _not_a_file_error(shown_as: str) -> KnapError:
 
 
 def _read_error(error: OSError, shown_as: str) -> KnapError:
-    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)) or error.errno == errno.ELOOP:
         return NotFound(
             f"no file {quote_path(shown_as)} in the vault", hint="it may just have been moved; list it again"
         )
@@ -175,15 +168,30 @@ def missing_file_error(path: NotePath, nearest: Sequence[str]) -> NotFound:
 
 def _candidate_paths(root: Path, path: NotePath) -> Iterator[str]:
     """Return paths that a mistyped one may mean: first those of its own folder, then those of a short walk."""
-    for start in dict.fromkeys((root / parent_folder(path), root)):
-        for file in islice(_walk_files(start), SCANNED_NAMES):
-            yield file.relative_to(root).as_posix()
+    real = os.path.realpath(root)
+    for start in dict.fromkeys((parent_folder(path), "")):
+        yield from islice(walk_files(real, start), SCANNED_NAMES)
 
 
-def _walk_files(start: Path) -> Iterator[Path]:
-    for folder_path, folders, files in os.walk(start):
-        folders[:] = sorted(below for below in folders if not below.startswith("."))
-        yield from (Path(folder_path) / file for file in sorted(files) if not file.startswith("."))
+def walk_files(real_root: str, start: str = "", *, with_hidden: bool = False) -> Iterator[str]:
+    """Yield the paths of all files below a folder of a vault, follow no links, and leave out what can't be read.
+
+    Args:
+        real_root: The vault's folder, without links in its path.
+        start: The folder's path in the vault; empty for all of it.
+        with_hidden: Also yield names that begin with a dot.
+    """
+    pending = [f"{start}/" if start else ""]
+    while pending:
+        folder = pending.pop()
+        try:
+            with opening.list_folder(f"{real_root}/{folder}".rstrip("/") or "/") as entries:
+                listed = sorted((entry.name, entry.is_dir(), entry.is_symlink()) for entry in entries)
+        except OSError:
+            continue
+        shown = [entry for entry in listed if with_hidden or not entry[0].startswith(".")]
+        yield from (folder + name for name, is_folder, _ in shown if not is_folder)
+        pending += [f"{folder}{name}/" for name, is_folder, is_link in reversed(shown) if is_folder and not is_link]
 
 
 def _always_visible(_: NotePath) -> bool:
@@ -219,16 +227,16 @@ def find_path(
         if full_path != checked_path and not visible(full_path):
             raise missing_error
         checked_path = full_path
-        spelled = _name_on_disk(real, resolved, remaining[0])
-        if spelled is None and must_exist:
+        found = _name_on_disk(real, resolved, remaining[0])
+        if found is None and must_exist:
             raise missing_error
-        if spelled is None:
+        if found is None:
             break
-        if spelled != remaining[0]:
-            remaining[0] = spelled
+        if found.name != remaining[0]:
+            remaining[0] = found.name
             continue
         resolved.append(remaining.pop(0))
-        if not _is_link("/".join((real, *resolved))):
+        if not found.is_link:
             continue
         links += 1
         target = _follow_link(real, _join_parts(resolved), links)
@@ -269,7 +277,14 @@ def _follow_link(real_root: str, path: NotePath, link_count: int) -> list[str]:
     return list(target.relative_to(real_root).parts)
 
 
-def _name_on_disk(real_root: str, resolved: list[str], part: str) -> str | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NameOnDisk:
+    name: str
+    is_link: bool
+    """Meaningful only for a name that is spelled as it was asked for."""
+
+
+def _name_on_disk(real_root: str, resolved: list[str], part: str) -> _NameOnDisk | None:
     """Return the name on disk that *part* refers to in a folder; None if there is none.
 
     Listing a large folder takes time, so the folder is listed only where the name alone doesn't decide.
@@ -277,13 +292,16 @@ def _name_on_disk(real_root: str, resolved: list[str], part: str) -> str | None:
     folder_path = "/".join((real_root, *resolved))
     try:
         status = paths.lstat_or_none(f"{folder_path}/{part}")
+        is_link = status is not None and stat.S_ISLNK(status.st_mode)
         if status and paths.is_exact_name(folder_path, part, status):
-            return part
-        with os.scandir(folder_path) as entries:
+            return _NameOnDisk(name=part, is_link=is_link)
+        with opening.list_folder(folder_path) as entries:
             inodes = {entry.name: entry.inode() for entry in entries}
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            return None
         msg = f"the folder {quote_path(_join_parts(resolved) or '.')} can't be read: {error.strerror}"
         raise StorageError(msg, hint="check its permissions") from error
     matches = [part] if part in inodes else sorted(other for other in inodes if name_key(other) == name_key(part))
@@ -298,12 +316,4 @@ def _name_on_disk(real_root: str, resolved: list[str], part: str) -> str | None:
             hint=hint,
             details={"candidates": candidates},
         )
-    return matches[0] if matches else None
-
-
-def _is_link(path: str) -> bool:
-    try:
-        return stat.S_ISLNK(os.lstat(path).st_mode)
-    except OSError:
-        # It was removed a moment ago.
-        return False
+    return _NameOnDisk(name=matches[0], is_link=is_link) if matches else None

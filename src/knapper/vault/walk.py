@@ -1,18 +1,20 @@
 """List the files of a vault, without those that its rules ignore."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import stat
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from knapper.errors import KnapError, NotFound, SetupError, StorageError
+from knapper.system import opening
 from knapper.vault import files, matchers, paths
 from knapper.vault.matchers import Globs, Regex
 from knapper.vault.obsidian import ObsidianSettings
@@ -151,8 +153,6 @@ class _FolderEntry(Protocol):
 
     @property
     def name(self) -> str: ...
-    @property
-    def path(self) -> str: ...
     def is_dir(self, *, follow_symlinks: bool) -> bool: ...
     def is_symlink(self) -> bool: ...
     def stat(self, *, follow_symlinks: bool) -> os.stat_result: ...
@@ -195,7 +195,7 @@ def list_files_at(root: Path, ignore: IgnoreRules, path: NotePath) -> Iterator[F
     if os.path.realpath(folder_path) != os.fspath(folder_path):
         # A link leads to this folder, so its files are listed in their own place or not at all.
         return
-    entry = _find_entry(base, folder, paths.base_name(path))
+    entry = _find_entry(real, folder, paths.base_name(path))
     if entry is None:
         return
     is_folder = _is_folder(entry)
@@ -214,16 +214,23 @@ def _find_entry(base: str, folder: str, name: str) -> _FolderEntry | None:
     folder_path = f"{base}/{folder}" if folder else base
     # Missing permission or a name that is too long: the listing below reports what is wrong.
     with contextlib.suppress(OSError):
-        status = paths.lstat_or_none(f"{folder_path}/{name}")
+        status = _lstat_or_none(f"{folder_path}/{name}")
         if status is None and os.path.isdir(base):  # noqa: PTH112 - made for each file that is saved
             return None
         if status is not None and paths.is_exact_name(folder_path, name, status):
-            return (
-                None
-                if _name_problem(prefix + name, name)
-                else _SingleEntry(name=name, path=f"{folder_path}/{name}", status=status)
-            )
-    return next((entry for entry in _list_entries(base, prefix, _ignore_problem) if entry.name == name), None)
+            return None if _name_problem(prefix + name, name) else _SingleEntry(name=name, status=status)
+    with _list_entries(base, prefix, _ignore_problem) as entries:
+        entry = next((entry for entry in entries if entry.name == name), None)
+        return entry and _SingleEntry(name=name, status=entry.stat(follow_symlinks=False))
+
+
+def _lstat_or_none(path: str) -> os.stat_result | None:
+    try:
+        return opening.lstat(path)
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
+            return None
+        raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +238,6 @@ class _SingleEntry:
     """The entry of a single file, with the interface of `os.DirEntry`."""
 
     name: str
-    path: str
     status: os.stat_result
 
     def is_dir(self, *, follow_symlinks: bool) -> bool:
@@ -254,33 +260,47 @@ def _walk_folders(
     while pending:
         folder = pending.pop()
         subfolders: list[str] = []
-        for entry in _list_entries(base, folder, on_problem):
-            path = folder + entry.name
-            is_folder = _is_folder(entry)
-            if ignore.hides_itself(path, is_folder=is_folder):
-                continue
-            if is_folder:
-                subfolders.append(path + "/")
-                continue
-            outcome = _stat_entry(entry, path, real, ignore)
-            if isinstance(outcome, FileStat):
-                yield outcome
-            elif outcome:
-                on_problem(outcome)
+        listed: list[FileStat] = []
+        # Nothing is yielded in the block, so that no folder stays open for a caller that takes its time.
+        with _list_entries(real, folder, on_problem) as entries:
+            for entry in entries:
+                path = folder + entry.name
+                is_folder = _is_folder(entry)
+                if ignore.hides_itself(path, is_folder=is_folder):
+                    continue
+                if is_folder:
+                    subfolders.append(path + "/")
+                    continue
+                outcome = _stat_entry(entry, path, real, ignore)
+                if isinstance(outcome, FileStat):
+                    listed.append(outcome)
+                elif outcome:
+                    on_problem(outcome)
+        yield from listed
         pending += reversed(subfolders)
 
 
-def _list_entries(base: str, folder: str, on_problem: Callable[[Skipped], None]) -> list[os.DirEntry[str]]:
-    """List a folder's entries by name, without names that begin with a dot or that no path can have."""
-    try:
-        with os.scandir(f"{base}/{folder}") as entries:
-            listed = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
-    except OSError as error:
-        if not folder:
-            msg = f"the vault's folder {base} can't be read: {error.strerror}"
-            raise StorageError(msg, hint="check that it is there, and its permissions") from error
-        on_problem(Skipped(path=folder[:-1], code="unreadable", message=f"{quote_path(folder)}: {error.strerror}"))
-        return []
+@contextlib.contextmanager
+def _list_entries(
+    real_root: str, folder: str, on_problem: Callable[[Skipped], None]
+) -> Generator[list[os.DirEntry[str]]]:
+    """Yield a folder's entries by name, without names that begin with a dot or that no path can have."""
+    with contextlib.ExitStack() as stack:
+        entries: list[os.DirEntry[str]] = []
+        try:
+            entries = stack.enter_context(opening.list_folder(f"{real_root}/{folder}".rstrip("/") or "/"))
+        except OSError as error:
+            if not folder:
+                msg = f"the vault's folder {real_root} can't be read: {error.strerror}"
+                raise StorageError(msg, hint="check that it is there, and its permissions") from error
+            on_problem(Skipped(path=folder[:-1], code="unreadable", message=f"{quote_path(folder)}: {error.strerror}"))
+        yield _usable_entries(entries, folder, on_problem)
+
+
+def _usable_entries(
+    entries: list[os.DirEntry[str]], folder: str, on_problem: Callable[[Skipped], None]
+) -> list[os.DirEntry[str]]:
+    listed = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
     usable: list[os.DirEntry[str]] = []
     for entry in listed:
         problem = _name_problem(folder + entry.name, entry.name)
@@ -315,9 +335,10 @@ def _is_folder(entry: _FolderEntry) -> bool:
 def _stat_entry(entry: _FolderEntry, path: str, real_root: str, ignore: IgnoreRules) -> FileStat | Skipped | None:
     try:
         if entry.is_symlink() or _is_junction(entry):
-            return _stat_link(entry, path, real_root, ignore)
+            return _stat_link(path, real_root, ignore)
         # On Windows a directory entry has no inode, and its size may be outdated.
-        status = os.stat(entry.path) if sys.platform == "win32" else entry.stat(follow_symlinks=False)  # noqa: PTH116
+        is_outdated = sys.platform == "win32"
+        status = opening.lstat(f"{real_root}/{path}") if is_outdated else entry.stat(follow_symlinks=False)
     except OSError as error:
         return Skipped(path=path, code="unreadable", message=f"{quote_path(path)}: {error.strerror}")
     return _make_stat(status, path)
@@ -330,17 +351,20 @@ def _is_junction(entry: _FolderEntry) -> bool:
     return entry.stat(follow_symlinks=False).st_reparse_tag == stat.IO_REPARSE_TAG_MOUNT_POINT
 
 
-def _stat_link(entry: _FolderEntry, path: str, real_root: str, ignore: IgnoreRules) -> FileStat | Skipped | None:
+def _stat_link(path: str, real_root: str, ignore: IgnoreRules) -> FileStat | Skipped | None:
     """Return the facts about a symbolic link's target; None for a folder or an ignored target."""
     try:
-        file = os.path.realpath(entry.path, strict=True)
+        file = os.path.realpath(f"{real_root}/{path}", strict=True)
     except OSError as error:
         return Skipped(path=path, code="broken_link", message=f"{quote_path(path)}: {error.strerror}")
     prefix = real_root.rstrip(os.sep) + os.sep
     if file != real_root and not file.startswith(prefix):
         message = f"the symbolic link {quote_path(path)} leads out of the vault"
         return Skipped(path=path, code="outside_vault", message=message)
-    status = os.stat(file)  # noqa: PTH116  # the loop over a whole vault makes no Path objects
+    try:
+        status = opening.lstat(file)
+    except OSError as error:
+        return Skipped(path=path, code="unreadable", message=f"{quote_path(path)}: {error.strerror}")
     target = file[len(prefix) :].replace(os.sep, "/")
     if stat.S_ISDIR(status.st_mode) or ignore.hides(target):
         return None

@@ -127,8 +127,6 @@ class SessionHistory:
 
 
 _MAX_CHANGES: Final = 200
-# Opened without blocking: the path may have become a pipe since it was read.
-_OPEN_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _GET_VERSION: Final = 2 << 30 | struct.calcsize("l") << 16 | ord("v") << 8 | 1
 """The request's number on most processors; elsewhere the call fails, and the generation is unknown."""
 
@@ -149,26 +147,21 @@ def identify_file(view: View, path: str) -> FileIdentity:
     """Return the identity of a file as it is now; a file that can't be read has its path only."""
     try:
         note = view.read(path)
-        node = _disk_identity(view.root / note.path)
+        with view.open_bytes(path) as opened:
+            node = _disk_identity(opened.fileno())
     except (KnapError, OSError):
         return FileIdentity(path=path)
     content_hash = note.hash if note.raw.strip() else ""
     return FileIdentity(path=note.path, hash=content_hash, node=node)
 
 
-def _disk_identity(file: Path) -> str:
+def _disk_identity(descriptor: int) -> str:
     """Return device, inode and creation of a file, which differ from those of a deleted file with the same inode.
 
     File systems reuse the inode of a deleted file for the next new one.
     """
-    descriptor = os.open(file, _OPEN_FLAGS)
-    try:
-        status = os.fstat(descriptor)
-        born = (
-            getattr(status, "st_birthtime_ns", 0) or getattr(status, "st_birthtime", 0) or _inode_generation(descriptor)
-        )
-    finally:
-        os.close(descriptor)
+    status = os.fstat(descriptor)
+    born = getattr(status, "st_birthtime_ns", 0) or getattr(status, "st_birthtime", 0) or _inode_generation(descriptor)
     return f"{status.st_dev}:{status.st_ino}:{born}" if status.st_ino else ""
 
 

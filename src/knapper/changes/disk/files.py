@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from knapper.errors import StorageError
-from knapper.system import private
+from knapper.system import opening, private
 
 TEMP_PREFIX = ".knap-tmp-"
 """Start of every temp file's name; the change's id and the step's number follow."""
@@ -315,7 +315,7 @@ def wait_for_writers(path: Path, *, timeout_s: float) -> bool:
     # Only Linux has read leases, which are refused while a program has the file open for writing.
     if sys.platform != "linux":
         return True
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    handle = opening.open_file(path)
     try:
         return _wait_for_lease(handle, path.parent, timeout_s=timeout_s)
     finally:
@@ -337,7 +337,7 @@ class HeldFile:
     def __init__(self, path: Path) -> None:
         """Open a file."""
         self._folder = path.parent
-        self._file = path.open("rb", buffering=0)
+        self._file = opening.open_stream(path)
 
     def read(self, *, timeout_s: float) -> bytes:
         """Return the content once no program writes it any more, or after the time-out; then close the file."""
@@ -439,7 +439,7 @@ class Files:
     def stamp(self, path: Path) -> Stamp | None:
         """Return the stamp of a name; None if nothing has it."""
         try:
-            status = path.lstat()
+            status = opening.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         return Stamp(
@@ -453,7 +453,8 @@ class Files:
 
     def read(self, path: Path) -> bytes:
         """Read a whole file."""
-        return path.read_bytes()
+        with opening.open_stream(path) as file:
+            return file.read()
 
     def link_hash(self, path: Path) -> str:
         """Return the hash of a symbolic link's own target path: ``link:`` and 64 hex digits."""
@@ -461,14 +462,15 @@ class Files:
 
     def names(self, path: Path) -> list[str]:
         """Return the names in a folder."""
-        return [entry.name for entry in path.iterdir()]
+        with opening.list_folder(path) as entries:
+            return [entry.name for entry in entries]
 
     def fingerprint(self, path: Path) -> str:
         """Identify a file's content without loading it: by its hash, or by size and time if it is very large."""
-        status = path.stat()
-        if status.st_size > _HASHED_BYTES:
-            return f"stat:{status.st_size}-{status.st_mtime_ns}"
-        with path.open("rb") as file:
+        with opening.open_stream(path) as file:
+            status = os.fstat(file.fileno())
+            if status.st_size > _HASHED_BYTES:
+                return f"stat:{status.st_size}-{status.st_mtime_ns}"
             return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
 
     def settled_hash(self, path: Path) -> str | None:
@@ -536,7 +538,7 @@ class Files:
     def copy(self, source: Path, target: Path) -> None:
         """Copy a file to the state, with its dates, and make the folders above it."""
         private.make_folder(target.parent)
-        with source.open("rb") as opened:
+        with opening.open_stream(source) as opened:
             private.copy_file(opened.fileno(), target)
 
     def keep(self, content: bytes, target: Path) -> None:
@@ -557,7 +559,8 @@ def _hash_settled(path: Path, *, timeout_s: float) -> str | None:
     try:
         if not wait_for_writers(path, timeout_s=timeout_s):
             return HASH_OPEN
-        return hash_content(path.read_bytes())
+        with opening.open_stream(path) as file:
+            return hash_content(file.read())
     except FileNotFoundError:
         return None
 

@@ -215,10 +215,7 @@ def _can_move_whole(view: View, planned: PlannedMove) -> bool:
 
 
 def _walk_files(view: View, folder: NotePath) -> Iterator[str]:
-    base = os.fspath(view.root)
-    for at, _, names in os.walk(view.root / folder):
-        for name in names:
-            yield os.path.relpath(f"{at}/{name}", base).replace(os.sep, "/")
+    return files.walk_files(os.path.realpath(view.root), folder, with_hidden=True)
 
 
 def _check_independent(planned: Sequence[PlannedMove]) -> None:

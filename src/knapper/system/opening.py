@@ -1,0 +1,233 @@
+"""Open files and folders by paths without links, so that no link that is put on the way meanwhile is followed.
+
+A path is resolved first: links in it are followed, and where they lead is checked. Only then is it opened here, and
+what has become a link since is an error. This is the one place where systems differ in how that is held:
+
+- Linux and other systems with ``openat`` open one folder after the other, none of which may be a link.
+- macOS has a flag by which ``open`` refuses links anywhere in a path.
+- Windows opens the path, then tells which path it has really opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import sys
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from io import BufferedReader
+    from pathlib import Path
+
+FinalPath: TypeAlias = Callable[[int], str]
+"""Tells the path of what a descriptor has open; empty where the system can't."""
+
+_LINK_ON_THE_WAY: Final = "a link lies on the way"
+_FILE_FLAGS: Final = (
+    os.O_RDONLY
+    # Without it, opening a named pipe would block until somebody writes to it.
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_FOLDER_FLAGS: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_PASSED_FLAGS: Final = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+"""For a folder on the way, which needn't be readable where the system has descriptors without that."""
+_NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """What a system has for opening without links; the first that it has is used."""
+
+    no_links_flag: int = 0
+    """Flag of ``open`` that refuses links anywhere in a path; 0 for none."""
+    has_openat: bool = False
+    """Whether files can be opened relative to a folder's descriptor."""
+    final_path: FinalPath = lambda _: ""
+    """Tells what was opened, where neither is there."""
+
+
+def find_system(name: str = sys.platform) -> System:
+    """Return what this system has."""
+    if name == "win32":
+        import ctypes  # noqa: PLC0415 - elsewhere nothing needs it
+        import msvcrt  # noqa: PLC0415 - only Windows has it
+
+        return System(final_path=windows_final_path(ctypes.WinDLL("kernel32"), msvcrt.get_osfhandle))
+    return System(no_links_flag=getattr(os, "O_NOFOLLOW_ANY", 0), has_openat=os.open in os.supports_dir_fd)
+
+
+def windows_final_path(kernel32: Any, handle_of: Callable[[int], int]) -> FinalPath:  # noqa: ANN401 - a loaded library has no type
+    """Ask with ``GetFinalPathNameByHandleW``; never run on Windows itself."""
+
+    def ask(descriptor: int) -> str:
+        import ctypes  # noqa: PLC0415 - elsewhere nothing needs it
+
+        buffer = ctypes.create_unicode_buffer(_MAX_WINDOWS_PATH)
+        handle = ctypes.c_void_p(handle_of(descriptor))
+        length = kernel32.GetFinalPathNameByHandleW(handle, buffer, _MAX_WINDOWS_PATH, 0)
+        return without_prefix(buffer.value) if 0 < length < _MAX_WINDOWS_PATH else ""
+
+    return ask
+
+
+_MAX_WINDOWS_PATH: Final = 32_768
+
+
+def without_prefix(path: str) -> str:
+    r"""Return a path of Windows as people write it: ``\\?\C:\a`` gives ``C:\a``, ``\\?\UNC\s\a`` gives ``\\s\a``."""
+    if path.startswith("\\\\?\\UNC\\"):
+        return "\\" + path[len("\\\\?\\UNC") :]
+    return path.removeprefix("\\\\?\\")
+
+
+SYSTEM: Final = find_system()
+
+
+def open_file(path: str | Path, *, system: System = SYSTEM) -> int:
+    """Open a file to read; the caller checks what it is, and closes it.
+
+    Args:
+        path: Absolute, without links.
+        system: What the system has.
+
+    Raises:
+        OSError: It isn't there, can't be read, or a link lies on the way (``ELOOP`` or ``ENOTDIR``).
+    """
+    return _open(os.fspath(path), _FILE_FLAGS, system)
+
+
+def open_stream(path: str | Path, *, system: System = SYSTEM) -> BufferedReader:
+    """Open a file to read; arguments are those of `open_file`.
+
+    Raises:
+        IsADirectoryError: It is a folder.
+        OSError: As for `open_file`.
+    """
+    descriptor = open_file(path, system=system)
+    try:
+        return os.fdopen(descriptor, "rb")
+    except OSError:
+        os.close(descriptor)
+        raise
+
+
+@contextlib.contextmanager
+def list_folder(path: str | Path, *, system: System = SYSTEM) -> Generator[list[os.DirEntry[str]]]:
+    """Yield the entries of a folder, whose status can be asked for inside the block.
+
+    Args:
+        path: Absolute, without links.
+        system: What the system has.
+
+    Raises:
+        OSError: As for `open_file`.
+    """
+    text = os.fspath(path)
+    if not (system.no_links_flag or system.has_openat):
+        # Windows opens no folders. Checked again after reading, and before the names are used.
+        _refuse_links(text)
+        with os.scandir(text) as entries:
+            listed = list(entries)
+        _refuse_links(text)
+        yield listed
+        return
+    descriptor = _open(text, _FOLDER_FLAGS, system)
+    try:
+        with os.scandir(descriptor) as entries:
+            yield list(entries)
+    finally:
+        os.close(descriptor)
+
+
+def lstat(path: str | Path, *, system: System = SYSTEM) -> os.stat_result:
+    """Return the status of a file, folder or link itself; arguments and errors are those of `open_file`."""
+    with parent(path, system=system) as (folder, name):
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+
+
+@contextlib.contextmanager
+def parent(path: str | Path, *, system: System = SYSTEM) -> Generator[tuple[int | None, str]]:
+    """Yield what functions of `os` take as ``dir_fd`` and path, to reach a name in a folder that was opened.
+
+    Args:
+        path: Absolute, without links but in its last part.
+        system: What the system has.
+
+    Raises:
+        OSError: As for `open_file`, for the folder.
+    """
+    text = os.fspath(path)
+    folder, name = os.path.split(text)
+    if not (system.no_links_flag or system.has_openat):
+        _refuse_links(folder)
+        yield None, text
+        return
+    descriptor = _open(folder, _FOLDER_FLAGS if system.no_links_flag else _PASSED_FLAGS, system)
+    try:
+        yield descriptor, name
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: str, flags: int, system: System) -> int:
+    if system.no_links_flag:
+        return os.open(path, flags | system.no_links_flag)
+    if system.has_openat:
+        return _descend(path, flags)
+    return _open_and_check(path, flags, system.final_path)
+
+
+def _descend(path: str, flags: int) -> int:
+    *folders, name = path.rstrip("/").split("/")
+    # O_NOFOLLOW applies to the last part of a path only, so that each part is opened by itself.
+    descriptor = os.open("/", flags if not name else _PASSED_FLAGS)
+    if not name:
+        return descriptor
+    try:
+        for folder in folders[1:]:
+            below = os.open(folder, _PASSED_FLAGS | _NO_FOLLOW, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        return os.open(name, flags | _NO_FOLLOW, dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _open_and_check(path: str, flags: int, final_path: FinalPath) -> int:
+    descriptor = os.open(path, flags)
+    try:
+        is_right = _has_opened(descriptor, path, final_path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    if not is_right:
+        os.close(descriptor)
+        raise OSError(errno.ELOOP, _LINK_ON_THE_WAY, path)
+    return descriptor
+
+
+def _has_opened(descriptor: int, path: str, final_path: FinalPath) -> bool:
+    if opened := final_path(descriptor):
+        return _is_same(opened, path)
+    # A disk whose driver doesn't tell: what the path leads to now has to be what was opened, without a link.
+    return _is_same(os.path.realpath(path), path) and os.path.samestat(os.fstat(descriptor), os.lstat(path))
+
+
+def _refuse_links(path: str) -> None:
+    if not _is_same(os.path.realpath(path), path):
+        raise OSError(errno.ELOOP, _LINK_ON_THE_WAY, path)
+
+
+def _is_same(found: str, path: str) -> bool:
+    return os.path.normcase(found) == os.path.normcase(without_prefix(path))
+
+
+def is_regular(descriptor: int) -> bool:
+    """Return whether a descriptor has a file open, and no folder, pipe or device."""
+    return stat.S_ISREG(os.fstat(descriptor).st_mode)

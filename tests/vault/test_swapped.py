@@ -1,0 +1,197 @@
+"""Whoever can put links into a vault while it is read gets nothing of what lies outside it."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, cast
+
+import pytest
+
+from knapper.agents.sessions import store
+from knapper.changes.disk.files import Files
+from knapper.changes.proposals import acceptance
+from knapper.codemode import evidence
+from knapper.errors import KnapError
+from knapper.vault import files, obsidian, parser
+from knapper.vault.access import Policy
+from knapper.vault.paths import NotePath
+from knapper.vault.view import View
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs links that anybody may make")
+PATH: Final = NotePath("Area/Topic/Note.md")
+CANARY: Final = "canary-71c2"
+Read = Callable[[Path], object]
+_SECONDS: Final = 1.5
+_SWAP: Final = """
+import os, sys
+from pathlib import Path
+from knapper.changes.disk.files import native_rename
+folder, away, outside = map(Path, sys.argv[1:])
+exchange = native_rename()
+if exchange:
+    away.symlink_to(outside)
+print(flush=True)
+while exchange:
+    exchange(folder, away, "swap")
+while True:
+    folder.rename(away)
+    folder.symlink_to(outside)
+    folder.unlink()
+    away.rename(folder)
+"""
+
+
+def view(root: Path) -> View:
+    return View.open(root, Policy(client="owner"))
+
+
+def _open_in_pieces(root: Path) -> bytes:
+    with view(root).open_bytes(PATH) as opened:
+        return opened.read()
+
+
+def _settings(root: Path) -> object:
+    return obsidian.read_settings(root)
+
+
+def _stored(root: Path) -> bytes:
+    """Read as a change does: where the path was found to lie."""
+    return Files().read(files.find_path(root, PATH).file)
+
+
+def _fingerprint(root: Path) -> str:
+    return Files().fingerprint(files.find_path(root, PATH).file)
+
+
+def _settled(root: Path) -> str | None:
+    return Files().settled_hash(files.find_path(root, PATH).file)
+
+
+WAYS: Final[dict[str, Read]] = {
+    "a note": lambda root: view(root).read(PATH).raw,
+    "properties": lambda root: view(root).read_head(PATH).raw,
+    "bytes": lambda root: view(root).read_bytes(PATH),
+    "in pieces": _open_in_pieces,
+    "without a policy": lambda root: parser.read_note(root, PATH).raw,
+    "a proposal's note": lambda root: acceptance.read_note(root, PATH),
+    "a script's file": lambda root: evidence.read_allowed_file((root,), PATH),
+    "identity": lambda root: store.identify_file(view(root), PATH),
+    "before a change": _stored,
+    "hash before a change": _fingerprint,
+    "hash after a change": _settled,
+    "settings": _settings,
+    "list": lambda root: [(file.path, file.size, file.inode) for file in view(root).list_files()],
+    "list of a folder": lambda root: [(file.path, file.inode) for file in view(root).list_files_at(root / "Area")[1]],
+    "similar names": lambda root: _nearest(root),
+}
+
+
+def _nearest(root: Path) -> str:
+    try:
+        _ = files.resolve_path(root, NotePath("Area/Topic/Canery.md"))
+    except KnapError as error:
+        return error.hint
+    return ""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name, text in {"vault": "mine", "outside": CANARY}.items():
+        folder = tmp_path / name / "Area" / "Topic"
+        folder.mkdir(parents=True)
+        (folder / "Note.md").write_text(text * 100, encoding="utf-8")
+    (tmp_path / "outside" / "Area" / "Topic" / "Canary.md").write_text(CANARY, encoding="utf-8")
+    for name, folder in (("vault", "Daily"), ("outside", CANARY)):
+        settings = tmp_path / name / ".obsidian"
+        settings.mkdir()
+        (settings / "daily-notes.json").write_text(f'{{"folder": "{folder}"}}', encoding="utf-8")
+    return (tmp_path / "vault").resolve()
+
+
+def outside(root: Path) -> Path:
+    return root.parent / "outside"
+
+
+def secrets(root: Path, way: str) -> set[object]:
+    """Tell what a way gives where the whole vault is the folder outside, and not here."""
+    return _facts(WAYS[way](outside(root))) - _facts(WAYS[way](root))
+
+
+def _facts(answer: object) -> set[object]:
+    return set(cast("list[object]", answer)) if isinstance(answer, list) else {str(answer)}
+
+
+@contextmanager
+def _swapping_after_resolution(monkeypatch: pytest.MonkeyPatch, root: Path, folder: str) -> Generator[None]:
+    """Make a folder a link to the one outside once it was found that no link lies on the way."""
+    find, swapped = files.find_path, list[bool]()
+
+    def found(*args: object, **more: object) -> files.ResolvedFile:
+        place = find(*args, **more)  # pyright: ignore[reportArgumentType] - handed on as they come
+        if not swapped and PATH in args:
+            swapped.append(True)
+            (root / folder).rename(root.parent / "away")
+            (root / folder).symlink_to(outside(root) / folder)
+        return place
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "find_path", found)
+        yield
+    assert swapped
+
+
+@pytest.mark.parametrize("folder", ["Area", "Area/Topic", PATH])
+@pytest.mark.parametrize("way", [way for way in WAYS if not way.startswith(("list", "similar", "settings"))])
+def test_what_became_a_link_after_it_was_looked_at_is_not_followed(
+    root: Path, monkeypatch: pytest.MonkeyPatch, way: str, folder: str
+) -> None:
+    told = secrets(root, way)
+    answer: object = None
+    with _swapping_after_resolution(monkeypatch, root, folder):
+        try:
+            answer = WAYS[way](root)
+        except (KnapError, OSError) as error:
+            answer = error
+
+    assert not _facts(answer) & told
+    assert CANARY not in str(answer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_outside_is_read_while_a_folder_is_swapped_again_and_again(root: Path, way: str) -> None:
+    told = secrets(root, way)
+    folder = ".obsidian" if way == "settings" else "Area"
+    command = [sys.executable, "-c", _SWAP, root / folder, root.parent / "away", outside(root) / folder]
+    tries, leaks = 0, set[object]()
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as swapping:
+        try:
+            assert swapping.stdout
+            _ = swapping.stdout.readline()
+            until = time.monotonic() + _SECONDS
+            while time.monotonic() < until:
+                try:
+                    leaks |= _facts(WAYS[way](root)) & told
+                except (KnapError, OSError) as error:
+                    leaks |= {str(error)} if CANARY in str(error) else set()
+                tries += 1
+        finally:
+            swapping.kill()
+
+    assert leaks == set()
+    assert tries > 20
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in {"settings", "similar names"}])
+def test_links_inside_the_vault_are_followed_as_before(root: Path, way: str) -> None:
+    before = _facts(WAYS[way](root))
+    (root / "Area" / "Topic" / "Note.md").rename(root / "Kept.md")
+    (root / "Area" / "Topic" / "Note.md").symlink_to(root / "Kept.md")
+    after = _facts(WAYS[way](root))
+
+    assert after >= before or way in {"identity", "list", "list of a folder"}
+    assert after
