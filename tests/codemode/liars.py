@@ -40,6 +40,7 @@ LIES: Final = {
     "not_a_number": 'receive()\nsend(b\'D\', b\'{"kind": "ok", "result": NaN}\')',
     "strange_trap": "receive()\nsend(b'T', b'\\xff' * 1000)",
     "endless_output": "receive()\nwhile True: send(b'O', b'x' * 60_000)",
+    "endless_empty_output": "receive()\nwhile True: send(b'O', b'')",
     "endless_calls": 'receive()\nwhile True: send(b\'C\', b\'{"method": "get_hash", "arguments": {}}\')',
     "calls_that_arent": "receive()\nfor i in range(50):\n    send(b'C', b'\\x80\\x04cposix')\n    receive()\nsend(b'D', b'{}')",
     "huge_call": "receive()\nsend(b'C', b'x' * 3_000_000)\ntime.sleep(60)",

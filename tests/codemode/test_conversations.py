@@ -48,3 +48,15 @@ def test_a_lie_ends_in_an_outcome_of_the_script_alone(name: str) -> None:
 def test_a_worker_that_doesnt_get_ready_is_an_error_of_the_setup(program: str) -> None:
     with pytest.raises(SetupError, match="doesn't start"):
         WorkerConnection(liars.run(program)).wait_until_ready()
+
+
+def test_empty_pieces_of_output_are_bounded_as_others() -> None:
+    limits = ScriptLimits(timeout_s=20, stdout_bytes=1_000)
+    liar = WorkerConnection(liars.start("endless_empty_output"))
+    liar.wait_until_ready()
+
+    talk = liar.run("1", host, limits, ScriptInputs())
+    liar.close()
+
+    assert talk.outcome == "crash"
+    assert len(talk.output) <= 1_001

@@ -5,14 +5,24 @@ import json
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from knapper.app import tables
+from knapper.app.hub import ScriptRuntime
+from knapper.cli import doctor
+from knapper.codemode import tool
 from knapper.codemode.sandbox import machine_code, pool
-from knapper.codemode.sandbox.machine_code import PlatformInfo
+from knapper.codemode.sandbox.machine_code import MachineCode, PlatformInfo
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.codemode.sandbox.walls import job_object, landlock, seatbelt, seccomp
+from knapper.config import Settings, Vault
+from knapper.config.sections.agents import ScriptSettings, ScriptWalls
+from knapper.errors import SetupError
+from knapper.jsontypes import JSONValue
 
 LINUX = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() not in seccomp.SYSCALL_TABLES, reason="walls of Linux"
@@ -237,3 +247,98 @@ def test_memory_of_a_process_that_isnt_there_is_unknown() -> None:
     pool.reset_peak_memory(2**30)
 
     assert pool.peak_memory_mb(2**30) == 0.0
+
+
+def nothing(method: str, given: Mapping[str, JSONValue]) -> JSONValue:
+    del method, given
+    return None
+
+
+@pytest.mark.parametrize(
+    ("system", "report", "missing"),
+    [
+        ("linux", {"limits": "on", "landlock": "on", "seccomp": "on"}, set[str]()),
+        ("linux", {"limits": "on", "landlock": "this kernel has no Landlock", "seccomp": "on"}, {"landlock"}),
+        ("linux", {"limits": "on"}, {"landlock", "seccomp"}),
+        ("linux", {}, {"limits", "landlock", "seccomp"}),
+        ("darwin", {"limits": "on", "seatbelt": "on"}, set[str]()),
+        ("darwin", {"limits": "on"}, {"seatbelt"}),
+        ("win32", {"job object": "on"}, set[str]()),
+        ("win32", {"job object": "it can't be made"}, {"job object"}),
+        ("freebsd14", {"limits": "on"}, {"confinement"}),
+    ],
+)
+def test_a_wall_that_a_system_should_have_is_missed(system: str, report: dict[str, str], missing: set[str]) -> None:
+    assert set(machine_code.find_missing_walls(report, PlatformInfo(system=system))) == missing
+
+
+@LINUX
+def test_an_outcome_names_the_walls_that_stood(sandbox: WorkerPool) -> None:
+    outcome = sandbox.run("__result__ = 1", nothing)
+
+    assert set(outcome.walls) == {"limits", "landlock", "seccomp"}
+    assert outcome.wall_notice == ""
+    assert tool.result_answer(outcome)["walls"] == list(outcome.walls)
+    assert "notes" not in tool.result_answer(outcome)
+
+
+@LINUX
+def test_a_script_that_ran_without_a_wall_says_so(code_folder: Path) -> None:
+    with WorkerPool(code_folder, workers=1, walls=False) as bare:
+        outcome = bare.run("__result__ = 1", nothing)
+    answer = cast("dict[str, list[str]]", tool.result_answer(outcome))
+
+    assert outcome.ok
+    assert outcome.walls == ("limits",)
+    assert answer["walls"] == ["limits"]
+    assert "landlock" in answer["notes"][0]
+    assert "seccomp" in answer["notes"][0]
+
+
+@LINUX
+def test_scripts_are_refused_where_a_required_wall_does_not_stand(code_folder: Path) -> None:
+    with (
+        WorkerPool(code_folder, workers=1, walls=False, walls_required=True) as bare,
+        pytest.raises(SetupError, match=r"landlock .*seccomp") as raised,
+    ):
+        bare.run("__result__ = 1", nothing)
+
+    assert raised.value.code == "no_walls"
+    assert MachineCode(folder=code_folder).is_ready()  # the code isn't to blame, and isn't compiled anew
+    assert bare.idle == ()
+
+
+@LINUX
+def test_scripts_run_where_all_required_walls_stand(code_folder: Path) -> None:
+    with WorkerPool(code_folder, workers=1, walls_required=True) as made:
+        assert made.run("__result__ = 1", nothing).ok
+
+
+def settings(base: Path, walls: ScriptWalls) -> Settings:
+    vault = Vault(name="v", path=base)
+    return Settings(choice=vault, state_dir=base, config_file=base / "c.toml", scripts=ScriptSettings(walls=walls))
+
+
+@LINUX
+@pytest.mark.parametrize(("said", "state"), [("best", "warn"), ("required", "fail")])
+def test_doctor_tells_what_a_missing_wall_means(
+    code_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: ScriptWalls, state: str
+) -> None:
+    class Bare(WorkerPool):
+        def __init__(self, folder: Path, *, workers: int) -> None:
+            del folder
+            super().__init__(code_folder, workers=workers, walls=False)
+
+    monkeypatch.setattr(doctor, "WorkerPool", Bare)
+    found = doctor.check_sandbox(settings(tmp_path, said))
+
+    assert found.state == state
+    assert "landlock" in found.text
+
+
+@pytest.mark.parametrize(("said", "required"), [("best", False), ("required", True)])
+def test_the_setting_reaches_the_sandbox(tmp_path: Path, said: ScriptWalls, required: bool) -> None:
+    runtime = ScriptRuntime(settings(tmp_path, said), tables.build_table)
+
+    assert runtime.sandbox().walls_required is required
+    runtime.close()

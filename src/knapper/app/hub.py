@@ -82,7 +82,10 @@ class ScriptRuntime:
                     result_bytes=script_settings.result_kb * 1_000,
                 )
                 self._sandbox = WorkerPool(
-                    self._settings.state_dir / private.SANDBOX_NAME, limits, workers=script_settings.workers
+                    self._settings.state_dir / private.SANDBOX_NAME,
+                    limits,
+                    workers=script_settings.workers,
+                    walls_required=script_settings.walls == "required",
                 )
             return self._sandbox
 

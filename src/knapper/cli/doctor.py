@@ -26,6 +26,7 @@ from knapper.cli import setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import plain
 from knapper.cli.render.formatting import format_size, pluralize
+from knapper.codemode.sandbox import machine_code
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Settings, Vault
 from knapper.errors import KnapError
@@ -354,10 +355,13 @@ def check_sandbox(settings: Settings) -> CheckResult:
             walls = pool.warm()
         except KnapError as error:
             return failed_check("scripts", error)
-    missing_walls = [f"{name}: {why}" for name, why in walls.items() if why != "on"]
+    missing_walls = [f"{name}: {why}" for name, why in machine_code.find_missing_walls(walls).items()]
     if missing_walls:
-        hint = "scripts run all the same: WebAssembly is the first wall"
         text = f"the sandbox starts, but its second wall isn't whole: {'; '.join(missing_walls)}"
+        if settings.scripts.walls == "required":
+            hint = 'scripts are refused; scripts.walls = "best" runs them behind the first wall, WebAssembly'
+            return CheckResult(name="scripts", state="fail", text=text, hint=hint)
+        hint = 'scripts run all the same: WebAssembly is the first wall; scripts.walls = "required" refuses them'
         return CheckResult(name="scripts", state="warn", text=text, hint=hint)
     return CheckResult(
         name="scripts", state="ok", text=f"the sandbox starts; second wall: {', '.join(walls) or 'none'}"

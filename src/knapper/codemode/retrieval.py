@@ -181,6 +181,7 @@ class AttemptRunner:
             error=error,
             calls=outcome.calls,
             wall_s=outcome.wall_s,
+            walls=outcome.walls,
             usage=draft.usage,
         )
         return Retrieval(
@@ -200,7 +201,7 @@ class AttemptRunner:
             used_outside=recorder.used_outside,
             attempts=(attempt,),
             usage=draft.usage,
-            notes=report.remarks,
+            notes=(*report.remarks, *filter(None, (outcome.wall_notice,))),
         )
 
     def score_search(self, need: InformationNeed, gathered: GatheredContext, tier: RetrievalTier) -> Retrieval:

@@ -115,6 +115,8 @@ class Attempt:
     error: str = ""
     calls: int = 0
     wall_s: float = 0.0
+    walls: tuple[str, ...] = ()
+    """Parts of the second wall that stood around the script."""
     usage: ModelSpend = field(default_factory=ModelSpend)
 
     def as_dict(self) -> dict[str, JSONValue]:
@@ -129,6 +131,7 @@ class Attempt:
             "error": self.error,
             "calls": self.calls,
             "wall_s": self.wall_s,
+            "walls": list(self.walls),
             "usage": self.usage.as_dict(),
         }
 

@@ -62,6 +62,9 @@ class ScriptAnswer(TypedDict):
     proposals: list[ScriptProposal]
     message: NotRequired[str]
     """That nothing has changed yet, where there are proposals."""
+    walls: list[str]
+    notes: NotRequired[list[str]]
+    """That a part of the second wall didn't stand, and why."""
     code: NotRequired[str]
     """``script_`` and the kind, where it failed."""
     hint: NotRequired[str]
@@ -88,7 +91,7 @@ def run_script(
     Returns:
         ``ok``, ``result``, ``stdout``, ``error`` with line and cause, ``code`` and ``hint``, and ``kind``: ok, syntax,
         error, refused, result, timeout, memory or crash; ``proposals`` with ``id`` and ``vault`` of what waits for a
-        person's decision.
+        person's decision; ``walls``, the parts of the system's confinement that stood, and ``notes`` on missing ones.
 
     Raises:
         BadInput: The script is empty, or the time isn't positive.
@@ -138,9 +141,12 @@ def result_answer(outcome: ScriptResult) -> Answer:
         "peak_mb": outcome.peak_mb,
         "calls": outcome.calls,
         "proposals": [_proposal_row(one) for one in outcome.proposals],
+        "walls": list(outcome.walls),
     }
     if outcome.proposals:
         fields["message"] = _PROPOSED_MESSAGE
+    if outcome.wall_notice:
+        fields["notes"] = [outcome.wall_notice]
     if not outcome.ok:
         fields["code"], fields["hint"] = f"script_{outcome.kind}", _EXIT_HINTS[outcome.kind]
     return cast("Answer", fields)

@@ -176,6 +176,18 @@ class ScriptResult:
     """Number of host calls that it made."""
     proposals: tuple[ProposalRef, ...] = ()
     """Proposals that await a person's decision, however it ended."""
+    walls: tuple[str, ...] = ()
+    """Parts of the second wall that stood around it; none where it wasn't begun."""
+    missing_walls: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Parts that this system should have and that didn't stand, each with the reason."""
+
+    @property
+    def wall_notice(self) -> str:
+        """Return what a person should know of the second wall; empty where all of it stood."""
+        if not self.missing_walls:
+            return ""
+        parts = ", ".join(f"{name} ({why})" for name, why in self.missing_walls.items())
+        return f"the script ran without a part of the second wall: {parts}"
 
     @property
     def ok(self) -> bool:

@@ -36,6 +36,8 @@ def _print_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) ->
     for one in outcome.proposals:
         where = "" if one.vault == vault else f" -v {shlex.quote(one.vault)}"
         output.note(options, f"waits for your word: `knap edits show {one.id}{where}`")
+    if outcome.wall_notice:
+        click.echo(output.plain(f"note: {outcome.wall_notice}"), err=True)
     usage = f"{outcome.wall_s:.2f} s, {outcome.calls} calls"
     output.note(options, f"{usage}, {outcome.peak_mb:.0f} MB" if outcome.peak_mb else usage)
 

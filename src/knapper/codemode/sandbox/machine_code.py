@@ -19,6 +19,7 @@ from typing import Final, Literal, cast
 from filelock import Timeout
 
 from knapper.codemode.sandbox.walls import job_object, seatbelt
+from knapper.codemode.sandbox.walls.raising import STANDS
 from knapper.errors import KnapError, SetupError, StorageError
 from knapper.system import private
 
@@ -89,12 +90,34 @@ def import_folders() -> tuple[Path, Path]:
 def confine_process(process: subprocess.Popen[bytes], memory_mb: int, facts: PlatformInfo) -> Mapping[str, str]:
     """Confine a worker as far as the system lets its parent; return what is on."""
     if facts.system == "darwin":
-        return {"seatbelt": "on"}
+        return {"seatbelt": STANDS}
     if facts.system != "win32":
         return {}
     kernel = cast("job_object.Kernel32", ctypes.WinDLL("kernel32", use_last_error=True))
     handle = int(process._handle)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]  # noqa: SLF001 - there is no other way to it
     return {"job object": job_object.assign_process(kernel, handle, memory_mb)}
+
+
+_WALLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "linux": ("limits", "landlock", "seccomp"),
+    "darwin": ("limits", "seatbelt"),
+    "win32": ("job object",),
+}
+"""Parts of the second wall, by system."""
+
+
+def find_missing_walls(report: Mapping[str, str], facts: PlatformInfo | None = None) -> Mapping[str, str]:
+    """Return the parts of the second wall that this system should have and that don't stand, each with the reason.
+
+    Args:
+        report: What a worker and its parent say of each part.
+        facts: Facts on the system; None for this one.
+    """
+    system = (facts or PlatformInfo()).system
+    expected = _WALLS.get(system)
+    if expected is None:
+        return {"confinement": f"there is none for {system}"}
+    return {name: report.get(name, "it wasn't raised") for name in expected if report.get(name) != STANDS}
 
 
 COMPONENT_FILE: Final = Path(__file__).parents[2] / "data" / "scripts" / "interpreter.wasm"

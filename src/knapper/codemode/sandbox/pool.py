@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Literal, Self, cast
@@ -16,6 +16,7 @@ from knapper.codemode.sandbox import frames, machine_code, strict
 from knapper.codemode.sandbox.frames import BrokenFrame, Letter
 from knapper.codemode.sandbox.machine_code import MachineCode
 from knapper.codemode.sandbox.strict import UntrustedJSONError
+from knapper.codemode.sandbox.walls.raising import STANDS
 from knapper.errors import KnapError, SetupError
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import (
@@ -252,7 +253,8 @@ class WorkerConnection:
                 if output.output_left < 0:
                     return
                 output.output.append(content[: output.output_left])
-                output.output_left -= len(content)
+                # An empty piece counts, too: a worker that was taken over could send them without end.
+                output.output_left -= max(len(content), 1)
             else:
                 output.content = content
                 trap = content.decode("ascii", "replace") if letter == "T" else "done"
@@ -351,7 +353,13 @@ class WorkerPool:
     """
 
     def __init__(
-        self, folder: Path, limits: ScriptLimits | None = None, *, workers: int = MAX_WORKERS, walls: bool = True
+        self,
+        folder: Path,
+        limits: ScriptLimits | None = None,
+        *,
+        workers: int = MAX_WORKERS,
+        walls: bool = True,
+        walls_required: bool = False,
     ) -> None:
         """Create a sandbox; nothing is started before the first script, or `warm`.
 
@@ -360,10 +368,12 @@ class WorkerPool:
             limits: What the owner allows; None for the defaults.
             workers: Most scripts that run at the same time; more of them wait.
             walls: Whether the second wall is raised; only tests of the first one leave it out.
+            walls_required: Refuse scripts where a part of it doesn't stand.
         """
         self.limits = limits or ScriptLimits()
         self.code = MachineCode(folder=folder)
         self._walls = walls
+        self.walls_required = walls_required
         self._slots = threading.BoundedSemaphore(workers)
         self._idle: list[WorkerConnection] = []
         self._lock = threading.Lock()
@@ -388,7 +398,7 @@ class WorkerPool:
             on_cancel: Subscribes to the call's cancellation, which ends the script.
 
         Raises:
-            SetupError: Scripts can't be run here.
+            SetupError: Scripts can't be run here, or a wall that is required doesn't stand (code ``no_walls``).
             StorageError: The machine code can't be kept, or others could have written to it.
         """
         effective = (limits or self.limits).within(self.limits)
@@ -403,7 +413,10 @@ class WorkerPool:
                 start = time.monotonic()
                 output = worker.run(script, host, effective, given or _NO_INPUTS, on_cancel)
                 wall_s = time.monotonic() - start
-                return result_from_output(output, effective, wall_s, worker.peak_mb())
+                missing = machine_code.find_missing_walls(worker.walls)
+                standing = tuple(name for name, state in worker.walls.items() if state == STANDS)
+                outcome = result_from_output(output, effective, wall_s, worker.peak_mb())
+                return replace(outcome, walls=standing, missing_walls=missing)
             finally:
                 self._release(worker)
 
@@ -443,6 +456,14 @@ class WorkerPool:
             return tuple(self._idle)
 
     def _acquire(self) -> WorkerConnection:
+        worker = self._find_worker()
+        missing = machine_code.find_missing_walls(worker.walls)
+        if missing and self.walls_required:
+            worker.close()
+            raise _missing_walls_error(missing)
+        return worker
+
+    def _find_worker(self) -> WorkerConnection:
         with self._lock:
             if self._is_closed:
                 raise SetupError("the sandbox is closed")
@@ -478,6 +499,15 @@ class WorkerPool:
                 self._idle.append(worker)
                 return
         worker.close()
+
+
+def _missing_walls_error(missing: Mapping[str, str]) -> SetupError:
+    parts = ", ".join(f"{name} ({why})" for name, why in missing.items())
+    return SetupError(
+        f"scripts.walls is required, and a part of the second wall doesn't stand: {parts}",
+        hint='scripts.walls = "best" runs scripts behind the first wall, WebAssembly, and what else stands',
+        code="no_walls",
+    )
 
 
 def result_from_output(output: ScriptOutput, limits: ScriptLimits, wall_s: float, peak_mb: float) -> ScriptResult:

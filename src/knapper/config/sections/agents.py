@@ -7,6 +7,7 @@ from knapper.agents.pipeline import scopes
 from knapper.config.declarations import SettingsSection, setting
 
 EditableNotes = Literal["current", "linked", "context"]
+ScriptWalls = Literal["required", "best"]
 TaskCapability = Literal["add", "delete", "create", "navigate"]
 
 
@@ -182,6 +183,12 @@ class ScriptSettings(SettingsSection):
         env=("KNAP_SCRIPTS_WORKERS",),
         least=1,
         most=64,
+    )
+    walls: ScriptWalls = setting(
+        "best",
+        "Whether scripts are refused where a part of the system's own confinement can't be had (required), or run with"
+        " what there is (best).",
+        env=("KNAP_SCRIPTS_WALLS",),
     )
     fs_read: tuple[str, ...] = setting((), "Folders whose files scripts may read in the profiles local and extended.")
     """As written; ``~`` is the home folder."""
