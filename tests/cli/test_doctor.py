@@ -27,6 +27,7 @@ NAMES = [
     "scripts",
     "model",
     "index",
+    "data",
 ]
 
 
@@ -232,7 +233,7 @@ def test_text_gives_each_finding_a_line(vault: Path, capsys: pytest.CaptureFixtu
     lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
 
     assert [line.split()[1] for line in lines] == NAMES
-    assert len(cli_doctor.CHECKS) == len(NAMES) - 1
+    assert len(cli_doctor.CHECKS) == len(NAMES) - 2
 
 
 def test_rules_without_effect_are_a_warning(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from knapper.agents.sessions import store
 from knapper.app import clients
+from knapper.changes.disk import databases
 from knapper.tools import derived
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def open_store(hub: Hub, vault: str = "") -> SessionStore:
     session_store = store.open_session_store(hub.open(vault).folder, local_now)
     with ExitStack() as stack:
         _ = stack.callback(session_store.shut)
+        max_backup_bytes = hub.settings.journal.backup_mb * 1_000_000
+        _ = databases.back_up_daily(hub.open(vault).folder, max_bytes=max_backup_bytes)
         _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
         _ = stack.pop_all()
     return session_store

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 from knapper import config
-from knapper.changes.disk import apply
+from knapper.changes.disk import apply, databases
 from knapper.changes.drafting import DraftContext
 from knapper.changes.links.targets import LinkHistory
 from knapper.changes.proposals import store, taint
@@ -43,6 +43,8 @@ class VaultWriters:
     """Notices for the first writer that sees everything."""
     untold: list[Recovered] = field(default_factory=list["Recovered"])
     """Outcomes that no reader was told yet."""
+    backup_days: list[date] = field(default_factory=list["date"])
+    """The day of the last backup, if any."""
 
     @classmethod
     def open(cls, settings: Settings, engine: Engine, folder: Path, stack: contextlib.ExitStack) -> Self:
@@ -79,6 +81,16 @@ class VaultWriters:
             untold=recovered,
         )
 
+    def _back_up(self) -> None:
+        """Copy the state's databases once a day, also in a server that runs for weeks."""
+        today = datetime.now(UTC).date()
+        if self.backup_days == [today]:
+            return
+        self.backup_days[:] = [today]
+        # What couldn't be copied is told by `knap doctor`: writing goes on without.
+        max_bytes = self.settings.journal.backup_mb * 1_000_000
+        _ = databases.back_up_daily(self.state.folder, max_bytes=max_bytes, today=today)
+
     def recover(self) -> None:
         """Finish or take back what was cut short since this was opened, unless its writer is still at work.
 
@@ -93,6 +105,7 @@ class VaultWriters:
 
     def writer(self, view: View, grants: Grants) -> Writer:
         """Create the writer of one client."""
+        self._back_up()
         engine, state = self.engine, self.state
         return Writer(
             context=DraftContext(

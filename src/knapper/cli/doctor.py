@@ -21,7 +21,9 @@ from knapper import app, config
 from knapper.agents.model import servers
 from knapper.agents.model.names import ModelName
 from knapper.app import models
-from knapper.changes.disk import apply
+from knapper.changes.disk import apply, databases
+from knapper.changes.disk import repair as database_repair
+from knapper.changes.disk.journal import JOURNAL_FILE
 from knapper.cli import setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import plain
@@ -30,7 +32,7 @@ from knapper.codemode.sandbox import machine_code
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Settings, Vault
 from knapper.errors import KnapError
-from knapper.index import fulltext, integrity
+from knapper.index import fulltext, integrity, refresh
 from knapper.index.filters import Filter
 from knapper.system import private
 from knapper.tools.context import Context
@@ -266,6 +268,75 @@ def _damaged_index(why: str) -> CheckResult:
     )
 
 
+def check_databases(settings: Settings) -> CheckResult:
+    """Check every database of the state that can't be derived from the notes."""
+    paths = _find_databases(settings)
+    damages = [f"{path.name} is damaged: {damage}" for path in paths if (damage := databases.find_damage(path))]
+    if damages:
+        hint = "`knap doctor --repair` saves what can be read, adds what a backup has, and keeps the damaged file"
+        return CheckResult(name="data", state="fail", text="; ".join(damages), hint=hint)
+    journal = config.state_folder(settings) / JOURNAL_FILE
+    if not paths:
+        return CheckResult(name="data", state="ok", text="there is none yet")
+    text = f"{pluralize(len(paths), 'database')} without damage"
+    if not journal.exists() or settings.journal.backup_mb == 0:
+        return CheckResult(name="data", state="ok", text=text)
+    backups = databases.list_backups(journal)
+    if not backups:
+        hint = "raise journal.backup_mb or free some space; a copy is made with the first change of a day"
+        return CheckResult(name="data", state="warn", text=f"{text}; the journal has no backup", hint=hint)
+    return CheckResult(name="data", state="ok", text=f"{text}; last backup {backups[0].suffix[1:]}")
+
+
+def _find_databases(settings: Settings) -> list[Path]:
+    own = databases.find_databases(config.state_folder(settings))
+    return [*own, *sorted(settings.state_dir.glob("*.db")), *sorted(settings.state_dir.glob("server/*.db"))]
+
+
+def repair(options: GlobalOptions) -> list[CheckResult]:
+    """Build a damaged index anew, and repair every damaged database; return what was done."""
+    try:
+        settings = setup.read_settings(options)
+        folder = config.state_folder(settings)
+    except KnapError as error:
+        return [failed_check("repair", error)]
+    if refresh.is_watched(folder / "index"):
+        hint = "stop `knap serve`, `knap watch` and editors that run `knap mcp`, then repair"
+        return [CheckResult(name="repair", state="fail", text="a server or watcher is running", hint=hint)]
+    results = [_repair_database(path) for path in _find_databases(settings) if databases.find_damage(path)]
+    return [*results, *_repair_index(settings)] or [CheckResult(name="repair", state="ok", text="nothing is damaged")]
+
+
+def _repair_database(path: Path) -> CheckResult:
+    try:
+        repaired = database_repair.repair(path)
+    except KnapError as error:
+        return failed_check("repair", error)
+    except (OSError, sqlite3.Error) as error:
+        return CheckResult(name="repair", state="fail", text=f"{path.name}: {error}", hint="see the lines below")
+    rows = {
+        "saved": f"{pluralize(repaired.rows, 'row')} saved",
+        "restored": "nothing of it could be read",
+        "new": "nothing of it could be read, and there is no backup: it begins anew",
+    }[repaired.outcome]
+    backup = f"; the rest is from {repaired.backup}" if repaired.backup else ""
+    loss = "" if repaired.is_whole or repaired.backup else "; some of it is lost"
+    text = f"{path.name}: {rows}{backup}{loss}; the damaged file is kept in {repaired.aside}"
+    return CheckResult(name="repair", state="ok" if repaired.is_whole else "warn", text=text)
+
+
+def _repair_index(settings: Settings) -> list[CheckResult]:
+    try:
+        with app.open_vault(settings) as context:
+            if not (context.index.damage or integrity.find_damage(context.index.store.database)):
+                return []
+            outcome = context.index.refresh(full=True)
+    except KnapError as error:
+        return [failed_check("repair", error)]
+    text = f"the index was built anew from {pluralize(outcome.indexed, 'file')}; run `knap index` for its vectors"
+    return [CheckResult(name="repair", state="ok", text=text)]
+
+
 def check_ignore_rules(settings: Settings) -> CheckResult | None:
     """Report ignore rules without effect; None if all are effective."""
     try:
@@ -394,6 +465,7 @@ def run_checks(options: GlobalOptions) -> list[CheckResult]:
     findings = [check(config) for check in CHECKS]
     if all(each.state == "ok" for each in findings if each.name in {"vault", "state"}):
         findings += filter(None, (check_ignore_rules(config), check_leftovers(config), check_index(config)))
+        findings.append(check_databases(config))
     return findings
 
 

@@ -94,6 +94,12 @@ class JournalSettings(SettingsSection):
         most=1_000_000,
     )
     max_age_days: int = setting(365, "How long the journal keeps changes for undo, in days.", least=1, most=36_500)
+    backup_mb: int = setting(
+        500,
+        "How much the daily backups of journal, proposals and sessions may take, in megabytes; 0 makes none.",
+        least=0,
+        most=1_000_000,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

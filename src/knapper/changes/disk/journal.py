@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal
 
-from knapper.changes.disk import plan, storage
+from knapper.changes.disk import databases, plan, storage
 from knapper.changes.disk.plan import ChangeMeta, FileResult, Step
 from knapper.errors import NotFound, StorageError
 from knapper.system import private
@@ -427,6 +427,7 @@ def open_journal(folder: Path) -> Journal:
         StorageError: The file is damaged, can't be opened, or a newer version made it.
     """
     path = folder / JOURNAL_FILE
+    databases.check_emptied(path)
     with _storage_errors(path):
         database = private.connect(path, timeout_s=BUSY_S)
         database.row_factory = sqlite3.Row
@@ -443,7 +444,4 @@ def _storage_errors(path: Path) -> Generator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StorageError(
-            f"the journal '{path}' can't be used: {error}",
-            hint="check the disk's free space and the folder's permissions",
-        ) from error
+        raise databases.storage_error(error, f"the journal '{path}'") from error

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import filelock
 
+from knapper.changes.disk import databases
 from knapper.errors import ConflictError, NotFound, StorageError
 from knapper.system import private
 
@@ -241,6 +242,7 @@ def open_shared_database(path: Path, schema: str, version: int) -> SharedDatabas
     Raises:
         StorageError: The file is damaged, can't be opened, or a newer version made it.
     """
+    databases.check_emptied(path)
     with _storage_errors(path):
         database = private.connect(path, timeout_s=BUSY_S)
         database.row_factory = sqlite3.Row
@@ -274,6 +276,4 @@ def _storage_errors(path: Path) -> Generator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StorageError(
-            f"'{path}' can't be used: {error}", hint="check the disk's free space and the folder's permissions"
-        ) from error
+        raise databases.storage_error(error, f"'{path}'") from error

@@ -1,0 +1,261 @@
+"""`knap doctor` checks every database of the state, and `--repair` mends them."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from knapper import app, config
+from knapper.changes.disk import databases
+from knapper.changes.disk.journal import open_journal
+from knapper.changes.writer import SubmitOptions
+from knapper.cli import doctor as cli_doctor
+from knapper.cli import main
+from knapper.errors import StorageError
+from knapper.tools import files
+from tests.index import worlds
+
+CHANGES = 60
+
+
+@pytest.fixture(autouse=True)
+def few_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the checks that take time and look at no database."""
+    monkeypatch.setattr(cli_doctor, "CHECKS", (cli_doctor.check_vault, cli_doctor.check_state))
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    """Make a vault with a journal of many changes and some proposals."""
+    root = tmp_path / "vault"
+    root.mkdir()
+    (root / "A.md").write_text("alpha\n", encoding="utf-8")
+    with app.open_vault(config.load({"default_vault": str(root)})) as context:
+        for number in range(CHANGES):
+            files.create_file(context, f"n{number}.md", f"text {number} {os.urandom(400).hex()}\n")
+        proposing = replace(context, submit_options=SubmitOptions(propose=True))
+        files.create_file(proposing, "P.md", "proposed\n")
+    assert main.run(["-v", str(root), "index", "--no-embed", "--quiet"]) == 0
+    return root
+
+
+def folder_of(root: Path) -> Path:
+    return config.state_folder(config.load({"default_vault": str(root)}))
+
+
+def doctor(capsys: pytest.CaptureFixture[str], root: Path, *args: str) -> tuple[int, dict[str, dict[str, str]]]:
+    capsys.readouterr()
+    code = main.run(["-v", str(root), "doctor", "--json", *args])
+    return code, {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+
+
+def settle(path: Path) -> None:
+    """Take the log into the file, as closing the last connection does."""
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def damage_pages(path: Path, table: str, count: int = 1) -> None:
+    """Overwrite pages of one table."""
+    settle(path)
+    with closing(sqlite3.connect(path)) as database:
+        size = database.execute("PRAGMA page_size").fetchone()[0]
+        pages = [
+            page
+            for (page,) in database.execute(
+                "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path", (table,)
+            )
+        ]
+    raw = bytearray(path.read_bytes())
+    middle = len(pages) // 2
+    for page in pages[middle : middle + count]:
+        raw[(page - 1) * size : page * size] = b"\xa5" * size
+    path.write_bytes(raw)
+
+
+def forget_backups(root: Path) -> None:
+    for backup in folder_of(root).rglob(f"{databases.BACKUP_FOLDER}/*"):
+        backup.unlink()
+
+
+def damage_blob(path: Path) -> None:
+    settle(path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE blobs SET content = zeroblob(20) WHERE hash = (SELECT min(hash) FROM blobs)")
+        database.commit()
+
+
+def damage_steps(path: Path) -> None:
+    damage_pages(path, "steps")
+
+
+def damage_contents(path: Path) -> None:
+    damage_pages(path, "blobs")
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def overwrite(path: Path) -> None:
+    path.write_bytes(b"no database" * 500)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("journal.db", damage_steps),
+        ("journal.db", damage_contents),
+        ("journal.db", damage_blob),
+        ("journal.db", worlds.damage),
+        ("journal.db", empty),
+        ("proposals.db", worlds.damage),
+        ("proposals.db", overwrite),
+    ],
+)
+def test_a_damaged_database_of_the_state_fails_and_is_repaired(
+    vault: Path, capsys: pytest.CaptureFixture[str], name: str, damage: Callable[[Path], None]
+) -> None:
+    path = folder_of(vault) / name
+    settle(path)
+    damage(path)
+    damaged = path.read_bytes()
+
+    code, checks = doctor(capsys, vault)
+    assert code == 1
+    assert (checks["data"]["state"], name in checks["data"]["text"]) == ("fail", True)
+    assert "--repair" in checks["data"]["hint"]
+
+    code, checks = doctor(capsys, vault, "--repair")
+    assert (code, checks["data"]["state"]) == (0, "ok")
+    assert name in checks["repair"]["text"]
+    assert [file.read_bytes() for file in folder_of(vault).rglob(f"{databases.ASIDE_FOLDER}/*/{name}")] == [damaged]
+    assert main.run(["-v", str(vault), "log"]) == 0
+    assert main.run(["-v", str(vault), "rm", "A.md"]) == 0
+    assert main.run(["-v", str(vault), "undo"]) == 0
+    assert (vault / "A.md").exists()
+
+
+def test_what_a_damaged_page_leaves_is_saved_without_a_backup_and_no_change_is_kept_by_half(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forget_backups(vault)
+    path = folder_of(vault) / "journal.db"
+    damage_pages(path, "steps")
+
+    _, checks = doctor(capsys, vault, "--repair")
+    journal = open_journal(folder_of(vault))
+    changes = journal.select("1")
+    pruned = journal.pruned("1")
+    journal.shut()
+
+    assert 0 < len(changes) < CHANGES
+    assert len(changes) + len(pruned) == CHANGES
+    assert all(change.steps for change in changes)
+    assert "some of it is lost" in checks["repair"]["text"]
+
+
+def test_a_backup_fills_up_what_a_damaged_page_held(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forget_backups(vault)
+    assert databases.back_up_daily(folder_of(vault), max_bytes=10_000_000) == []
+    damage_pages(folder_of(vault) / "journal.db", "steps", count=2)
+
+    _, checks = doctor(capsys, vault, "--repair")
+    journal = open_journal(folder_of(vault))
+    changes, pruned = journal.select("1"), journal.pruned("1")
+    journal.shut()
+
+    assert (len(changes), pruned) == (CHANGES, [])
+    assert all(change.steps for change in changes)
+    assert "the rest is from journal.db." in checks["repair"]["text"]
+
+
+def test_a_damaged_journal_is_not_blamed_on_the_disk(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settle(folder_of(vault) / "journal.db")
+    worlds.damage(folder_of(vault) / "journal.db")
+    capsys.readouterr()
+
+    code = main.run(["-v", str(vault), "undo"])
+    told = capsys.readouterr().err
+
+    assert code != 0
+    assert "damaged" in told
+    assert "doctor --repair" in told
+    assert "free space" not in told
+
+
+def test_an_empty_journal_is_not_taken_for_a_new_one(vault: Path) -> None:
+    path = folder_of(vault) / "journal.db"
+    settle(path)
+    path.write_bytes(b"")
+
+    with pytest.raises(StorageError, match="is empty, although it was in use"):
+        open_journal(folder_of(vault))
+    assert path.read_bytes() == b""
+
+
+def test_a_damaged_index_is_built_anew_by_a_repair(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(sqlite3.connect(folder_of(vault) / "index" / "index.db")) as index:
+        index.execute("UPDATE chunks SET text = 'other' WHERE id = (SELECT min(id) FROM chunks)")
+        index.commit()
+
+    _, checks = doctor(capsys, vault, "--repair")
+
+    assert "the index was built anew" in checks["repair"]["text"]
+    assert checks["index"]["state"] != "fail"
+
+
+def test_nothing_is_repaired_while_a_server_runs(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    worlds.damage(folder_of(vault) / "proposals.db")
+    (folder_of(vault) / "index" / "watch.beat").touch()
+
+    code, checks = doctor(capsys, vault, "--repair")
+
+    assert code == 1
+    assert "is running" in checks["repair"]["text"]
+    assert not list(folder_of(vault).rglob(databases.ASIDE_FOLDER))
+
+
+def test_backups_are_daily_whole_private_and_bounded(vault: Path) -> None:
+    folder = folder_of(vault)
+    forget_backups(vault)
+    for day in range(1, 8):
+        assert databases.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day)) == []
+    backups = databases.list_backups(folder / "journal.db")
+    size = sum(backup.stat().st_size for backup in folder.rglob(f"{databases.BACKUP_FOLDER}/*"))
+
+    assert [backup.suffix for backup in backups] == [".2026-03-07", ".2026-03-06", ".2026-03-05"]
+    assert all(backup.stat().st_mode & 0o077 == 0 for backup in backups)
+    with closing(sqlite3.connect(backups[0])) as copy:
+        assert copy.execute("SELECT count(*) FROM changes").fetchone() == (CHANGES,)
+
+    databases.back_up_daily(folder, max_bytes=size // 3, today=date(2026, 3, 8))
+    total = sum(backup.stat().st_size for backup in folder.rglob(f"{databases.BACKUP_FOLDER}/*"))
+
+    assert 0 < total <= size // 3
+    assert databases.back_up_daily(folder, max_bytes=10, today=date(2026, 3, 9))
+
+
+def test_a_damaged_database_does_not_replace_its_sound_backup(vault: Path) -> None:
+    folder = folder_of(vault)
+    path = folder / "journal.db"
+    before = databases.list_backups(path)
+    damage_pages(path, "steps")
+
+    problems = databases.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, 9))
+
+    assert any(problem.startswith("journal.db") for problem in problems)
+    assert databases.list_backups(path) == before
+    assert not list(folder.rglob("*.part"))
+
+
+def test_the_first_write_of_a_day_makes_a_backup(vault: Path) -> None:
+    names = sorted(backup.name.rpartition(".")[0] for backup in folder_of(vault).rglob(f"{databases.BACKUP_FOLDER}/*"))
+
+    assert names == ["journal.db", "proposals.db"]
