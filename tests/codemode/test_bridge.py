@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
+from knapper.app import tables
 from knapper.codemode import bridge, tool
 from knapper.codemode.bridge import MAX_PROPOSALS, Bridge
 from knapper.codemode.sandbox.pool import WorkerPool
@@ -389,7 +390,7 @@ def test_the_tool_refuses_what_cant_be_run(context: Context, code: str, timeout_
 
 
 def test_the_tool_has_schemas_of_what_it_takes_and_gives() -> None:
-    (row,) = tool.TOOLS
+    row = tables.build_table().find("run_script")
 
     taken, given = registry.parameter_schema(row, brief=True)["properties"], registry.answer_schema(row)["properties"]
     assert isinstance(taken, dict)

@@ -39,12 +39,12 @@ class AgentSettings(SettingsSection):
     )
     web_on: bool = setting(
         False,
-        "Whether an agent searches the web for a task, where web.access allows that; what the page or --remember kept counts.",
+        "Whether an agent searches the web for a task, where web.access allows it; what was remembered counts.",
         name="web",
     )
     task_on: bool = setting(
         True,
-        "Whether an agent does the task, or the others only show what they found; what the page or --remember kept counts.",
+        "Whether an agent does the task, or only what the others found is shown; what was remembered counts.",
         name="task",
     )
     link_depth: int = setting(
