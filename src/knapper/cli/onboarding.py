@@ -14,6 +14,7 @@ from knapper.agents.model.names import ModelName, Provider
 from knapper.app import models
 from knapper.cli import launching, setup
 from knapper.cli.render import indexing
+from knapper.cli.render.formatting import pluralize
 from knapper.config import editing
 from knapper.errors import BadInput, KnapError, SetupError
 from knapper.index.filters import Filter
@@ -172,7 +173,7 @@ def fill_index(options: GlobalOptions, vault: str) -> StepReport:
     return StepReport(
         step="index",
         state="done" if outcome.indexed else "unchanged",
-        text=f"{status.notes} notes can be searched",
+        text=f"{pluralize(status.notes, 'note')} can be searched",
         hint="; ".join(outcome.problems[:3]),
     )
 

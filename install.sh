@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Install Knapper from this folder on Linux or macOS, and set it up. ./install.sh --help says more.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+usage() {
+  cat <<'TEXT'
+Usage: ./install.sh [--dry-run] [--venv] [OPTIONS OF knap setup] | --help
+
+Install Knapper from this folder for you alone, then run `knap setup`. Run it again to update.
+
+  ./install.sh                             asks for your vault, a model, and whether to start at login
+  ./install.sh --yes --vault ~/Notes       asks nothing
+  ./install.sh --dry-run                   only say what would be done
+
+With uv or pipx it becomes a tool of theirs; otherwise, and with --venv, it goes into an environment of its own in
+~/.local/opt/knapper, with a link to `knap` in ~/.local/bin. It needs Python 3.11 or newer, and the network once.
+./uninstall.sh takes it away again.
+TEXT
+}
+
+say() { echo "install: $*"; }
+run() { # COMMAND...: carry it out, or only show it
+  if [ "$dry" = 1 ]; then say "would run: $*"; else "$@"; fi
+}
+
+dry=0 venv_only=0 rest=()
+for argument in "$@"; do
+  case $argument in
+    -h | --help) usage && exit ;;
+    --dry-run) dry=1 ;;
+    --venv) venv_only=1 ;;
+    *) rest+=("$argument") ;;
+  esac
+done
+
+case $(uname -s) in
+  Linux) system=Linux ;;
+  Darwin) system=macOS ;;
+  *) say "this system isn't known; on Windows run install.ps1" >&2 && exit 1 ;;
+esac
+say "system: $system"
+
+find_python() { # the real interpreter, not the shim of a version manager, which a service couldn't start
+  local name
+  for name in ${PYTHON:-python3.13 python3.12 python3.14 python3.11 python3}; do
+    "$name" -c 'import os, sys; assert sys.version_info >= (3, 11); print(os.path.realpath(sys.executable))' \
+      2>/dev/null && return
+  done
+  return 1
+}
+
+python=$(find_python) || {
+  say "there is no Python 3.11 or newer here" >&2
+  say "install one, such as with $([ "$system" = macOS ] && echo "brew install python" || echo "sudo apt install python3"), or name it: PYTHON=/path/to/python ./install.sh" >&2
+  exit 1
+}
+say "Python: $python"
+
+home=$HOME/.local/opt/knapper bin=$HOME/.local/bin
+if [ "$venv_only" = 0 ] && command -v uv >/dev/null; then
+  say "installing by uv"
+  run uv tool install --force --python "$python" .
+  knap=$(uv tool dir --bin 2>/dev/null || echo "$bin")/knap
+elif [ "$venv_only" = 0 ] && command -v pipx >/dev/null; then
+  say "installing by pipx"
+  run pipx install --force --python "$python" .
+  knap=$(pipx environment --value PIPX_BIN_DIR 2>/dev/null || echo "$bin")/knap
+else
+  wanted=$("$python" -c 'import sys; print(*sys.version_info[:2])')
+  if [ -x "$home/bin/python" ] && [ "$("$home/bin/python" -c 'import sys; print(*sys.version_info[:2])')" != "$wanted" ]; then
+    say "making $home anew: it has another Python"
+    run rm -rf "$home"
+  fi
+  say "installing into $home"
+  [ -x "$home/bin/python" ] || run "$python" -m venv "$home"
+  run "$home/bin/python" -m pip install --quiet --upgrade .
+  run mkdir -p "$bin"
+  run ln -sf "$home/bin/knap" "$bin/knap"
+  knap=$bin/knap
+fi
+
+say "the command: $knap"
+case ":$PATH:" in
+  *":$(dirname "$knap"):"*) ;;
+  *) say "put $(dirname "$knap") on your PATH, to call it as knap" ;;
+esac
+if [ ! -t 0 ] && [ -r /dev/tty ] && (: </dev/tty) 2>/dev/null; then
+  exec </dev/tty # so that questions are asked even if this script came through a pipe
+fi
+run "$knap" setup ${rest[@]+"${rest[@]}"}

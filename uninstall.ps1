@@ -1,0 +1,27 @@
+# Take Knapper away again on Windows: .\uninstall.ps1 [-DryRun]; notes, journal and settings stay.
+# It was written beside uninstall.sh, and never run on Windows.
+param([switch]$DryRun)
+$ErrorActionPreference = "Stop"
+
+function Say([string]$Text) { Write-Host "uninstall: $Text" }
+function Invoke-Step([string]$Program, [string[]]$Arguments) {
+    if ($DryRun) { Say "would run: $Program $($Arguments -join ' ')"; return }
+    & $Program @Arguments
+}
+
+$home_ = Join-Path $env:LOCALAPPDATA "Programs\knapper"
+$knap = (Get-Command knap -ErrorAction SilentlyContinue).Source
+if (-not $knap) { $knap = Join-Path $home_ "Scripts\knap.exe" }
+$settings = ""
+if (Test-Path -LiteralPath $knap) {
+    $settings = & $knap config path
+    Invoke-Step $knap @("service", "uninstall")
+}
+if ((Get-Command uv -ErrorAction SilentlyContinue) -and ((& uv tool list) -match "^knapper ")) { Invoke-Step "uv" @("tool", "uninstall", "knapper") }
+if ((Get-Command pipx -ErrorAction SilentlyContinue) -and ((& pipx list --short) -match "^knapper ")) { Invoke-Step "pipx" @("uninstall", "knapper") }
+if (Test-Path -LiteralPath $home_) {
+    if (-not $DryRun) { Remove-Item -LiteralPath $home_ -Recurse -Force }
+    Say "removed $home_"
+}
+Say "what stays: your notes; the settings in $settings; the index and the journal in the state folder"
+Say "entries named knapper in the settings of MCP clients stay, too: remove them there"

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Take Knapper away again on Linux or macOS; notes, journal and settings stay. ./uninstall.sh --help says more.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+Usage: ./uninstall.sh [--dry-run] | --help
+
+Stop and remove the service, then the program. Your notes, the journal with what can be undone, the index and the
+settings stay, and are named.
+TEXT
+}
+
+say() { echo "uninstall: $*"; }
+run() {
+  if [ "$dry" = 1 ]; then say "would run: $*"; else "$@"; fi
+}
+
+dry=0
+for argument in "$@"; do
+  case $argument in
+    -h | --help) usage && exit ;;
+    --dry-run) dry=1 ;;
+    *) say "'$argument' isn't known; ./uninstall.sh --help says what there is" >&2 && exit 2 ;;
+  esac
+done
+
+home=$HOME/.local/opt/knapper bin=$HOME/.local/bin
+knap=$(command -v knap || true)
+[ -n "$knap" ] || { [ ! -x "$bin/knap" ] || knap=$bin/knap; }
+config="" state=""
+if [ -n "$knap" ]; then
+  config=$("$knap" config path 2>/dev/null || true)
+  state=$("$knap" config --json 2>/dev/null | sed -n '/"state_dir": {/,/}/s/.*"value": "\(.*\)",*$/\1/p' | head -n 1 || true)
+  run "$knap" service uninstall || say "the service couldn't be removed; see above"
+fi
+
+removed=0
+if command -v uv >/dev/null && uv tool list 2>/dev/null | grep -q '^knapper '; then
+  run uv tool uninstall knapper && removed=1
+fi
+if command -v pipx >/dev/null && pipx list --short 2>/dev/null | grep -q '^knapper '; then
+  run pipx uninstall knapper && removed=1
+fi
+if [ -d "$home" ]; then
+  run rm -rf "$home" && removed=1
+  say "removed $home"
+fi
+if [ -L "$bin/knap" ] && [ "$(readlink "$bin/knap")" = "$home/bin/knap" ]; then
+  run rm "$bin/knap"
+  say "removed $bin/knap"
+fi
+[ "$removed" = 1 ] || say "no installation was found"
+say "what stays: your notes${config:+; the settings in $config}${state:+; the index and the journal in $state}"
+say "entries named knapper in the settings of MCP clients stay, too: remove them there"
