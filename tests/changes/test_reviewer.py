@@ -1,13 +1,16 @@
 """Deciding on proposals through the one door: nothing half done, and nothing left unsaid."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from knapper.changes.requests import EditText
+from knapper.changes.reviewer import Reviewer
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import BadInput, ConflictError
+from knapper.errors import BadInput, ConflictError, RefusedError
+from knapper.vault import access
 from tests.changes import desks
 from tests.changes.desks import World
 
@@ -108,3 +111,15 @@ def test_parts_that_several_accept_at_once_are_never_said_not_to_fit(tmp_path: P
         assert done == ["applied"] * 8
         assert world.text("A.md") == text.replace("line", "LINE")
         assert world.writer.proposals.show(name).status == "accepted"
+
+
+def test_the_yes_of_a_person_who_was_asked_is_good_for_the_clients_own_proposal_alone(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        name = proposed(world)
+        digest = world.writer.proposals.show(name).digest
+        other = replace(world.writer, grants=access.default_grants("http"))
+
+        with pytest.raises(RefusedError, match="another client's"):
+            Reviewer(writer=other, is_confirmed=True).accept(name, digest)
+
+        assert world.writer.proposals.show(name).status == "open"

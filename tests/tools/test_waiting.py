@@ -93,6 +93,7 @@ def test_who_may_not_accept_is_told_what_a_person_does(vault: Opener) -> None:
         shown = opened.call(context, "show_proposal", proposal_id=name)
         refused = opened.call(context, "accept_proposal", proposal_id=name, digest=shown["digest"])
 
+    assert shown["review_command"] == f"knap edits review {name}"
     assert (refused["success"], refused["code"]) == (False, "person_needed")
     assert "nothing has changed yet" in refused["hint"]
     assert refused["review_command"] == f"knap edits review {name}"

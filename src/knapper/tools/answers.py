@@ -234,7 +234,13 @@ def review_fields(context: Context, proposal_id: str) -> dict[str, JSONValue]:
         f"nothing has changed yet: the proposal {proposal_id} waits for a person's yes; "
         f"`{command}` shows it and takes the answer{page}"
     )
-    return {"message": message, "review_command": command, **({"review_url": url} if url else {})}
+    return {"message": message, **place_fields(context, proposal_id)}
+
+
+def place_fields(context: Context, proposal_id: str) -> dict[str, JSONValue]:
+    """Return where a person decides on a proposal."""
+    command, url = context.review.command(proposal_id), context.review.url(proposal_id)
+    return {"review_command": command, **({"review_url": url} if url else {})}
 
 
 def confirmed_answer(submission: Submission) -> dict[str, JSONValue]:

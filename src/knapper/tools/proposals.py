@@ -225,6 +225,8 @@ def proposal_answer(context: Context, proposal: Proposal) -> dict[str, JSONValue
         "change_ids": changes,
         "notes": notices,
     }
+    if proposal.status in {"open", "stale"}:
+        optional |= answers.place_fields(context, proposal.id)
     return answer | _drop_empty(
         {**optional, **_undone_fields(proposal.changes, undo.find_undone(_journal(context), proposal.changes))}
     )

@@ -16,6 +16,7 @@ from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
 from mcp.shared.exceptions import MCPError
 
 from knapper.app import Hub, open_hub
+from knapper.changes.writer import SubmitOptions
 from knapper.config import ClientSettings
 from knapper.server.mcp.server import build_server
 from knapper.server.mcp.session import Caller, McpSession
@@ -219,6 +220,26 @@ def test_what_waits_already_is_finished_by_accepting_it(vault: Opener, era: str)
 
     assert (part["code"], whole["status"], len(person.shown)) == ("person_needed", "applied", 2)
     assert done(vault) == [True] * 7
+
+
+@ERAS
+@pytest.mark.parametrize("tainted", [False, True])
+def test_nobody_is_asked_in_vain_about_what_another_client_or_a_tainted_one_proposed(
+    vault: Opener,
+    era: str,
+    tainted: bool,
+) -> None:
+    with vault.open("mcp" if tainted else "agent", SubmitOptions(run="earlier", propose=True)) as context:
+        if tainted:
+            context.writer.taints.mark("mcp", "earlier", "Clippings/Web.md")
+        name = opened.call(context, *MANY[:1], **MANY[1])["proposal_id"]
+        digest = opened.call(context, "show_proposal", proposal_id=name)["digest"]
+    person = Person([])
+
+    answer = run(vault, era, person, call("accept_proposal", {"proposal_id": name, "digest": digest}))
+
+    assert (answer["code"], person.shown) == ("person_needed", [])
+    assert done(vault) == [False] * 7
 
 
 @ERAS

@@ -73,15 +73,19 @@ def write_question(context: Context, proposal_id: str, answer: Mapping[str, JSON
 
     Args:
         context: The vault, as the client sees it.
-        proposal_id: The client's own proposal.
+        proposal_id: The proposal.
         answer: What the tool answered.
     """
     from knapper.changes.proposals import wording  # noqa: PLC0415 - the handshake needn't pay for it
 
     run = context.submit_options.run if context.submit_options else ""
-    if not context.writer.current_grants(run).may_ask:
+    who = context.writer.current_grants(run)
+    if not who.may_ask:
         return None
     proposal = context.reviewer.refit(proposal_id)
+    # Nobody is asked in vain: a yes to another client's proposal, or to a tainted one, would be refused.
+    if proposal.tainted or (proposal.client, proposal.behalf) != (who.client, who.behalf):
+        return None
     described = wording.describe(proposal)
     fence = "`" * max(3, _longest_run(described) + 1)
     text = (

@@ -187,6 +187,9 @@ class ProposalAnswer(TypedDict):
     files: list[ProposalFile]
     reason: NotRequired[str]
     why: NotRequired[str]
+    review_command: NotRequired[str]
+    """With which a person decides on it, while it waits."""
+    review_url: NotRequired[str]
     run: NotRequired[str]
     tainted: NotRequired[bool]
     folders: NotRequired[list[FolderMove]]
