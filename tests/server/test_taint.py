@@ -95,6 +95,10 @@ def forked(client: TestClient, asked: dict[str, Any]) -> str:
     return client.post(f"/sessions/{asked['session_id']}/fork").json()["session"]["id"]
 
 
+def cleared(client: TestClient, asked: dict[str, Any]) -> str:
+    return client.post(f"/sessions/{asked['session_id']}/clear").json()["session"]["id"]
+
+
 def another_task(client: TestClient, asked: dict[str, Any]) -> object:
     return client.post("/ask", json={"task": "and?", "note": "Garden.md", "session_id": asked["session_id"]})
 
@@ -107,6 +111,7 @@ DERIVED: dict[str, Callable[[TestClient, dict[str, Any]], object]] = {
     "a task in it": another_task,
     "its events": lambda client, asked: tasks.again(client, asked["run_id"]),
     "what it came to": lambda client, asked: client.post(f"/ask/{asked['run_id']}/cancel"),
+    "its next answer when it was cleared": lambda client, asked: chat_status(client, cleared(client, asked)),
     "its proposal": lambda client, asked: client.get(f"/proposals/{asked['proposals'][0]}"),
 }
 
