@@ -208,22 +208,28 @@ def configured_task_limits(settings: Settings) -> TaskLimits:
     )
 
 
-def _check_limits(settings: Settings, limits: TaskLimits) -> None:
-    """Check that a program takes no more than the owner configured, where that isn't bounded otherwise.
+def _check_limits(settings: Settings, limits: TaskLimits, grants: Grants) -> None:
+    """Check that a client takes no more than the owner configured, where that isn't bounded otherwise.
 
     Raises:
         RefusedError: It does (code ``over_limit``).
     """
     usual = configured_task_limits(settings)
     most_tokens = usual.orchestrator_tokens
-    exceeding = {
-        "tools": bool(limits.tools) and not {*(limits.tools or ())} <= {*(usual.tools or ())},
-        "auto_search": limits.auto_search is True and not usual.auto_search,
-        "timeout_s": (limits.timeout_s or 0) > (usual.timeout_s or 0),
-        "orchestrator_tokens": bool(most_tokens)
-        and limits.orchestrator_tokens is not None
-        and not 0 < limits.orchestrator_tokens <= (most_tokens or 0),
-    }
+    # Whoever asks, the web gives no more results than configured; the rest a person may exceed.
+    exceeding = {"snippet_limit": (limits.snippet_limit or 0) > settings.web.max_results}
+    exceeding |= (
+        {}
+        if grants.is_person
+        else {
+            "tools": bool(limits.tools) and not {*(limits.tools or ())} <= {*(usual.tools or ())},
+            "auto_search": limits.auto_search is True and not usual.auto_search,
+            "timeout_s": (limits.timeout_s or 0) > (usual.timeout_s or 0),
+            "orchestrator_tokens": bool(most_tokens)
+            and limits.orchestrator_tokens is not None
+            and not 0 < limits.orchestrator_tokens <= (most_tokens or 0),
+        }
+    )
     for name, is_exceeding in exceeding.items():
         if is_exceeding:
             raise RefusedError(
@@ -373,8 +379,7 @@ class ClientPipelines:
         return presets.restrict_to_visible(store.find(preset.name), view)
 
     def _build_request(self, order: TaskOrder) -> TaskRequest:
-        if not self.client.grants.is_person:
-            _check_limits(self.pipelines.hub.settings, order.limits)
+        _check_limits(self.pipelines.hub.settings, order.limits, self.client.grants)
         chosen_preset = order.choice.apply_to(self.default_preset(order.preset))
         chosen_preset = presets.restrict_to_grants(chosen_preset, self.client.grants)
         request = self.pipelines.request(

@@ -131,6 +131,12 @@ def test_a_program_takes_no_more_than_the_owner_allows_and_a_person_does(tmp_pat
     assert found == [(403, "over_limit"), (200, None)]
 
 
+def test_nobody_is_promised_more_results_of_the_web_than_it_gives(tmp_path: Path) -> None:
+    found = _ask_as_both(apps.settings(tmp_path), {**TASK, "snippet_limit": 9})
+
+    assert found == [(403, "over_limit")] * 2
+
+
 @pytest.mark.parametrize(
     "body", [{"tools": []}, {"auto_search": False}, {"timeout_s": 5}, {"orchestrator_tokens": 5_000}, {"rounds": 10}]
 )

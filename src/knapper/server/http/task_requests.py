@@ -197,7 +197,7 @@ _LIMIT_PARAMETERS: Final = (
     ),
     Parameter(name="show_tags", doc="Whether the scout is shown all tags of the vault at the beginning.", kind="flag"),
     _number_parameter("timeout_s", "How long the scout may take, in seconds; a program may only lower it."),
-    _number_parameter("snippet_limit", "How many results a search of the web gives."),
+    _number_parameter("snippet_limit", "How many results a search of the web gives; at most as many as configured."),
     _number_parameter("fetch_limit", "How many pages are read in full."),
     _number_parameter("token_budget", "How many tokens of pages are read."),
     Parameter(
