@@ -14,10 +14,10 @@ from knapper.agents.runs import engine, service
 from knapper.agents.runs.engine import RetrievalRequest, RunPrompts
 from knapper.agents.runs.model import NodeChanged, RetrievedContext, RunDone, RunLimits, RunOrder, RunStarted
 from knapper.agents.runs.retrieving import VaultRetriever
-from knapper.errors import BadInput, ConflictError, NotFound, SetupError, StorageError
+from knapper.errors import BadInput, ConflictError, NotFound, RefusedError, SetupError, StorageError
 from knapper.tools.context import Context
 from tests.agents import run_world
-from tests.agents.run_world import Brain, Make, Part
+from tests.agents.run_world import Brain, Finder, Make, Part
 
 THREE = {"T": [Part("alpha"), Part("beta"), Part("gamma")]}
 
@@ -256,17 +256,75 @@ def test_a_run_has_no_more_nodes_than_it_may(make: Make) -> None:
     run = world.run("T", RunLimits(nodes=6))
 
     assert len(world.runs.show(run.id).nodes) == 6
-    assert run.state == "complete"
+    assert run.state == "partial"
+    assert any("no room for more nodes" in reason for reason in run.reasons)
 
 
-def test_a_plan_that_stays_unusable_leaves_the_task_whole(make: Make) -> None:
+def test_a_plan_that_stays_unusable_leaves_the_task_whole_and_the_answer_partial(make: Make) -> None:
     world = make(Brain(plans={"alpha": [Part("x", needs=["y"]), Part("y", needs=["x"])]}))
 
     run = world.run("alpha")
 
-    assert run.state == "complete"
+    assert run.state == "partial"
+    assert any("it couldn't be planned" in reason for reason in run.reasons)
+    assert run.answer
     assert world.brain.kinds("alpha") == ["judge", "plan", "plan", "answer"]
     assert "it couldn't be planned" in world.node(run, "root").why
+
+
+class Limited(Finder):
+    """Find what is asked for, though Code Mode broke off."""
+
+    limit = "Code Mode broke off: too many scripts"
+
+    async def __call__(self, need: RetrievalRequest) -> RetrievedContext:
+        return replace(await super().__call__(need), limited=self.limit)
+
+
+def test_a_run_whose_code_mode_broke_off_is_partial_until_it_is_tried_again(make: Make) -> None:
+    world = make(Brain(plans={"T": [Part("alpha"), Part("beta")]}))
+    finder = Limited()
+    world.engine = replace(world.engine, retrieve=finder)
+
+    run = world.run("T")
+    finder.limit = ""
+    again = world.go_on(run.id)
+
+    assert (run.state, again.state) == ("partial", "complete")
+    assert f"alpha: {Limited.limit}" in run.reasons
+    assert f"**alpha**: {Limited.limit}" in run.answer
+    assert "missing" not in again.answer
+
+
+def test_a_plan_that_broke_off_is_made_when_the_run_is_resumed(make: Make) -> None:
+    unusable = [Part("x", needs=["y"]), Part("y", needs=["x"])]
+    world = make(Brain(plans={"T": unusable}))
+    run = world.run("T")
+    world.brain.plans = {"T": [Part("alpha"), Part("beta")]}
+    again = world.go_on(run.id)
+
+    assert (run.state, again.state) == ("partial", "complete")
+    assert len(world.runs.show(run.id).nodes) == 3
+
+
+def test_a_run_whose_work_ended_at_a_limit_is_partial_though_it_has_an_answer(make: Make) -> None:
+    world = make(Brain())
+    world.engine = replace(world.engine, retrieve=SpentOnce())
+
+    run = world.run("alpha")
+
+    assert run.state == "partial"
+    assert run.reasons == ("the tokens for this are used up",)
+
+
+class SpentOnce(Finder):
+    """Run out of the budget for work; what is kept for the answer is enough."""
+
+    async def __call__(self, need: RetrievalRequest) -> RetrievedContext:
+        if not self.asked:
+            self.asked.append(need.node.task)
+            raise RefusedError("the tokens for this are used up", code="budget_spent")
+        return await super().__call__(need)
 
 
 def test_tokens_are_counted_once(make: Make) -> None:

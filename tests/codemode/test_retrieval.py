@@ -231,6 +231,7 @@ def test_a_model_that_fails_leaves_a_search_and_a_word_of_it(context: Context) -
 
     assert found.tier == "B"
     assert "Code Mode broke off: the limit is reached" in found.notes
+    assert found.broken_off == found.as_dict()["broken_off"] == "Code Mode broke off: the limit is reached"
     assert "The neighbour pays half" in found.context
 
 

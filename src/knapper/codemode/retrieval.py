@@ -26,7 +26,7 @@ from knapper.errors import BadInput, CallerError, KnapError
 from knapper.index.filters import Filter
 from knapper.index.search import Hit, SearchRequest
 from knapper.jsontypes import JSONValue
-from knapper.tools.context import Context, ScriptLimits, ScriptResult
+from knapper.tools.context import Context, ScriptExit, ScriptLimits, ScriptResult
 from knapper.vault import parser
 
 MAX_DIRECT_HITS: Final = 10
@@ -442,7 +442,7 @@ class Retriever:
         self, task: RetrievalTask, need: InformationNeed, ask: AskModel, contexts: Sequence[Context]
     ) -> Retrieval:
         attempts: list[Retrieval] = []
-        notes: list[str] = []
+        broken_off = ""
         try:
             author = self._author(ask)
             attempts.append(self._run_draft(author, need, author.write_first(task.text), "script", "script"))
@@ -450,18 +450,21 @@ class Retriever:
                 if self._is_good(attempts[-1]):
                     break
                 if not self._regenerations.try_take():
-                    notes.append(f"the run had all its {self._regenerations.used} scripts written anew")
+                    broken_off = f"the run had all its {self._regenerations.used} scripts written anew"
                     break
                 draft = author.write_again(task.text, attempts[-1].script, retrieval_hints(attempts[-1]))
                 attempts.append(self._run_draft(author, need, draft, "again", "A"))
         except KnapError as error:
-            notes.append(f"Code Mode broke off: {error.message}")
+            broken_off = f"Code Mode broke off: {error.message}"
+        notes = [broken_off] if broken_off else []
         if attempts and self._is_good(attempts[-1]):
             return _join_attempts(attempts[-1], attempts, notes)
+        broken_off = broken_off or _script_limit(attempts)
         # Scripts that found too little may have searched well: their queries are part of the broadened search.
         broadened = self._search_broadly(need, attempts, contexts)
         best = max([broadened, *attempts], key=lambda one: one.score)
-        return self._ask_person_if_poor(task, _join_attempts(replace(best, tier="B"), [*attempts, broadened], notes))
+        joined = _join_attempts(replace(best, tier="B", broken_off=broken_off), [*attempts, broadened], notes)
+        return self._ask_person_if_poor(task, joined)
 
     def _run_draft(
         self, author: ScriptAuthor, need: InformationNeed, draft: ScriptDraft, step: AttemptStep, tier: RetrievalTier
@@ -531,6 +534,18 @@ class Retriever:
     @property
     def _limits(self) -> Thresholds:
         return self._options.thresholds
+
+
+_LIMIT_EXITS: Final[Mapping[ScriptExit, str]] = {
+    "timeout": "the script ran into its time limit",
+    "memory": "the script ran into its memory limit",
+}
+
+
+def _script_limit(attempts: Sequence[Retrieval]) -> str:
+    """Return at which limit the last script ended; empty where it ended otherwise."""
+    kind = attempts[-1].attempts[-1].kind if attempts else ""
+    return _LIMIT_EXITS.get(kind, "") if kind else ""
 
 
 def retrieval_hints(retrieval: Retrieval) -> dict[str, JSONValue]:

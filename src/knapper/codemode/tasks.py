@@ -168,6 +168,8 @@ class Retrieval:
     """Id of the question to a person, if there is one."""
     notes: tuple[str, ...] = ()
     """What the reader of the answer should know."""
+    broken_off: str = ""
+    """Why scripts ended at a limit, or with the model, before one of them was good enough; empty where none did."""
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it as every surface shows it."""
@@ -193,4 +195,5 @@ class Retrieval:
             "usage": self.usage.as_dict(),
             "checkpoint": self.checkpoint,
             "notes": notes,
+            "broken_off": self.broken_off,
         }

@@ -91,6 +91,28 @@ def test_the_model_sees_refusals_once_and_may_correct_itself(vault: opened.Opene
     assert ended.outcome.answer == "Right."
 
 
+@pytest.mark.parametrize(
+    ("second", "codes"),
+    [
+        ([("Garden.md", "end", "More.")], ["no_such_line", "outside_scope"]),
+        ([("Garden.md", "end", "More."), ("Garden.md", "replace:3", "x")], ["outside_scope"]),
+        ([], ["no_such_line", "outside_scope"]),
+        ([("Garden.md", "end", "More."), ("Other.md", "end", "x")], ["outside_scope", "no_such_line"]),
+    ],
+    ids=["both given up", "one corrected", "all given up", "one repeated"],
+)
+def test_a_refused_edit_that_the_model_gives_up_is_still_told(
+    vault: opened.Opener, second: list[tuple[str, str, str]], codes: list[str]
+) -> None:
+    first = [("Garden.md", "end", "More."), ("Garden.md", "replace:90", "x"), ("Other.md", "end", "x")]
+    cast = Cast({"task": [scripts.task("Wrong.", *first), scripts.task("Right.", *second)]})
+
+    ended = runs.do(vault, cast, current="Garden.md", rules=EditRules(editable="current"))
+
+    assert ended.codes == codes
+    assert ended.outcome.edit_results["failed"] == len(codes)
+
+
 def test_a_first_reply_stands_where_the_model_cannot_be_asked_again(vault: opened.Opener) -> None:
     reply = scripts.task("Two.", ("Garden.md", "end", "More."), ("Other.md", "end", "x"))
     cast = Cast({"task": [reply]})

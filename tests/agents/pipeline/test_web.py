@@ -152,6 +152,20 @@ def test_searching_comes_after_evaluating(vault: opened.Opener) -> None:
     assert "call evaluate_context first" in cast.prompts("web")
 
 
+@pytest.mark.parametrize("arguments", [{}, {"reasoning": "?"}, {"needs_web": "perhaps"}, {"needs_web": None}])
+def test_an_evaluation_without_its_argument_is_no_decision(vault: opened.Opener, arguments: dict[str, Any]) -> None:
+    web = Paper({"https://a.example/": "x"})
+    search = Call("web_search", {"query": "paint"})
+    cast = Cast(
+        {"web": [[Call("evaluate_context", arguments)], [NEEDED], [search], ["done"]], "task": [scripts.task("?")]}
+    )
+
+    _ = do(vault, cast, web)
+
+    assert "bad_arguments" in cast.prompts("web")
+    assert web.queries == ["paint"]
+
+
 def test_only_found_pages_are_read_and_no_more_than_allowed(vault: opened.Opener) -> None:
     pages = {f"https://{name}.example/": "text" for name in "abcdef"}
     web = Paper(pages)

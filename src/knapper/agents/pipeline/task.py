@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -305,6 +306,7 @@ class TaskAgent:
         truncation = self._truncation()
         reply, checked = await asyncio.to_thread(self._read, constraints, reply_text)
         complaint = _describe_problems(reply, checked)
+        given_up: list[ValidatedEdit] = []
         if complaint:
             tell("some edits can't be made: the model may correct itself once")
             try:
@@ -316,13 +318,14 @@ class TaskAgent:
             else:
                 second_reply, rechecked = await asyncio.to_thread(self._read, constraints, second_text)
                 if not isinstance(second_reply, KnapError):
+                    given_up = list_given_up(checked, rechecked)
                     reply, checked, truncation = second_reply, rechecked, self._truncation()
         # The error's hint is written for the model, which has used its second try; the person needs another one.
         if isinstance(reply, KnapError):
             hint = "try again, ask for less, or take another model"
             raise ModelFailure(f"the model's answer can't be used: {reply.message}", code=reply.code, hint=hint)
         result = await self._finish(constraints, reply, checked)
-        return replace(result, notices=(*result.notices, *truncation))
+        return replace(result, edits=(*result.edits, *given_up), notices=(*result.notices, *truncation))
 
     async def _ask(
         self, agent: Agent[None, str], prompt: str, history: Sequence[ModelMessage]
@@ -444,6 +447,29 @@ def _describe_problems(reply: TaskReply | KnapError, checked: Sequence[Validated
         "right among them, with line numbers as before. Leave out what is not allowed."
     )
     return f"These edits can't be made:\n\n{failure_lines}\n\n{ask}"
+
+
+def list_given_up(first: Sequence[ValidatedEdit], second: Sequence[ValidatedEdit]) -> list[ValidatedEdit]:
+    """Return the refused edits of a first reply that the second one neither repeats nor corrects.
+
+    Each edit of a file that only the second reply has counts as the correction of one refused edit of that file.
+
+    Args:
+        first: The edits of the first reply, checked.
+        second: Those of the second.
+    """
+    before = [one.instruction for one in first]
+    after = [one.instruction for one in second]
+    corrections = Counter(one.path for one in second if one.instruction not in before)
+    given_up: list[ValidatedEdit] = []
+    for one in first:
+        if one.error is None or one.instruction in after:
+            continue
+        if corrections[one.path]:
+            corrections[one.path] -= 1
+        else:
+            given_up.append(one)
+    return given_up
 
 
 def _error_text(error: KnapError | None) -> str:

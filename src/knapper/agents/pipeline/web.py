@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
@@ -24,7 +24,7 @@ from knapper.agents.pipeline.records import (
     WebEnd,
     WebResult,
 )
-from knapper.errors import KnapError
+from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools import web
 from knapper.tools.context import Context
@@ -98,6 +98,7 @@ WEB_TOOLS: Final = {
 }
 
 _CHARS_PER_TOKEN: int = 4
+_EVALUATE_HINT: str = "call it again with needs_web, true or false, and reasoning"
 _MIN_PAGE_TOKENS: int = 200
 """Tokens below which reading a page isn't worth it."""
 
@@ -131,8 +132,13 @@ class WebNotes:
 
     def evaluate(self, arguments: Arguments) -> Answer:
         """Record the agent's decision whether the web is needed."""
+        needs_web = arguments.get("needs_web")
+        # A decision that wasn't made is none: taken for a no, it would end the search.
+        if not isinstance(needs_web, bool):
+            error = BadInput("needs_web is neither true nor false", hint=_EVALUATE_HINT, code="bad_arguments")
+            return cast("Answer", error.as_dict())
         self.evaluated = True
-        self.needed = arguments.get("needs_web") is True
+        self.needed = needs_web
         self.reasoning = str(arguments.get("reasoning", ""))[:2_000]
         if self.needed and not self.settings.auto_search:
             return {"success": True, "message": "Searching by itself is switched off: the person is told."}

@@ -194,6 +194,9 @@ async def _repair_answer(
 _BUDGET_SPENT: Final = "budget_spent"
 
 
+_NO_ROOM: Final = "the run has no room for more nodes"
+
+
 class SplitDecider:
     """The decisions whether the nodes of one run are split."""
 
@@ -219,7 +222,8 @@ class SplitDecider:
         """
         tree = self._tree
         if why := self._refusal(node):
-            return tree.change(node.id, split=False, why=why)
+            # How deep a run goes is its form; how many nodes it may have is a limit that it has run into.
+            return tree.change(node.id, split=False, why=why, limited=why if node.large and why == _NO_ROOM else "")
         _ = tree.change(node.id, "deciding", state="running")
         account = NodeCost()
         try:
@@ -227,7 +231,8 @@ class SplitDecider:
         except KnapError as error:
             if error.code == _BUDGET_SPENT:
                 raise
-            return tree.change(node.id, split=False, why=f"it couldn't be planned: {error.message}")
+            why = f"it couldn't be planned: {error.message}"
+            return tree.change(node.id, split=False, why=why, limited=why)
         finally:
             _ = tree.change(node.id, spent=tree.get(node.id).spent + account.spent)
         node = tree.get(node.id)
@@ -237,7 +242,7 @@ class SplitDecider:
             return tree.change(node.id, split=False, why=planned.judgement.why)
         # Other nodes may have been split while the model was planning.
         if len(planned.plan.parts) > self._room():
-            return tree.change(node.id, split=False, why="the run has no room for more nodes")
+            return tree.change(node.id, split=False, why=_NO_ROOM, limited=_NO_ROOM)
         return self._add_children(node, planned.plan, planned.judgement.why)
 
     def _add_children(self, node: RunNode, plan: TaskPlan, why: str) -> RunNode:
@@ -274,7 +279,7 @@ class SplitDecider:
         if node.depth >= self._active_run.run.order.limits.depth:
             return f"it lies {node.depth} deep, and the run may go no deeper"
         if self._room() < planning.MIN_PARTS:
-            return "the run has no room for more nodes"
+            return _NO_ROOM
         if node.id != ROOT and not node.large:
             return "the plan doesn't allow it to be split"
         return ""
@@ -457,11 +462,13 @@ class RunExecution:
         children = self.tree.children(node)
         sources = tuple(dict.fromkeys([*written.sources, *(node.found.all_sources if node.found else ())]))
         incomplete = [child for child in children if child.state != "done"]
-        state: NodeState = "done" if written.joined and not incomplete else "partial"
+        reasons = [f"{len(incomplete)} of its {len(children)} parts have no whole answer"] if incomplete else []
+        reasons += [*node.limits, *([self.stop_reason] if node.id == ROOT and self.stop_reason else [])]
+        state: NodeState = "done" if written.joined and not reasons else "partial"
         node = self.tree.change(
             node.id,
             state=state,
-            reason=f"{len(incomplete)} of its {len(children)} parts have no whole answer" if incomplete else "",
+            reason="; ".join(dict.fromkeys(reasons)),
             answer=written.answer,
             citations=written.citations,
             removed=written.removed,

@@ -86,6 +86,8 @@ class RetrievedContext:
     """Whether its script called tools, so that it may depend on any note."""
     used_outside: bool = False
     """Whether it also depends on files or pages outside of the vaults, whose changes can't be detected."""
+    limited: str = ""
+    """Why Code Mode broke off before it found enough; empty where it didn't."""
 
     @property
     def is_empty(self) -> bool:
@@ -161,6 +163,8 @@ class RunNode:
     """Whether it is split; None until that is decided."""
     why: str = ""
     """The reason why it is split, or isn't."""
+    limited: str = ""
+    """Why it isn't split although it was to be; empty where that is as planned."""
     children: tuple[str, ...] = ()
     found: RetrievedContext | None = None
     answer: str = ""
@@ -183,6 +187,11 @@ class RunNode:
         if self.id == ROOT:
             return ""
         return self.id.rpartition(".")[0] or ROOT
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """Return what broke off while it was worked on, so that its answer may be less than was asked."""
+        return tuple(filter(None, (self.limited, self.found.limited if self.found else "")))
 
     @property
     def name(self) -> str:

@@ -219,6 +219,7 @@ def _retrieved_context(retrieval: Retrieval, own_vault: str) -> RetrievedContext
         checkpoint=retrieval.checkpoint,
         used_tools=retrieval.used_tools,
         used_outside=retrieval.used_outside,
+        limited=retrieval.broken_off,
     )
 
 

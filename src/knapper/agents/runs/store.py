@@ -307,6 +307,16 @@ def _new_id(now: datetime) -> str:
     return f"r{now:%y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
+def _reset_node(node: RunNode) -> RunNode:
+    """Return a node as it is before it is worked on again: what broke off at a limit is tried once more."""
+    node = replace(node, state="pending", reason="")
+    if node.limited:
+        node = replace(node, split=None, why="", limited="", inputs="")
+    if node.found and node.found.limited:
+        node = replace(node, found=None, inputs="")
+    return node
+
+
 class RunTree:
     """The nodes of a run that is carried out; for one event loop."""
 
@@ -317,7 +327,7 @@ class RunTree:
         self._emit = tell
         before = list(nodes)
         self._previous_states: dict[str, NodeState] = {node.id: node.state for node in before}
-        self._nodes = {node.id: replace(node, state="pending", reason="") for node in before}
+        self._nodes = {node.id: _reset_node(node) for node in before}
 
     @property
     def all(self) -> list[RunNode]:
