@@ -58,6 +58,24 @@ def test_edits_become_one_proposal_and_nothing_is_written(vault: opened.Opener) 
     assert shown.run == "run-1"
 
 
+def test_edits_name_their_files_as_links_do_and_an_ambiguous_name_is_refused(tmp_path: Path) -> None:
+    notes = {
+        "Deep/Garden plan.md": "---\naliases: Flowers\n---\nRed.\n",
+        "Old/Twice.md": "1\n",
+        "New/Twice.md": "2\n",
+    }
+    vault = opened.vault(tmp_path, notes)
+    cast = Cast({"task": [scripts.task("Two.", ("flowers", "end", "Blue."), ("Twice", "end", "More."))]})
+
+    ended = runs.do(vault, cast, current="garden PLAN", added=("Old/Twice", "New/Twice"))
+
+    assert ended.codes == ["ambiguous_name"]
+    assert "Old/Twice.md" in cast.prompts("task")
+    with runs.context(vault, "cli") as context:
+        shown = context.writer.proposals.show(str(ended.outcome.proposals[0]))
+    assert [file.path for file in shown.files] == ["Deep/Garden plan.md"]
+
+
 def test_an_edit_out_of_scope_is_thrown_away_whatever_the_prompt_says(vault: opened.Opener) -> None:
     reply = scripts.task("All.", ("Garden.md", "end", "More."), ("Plants.md", "end", "More."), ("Other.md", "end", "x"))
     cast = Cast({"task": [reply]})
