@@ -334,8 +334,8 @@ def test_a_watcher_finds_by_itself_what_the_system_did_not_tell(
         def __init__(self, *_: object, **__: object) -> None:
             pass
 
-        def watch(self, *_: object) -> str:
-            return "timeout"
+        def watch(self, *_: object) -> set[tuple[int, str]]:
+            return set()
 
         def close(self) -> None:
             pass

@@ -4,6 +4,7 @@ import datetime as dt
 import os
 import random
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Generator
@@ -109,6 +110,25 @@ def _made_elsewhere(_: Path) -> bool:
     return True
 
 
+def test_no_report_is_lost_however_often_it_is_looked_for(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    paths = [root / f"{number}.md" for number in range(3_000)]
+
+    def write() -> None:
+        for path in paths:
+            path.touch()
+
+    with ChangeFeed(root, tmp_path / "s") as feed:
+        writer = threading.Thread(target=write)
+        writer.start()
+        while writer.is_alive():
+            _ = feed.collect()
+        writer.join()
+        assert feed.sync(10)
+
+        assert set(paths) <= set(feed.waiting())
+
+
 def test_what_a_watcher_is_indexing_is_not_in_the_index_yet(tmp_path: Path) -> None:
     feed_folder, root = tmp_path / "s", worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     with ChangeFeed(root, feed_folder) as feed:
@@ -156,6 +176,20 @@ def test_a_report_that_does_not_come_leads_to_a_look_at_the_files(
         assert is_found(engine, "omega")
 
 
+def test_where_all_files_are_looked_at_in_turn_nobody_relies_on_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine, followed(engine), worlds.engine(root, tmp_path / "s") as other:
+        for reader, word in ((engine, "beta"), (other, "gamma")):
+            worlds.fill(root, {"a.md": f"{word}\n"})
+
+            assert reader.freshen().is_current
+            assert is_found(reader, word)
+        assert not signals.ask_watcher(tmp_path / "s")
+
+
 def test_lost_reports_are_made_good_by_a_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     with ChangeFeed(root, tmp_path / "s") as feed:
@@ -183,6 +217,25 @@ def test_a_watcher_goes_on_after_the_index_was_deleted(tmp_path: Path) -> None:
         assert freshness.is_current
         assert found
         assert (tmp_path / "s" / signals.SIGNAL_FOLDER).is_dir()
+
+
+@pytest.mark.skipif(sys.platform in {"darwin", "win32"}, reason="such a name can't be there")
+def test_a_name_that_is_not_unicode_ends_neither_a_search_nor_the_watch(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine, followed(engine):
+        os.close(os.open(os.fsencode(root) + b"/\xff.md", os.O_CREAT | os.O_WRONLY))
+        worlds.fill(root, {"a.md": "omega\n"})
+        _ = engine.freshen()
+        found = is_found(engine, "omega")
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not (engine.is_followed and signals.ask_watcher(tmp_path / "s")):
+            time.sleep(0.05)
+        worlds.fill(root, {"a.md": "later\n"})
+        freshness = engine.freshen()
+
+        assert found
+        assert freshness.is_current
+        assert is_found(engine, "later")
 
 
 def test_signal_files_do_not_pile_up(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ Watchman's cookies.) A reader in another process makes such a file too, and the 
 import contextlib
 import itertools
 import os
+import shutil
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping
@@ -35,15 +36,24 @@ _OLD_SIGNAL_S: Final = 60.0
 """Older signal files were left by a process that was killed."""
 
 
-class _StopAfter:
-    """An event that is set once it has been asked a few times, so that `RustNotify.watch` looks and doesn't wait."""
+class _NothingReported(Exception):
+    """There are no reports."""
 
-    def __init__(self, looks: int) -> None:
-        self._looks = looks
+
+class _LookTwice:
+    """An event that ends `RustNotify.watch` after two looks, as many as it takes to return reports.
+
+    It raises, and is never set: at the end of a wait, and when its event is set, `watch` forgets what came in between.
+    """
+
+    def __init__(self) -> None:
+        self._looks = 0
 
     def is_set(self) -> bool:
-        self._looks -= 1
-        return self._looks < 0
+        self._looks += 1
+        if self._looks > 2:
+            raise _NothingReported
+        return False
 
 
 class ChangeFeed:
@@ -68,16 +78,20 @@ class ChangeFeed:
         self._signals.mkdir(mode=0o700, parents=True, exist_ok=True)
         _remove_old_signals(self._signals)
         polls = _default_force_polling(None)
+        if polls:
+            # Files are looked at one after another, so that a signal file says nothing about the others.
+            shutil.rmtree(self._signals, ignore_errors=True)
         # One watcher for both folders: their reports come in one queue, in order.
         self._notify = RustNotify(
-            [str(root), str(self._signals)],
+            [str(root)] if polls else [str(root), str(self._signals)],
             debug=False,
             force_polling=polls,
             poll_delay_ms=_POLL_DELAY_MS,
             recursive=True,
             ignore_permission_denied=True,
         )
-        self._is_prompt = not polls
+        # Where the system can't report, `RustNotify` looks at the files by itself.
+        self._is_prompt = not repr(self._notify).startswith("RustNotify(Poll")
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._waiting: dict[Path, int] = {}
@@ -88,7 +102,11 @@ class ChangeFeed:
         self._dispelled = 0
 
     def collect(self) -> int:
-        """Read all reports that have come, without waiting; return how many concern the vault."""
+        """Read all reports that have come, without waiting; return how many concern the vault.
+
+        Raises:
+            RuntimeError: The system's reports have failed, such as at a name that isn't valid Unicode.
+        """
         with self._lock:
             return self._collect(None)[0]
 
@@ -109,6 +127,9 @@ class ChangeFeed:
                 return False
             try:
                 is_heard = self._wait_for(signal, time.monotonic() + wait_s)
+            except (OSError, RuntimeError):
+                # The system's reports have failed; the watcher meets the same error, and begins anew.
+                return False
             finally:
                 signals.remove_signal(signal)
             if not is_heard:
@@ -126,17 +147,19 @@ class ChangeFeed:
 
     def _collect(self, wanted: str | None) -> tuple[int, bool]:
         """Read the reports that have come; also return whether a signal file's is among them."""
-        reports = self._notify.watch(0, 0, 0, _StopAfter(2))
-        if reports == "signal":
-            raise KeyboardInterrupt
-        if isinstance(reports, str):
+        try:
+            reports = self._notify.watch(0, 0, 0, _LookTwice())
+        except _NothingReported:
             return 0, False
+        if isinstance(reports, str):
+            # A signal whose handler raised; the others are never returned without a time-out or a set event.
+            raise KeyboardInterrupt
         is_heard, count = False, 0
         for _, reported in reports:
             path = Path(reported)
             if path.parent.name == SIGNAL_FOLDER and path.name.startswith((SYNC_PREFIX, ASK_PREFIX)):
                 is_heard = is_heard or path.name == wanted
-                if path.name.startswith(ASK_PREFIX):
+                if self._is_prompt and path.name.startswith(ASK_PREFIX):
                     self._asks.add(self._signals / path.name)
             elif self._is_relevant(path):
                 count += 1
@@ -204,7 +227,7 @@ class ChangeFeed:
     @property
     def is_intact(self) -> bool:
         """Return whether readers can make signal files; not after the index's folder was deleted."""
-        return self._signals.is_dir()
+        return not self._is_prompt or self._signals.is_dir()
 
     def asks(self) -> set[Path]:
         """Return the questions of readers in other processes that were read."""

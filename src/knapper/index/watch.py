@@ -19,6 +19,8 @@ _HEARTBEAT_INTERVAL_S = 0.5
 """Interval of heartbeats; the first one follows the first full comparison."""
 _DOUBT_INTERVAL_S = 10.0
 """How often at most all files are compared because reports may be lost."""
+_RESTART_PAUSE_S = 1.0
+"""Pause before the watch begins anew after its reports failed."""
 _LOCK_WAIT_S = 1.0
 """How long to wait for another process's write before the next attempt."""
 
@@ -48,7 +50,7 @@ def follow_vault(
 def _follow(
     engine: Engine, stop: threading.Event, on_change: Callable[[RefreshOutcome], None], progress: Progress | None
 ) -> None:
-    """Compare the vault and index its changes, until *stop* is set or the index's folder is deleted."""
+    """Compare the vault and index its changes, until *stop* is set, reports fail, or the index's folder is deleted."""
     try:
         # Events are collected from here on, before the comparison, so that no change falls between the two.
         feed = ChangeFeed(engine.view.root, engine.folder)
@@ -60,7 +62,7 @@ def _follow(
         outcome = engine.refresh(progress=progress)
         _ = engine.embed(stop=stop)
         # The comparison may have taken minutes: index the changes since before the heartbeat says that all is current.
-        _ = feed.sync() or feed.collect()
+        _ = feed.sync()
         taken = feed.waiting()
         if taken and _index_paths(engine, taken, on_change):
             feed.settle(taken)
@@ -88,7 +90,12 @@ def _follow_changes(
             if not feed.is_intact:
                 return
             refresh.write_heartbeat(engine.folder)
-        is_growing = bool(feed.collect())
+        try:
+            is_growing = bool(feed.collect())
+        except RuntimeError:
+            # The reports have failed, such as at a file's name that isn't valid Unicode: all files are compared again.
+            _ = stop.wait(_RESTART_PAUSE_S)
+            return
         if is_growing and not feed.asks() and now < (collected_since or now) + _DEBOUNCE_S:
             collected_since = collected_since or now
             continue
