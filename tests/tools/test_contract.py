@@ -102,13 +102,15 @@ def test_a_search_that_cant_be_is_an_error(context: Context) -> None:
     assert call(context, "search_vault", query="x", mode="fuzzy")["code"] == "bad_arguments"
 
 
-def test_reading_pages_by_characters_and_never_marks_the_text(context: Context) -> None:
+def test_reading_pages_by_characters_and_marks_only_text_that_is_cut(context: Context) -> None:
     whole = call(context, "read_file", path="Note.md")
     part = call(context, "read_file", path="Note.md", offset=4, length=5)
     absolute = call(context, "read_file", path=str(context.view.root / "Note.md"))
 
     assert (whole["content"], whole["truncated"], "next_offset" in whole) == (NOTES["Note.md"], False, False)
-    assert (part["content"], part["truncated"], part["next_offset"]) == (NOTES["Note.md"][4:9], True, 9)
+    assert part["content"].startswith(f"{NOTES['Note.md'][4:9]}\n\n[cut here: characters 4 to 9 of ")
+    assert part["content"].endswith("; read on with offset 9]")
+    assert (part["truncated"], part["next_offset"]) == (True, 9)
     assert part["total_chars"] == len(NOTES["Note.md"])
     assert absolute["path"] == "Note.md"
 
