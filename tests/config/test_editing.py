@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from knapper.config import editing
 from knapper.config.editing import SettingName
-from knapper.errors import BadInput, SetupError, StorageError
+from knapper.errors import BadInput, ConflictError, SetupError, StorageError
 
 WRITTEN = """\
 # my settings
@@ -164,3 +164,47 @@ def test_values_are_of_the_settings_kind() -> None:
     assert editing.parse_value(("model", "name"), "7") == "7"
     with pytest.raises(BadInput, match="whole number"):
         editing.parse_value(("server", "port"), "many")
+
+
+def test_somebody_elses_save_is_never_lost(file: Path) -> None:
+    def save_meanwhile(_: Path) -> None:
+        file.write_text("# theirs\n", encoding="utf-8")
+
+    with pytest.raises(ConflictError, match="changed meanwhile"):
+        editing.set_values(file, {("model", "name"): "x"}, check=save_meanwhile)
+
+    assert file.read_text(encoding="utf-8") == "# theirs\n"
+    assert [each.name for each in file.parent.iterdir()] == ["config.toml"]
+
+
+def test_a_mark_of_the_encoding_stays(file: Path) -> None:
+    file.write_bytes(b"\xef\xbb\xbf" + WRITTEN.encode())
+
+    editing.set_values(file, {("model", "name"): "openai:gpt-5"})
+
+    assert file.read_bytes() == b"\xef\xbb\xbf" + WRITTEN.replace("ollama:qwen3", "openai:gpt-5").encode()
+
+
+VALUES = st.dictionaries(
+    st.sampled_from([("model", "name"), ("web", "base_url"), ("agents", "prompt"), ("state_dir",)]),
+    st.text(st.characters(exclude_categories=("Cs",)), max_size=20),
+)
+
+
+@given(values=VALUES)
+def test_any_value_is_read_back_and_nothing_else_changes(
+    values: dict[SettingName, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("config") / "config.toml"
+    file.write_text(WRITTEN, encoding="utf-8")
+    expected: dict[str, Any] = tomllib.loads(WRITTEN)
+    for name, value in values.items():
+        table = expected
+        for part in name[:-1]:
+            table = table.setdefault(part, {})
+        table[name[-1]] = value
+
+    editing.set_values(file, {**values}, check=lambda _: None)
+
+    assert tomllib.loads(file.read_text(encoding="utf-8")) == expected
+    assert all(line in file.read_text(encoding="utf-8") for line in WRITTEN.splitlines() if line.startswith("#"))

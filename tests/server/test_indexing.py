@@ -13,6 +13,7 @@ from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
 from knapper.config import ClientSettings
+from knapper.index import refresh
 from knapper.index.engine import Engine
 from knapper.index.refresh import Progress, RefreshOutcome
 from knapper.server.http import indexing
@@ -129,7 +130,7 @@ def test_a_server_that_stops_ends_a_refresh(tmp_path: Path, monkeypatch: pytest.
 def test_an_index_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with apps.world(tmp_path) as world, world.client(None, mounted(world)) as client:
         engine = world.hub.open("v").engine
-        with engine._write_lock.acquire(wait_s=1):
+        with refresh.acquire_process_lock(engine.folder, wait_s=1):
             monkeypatch.setattr(Engine, "refresh", partialmethod(Engine.refresh, wait_s=0.1))
             told = follow(client, client.post("/index").json()["job_id"])
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from knapper.config import files, loading
 from knapper.config.clients import CLIENT_SETTINGS
 from knapper.config.settings import SETTINGS, VAULT_SETTINGS
-from knapper.errors import BadInput, SetupError, StorageError
+from knapper.errors import BadInput, ConflictError, SetupError, StorageError
 from knapper.system import private
 
 if TYPE_CHECKING:
@@ -69,7 +68,9 @@ def parse_value(name: SettingName, text: str) -> SettingValue:
     return text
 
 
-def set_values(file: Path, values: Mapping[SettingName, SettingValue | None]) -> bool:
+def set_values(
+    file: Path, values: Mapping[SettingName, SettingValue | None], *, check: Callable[[Path], object] | None = None
+) -> bool:
     """Set settings in a configuration file, which is made if it is missing.
 
     The changed file is read as a whole before it takes the place of the old one, so that a mistake changes nothing.
@@ -77,18 +78,22 @@ def set_values(file: Path, values: Mapping[SettingName, SettingValue | None]) ->
     Args:
         file: The file; a link is followed, and stays.
         values: By name; None removes the setting from the file, which then has its default.
+        check: Reads the configuration from the new file, which has another name yet; what it raises leaves the old one
+            as it is. By default it is read as `knap` does.
 
     Returns:
         Whether anything changed.
 
     Raises:
         SetupError: The file can't be read, or would hold a name or a value that isn't a setting's.
+        ConflictError: Somebody else saved the file meanwhile.
         StorageError: It can't be written.
     """
     import tomlkit  # noqa: PLC0415 - 40 ms that only a change of settings should cost
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - the same
 
-    text = _read_text(file)
+    before = _read(file)
+    text = before.decode("utf-8-sig")
     try:
         document = tomlkit.parse(text)
         for name, value in values.items():
@@ -104,7 +109,8 @@ def set_values(file: Path, values: Mapping[SettingName, SettingValue | None]) ->
         ) from error
     if changed == text:
         return False
-    _replace_checked(file, changed)
+    mark = before[: len(before) - len(text.encode())]  # of the encoding
+    _replace_checked(file, before, mark + changed.encode(), check or _load)
     return True
 
 
@@ -116,11 +122,11 @@ def _setting_kind(name: SettingName) -> SettingKind | None:
     return next((row.kind for row in rows if row.name == wanted), None)
 
 
-def _read_text(file: Path) -> str:
+def _read(file: Path) -> bytes:
     if not files.path_exists(file):
-        return ""
+        return b""
     _ = files.read_toml(file)  # the error names the line
-    return file.read_bytes().decode("utf-8-sig")
+    return file.read_bytes()
 
 
 def _put(document: MutableMapping[str, Any], name: SettingName, value: object) -> None:
@@ -137,33 +143,37 @@ def _put(document: MutableMapping[str, Any], name: SettingName, value: object) -
 
 
 def _remove(document: MutableMapping[str, Any], name: SettingName) -> None:
-    """Remove a value, if it is there, and the person's own section that it leaves without a value or a comment."""
-    first, *others = name
-    if others and first in document:
-        inner = document[first]
-        _remove(inner, tuple(others))
-        if not inner and not inner.as_string().strip():
-            del document[first]
-    else:
-        _ = document.pop(first, None)
+    """Remove a value, if it is there, and the section of a vault or client that it leaves without value or comment."""
+    table: MutableMapping[str, Any] | None = document
+    for part in name[:-1]:
+        table = table.get(part) if table is not None else None
+    if table is None:
+        return
+    _ = table.pop(name[-1], None)
+    if len(name) == _NAMED_PARTS and name[0] in _GROUPS and not table and not cast("Any", table).as_string().strip():
+        del document[name[0]][name[1]]
 
 
-def _replace_checked(file: Path, text: str) -> None:
-    """Write the file in one step, after the whole configuration could be read from the new text."""
+def _replace_checked(file: Path, before: bytes, after: bytes, check: Callable[[Path], object]) -> None:
+    """Write the file in one step, after the whole configuration could be read from its new content."""
     target = Path(os.path.realpath(file))
-    fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    fresh = private.new_name(target.with_name(f".{target.name}"))
     try:
         private.make_folder(target.parent)
         with os.fdopen(private.open_new(fresh), "wb") as stream:
-            _ = stream.write(text.encode())
-        _check(fresh, file)
+            _ = stream.write(after)
+            stream.flush()
+            os.fsync(stream.fileno())
+        _check(fresh, file, check)
+        if (target.read_bytes() if target.exists() else b"") != before:
+            raise ConflictError(f"the configuration {file} changed meanwhile", hint="look at it again", code="stale")
         if target.exists():
             fresh.chmod(target.stat().st_mode & 0o7777)
         _ = fresh.replace(target)
     except OSError as error:
         raise StorageError(
-            f"{file} can't be written: {error.strerror or error}",
-            hint="look at its permissions",
+            f"the configuration {file} can't be written: {error.strerror or error}",
+            hint="check the folder's permissions and free space",
             code="config_unwritable",
         ) from error
     finally:
@@ -171,12 +181,18 @@ def _replace_checked(file: Path, text: str) -> None:
             fresh.unlink(missing_ok=True)
 
 
-def _check(fresh: Path, file: Path) -> None:
+def _check(fresh: Path, file: Path, check: Callable[[Path], object]) -> None:
     try:
-        _ = loading.load(config_file=str(fresh))
-    except SetupError as error:
-        message = error.message.replace(str(fresh), str(file)).replace(fresh.name, file.name)
-        raise SetupError(f"nothing was changed: {message}", hint=error.hint, code=error.code) from error
+        _ = check(fresh)
+    except SetupError as error:  # it knows the file by its other name
+        message, hint = (
+            text.replace(str(fresh), str(file)).replace(fresh.name, file.name) for text in (error.message, error.hint)
+        )
+        raise SetupError(message, hint=hint, code=error.code) from error
+
+
+def _load(file: Path) -> object:
+    return loading.load(config_file=str(file))
 
 
 def dotted(name: Sequence[str]) -> str:

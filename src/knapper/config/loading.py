@@ -75,7 +75,9 @@ def resolve_settings(sources: SettingSources) -> dict[str, ResolvedSetting]:
 def describe_value(setting: Setting, value: SettingValue, source: str, name: str = "") -> SettingOrigin:
     """Describe a setting's value, a secret masked."""
     text = ", ".join(value) if isinstance(value, tuple) else str(value)
+    shown_value = _URL_LOGIN.sub(f"//{MASK}@", value) if isinstance(value, str) else value
     return SettingOrigin(
+        content="" if setting.secret else shown_value,
         name=name or setting.name,
         value=MASK if setting.secret and text else _URL_LOGIN.sub(f"//{MASK}@", text),
         source=source,
@@ -373,15 +375,21 @@ def _is_file(path: Path) -> bool:
 
 
 def load(
-    flags: Mapping[str, str] = _NO_FLAGS, *, config_file: str = "", env_file: str = "", cwd: Path | None = None
+    flags: Mapping[str, str] = _NO_FLAGS,
+    *,
+    config_file: str = "",
+    env_file: str = "",
+    cwd: Path | None = None,
+    may_be_missing: bool = False,
 ) -> Settings:
     """Read every source of settings.
 
     Args:
         flags: By setting's name: ``{"default_vault": "~/Notes"}`` is ``--vault ~/Notes``; empty ones aren't given.
-        config_file: The TOML file that a flag names; it has to be there.
+        config_file: The TOML file that a flag names; it has to be there, unless it may be missing.
         env_file: The file of NAME=value lines that a flag names; it has to be there.
         cwd: Where relative paths start; the current folder by default.
+        may_be_missing: Take the defaults where *config_file* isn't there.
 
     Raises:
         SetupError: A file can't be read, or says something that isn't a setting. That no vault can be chosen is told
@@ -391,7 +399,8 @@ def load(
     names = [CONFIG_ENV, *ALWAYS_MEANT, *(name for setting in SETTINGS for name in setting.env)]
     environ = environment.read_variables(names)
     config_path = _config_path(config_file, environ, cwd)
-    document = files.read_toml(config_path) if config_file or files.path_exists(config_path) else None
+    is_needed = bool(config_file) and not may_be_missing
+    document = files.read_toml(config_path) if is_needed or files.path_exists(config_path) else None
     env_path = values.expand_path(env_file, cwd) if env_file else config_path.with_name(".env")
     secrets = files.read_env(env_path) if env_file or files.path_exists(env_path) else None
     sources = SettingSources(

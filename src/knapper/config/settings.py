@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from knapper.config.declarations import SettingsSection, Url, declaration, setting, settings_of
+from knapper.config.declarations import SettingsSection, SettingValue, Url, declaration, setting, settings_of
 from knapper.config.sections.agents import AgentSettings, RunSettings, ScriptSettings
 from knapper.config.sections.models import AudioSettings, ModelSettings
 from knapper.config.sections.network import ServerSettings, WebSettings
@@ -109,6 +109,8 @@ class SettingOrigin:
     name: str
     value: str
     """As text; a secret's is masked."""
+    content: SettingValue = ""
+    """As the file would say it; empty for a secret."""
     source: str
     """``default``, a flag, a variable, or a file and line."""
     doc: str

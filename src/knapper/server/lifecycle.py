@@ -30,6 +30,7 @@ from knapper.index.snapshot import RANKING_THREAD_PREFIX
 from knapper.server import credentials, logs, record, replies, security, watchers, workers
 from knapper.server.credentials import BrowserSessions
 from knapper.server.http import app, background, blocks, chat, indexing, openapi, page, runs, tasks
+from knapper.server.http import settings as settings_routes
 from knapper.server.http.app import Mount, ServerRuntime
 from knapper.server.http.chat import ChatService
 from knapper.server.http.tasks import TaskService
@@ -390,6 +391,7 @@ def _list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *,
         page.mount_page(sessions, hub.vaults),
         blocks.mount_blocks(hub, runtime.threads),
         indexing.mount_index(hub, runtime.threads, runtime.stop),
+        settings_routes.mount_settings(hub, runtime.threads),
         mount_chats_and_tasks(hub, runtime.stop),
         runs.mount_runs(hub, runtime.stop),
     ]

@@ -38,7 +38,7 @@ class AgentSettings(SettingsSection):
     )
     web_on: bool = setting(
         False,
-        "Whether an agent searches the web for a task, where web.access allows that; a choice that was kept counts more.",
+        "Whether an agent searches the web for a task, where web.access allows it; a choice that was kept counts more.",
         name="web",
     )
     task_on: bool = setting(

@@ -1,0 +1,223 @@
+"""The settings over HTTP: shown and saved to persons alone, and never a key back."""
+
+import contextlib
+import json
+import tomllib
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from schemathesis.generation import GenerationMode
+from starlette.testclient import TestClient
+
+from knapper import config
+from knapper.config.settings import SETTINGS
+from knapper.server import lifecycle
+from knapper.server.http import settings
+from knapper.server.http.app import Mount
+from knapper.server.workers import WorkerThreads
+from tests.server import apps, contracts
+from tests.server.apps import World
+
+KEY = "sk-a-key-that-nobody-is-told"
+FILE = f"""# mine
+[agents]
+link_depth = 1  # near ones
+
+[model]
+openai_api_key = "{KEY}"
+
+[server]
+token = "{KEY}-of-the-server"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for setting in SETTINGS:
+        for name in setting.env:
+            monkeypatch.delenv(name, raising=False)
+
+
+def mounted(world: World) -> Mount:
+    return settings.mount_settings(world.hub, WorkerThreads(2))
+
+
+@contextlib.contextmanager
+def person(base: Path, text: str = FILE) -> Generator[tuple[World, TestClient]]:
+    """Give a person's client of a server that was started with a configuration file."""
+    with apps.world(base) as world:
+        file = world.settings.config_file
+        file.write_text(text, encoding="utf-8")
+        started = config.load(config_file=str(file))
+        world.hub.settings = replace(world.settings, origins=started.origins, agents=started.agents)
+        with world.client(world.token("page"), mounted(world)) as client:
+            yield world, client
+
+
+def shown(client: TestClient) -> dict[str, dict[str, Any]]:
+    answer = client.get("/settings")
+    assert answer.status_code == 200, answer.text
+    return {row["name"]: row for row in answer.json()["settings"]}
+
+
+def save(client: TestClient, **values: object) -> Any:  # noqa: ANN401 - any reply
+    return client.put("/settings", json={"values": {name.replace("__", "."): value for name, value in values.items()}})
+
+
+def test_every_setting_is_shown_with_its_source_and_never_a_key(tmp_path: Path) -> None:
+    with person(tmp_path) as (_, client):
+        text = client.get("/settings").text
+        rows = shown(client)
+
+    assert rows.keys() == {setting.name for setting in SETTINGS}
+    depth = rows["agents.link_depth"]
+    assert (depth["value"], depth["default"], depth["least"], depth["most"]) == (1, 2, 0, 3)
+    assert depth["source"].endswith("config.toml:3")
+    assert (depth["savable"], depth["restart"], depth["is_set"]) == (True, False, True)
+    key = rows["model.openai_api_key"]
+    assert (key["value"], key["default"], key["secret"], key["is_set"]) == (None, None, True, True)
+    assert rows["model.api_key"]["is_set"] is False
+    assert KEY not in text
+
+
+def test_a_value_is_saved_with_comments_kept_and_counts_at_once_or_says_that_it_does_not(tmp_path: Path) -> None:
+    with person(tmp_path) as (world, client):
+        saved = save(client, agents__link_depth=3, model__timeout_s=60).json()
+        text = world.settings.config_file.read_text(encoding="utf-8")
+        again = shown(client)
+        with world.client(world.token("page"), lifecycle.mount_chats_and_tasks(world.hub, world.stop)) as page:
+            usual = page.get("/ask/defaults").json()
+
+    assert text == FILE.replace("link_depth = 1", "link_depth = 3").replace(
+        f'"{KEY}"\n', f'"{KEY}"\ntimeout_s = 60\n', 1
+    )
+    assert [(row["name"], row["value"], row["restart"]) for row in saved["settings"]] == [
+        ("model.timeout_s", 60, True),
+        ("agents.link_depth", 3, False),
+    ]
+    assert (again["model.timeout_s"]["restart"], again["agents.link_depth"]["restart"]) == (True, False)
+    assert usual["choice"]["scope"]["link_depth"] == 3
+
+
+def test_a_key_is_saved_and_not_told_even_then(tmp_path: Path) -> None:
+    with person(tmp_path, "") as (world, client):
+        answer = save(client, model__anthropic_api_key=KEY)
+        file = world.settings.config_file
+        stored = tomllib.loads(file.read_text(encoding="utf-8"))
+
+    (row,) = answer.json()["settings"]
+    assert (row["value"], row["is_set"], row["restart"]) == (None, True, True)
+    assert KEY not in answer.text
+    assert stored == {"model": {"anthropic_api_key": KEY}}
+
+
+def test_null_takes_a_value_out_of_the_file(tmp_path: Path) -> None:
+    with person(tmp_path) as (world, client):
+        saved = save(client, agents__link_depth=None).json()
+        text = world.settings.config_file.read_text(encoding="utf-8")
+
+    assert text == FILE.replace("link_depth = 1  # near ones\n", "")
+    assert (saved["settings"][0]["value"], saved["settings"][0]["source"]) == (2, "default")
+
+
+def test_a_variable_that_is_stronger_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KNAP_FUSION", "rrf")
+    with person(tmp_path) as (_, client):
+        saved = save(client, search__fusion="convex").json()
+
+    assert (saved["settings"][0]["value"], saved["settings"][0]["source"]) == ("rrf", "KNAP_FUSION")
+
+
+@pytest.mark.parametrize(
+    ("values", "status", "code"),
+    [
+        ({"agents__link_depth": 4}, 422, "bad_arguments"),
+        ({"agents__link_depth": "2"}, 422, "bad_arguments"),
+        ({"agents__editable": "all"}, 422, "bad_arguments"),
+        ({"agents__nothing": 1}, 422, "bad_arguments"),
+        ({"vaults__v__path": "/"}, 422, "bad_arguments"),
+        ({"clients__http__access": "person"}, 422, "bad_arguments"),
+        ({"embeddings__base_url": "ftp://x"}, 403, "file_only"),
+        ({"model__base_url": "http://evil.example/v1"}, 403, "file_only"),
+        ({"model__name": "tiny@http://evil.example/v1"}, 403, "file_only"),
+        ({"model__fallbacks": ["tiny@http://evil.example/v1"]}, 403, "file_only"),
+        ({"server__token": "x" * 40}, 403, "file_only"),
+        ({"server__origins": ["https://evil.example"]}, 403, "file_only"),
+        ({"scripts__fs_read": ["/"]}, 403, "file_only"),
+        ({"state_dir": "/elsewhere"}, 403, "file_only"),
+        ({"model__prompt": "/etc/passwd"}, 403, "file_only"),
+        ({"git__commit": "yes"}, 403, "file_only"),
+        ({"default_vault": "/"}, 403, "file_only"),
+        ({"agents__link_depth": 3, "model__timeout_s": 0}, 422, "bad_arguments"),
+        ({"agents__excluded_folders": ["a\0b"]}, 422, "config_invalid"),
+    ],
+)
+def test_what_cannot_or_may_not_be_saved_leaves_the_file_as_it_is(
+    tmp_path: Path, values: dict[str, object], status: int, code: str
+) -> None:
+    with person(tmp_path) as (world, client):
+        refused = save(client, **values)
+
+        assert (refused.status_code, refused.json()["code"]) == (status, code)
+        assert KEY not in refused.text
+        assert world.settings.config_file.read_text(encoding="utf-8") == FILE
+
+
+def test_an_address_and_its_key_are_saved_where_no_key_is_set_yet(tmp_path: Path) -> None:
+    with person(tmp_path, "") as (_, client):
+        saved = save(client, model__base_url="http://localhost:1/v1", model__api_key=KEY, model__name="tiny")
+        moved = save(client, model__base_url="http://evil.example/v1")
+
+    assert saved.status_code == 200
+    assert (moved.status_code, moved.json()["code"]) == (403, "file_only")
+
+
+def test_a_section_in_one_line_is_changed_in_that_line(tmp_path: Path) -> None:
+    with person(tmp_path, "agents = {link_depth = 1}\n") as (world, client):
+        saved = save(client, agents__link_depth=3)
+
+        assert saved.status_code == 200, saved.text
+        assert world.settings.config_file.read_text(encoding="utf-8") == "agents = {link_depth = 3}\n"
+
+
+def test_a_file_that_does_not_exist_yet_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    with apps.world(tmp_path) as world, world.client(world.token("page"), mounted(world)) as client:
+        saved = save(client, search__fusion="rrf")
+
+        assert saved.status_code == 200, saved.text
+        assert world.settings.config_file.stat().st_mode & 0o777 == 0o600
+        assert world.settings.config_file.read_text(encoding="utf-8") == '[search]\nfusion = "rrf"\n'
+
+
+def test_a_programs_token_neither_sees_nor_changes_settings(tmp_path: Path) -> None:
+    with apps.world(tmp_path) as world, world.client(None, mounted(world)) as client:
+        refused = [client.get("/settings"), save(client, search__fusion="rrf")]
+
+        assert {(each.status_code, each.json()["code"]) for each in refused} == {(403, "needs_person")}
+        assert not world.settings.config_file.exists()
+
+
+def test_a_file_that_was_broken_by_hand_is_told_and_not_written(tmp_path: Path) -> None:
+    with person(tmp_path) as (world, client):
+        world.settings.config_file.write_text("[agents\n", encoding="utf-8")
+        answers = [client.get("/settings"), save(client, agents__link_depth=3)]
+
+        assert all(each.status_code in {403, 422} for each in answers)
+        assert {each.json()["code"] for each in answers} == {"config_invalid"}
+        assert world.settings.config_file.read_text(encoding="utf-8") == "[agents\n"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_no_generated_request_breaks_the_documents_word(tmp_path: Path, mode: GenerationMode) -> None:
+    with person(tmp_path) as (world, client):
+        contract = contracts.of_app(client.app, world.token("page"), {"/settings"})
+        found = contracts.broken_words(contract, mode)
+        text = json.dumps(client.get("/settings").json())
+
+    assert found == []
+    assert KEY not in text
