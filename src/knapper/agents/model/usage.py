@@ -1,14 +1,15 @@
 """Count what models cost, enforce the owner's limits, and convert model errors into ours."""
 
 import contextlib
+import re
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from pydantic_ai.exceptions import (
     AgentRunError,
@@ -29,7 +30,7 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import events
+from knapper.agents import events, untrusted
 from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.codemode.model import ModelSpend
 from knapper.errors import KnapError, RefusedError, SetupError, StorageError
@@ -83,15 +84,51 @@ def convert_model_error(error: Exception, model: str) -> KnapError:
         return _turn_limit_error()
     for kind, code, text, hint in _ERROR_KINDS:
         if isinstance(error, kind):
-            return ModelFailure(f"{model}: {text}", code=code, hint=hint)
+            return ModelFailure(f"{model}: {text}{_quote_server(error)}", code=code, hint=hint)
     if isinstance(error, ModelHTTPError):
         hint = _REJECTED_HINT if error.status_code in {400, 413} else "try again, or look at its log"
-        return ModelFailure(f"{model}: its server answered with status {error.status_code}", hint=hint)
+        text = f"its server answered with status {error.status_code}"
+        return ModelFailure(f"{model}: {text}{_quote_server(error)}", hint=hint)
     if isinstance(error, UnexpectedModelBehavior | ModelAPIError):
         return ModelFailure(
             f"{model}: its reply can't be used", code="model_reply", hint="try again, or take another model"
         )
     return ModelFailure(f"{model}: {type(error).__name__}", hint="`knap doctor` checks the configuration")
+
+
+_UNAUTHORIZED: Final = 401
+_MAX_SERVER_WORDS: Final = 300
+_SECRET: Final = re.compile(
+    r"(?:\b(?:sk|pk|rk|fw|gsk|xai|api|key|token|bearer)[-_ ])[^\s'\",;]{4,}"  # known beginnings of keys
+    r"|(?=[\w-]*[a-zA-Z])(?=[\w-]*\d)[\w-]{20,}",  # long runs of letters and digits
+    re.IGNORECASE,
+)
+
+
+def _quote_server(error: Exception) -> str:
+    """Return the server's own words on an error, to be put after ours; empty where it gave none.
+
+    A server that refuses a key may repeat it, so then nothing is quoted; elsewhere what looks like a key is left out.
+    """
+    if not isinstance(error, ModelHTTPError) or error.status_code == _UNAUTHORIZED:
+        return ""
+    words = " ".join(untrusted.escape_plain(_SECRET.sub("…", _server_message(error.body))).split())
+    # Reasons stand in answers, too, which are shown as Markdown: nothing in them may be an image or a link.
+    words = "".join(character if character.isprintable() else "\ufffd" for character in words).replace("](", "] (")
+    if len(words) > _MAX_SERVER_WORDS:
+        words = f"{words[:_MAX_SERVER_WORDS].rstrip()}…"
+    return f'; it says: "{words}"' if words else ""
+
+
+def _server_message(body: object) -> str:
+    """Return the message of an error's body: ``{"error": {"message": …}}``, a part of that, or plain text."""
+    for name in ("error", "message", "detail"):
+        if isinstance(body, Mapping):
+            fields = cast("Mapping[str, object]", body)
+            body = fields.get(name, fields)
+    if isinstance(body, str) and not body.lstrip().startswith("<"):
+        return body[: 4 * _MAX_SERVER_WORDS]
+    return ""
 
 
 USAGE_FILE: Final = "usage.db"
