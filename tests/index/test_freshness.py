@@ -129,6 +129,17 @@ def test_no_report_is_lost_however_often_it_is_looked_for(tmp_path: Path) -> Non
         assert set(paths) <= set(feed.waiting())
 
 
+def test_notes_that_are_named_like_signal_files_are_notes(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "watch/b.md": "beta\n"})
+    with worlds.engine(root, tmp_path / "s") as engine, followed(engine):
+        worlds.fill(root, {"watch/ask-me.md": "omega\n", "watch/sync-1-1.md": "omega\n"})
+        freshness = engine.freshen()
+        found = {hit.row.note for hit in engine.search(SearchRequest(text="omega", mode="keyword", limit=5)).hits}
+
+        assert freshness.is_current
+        assert found == {"watch/ask-me.md", "watch/sync-1-1.md"}
+
+
 def test_what_a_watcher_is_indexing_is_not_in_the_index_yet(tmp_path: Path) -> None:
     feed_folder, root = tmp_path / "s", worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     with ChangeFeed(root, feed_folder) as feed:

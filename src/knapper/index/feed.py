@@ -77,6 +77,8 @@ class ChangeFeed:
         self._signals = folder / SIGNAL_FOLDER
         self._signals.mkdir(mode=0o700, parents=True, exist_ok=True)
         _remove_old_signals(self._signals)
+        # As it is spelled, and as macOS reports it.
+        self._signal_folders = (self._signals, self._signals.resolve())
         polls = _default_force_polling(None)
         if polls:
             # Files are looked at one after another, so that a signal file says nothing about the others.
@@ -157,11 +159,11 @@ class ChangeFeed:
         is_heard, count = False, 0
         for _, reported in reports:
             path = Path(reported)
-            if path.parent.name == SIGNAL_FOLDER and path.name.startswith((SYNC_PREFIX, ASK_PREFIX)):
+            if path.parent in self._signal_folders:
                 is_heard = is_heard or path.name == wanted
                 if self._is_prompt and path.name.startswith(ASK_PREFIX):
                     self._asks.add(self._signals / path.name)
-            elif self._is_relevant(path):
+            elif path not in self._signal_folders and self._is_relevant(path):
                 count += 1
                 self._add(path)
                 if path.is_dir():
@@ -173,7 +175,7 @@ class ChangeFeed:
         """Return whether a path may be one of the vault: what begins with a dot isn't, except for the rules."""
         if not path.is_relative_to(self._root):
             # Spelled with another prefix, as macOS does; the comparison sorts it out.
-            return not path.is_relative_to(self._signals)
+            return True
         inside = path.relative_to(self._root)
         return not any(part.startswith(".") for part in inside.parts) or inside.as_posix() in RULE_FILES
 
