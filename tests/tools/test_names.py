@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from knapper.config import ClientSettings
+from knapper.index import engine, refresh
 from knapper.tools import files
 from knapper.vault import access
 from knapper.vault.access import Policy
@@ -204,6 +205,21 @@ def test_a_name_is_found_a_moment_after_the_note_was_saved(vault: Opener) -> Non
     assert missing["code"] == "not_found"
     assert edited["path"] == "In/here.md"
     assert again["code"] == "ambiguous_name"
+
+
+def test_nothing_is_changed_by_a_name_while_the_index_may_lack_another_note_of_it(
+    vault: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_NAMES_LOCK_WAIT_S", 0.05)
+    with vault.open() as context:
+        _ = context.index.refresh()
+        worlds.fill(vault.root, {"Other/Internal links.md": "second\n"})
+        with refresh.acquire_process_lock(context.index.folder, wait_s=0):
+            by_name = opened.call(context, "append_to_file", path="Internal links", content="x")
+            by_path = opened.call(context, "append_to_file", path=LINKS, content="x")
+
+    assert (by_name["code"], "give the note's path" in by_name["hint"]) == ("conflict", True)
+    assert by_path["status"] == "applied"
 
 
 def test_new_notes_are_made_where_they_are_named_also_where_another_note_has_the_name(vault: Opener) -> None:

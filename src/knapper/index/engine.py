@@ -47,6 +47,8 @@ _EMBED_LOCK_WAIT_S = 0.5
 _COMPARE_INTERVAL_S = 3_600.0
 """Default interval of a watcher's full comparisons."""
 _RULES_META = "rules"
+_NAMES_LOCK_WAIT_S = 5.0
+"""How long a change by a note's name waits while another process writes the index."""
 _NAMES_PAUSE = 9.0
 """How many times as long as looking for changed files took, names are taken from the index as it is."""
 DAMAGE_ERRORS = (sqlite3.DatabaseError, ArithmeticError, LookupError, TypeError, ValueError)
@@ -382,7 +384,8 @@ class Engine:
             ConflictError: Another process has been writing the index for a minute.
         """
         checked = None if self.damage else self._check_events(None)
-        if checked is None or not checked.is_current:
+        # Beside a watcher, a few files may be missing while it embeds, which can take minutes; nobody waits for that.
+        if checked is None or checked.incomplete:
             _ = self.refresh()
 
     def refresh_paths(self, touched: Iterable[Path]) -> RefreshOutcome:
@@ -419,7 +422,7 @@ class Engine:
             StorageError: The name must be *certain*, and the index can't be written.
         """
         if certain:
-            self.catch_up()
+            self._index_all_names()
         elif time.monotonic() >= self._names_valid_until:
             began = time.monotonic()
             _ = self.freshen(meaning=False, policy=policy)
@@ -430,6 +433,20 @@ class Engine:
         except sqlite3.DatabaseError:
             # Without names, only paths are known; the caller is told that there is no such path.
             return ()
+
+    def _index_all_names(self) -> None:
+        """Index all changes, so that no file is missing among those of a name.
+
+        Raises:
+            ConflictError: Another process, or this one's watcher, is writing the index.
+        """
+        checked = self._check_events(None)
+        if checked is None or not checked.is_current:
+            try:
+                _ = self.refresh(wait_s=_NAMES_LOCK_WAIT_S)
+            except ConflictError as error:
+                error.hint = "give the note's path, or wait until the index is written"
+                raise
 
     @property
     def _has_current_rules(self) -> bool:
