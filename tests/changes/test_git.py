@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -204,13 +205,47 @@ def test_a_person_without_a_name_is_said(state: State, env: dict[str, str]) -> N
     assert outcome.reason
 
 
-def test_a_locked_index_is_left_alone_and_said(root: Path, state: State, env: dict[str, str]) -> None:
+def test_an_index_that_stays_locked_gets_no_commit_and_no_staged_reversal(
+    root: Path, state: State, env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git, "_INDEX_WAIT_S", 0.1)
+    head = run(root, env, "rev-parse", "HEAD")
     (root / ".git/index.lock").write_bytes(b"")
 
     outcome = edit(state, env)
+    still_locked = (root / ".git/index.lock").exists()
+    (root / ".git/index.lock").unlink()
 
-    assert outcome.commit
+    assert outcome.commit == ""
     assert "index" in outcome.reason
+    assert still_locked
+    assert run(root, env, "rev-parse", "HEAD") == head
+    assert status(root, env) == [" M a.md"]
+
+
+def test_an_index_that_is_locked_for_a_moment_is_waited_for(root: Path, state: State, env: dict[str, str]) -> None:
+    lock = root / ".git/index.lock"
+    lock.write_bytes(b"")
+    release = threading.Timer(0.3, lock.unlink)
+    release.start()
+
+    outcome = edit(state, env)
+    release.join()
+
+    assert (outcome.reason, status(root, env), lock.exists()) == ("", [], False)
+    assert outcome.commit
+
+
+def test_a_branch_that_another_program_moves_meanwhile_leaves_no_lock(
+    root: Path, state: State, env: dict[str, str]
+) -> None:
+    (root / ".git/refs/heads/main.lock").write_bytes(b"")
+
+    outcome = edit(state, env)
+
+    assert outcome.commit == ""
+    assert not (root / ".git/index.lock").exists()
+    assert status(root, env) == [" M a.md"]
 
 
 def test_another_repositorys_settings_in_the_environment_dont_lead_astray(

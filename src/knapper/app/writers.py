@@ -67,10 +67,11 @@ class VaultWriters:
         # Who read it in one vault, read it for all.
         taints = taint.open_taints(settings.state_dir, lifetime=lifetime)
         stack.callback(taints.shut)
-        _ = open_proposals.reconcile(state.journal)
-        journal_settings = settings.journal
-        state.journal.limit(max_bytes=journal_settings.max_mb * 1_000_000, max_age_days=journal_settings.max_age_days)
-        open_proposals.prune(max_age_days=journal_settings.max_age_days)
+        if not state.journal.is_read_only:
+            _ = open_proposals.reconcile(state.journal)
+            limits = settings.journal
+            state.journal.limit(max_bytes=limits.max_mb * 1_000_000, max_age_days=limits.max_age_days)
+            open_proposals.prune(max_age_days=limits.max_age_days)
         return cls(
             settings=settings,
             engine=engine,

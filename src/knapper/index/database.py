@@ -214,6 +214,9 @@ _DAMAGE_SIGNS = _DAMAGE_CODES | {
     sqlite3.SQLITE_MISMATCH,
 }
 """Codes of errors that damage causes too, such as "vtable constructor failed"; Python's own, for text, have none."""
+_REFUSAL_CODES = frozenset(
+    {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}
+)
 _DISK_CODES = _DAMAGE_CODES | {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -245,8 +248,10 @@ class Database:
         self._writing = False
         self.replaced = ""
         """Why the file had to be replaced by an empty index when it was opened; empty where it hadn't."""
+        self.is_read_only = False
+        """The disk refuses what SQLite has to write for reading, so that the file is read as it is."""
         with self._storage_errors():
-            self._prepare_or_replace()
+            self._prepare_or_read()
 
     def reader(self, *, trusted_s: float = _FILE_CHECK_S) -> Connection:
         """Return this thread's connection; a new one where another process has replaced or removed the file.
@@ -394,8 +399,16 @@ class Database:
     def _connect(self) -> Connection:
         # Taken before opening: a file that is replaced in between is noticed at the next check.
         stat_before = self.path.stat() if self.path.exists() else None
+        # An immutable file needs no log and no shared memory beside it; what a log holds is missing, and found stale.
         connection = cast(
-            "Connection", private.connect(self.path, timeout_s=BUSY_MS / 1000, statements=256, factory=Connection)
+            "Connection",
+            private.connect(
+                self.path,
+                timeout_s=BUSY_MS / 1000,
+                statements=256,
+                factory=Connection,
+                is_immutable=self.is_read_only,
+            ),
         )
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA temp_store = MEMORY")
@@ -420,6 +433,17 @@ class Database:
             if entry not in alive:
                 entry[1].close()
         return alive
+
+    def _prepare_or_read(self) -> None:
+        """Open the file as it is where the disk is full or can't be written, so that reading goes on."""
+        try:
+            self._prepare_or_replace()
+        except sqlite3.Error as error:
+            if _sqlite_code(error) not in _REFUSAL_CODES or not self.path.is_file():
+                raise
+            self.close()
+            self.is_read_only = True
+            self._prepare()
 
     def _prepare_or_replace(self) -> None:
         """Replace a damaged file: everything in it can be derived from the vault again."""

@@ -94,8 +94,17 @@ def write_text(file: Path, text: str) -> None:
     Raises:
         OSError: It can't be written; the old text stays.
     """
+    write_bytes(file, text.encode())
+
+
+def write_bytes(file: Path, content: bytes) -> None:
+    """Write a file as `write_text` does.
+
+    Raises:
+        OSError: It can't be written; the old content stays.
+    """
     with _replacing(file) as descriptor, os.fdopen(descriptor, "wb") as stream:
-        _ = stream.write(text.encode())
+        _ = stream.write(content)
 
 
 def copy_file(source: int, file: Path) -> None:
@@ -129,7 +138,12 @@ def new_name(file: Path) -> Path:
 
 
 def connect(
-    path: Path, *, timeout_s: float, statements: int = 128, factory: type[sqlite3.Connection] | None = None
+    path: Path,
+    *,
+    timeout_s: float,
+    statements: int = 128,
+    factory: type[sqlite3.Connection] | None = None,
+    is_immutable: bool = False,
 ) -> sqlite3.Connection:
     """Open an SQLite file that threads may share, and create it where there is none.
 
@@ -140,16 +154,19 @@ def connect(
         timeout_s: How long a statement waits for another connection's lock.
         statements: How many prepared statements are kept.
         factory: The class of the connection; None for SQLite's own.
+        is_immutable: Read the file as it is, without a log or shared memory beside it, and create nothing.
 
     Raises:
         sqlite3.Error: It can't be opened.
     """
     import sqlite3  # noqa: PLC0415 - not every command opens state
 
-    with contextlib.suppress(OSError):  # SQLite then says what is wrong
-        create_file(path)
+    if not is_immutable:
+        with contextlib.suppress(OSError):  # SQLite then says what is wrong
+            create_file(path)
     return sqlite3.connect(
-        path,
+        f"{path.absolute().as_uri()}?{'immutable=1' if is_immutable else 'mode=rwc'}",
+        uri=True,
         timeout=timeout_s,
         isolation_level=None,
         check_same_thread=False,

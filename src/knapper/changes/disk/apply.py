@@ -102,7 +102,8 @@ def recover_if_free(state: State) -> list[Recovered]:
     Raises:
         StorageError: The disk refuses.
     """
-    if not marker.is_set(state.folder) and not state.journal.unfinished():
+    # What can't be recorded can't be settled either; readers are told so by the marker.
+    if state.journal.is_read_only or not (marker.is_set(state.folder) or state.journal.unfinished()):
         return []
     try:
         with storage.hold_write_lock(state.folder, timeout_s=0):

@@ -4,13 +4,14 @@ import contextlib
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
 from knapper.changes.disk import files
 from knapper.errors import StorageError
+from knapper.system import private
 
 BACKUP_FOLDER: Final = "backups"
 ASIDE_FOLDER: Final = "set-aside"
@@ -18,9 +19,10 @@ _DERIVED_FOLDERS: Final = frozenset({BACKUP_FOLDER, ASIDE_FOLDER, "index"})
 _BACKED_UP: Final = ("journal.db", "proposals.db", "sessions.db", "chats/*/sessions.db")
 _KEPT_DAYS: Final = 3
 """Backups of one file, of as many days."""
-_FILE_MODE: Final = 0o600
-_FOLDER_MODE: Final = 0o700
 _BUSY_S: Final = 10.0
+_REFUSAL_CODES: Final = frozenset(
+    {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}
+)
 _DAMAGE_CODES: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -93,6 +95,40 @@ def find_damage(path: Path) -> str:
         return str(error)
 
 
+def open_or_read(path: Path, prepare: Callable[[sqlite3.Connection], None]) -> tuple[sqlite3.Connection, bool]:
+    """Open a database; where the disk is full or can't be written, only to read it as it is.
+
+    Args:
+        path: Of the database; it's created where there is none.
+        prepare: Makes missing tables, and sets the connection's options.
+
+    Returns:
+        The connection, and whether it can only read.
+
+    Raises:
+        sqlite3.Error: It can't be opened.
+    """
+    try:
+        return _connect(path, prepare), not os.access(path, os.W_OK)
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _REFUSAL_CODES or not path.is_file():
+            raise
+        return _connect(path, prepare, is_immutable=True), True
+
+
+def _connect(
+    path: Path, prepare: Callable[[sqlite3.Connection], None], *, is_immutable: bool = False
+) -> sqlite3.Connection:
+    database = private.connect(path, timeout_s=_BUSY_S, is_immutable=is_immutable)
+    database.row_factory = sqlite3.Row
+    try:
+        prepare(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """Open a database to read it; also one in a folder that can't be written.
 
@@ -154,8 +190,8 @@ def _copy(path: Path, target: Path, max_bytes: int) -> str:
         size = path.stat().st_size
         if size > max_bytes:
             return f"its {size} bytes are more than backups may take"
-        target.parent.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _FILE_MODE))
+        private.make_folder(target.parent)
+        os.close(private.open_new(part))
         with contextlib.closing(connect_to_read(path)) as source, contextlib.closing(sqlite3.connect(part)) as copy:
             source.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE").fetchone()

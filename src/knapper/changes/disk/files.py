@@ -543,8 +543,8 @@ class Files:
 
     def keep(self, content: bytes, target: Path) -> None:
         """Write content to a new file outside the vault, and make the folders above it."""
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
+        private.make_folder(target.parent)
+        private.write_bytes(target, content)
 
     def trash(self, path: Path) -> None:
         """Move a file to the system's trash."""

@@ -4,11 +4,13 @@ A commit is built in an index of its own, so that what a person has staged stays
 could surprise (a merge in progress, a detached HEAD), there is none, and the outcome says why.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +43,9 @@ _OPERATIONS = {
 _PATHSPEC_COMMANDS = frozenset({"add", "ls-files"})
 """Commands that take a path such as ``a [b].md`` for a pattern."""
 _ABSENT = ("000000", "0" * 40)
+_INDEX_WAIT_S = 2.0
+"""How long to wait for another git command, such as an editor's `git status`."""
+_INDEX_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,15 +159,39 @@ def _commit(git: _Git, touched: Sequence[str], text: str) -> CommitOutcome:
     if tree == git.line("rev-parse", f"{parent}^{{tree}}"):
         raise _NoCommitError("git has nothing to commit: the files are as in the last commit, or ignored")
     commit_id = os.fsdecode(git.run("commit-tree", tree, "-p", parent, "-F", "-", stdin=text.encode())).strip()
-    # The old value is given, so that git refuses if somebody else has committed meanwhile.
-    git.run("update-ref", "-m", "commit: by knap", branch, commit_id, parent)
-    try:
-        _update_index(git, parent, commit_id)
-    except _NoCommitError as error:
-        return CommitOutcome(
-            commit=commit_id, reason=f"the commit is made, but git's index still has the old texts: {error}"
-        )
+    # As git does it: the index is locked and written before the branch moves, and takes its name after. Otherwise an
+    # index that another program holds would show the commit's opposite as staged.
+    with _hold_index(git) as lock:
+        has_changed = _update_index(git, parent, commit_id, lock)
+        # The old value is given, so that git refuses if somebody else has committed meanwhile.
+        git.run("update-ref", "-m", "commit: by knap", branch, commit_id, parent)
+        if has_changed:
+            lock.replace(lock.with_suffix(""))
+        else:
+            lock.unlink()
     return CommitOutcome(commit=commit_id, reason="")
+
+
+@contextlib.contextmanager
+def _hold_index(git: _Git) -> Generator[Path]:
+    """Take the lock of the person's index; the block renames the lock's file to the index, or deletes it."""
+    lock = git.at / f"{git.line('rev-parse', '--git-path', 'index')}.lock"
+    deadline = time.monotonic() + _INDEX_WAIT_S
+    while True:
+        try:
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            break
+        except FileExistsError as error:
+            if time.monotonic() > deadline:
+                raise _NoCommitError(f"another git command holds the index ('{lock.name}' exists)") from error
+            time.sleep(_INDEX_POLL_S)
+        except OSError as error:
+            raise _NoCommitError(f"git's index can't be locked: {error.strerror}") from error
+    try:
+        yield lock
+    except BaseException:
+        lock.unlink(missing_ok=True)
+        raise
 
 
 def _current_tip(git: _Git) -> tuple[str, str]:
@@ -194,8 +223,8 @@ def _write_tree(git: _Git, touched: Sequence[str], index: Path) -> str:
     return os.fsdecode(git.run("write-tree", index=index)).strip()
 
 
-def _update_index(git: _Git, old: str, new: str) -> None:
-    """Update the person's index where it had the last commit's texts, and nowhere else."""
+def _update_index(git: _Git, old: str, new: str, target: Path) -> bool:
+    """Write to *target* the person's index, updated where it had the last commit's texts; return whether it differs."""
     changed = _parse_differences(git.run("diff-tree", "-r", "--no-renames", "--raw", "-z", old, new))
     staged = _parse_entries(git.run("ls-files", "-s", "-z"))
     lines = [
@@ -203,8 +232,18 @@ def _update_index(git: _Git, old: str, new: str) -> None:
         for path, (before, (mode, name)) in changed.items()
         if staged.get(path, [_ABSENT]) == [before]
     ]
-    if lines:
-        git.run("update-index", "-z", "--index-info", stdin=_join_nul(lines))
+    if not lines:
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        # Beside the lock, git would take a lock of its own on it.
+        copy = Path(folder) / "index"
+        try:
+            shutil.copyfile(target.with_suffix(""), copy)
+            git.run("update-index", "-z", "--index-info", stdin=_join_nul(lines), index=copy)
+            shutil.copyfile(copy, target)
+        except OSError as error:
+            raise _NoCommitError(f"git's index can't be written: {error.strerror}") from error
+    return True
 
 
 def _parse_differences(raw: bytes) -> dict[str, tuple[tuple[str, str], tuple[str, str]]]:

@@ -12,7 +12,6 @@ from typing import Final, Literal
 from knapper.changes.disk import databases, plan, storage
 from knapper.changes.disk.plan import ChangeMeta, FileResult, Step
 from knapper.errors import NotFound, StorageError
-from knapper.system import private
 
 Phase = Literal["staging", "ready", "applied", "done"]
 """Progress of a change. *Staging*: its temp files are being written. *Ready*: names are being changed. *Applied*: it is
@@ -256,8 +255,10 @@ _PRUNE_SHARE = 20
 class Journal:
     """Open journal of a vault; threads may share it, processes have one each."""
 
-    def __init__(self, database: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, database: sqlite3.Connection, path: Path, *, is_read_only: bool = False) -> None:
         """Wrap an open database; use `open_journal`."""
+        self.is_read_only = is_read_only
+        """The disk can't be written: the journal can only be read."""
         self._database = database
         self._guard = threading.RLock()
         self._max_bytes: int | None = None
@@ -429,14 +430,8 @@ def open_journal(folder: Path) -> Journal:
     path = folder / JOURNAL_FILE
     databases.check_emptied(path)
     with _storage_errors(path):
-        database = private.connect(path, timeout_s=BUSY_S)
-        database.row_factory = sqlite3.Row
-        try:
-            prepare_journal(database, path)
-        except BaseException:
-            database.close()
-            raise
-        return Journal(database, path)
+        database, is_read_only = databases.open_or_read(path, lambda database: prepare_journal(database, path))
+        return Journal(database, path, is_read_only=is_read_only)
 
 
 @contextmanager

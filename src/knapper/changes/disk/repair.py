@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from knapper.changes.disk import databases, files, storage
+from knapper.system import private
 
 _LOCK_TIMEOUT_S: Final = 10.0
 _WHOLE: Final = frozenset({"journal.db", "proposals.db"})
@@ -99,7 +100,7 @@ def _remove(path: Path) -> None:
 def _set_aside(path: Path) -> Path:
     """Move a damaged file with its log to a folder of its own; nothing deletes that."""
     folder = path.parent / databases.ASIDE_FOLDER / f"{datetime.now(UTC):%Y-%m-%dT%H%M%S.%f}"
-    folder.mkdir(mode=0o700, parents=True)
+    private.make_folder(folder)
     for suffix in ("-wal", "-shm", ""):
         part = Path(f"{path}{suffix}")
         if part.exists():
@@ -108,9 +109,8 @@ def _set_aside(path: Path) -> Path:
 
 
 def _finish(fresh: Path) -> None:
-    with contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as database:
+    with contextlib.closing(private.connect(fresh, timeout_s=0)) as database:
         database.execute("PRAGMA journal_mode = WAL").fetchone()
-    fresh.chmod(0o600)
     files.sync_file(fresh)
 
 
@@ -120,7 +120,7 @@ def _save_rows(path: Path, fresh: Path, salvage: _Salvage) -> None:
         raise sqlite3.DatabaseError("the file is empty")
     with (
         contextlib.closing(databases.connect_to_read(path)) as source,
-        contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as target,
+        contextlib.closing(private.connect(fresh, timeout_s=0)) as target,
     ):
         source.text_factory = _decode
         schema = source.execute(
@@ -223,7 +223,7 @@ def _drop_orphans(target: sqlite3.Connection) -> None:
 
 def _fill_up(fresh: Path, backup: Path) -> None:
     """Add what a backup has and the damaged file lost; what is there already stays."""
-    with contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as target:
+    with contextlib.closing(private.connect(fresh, timeout_s=0)) as target:
         target.execute("ATTACH ? AS backup", (str(backup),))
         target.execute("BEGIN")
         tables = target.execute(

@@ -171,8 +171,9 @@ DataVersion: TypeAlias = tuple[int, int]
 class SharedDatabase:
     """Open SQLite file; threads may share it, processes have one each."""
 
-    def __init__(self, database: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, database: sqlite3.Connection, path: Path, *, is_read_only: bool = False) -> None:
         """Wrap an open database; use `open_shared_database`."""
+        self.is_read_only = is_read_only
         self._database = database
         self._guard = threading.RLock()
         self._begun = 0
@@ -244,14 +245,10 @@ def open_shared_database(path: Path, schema: str, version: int) -> SharedDatabas
     """
     databases.check_emptied(path)
     with _storage_errors(path):
-        database = private.connect(path, timeout_s=BUSY_S)
-        database.row_factory = sqlite3.Row
-        try:
-            _prepare_database(database, path, schema, version)
-        except BaseException:
-            database.close()
-            raise
-        return SharedDatabase(database, path)
+        database, is_read_only = databases.open_or_read(
+            path, lambda database: _prepare_database(database, path, schema, version)
+        )
+        return SharedDatabase(database, path, is_read_only=is_read_only)
 
 
 def _prepare_database(database: sqlite3.Connection, path: Path, schema: str, version: int) -> None:
