@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from knapper import config
 from knapper.changes.disk import marker
-from knapper.errors import KnapError, SetupError
+from knapper.errors import KnapError, SetupError, StorageError
+from knapper.index import database
 from knapper.index.embedders.base import EmbedderSettings
 from knapper.index.embedders.registry import open_embedder
 from knapper.index.engine import Engine
@@ -22,8 +26,6 @@ from knapper.vault.access import Policy
 from knapper.vault.view import View
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from knapper.app.writers import VaultWriters
     from knapper.changes.disk.apply import Recovered
     from knapper.changes.writer import SubmitOptions, Writer
@@ -181,9 +183,11 @@ class OpenedVault:
         self.vault = vault
         private.tighten(settings.state_dir)
         self.folder = config.state_folder(settings, vault)  # the index makes it
-        self.engine = _open_index(settings, self.folder / "index", owner)
         self._settings = settings
         self._stack = contextlib.ExitStack()
+        self._without_state = ""
+        """Why the index is in a temporary folder; empty where it is with the state."""
+        self.engine = self._open_index(owner)
         self._stack.callback(self.engine.close)
         self._lock = threading.Lock()
         self._desks: VaultWriters | None = None
@@ -231,6 +235,21 @@ class OpenedVault:
         names = [vault.name for vault in self._settings.vaults]
         return len(names) > 1 and self.vault.name in names
 
+    def _open_index(self, owner: View) -> Engine:
+        """Open the index; where the state can't be written and there is none yet, in a folder for this run only."""
+        folder = self.folder / "index"
+        try:
+            return _open_index(self._settings, folder, owner)
+        except StorageError as error:
+            if (folder / database.INDEX_FILE).exists() or os.access(_nearest_existing(folder), os.W_OK):
+                raise
+            cause = error.__cause__
+            reason = cause.strerror if isinstance(cause, OSError) else str(cause or error)
+            self._without_state = f"the state can't be written ({reason}): what is indexed is forgotten after this run"
+            temporary = tempfile.TemporaryDirectory(prefix="knap-index-", ignore_cleanup_errors=True)
+            self._stack.callback(temporary.cleanup)
+            return _open_index(self._settings, Path(temporary.name), owner)
+
     def _settle_cut_short(self) -> None:
         """Finish or take back a change that was cut short, unless its writer is still at work."""
         if not marker.is_set(self.folder):
@@ -258,7 +277,8 @@ class OpenedVault:
         with self._lock:
             untold, self._untold = self._untold, []
         standing = [self._half_changed] if self._half_changed else []
-        return tuple(notice.text if policy.sees_all else notice.brief for notice in (*untold, *standing))
+        of_changes = tuple(notice.text if policy.sees_all else notice.brief for notice in (*untold, *standing))
+        return (*of_changes, self._without_state) if self._without_state else of_changes
 
     def close(self) -> None:
         """Close all that is open."""
@@ -309,6 +329,10 @@ class _LazyWriter:
         if self._made is None:
             self._made = self._make()
         return self._made
+
+
+def _nearest_existing(path: Path) -> Path:
+    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def _log(vault: str, outcomes: Sequence[Recovered]) -> None:

@@ -54,6 +54,7 @@ class CheckResult:
 Check = Callable[[Settings], CheckResult]
 
 _LOW_SPACE_BYTES = 200_000_000
+_LOW_VAULT_BYTES = 20_000_000
 
 
 def failed_check(name: str, error: KnapError) -> CheckResult:
@@ -122,12 +123,22 @@ def check_privacy(settings: Settings) -> CheckResult:
 
 
 def check_disk(settings: Settings) -> CheckResult:
-    """Check the space that is left for state."""
-    folder = _nearest_existing(settings.state_dir)
-    free = shutil.disk_usage(folder).free
+    """Check the space that is left for the state and the vault, and whether the vault can be written."""
+    state = _nearest_existing(settings.state_dir)
+    free = shutil.disk_usage(state).free
     if free < _LOW_SPACE_BYTES:
         hint = "make room, or set KNAP_STATE_DIR to another disk"
-        return CheckResult(name="disk", state="warn", text=f"only {format_size(free)} free at {folder}", hint=hint)
+        return CheckResult(name="disk", state="warn", text=f"only {format_size(free)} free at {state}", hint=hint)
+    vault = settings.choice.path if isinstance(settings.choice, Vault) else None
+    if vault is not None and vault.is_dir():
+        if not os.access(vault, os.W_OK):
+            hint = "reading goes on; to change notes, mount its disk for writing, or check the folder's permissions"
+            return CheckResult(name="disk", state="warn", text=f"the vault {vault} can't be written", hint=hint)
+        room = shutil.disk_usage(vault).free
+        if room < _LOW_VAULT_BYTES:
+            hint = "make room before you change notes"
+            text = f"only {format_size(room)} free for the vault {vault}"
+            return CheckResult(name="disk", state="warn", text=text, hint=hint)
     return CheckResult(name="disk", state="ok", text=f"{format_size(free)} free")
 
 

@@ -46,6 +46,7 @@ def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
     return state
 
 
+INDEX_FILE = "index.db"
 SCHEMA_VERSION = 7
 """Version of the schema; an index of another version is dropped and rebuilt."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import os
 import sqlite3
 import threading
 import time
@@ -46,6 +47,8 @@ _EMBED_LOCK_WAIT_S = 0.5
 """How long an embedding run waits for a current writer, such as a search that embeds a few chunks."""
 _COMPARE_INTERVAL_S = 3_600.0
 """Default interval of a watcher's full comparisons."""
+_MANY_FILES = 10
+"""From how many files on an empty folder is more likely a disk that isn't mounted."""
 _RULES_META = "rules"
 _NAMES_LOCK_WAIT_S = 5.0
 """How long a change by a note's name waits while another process writes the index."""
@@ -81,7 +84,7 @@ class Engine:
         """
         self.folder = folder
         self.compare_every_s = compare_every_s
-        self.store = IndexStore(folder / "index.db")
+        self.store = IndexStore(folder / database.INDEX_FILE)
         if self.store.database.replaced:
             integrity.mark(folder, self.store.database.replaced)
         self.graph = Graph(self.store)
@@ -149,6 +152,7 @@ class Engine:
                 )
             if full:
                 return self._rebuild(progress)
+            self._check_not_emptied()
             damage = self.damage or integrity.find_damage(self.store.database)
             if not damage:
                 try:
@@ -164,6 +168,30 @@ class Engine:
             outcome = self._rebuild(progress)
             outcome.problems.insert(0, f"the index was damaged ({damage}), and has been built anew")
             return outcome
+
+    def _check_not_emptied(self, gone: int | None = None) -> None:
+        """Refuse to take an empty folder for a vault of which every note was deleted: its disk may not be mounted.
+
+        Args:
+            gone: How many indexed files are missing; None for all that are indexed.
+
+        Raises:
+            StorageError: The folder is empty, and was full of files.
+        """
+        try:
+            with os.scandir(self.view.root) as entries:
+                if next(entries, None) is not None:
+                    return
+        except OSError:
+            # The walk over the folder reports why it can't be read.
+            return
+        count = self.store.count_files() if gone is None else gone
+        if count >= _MANY_FILES:
+            raise StorageError(
+                f"the vault's folder is empty, but {count} of its files are in the index",
+                code="vault_empty",
+                hint="mount its disk; if you deleted the notes, `knap index --full` empties the index too",
+            )
 
     def _rebuild(self, progress: Progress | None) -> RefreshOutcome:
         """Clear the index, and read the whole vault."""
@@ -285,7 +313,8 @@ class Engine:
         generation_before = self.store.generation()
         plan, unchecked = self._scan_briefly()
         stale = plan.stale if policy is None else plan.count_visible_to(policy)
-        changed_count = plan.stale + len(plan.doubtful)
+        doubtful = len(plan.doubtful)
+        changed_count = plan.stale + doubtful
         is_refresh_due = changed_count or not self.is_complete or not self._has_current_rules
         if (
             not unchecked
@@ -293,8 +322,8 @@ class Engine:
             and changed_count <= _MAX_INLINE_FILES
             and self._refresh_inline(plan, generation_before)
         ):
-            stale = 0
-        return self._freshness(stale, unchecked=unchecked)
+            stale, doubtful = 0, 0
+        return self._freshness(stale, unchecked=unchecked or doubtful > _MAX_INLINE_FILES)
 
     def _freshness(self, stale: int, *, unchecked: bool = False) -> Freshness:
         damage = self.damage
@@ -490,7 +519,8 @@ class Engine:
 
     def _rebuild_small(self) -> bool:
         """Build a damaged index anew where the vault is small; return whether that was done."""
-        is_small = len(self.store.file_states()) <= _MAX_INLINE_FILES
+        self._check_not_emptied()
+        is_small = self.store.count_files() <= _MAX_INLINE_FILES
         if is_small:
             _ = self._rebuild(None)
         return is_small
@@ -515,6 +545,8 @@ class Engine:
 
     def _carry_out(self, plan: RefreshPlan, progress: Progress | None, *, whole: bool) -> RefreshOutcome:
         """Carry out a plan, and record its ignore rules; *whole* means that the plan covers all files."""
+        if len(plan.gone) >= _MANY_FILES and not plan.changed:
+            self._check_not_emptied(len(plan.gone))
         plan = refresh.resolve_doubtful(self.store, self.view, plan)
         if not self._has_current_rules:
             # Cleared until all is done: a partly refreshed index was built with no single set of rules.

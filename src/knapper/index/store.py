@@ -493,6 +493,10 @@ class IndexStore:
             for path, size, mtime_ns, racy, ctime_ns, inode, target, failed_ns in rows
         }
 
+    def count_files(self) -> int:
+        """Count the indexed files."""
+        return int(self.database.reader().execute("SELECT COUNT(*) FROM files").fetchone()[0])
+
     def target_of(self, path: NotePath) -> NotePath:
         """Return the target of a symbolic link; the path itself for any other or unknown file."""
         row = self.database.reader().execute("SELECT target FROM files WHERE path = ?", (path,)).fetchone()

@@ -9,7 +9,10 @@ from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.render import indexing
+from knapper.errors import StorageError
 from knapper.index.filters import Filter
+from knapper.index.refresh import Progress, RefreshOutcome
+from knapper.tools.context import Context
 
 
 @click.command(
@@ -35,7 +38,7 @@ def command(said: GlobalOptions, *, full: bool, no_embed: bool) -> ExitCode:
     with setup.open_vault(said) as context:
         setup.note_if_busy(said, context)
         with indexing.show_progress(said) as on_progress:
-            outcome = context.index.refresh(full=full, progress=on_progress)
+            outcome = _refresh(context, full=full, on_progress=on_progress)
             embedded = 0 if no_embed else context.index.embed(progress=on_progress)
         status = context.index.status(context.restrict(Filter()))
         outcome.problems += (*context.view.settings.problems, *context.view.ignore.problems)
@@ -47,3 +50,14 @@ def command(said: GlobalOptions, *, full: bool, no_embed: bool) -> ExitCode:
     if output.stderr_is_terminal() and not said.quiet and hub.prepare_sandbox(setup.read_settings(said)):
         output.note(said, "preparing the sandbox for scripts, in the background; this is done once")
     return ExitCode.OK
+
+
+def _refresh(context: Context, *, full: bool, on_progress: Progress | None) -> RefreshOutcome:
+    """Refresh the index; a person is asked before an empty folder empties it."""
+    try:
+        return context.index.refresh(full=full, progress=on_progress)
+    except StorageError as error:
+        question = f"{error.message}. Is its disk mounted? Remove all of them from the index?"
+        if error.code != "vault_empty" or not (output.can_ask() and output.confirm(question)):
+            raise
+    return context.index.refresh(full=True, progress=on_progress)
