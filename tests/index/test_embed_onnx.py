@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from knapper.index.embedders import onnx
 from knapper.index.embedders.base import EmbedderError, EmbedderSettings
 from knapper.index.embedders.onnx import RECOMMENDED, OnnxEmbedder, OnnxModel
 
@@ -34,9 +35,15 @@ class FakeModels:
 
     model: FakeModel = field(default_factory=FakeModel)
     known: tuple[str, ...] = ("org/some-model", RECOMMENDED)
+    is_offline: bool = False
+    """Whether nothing is on this machine, and nothing can be downloaded."""
+    tries: int = 0
     loads: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
 
     def __call__(self, *, model_name: str, **options: object) -> OnnxModel:
+        self.tries += 1
+        if self.is_offline:
+            raise ValueError(f"Could not load model {model_name} from any source.")
         if model_name not in self.known:
             raise ValueError(model_name)
         self.loads.append({"model_name": model_name, **options})
@@ -67,6 +74,49 @@ def test_the_model_is_loaded_once_and_on_first_use() -> None:
     assert embedder.dimensions == 3
     embedder.query("a")
     assert models.loads == [{"model_name": "org/some-model", "threads": None}]
+
+
+def test_a_query_takes_a_model_of_this_machine_and_passages_may_download_it() -> None:
+    one, other = FakeModels(), FakeModels()
+
+    OnnxEmbedder(SETTINGS, models=one).query("q")
+    OnnxEmbedder(SETTINGS, models=other).passages(["p"])
+
+    assert one.loads == [{"model_name": "org/some-model", "threads": None, "local_files_only": True}]
+    assert other.loads == [{"model_name": "org/some-model", "threads": None}]
+
+
+def test_a_failed_load_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    models, now = FakeModels(is_offline=True), [1000.0]
+    monkeypatch.setattr(onnx.time, "monotonic", lambda: now[0])
+    embedder = OnnxEmbedder(SETTINGS, models=models)
+
+    with pytest.raises(EmbedderError, match="isn't on this machine") as raised:
+        embedder.query("q")
+    with pytest.raises(EmbedderError, match="isn't on this machine"):
+        embedder.query("q again")
+    assert "knap index" in raised.value.hint
+    assert models.tries == 1
+    with pytest.raises(EmbedderError, match="can't be loaded"):
+        embedder.passages(["p"])
+    assert models.tries == 2
+    models.is_offline = False
+    now[0] += 301
+    embedder.query("q")
+    assert models.tries == 3
+
+
+def test_a_model_that_was_downloaded_since_serves_queries() -> None:
+    models = FakeModels(is_offline=True)
+    embedder = OnnxEmbedder(SETTINGS, models=models)
+    with pytest.raises(EmbedderError):
+        embedder.query("q")
+
+    models.is_offline = False
+    embedder.passages(["p"])
+
+    assert embedder.query("q").shape == (3,)
+    assert models.tries == 2
 
 
 def test_the_recommended_model_gets_its_prefixes() -> None:
@@ -131,7 +181,9 @@ def test_fetched_models_are_kept_where_the_settings_say(tmp_path: Path) -> None:
 
     OnnxEmbedder(EmbedderSettings(kind="onnx", model=RECOMMENDED, cache=tmp_path), models=models).query("q")
 
-    assert models.loads == [{"model_name": RECOMMENDED, "threads": None, "cache_dir": str(tmp_path)}]
+    assert models.loads == [
+        {"model_name": RECOMMENDED, "threads": None, "cache_dir": str(tmp_path), "local_files_only": True}
+    ]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("fastembed") is not None, reason="the extra is installed")

@@ -43,6 +43,23 @@ def write_model(folder: Path, rows: NDArray[np.floating] = ROWS, kind: str = "F1
     return folder
 
 
+def write_model2vec(folder: Path, arrays: dict[str, NDArray[np.generic]], name: str = "model.safetensors") -> Path:
+    """Write a model of whole words as model2vec does."""
+    write_model(folder)
+    (folder / "weights.safetensors").unlink()
+    kinds = {"<f2": "F16", "<f4": "F32", "<f8": "F64", "|i1": "I8", "<i8": "I64"}
+    header, data = dict[str, object](), b""
+    for key, array in arrays.items():
+        content = array.tobytes()
+        offsets = [len(data), len(data) + len(content)]
+        header[key] = {"dtype": kinds[array.dtype.str], "shape": array.shape, "data_offsets": offsets}
+        data += content
+    head = json.dumps(header).encode()
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_bytes(len(head).to_bytes(8, "little") + head + data)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def packaged() -> StaticEmbedder:
     if not (static.FOLDER / "weights.safetensors").exists():
@@ -115,7 +132,7 @@ def test_a_missing_file_is_named_with_the_next_step(tmp_path: Path, name: str) -
 
     with pytest.raises(SetupError, match=f"{name} is missing") as raised:
         StaticEmbedder(tmp_path).query("red")
-    assert "install" in raised.value.hint
+    assert "embeddings.folder" in raised.value.hint
 
 
 @pytest.mark.parametrize("size", [0, 4, 8, 40, -1])
@@ -178,3 +195,60 @@ def test_half_a_character_is_read_as_a_question_mark(packaged: StaticEmbedder) -
 def test_signs_say_nothing(packaged: StaticEmbedder) -> None:
     assert not packaged.query("--- *** |||").any()
     assert packaged.query("日本").any()
+
+
+@pytest.mark.parametrize("kind", ["<f2", "<f4", "<f8", "|i1"])
+def test_a_table_of_model2vec_is_averaged_without_unknown_words(tmp_path: Path, kind: str) -> None:
+    embedder = StaticEmbedder(write_model2vec(tmp_path, {"embeddings": ROWS.astype(kind)}))
+
+    rows = embedder.passages(["red", "red red green", "red nobody-knows", "nobody-knows"])
+
+    expected = np.array([[1, 0, 0, 0], [2, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]], np.float32)
+    lengths = np.linalg.norm(expected, axis=1, keepdims=True)
+    assert np.allclose(rows, expected / np.where(lengths == 0, 1, lengths))
+    assert embedder.model_id.startswith("model2vec:")
+
+
+def test_a_table_of_model2vec_may_weigh_tokens_and_share_rows(tmp_path: Path) -> None:
+    arrays: dict[str, NDArray[np.generic]] = {
+        "embeddings": ROWS[1:3],
+        "weights": np.array([1, 3, 1, 1, 1], np.float32),
+        "mapping": np.array([0, 0, 1, 1, 0], np.int64),
+    }
+    embedder = StaticEmbedder(write_model2vec(tmp_path, arrays))
+
+    assert np.allclose(embedder.query("red green"), np.array([3, 1, 0, 0]) / np.sqrt(10))
+    assert np.allclose(embedder.query("blue"), [0, 1, 0, 0])
+
+
+def test_a_table_that_sentence_transformers_wrote_is_read(tmp_path: Path) -> None:
+    folder = write_model2vec(tmp_path, {"embedding.weight": ROWS}, "0_StaticEmbedding/model.safetensors")
+
+    assert np.allclose(StaticEmbedder(folder).query("green"), [0, 1, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"other": ROWS},
+        {"embeddings": ROWS[0]},
+        {"embeddings": ROWS, "weights": np.ones(2, np.float32)},
+        {"embeddings": ROWS, "mapping": np.array([0, 1, 2, 3, 99])},
+        {"embeddings": ROWS, "mapping": np.array([0, 1, 2, 3, -1])},
+        {"embeddings": ROWS * np.float32(np.nan)},
+    ],
+    ids=["no table", "a row alone", "too few weights", "a row beyond", "a row before", "no numbers"],
+)
+def test_a_table_of_model2vec_that_cant_be_one_is_told(tmp_path: Path, arrays: dict[str, NDArray[np.generic]]) -> None:
+    with pytest.raises(SetupError) as raised:
+        StaticEmbedder(write_model2vec(tmp_path, arrays)).query("red")
+
+    assert "model2vec" in raised.value.hint
+
+
+def test_tables_of_other_weights_have_other_ids(tmp_path: Path) -> None:
+    weights = np.ones(5, np.float32)
+    one = StaticEmbedder(write_model2vec(tmp_path / "1", {"embeddings": ROWS, "weights": weights}))
+    other = StaticEmbedder(write_model2vec(tmp_path / "2", {"embeddings": ROWS, "weights": weights * 2}))
+
+    assert one.model_id != other.model_id

@@ -358,7 +358,13 @@ def _stamp_file(file: Path) -> tuple[int, int] | None:
 def _open_index(settings: Settings, folder: Path, view: View) -> Engine:
     embeddings = settings.embeddings
     embed_settings = EmbedderSettings(
-        kind=embeddings.kind, model=embeddings.model, base_url=embeddings.base_url, api_key=embeddings.api_key
+        kind=embeddings.kind,
+        model=embeddings.model,
+        base_url=embeddings.base_url,
+        api_key=embeddings.api_key,
+        query_prefix=_known_prefix(embeddings.query_prefix),
+        passage_prefix=_known_prefix(embeddings.passage_prefix),
+        folder=Path(embeddings.folder) if embeddings.folder else None,
     )
     return Engine(
         folder,
@@ -367,3 +373,7 @@ def _open_index(settings: Settings, folder: Path, view: View) -> Engine:
         fusion=settings.search.fusion,
         compare_every_s=60.0 * settings.index_interval_minutes,
     )
+
+
+def _known_prefix(prefix: str) -> str | None:
+    return None if prefix == "auto" else prefix

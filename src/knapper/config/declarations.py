@@ -5,13 +5,15 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, get_args, get_origin
 
-SettingKind = Literal["text", "path", "url", "count", "choice", "texts"]
+SettingKind = Literal["text", "verbatim", "path", "url", "count", "choice", "texts"]
 SettingValue = str | int | tuple[str, ...]
 SettingValues = Mapping[str, SettingValue]
 """Checked values, by the settings' names."""
 
 Url = Annotated[str, "url"]
 """An address that begins with http:// or https://; empty for none."""
+Verbatim = Annotated[str, "verbatim"]
+"""A text whose spaces at both ends count."""
 FilePath = Annotated[str, "path"]
 """A file's absolute path; empty for none."""
 

@@ -4,7 +4,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from knapper.config.declarations import SettingsSection, SettingValue, Url, declaration, setting, settings_of
+from knapper.config.declarations import (
+    FilePath,
+    SettingsSection,
+    SettingValue,
+    Url,
+    Verbatim,
+    declaration,
+    setting,
+    settings_of,
+)
 from knapper.config.sections.agents import AgentSettings, RunSettings, ScriptSettings
 from knapper.config.sections.models import AudioSettings, ModelSettings
 from knapper.config.sections.network import ServerSettings, WebSettings
@@ -70,6 +79,18 @@ class EmbeddingSettings(SettingsSection):
         "", "The address of the endpoint, such as http://localhost:11434/v1.", env=("KNAP_EMBEDDINGS_BASE_URL",)
     )
     api_key: str = setting("", "The key of the endpoint.", env=("KNAP_EMBEDDINGS_API_KEY",), secret=True)
+    folder: FilePath = setting(
+        "",
+        "The folder of a model's files: for static a table of model2vec, for onnx the model's own; empty for the "
+        "built-in weights, or what was downloaded.",
+        env=("KNAP_EMBEDDINGS_FOLDER",),
+    )
+    query_prefix: Verbatim = setting(
+        "auto", "What a question begins with before it is embedded; auto for what the model is known to need."
+    )
+    passage_prefix: Verbatim = setting(
+        "auto", "What a passage begins with before it is embedded; auto for what the model is known to need."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

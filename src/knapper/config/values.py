@@ -16,6 +16,7 @@ _SWITCH_WORDS: Mapping[str, tuple[str, ...]] = {
 }
 _EXPECTED_KINDS = {
     "text": "a text",
+    "verbatim": "a text",
     "path": "a path",
     "url": "an address that begins with http:// or https://",
     "texts": "a list of texts",
@@ -44,7 +45,7 @@ def check_value(setting: Setting, raw: object, *, place: str, base: Path) -> Set
     elif setting.kind == "choice" and str(raw).strip().casefold() in _SWITCH_WORDS:
         value = _parse_switch(setting, str(raw).strip().casefold())
     elif isinstance(raw, str) and "\0" not in raw:
-        value = _parse_text(setting, raw.strip(), base)
+        value = raw if setting.kind == "verbatim" else _parse_text(setting, raw.strip(), base)
     if value is None:
         raise _wrong_value_error(setting, raw, place)
     return value

@@ -124,13 +124,32 @@ class Prefixes:
     passage: str = ""
 
 
+_BGE = Prefixes(query="Represent this sentence for searching relevant passages: ")
+_BGE_ZH = Prefixes(query="为这个句子生成表示以用于检索相关文章\N{FULLWIDTH COLON}")
 _KNOWN_PREFIXES = (
     ("multilingual-e5", Prefixes(query="query: ", passage="passage: ")),
     ("e5-", Prefixes(query="query: ", passage="passage: ")),
     ("nomic-embed-text", Prefixes(query="search_query: ", passage="search_document: ")),
-    ("mxbai-embed-large", Prefixes(query="Represent this sentence for searching relevant passages: ")),
+    ("mxbai-embed-large", _BGE),
+    ("embeddinggemma", Prefixes(query="task: search result | query: ", passage="title: none | text: ")),
+    (
+        "qwen3-embedding",
+        Prefixes(
+            query="Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:",
+        ),
+    ),
+    ("snowflake-arctic-embed2", Prefixes(query="query: ")),
+    ("snowflake-arctic-embed-m-v2", Prefixes(query="query: ")),
+    ("snowflake-arctic-embed-l-v2", Prefixes(query="query: ")),
+    ("snowflake-arctic-embed", _BGE),
+    ("bge-m3", Prefixes()),
+    ("bge-multilingual-gemma2", Prefixes()),
+    ("bge-small-zh", _BGE_ZH),
+    ("bge-base-zh", _BGE_ZH),
+    ("bge-large-zh", _BGE_ZH),
+    ("bge-", _BGE),
 )
-"""By beginnings of model names without their owner, from the models' documentation."""
+"""By beginnings of model names without their owner, from the models' documentation; the first that fits counts."""
 
 
 def choose_prefixes(settings: EmbedderSettings) -> Prefixes:

@@ -2,9 +2,9 @@
 
 import importlib
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -20,6 +20,11 @@ _LIBRARIES = ("huggingface_hub", "onnxruntime")
 """Packages that the extra depends on; their errors have no common base class."""
 _DIMENSIONS = 384
 """Of the recommended model, which the library doesn't list itself."""
+_RETRY_S = 300.0
+"""How long a failed load is remembered: a download that fails may take the library the better part of a minute."""
+_NOT_HERE_HINT = (
+    "`knap index` downloads it; searches don't, since they would wait for it. Or set embeddings.folder to its folder"
+)
 _HINT = "check embeddings.model and the connection that it is fetched over, or set embeddings.kind = static"
 
 
@@ -47,8 +52,20 @@ class OnnxModels(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FailedLoad:
+    """A load that failed, and when."""
+
+    error: EmbedderError
+    at: float
+
+
 class OnnxEmbedder:
-    """A sentence model, loaded and where needed downloaded on first use."""
+    """A sentence model, loaded on first use.
+
+    It is downloaded where passages are embedded. A query only takes a model that is on this machine, since a search
+    would wait for the network otherwise.
+    """
 
     instant = False
 
@@ -62,13 +79,19 @@ class OnnxEmbedder:
         self._settings = replace(settings, model=settings.model or RECOMMENDED)
         self._prefixes = base.choose_prefixes(self._settings)
         self._models = models
-        self._lock = threading.Lock()
+        # A query doesn't wait for a download.
+        self._locks = {False: threading.Lock(), True: threading.Lock()}
+        self._model: OnnxModel | None = None
+        self._failed: dict[bool, _FailedLoad] = {}
         self.model_id = base.build_model_id("onnx", self._settings)
 
     @property
     def dimensions(self) -> int:
-        """Return a vector's dimensions; loads the model."""
-        return int(self._embed(["dimensions"]).shape[1])
+        """Return a vector's dimensions; loads the model, and downloads it where needed."""
+        return self._dimensions(may_download=True)
+
+    def _dimensions(self, *, may_download: bool) -> int:
+        return int(self._embed(["dimensions"], may_download=may_download).shape[1])
 
     def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
         """Embed texts that will be searched, as rows; *stop* has no effect, as no server is waited for.
@@ -80,7 +103,7 @@ class OnnxEmbedder:
         non_empty = [place for place, text in enumerate(texts) if text.strip()]
         if not non_empty:
             return np.zeros((len(texts), self.dimensions), np.float32)
-        embedded_rows = self._embed([self._prefixes.passage + texts[place] for place in non_empty])
+        embedded_rows = self._embed([self._prefixes.passage + texts[place] for place in non_empty], may_download=True)
         rows = np.zeros((len(texts), embedded_rows.shape[1]), np.float32)
         rows[non_empty] = embedded_rows
         return normalize_rows(rows)
@@ -92,14 +115,14 @@ class OnnxEmbedder:
             EmbedderError: The extra isn't installed, or the model can't be loaded or run.
         """
         if not text.strip():
-            return np.zeros(self.dimensions, np.float32)
-        return normalize_rows(self._embed([self._prefixes.query + text]))[0]
+            return np.zeros(self._dimensions(may_download=False), np.float32)
+        return normalize_rows(self._embed([self._prefixes.query + text], may_download=False))[0]
 
     def close(self) -> None:
         """Do nothing: there is no connection."""
 
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        model = self._model
+    def _embed(self, texts: Sequence[str], *, may_download: bool) -> NDArray[np.float32]:
+        model = self._load(may_download=may_download)
         documents = [replace_surrogates(text) for text in texts]
         try:
             rows = np.array(list(model.embed(documents, batch_size=self._settings.batch)), np.float32)
@@ -111,10 +134,20 @@ class OnnxEmbedder:
             raise EmbedderError(f"the model '{self._settings.model}' gives no vectors that can be used", hint=_HINT)
         return rows
 
-    @cached_property
-    def _model(self) -> OnnxModel:
-        with self._lock:
-            return _load_model(self._models or _import_library(), self._settings)
+    def _load(self, *, may_download: bool) -> OnnxModel:
+        with self._locks[may_download]:
+            if self._model is not None:
+                return self._model
+            failed = self._failed.get(may_download)
+            if failed is not None and time.monotonic() - failed.at < _RETRY_S:
+                raise EmbedderError(failed.error.message, hint=failed.error.hint, code=failed.error.code)
+            try:
+                models = self._models or _import_library()
+                self._model = _load_model(models, self._settings, may_download=may_download)
+            except EmbedderError as error:
+                self._failed[may_download] = _FailedLoad(error=error, at=time.monotonic())
+                raise
+            return self._model
 
 
 def _import_library() -> OnnxModels:
@@ -128,20 +161,27 @@ def _import_library() -> OnnxModels:
         ) from error
 
 
-def _load_model(models: OnnxModels, settings: EmbedderSettings) -> OnnxModel:
+def _load_model(models: OnnxModels, settings: EmbedderSettings, *, may_download: bool) -> OnnxModel:
     options: dict[str, object] = {"threads": settings.threads}
     if settings.cache is not None:
         options["cache_dir"] = str(settings.cache)
     if settings.folder is not None:
         options |= {"specific_model_path": str(settings.folder), "local_files_only": True}
+    elif not may_download:
+        options["local_files_only"] = True
+    has_to_be_here = not may_download and settings.folder is None
     try:
         known = {str(entry["model"]).casefold() for entry in models.list_supported_models()}
+        has_to_be_here = has_to_be_here and settings.model.casefold() in known | {RECOMMENDED}
         if settings.model.casefold() == RECOMMENDED and RECOMMENDED not in known:
             _register_recommended(models)
         return models(model_name=settings.model, **options)
     except Exception as error:
         if not errors.raised_by(error, *_LIBRARIES):
             raise
+        if has_to_be_here:
+            msg = f"the model '{settings.model}' isn't on this machine, or can't be loaded"
+            raise EmbedderError(msg, hint=_NOT_HERE_HINT) from error
         raise EmbedderError(f"the model '{settings.model}' can't be loaded", hint=_HINT) from error
 
 

@@ -1,10 +1,10 @@
 """Embed with static word vectors: no network, no GPU, thousands of passages a second.
 
 A text's vector is the mean of its tokens' rows, as the model WordLlama was trained for, without tokens that carry no
-meaning: punctuation and signs, which are half of Markdown's tokens.
+meaning: punctuation and signs, which are half of Markdown's tokens. A table of model2vec, in a folder of its own, may
+also give each token a weight, and several tokens one row.
 """
 
-import json
 import re
 import threading
 from collections.abc import Sequence
@@ -12,27 +12,59 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from knapper import errors
+from knapper.index.embedders import tensors
 from knapper.index.embedders.base import EmbedderError, normalize_rows, replace_surrogates
 
 MODEL = "wordllama-l2-supercat-256-spoken"
 FOLDER = Path(__file__).parents[2] / "data" / "wordllama"
 
-_DTYPES = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4")}
 _POOLED_TEXTS = 256
 """Texts that are pooled at a time, which limits the memory for their tokens."""
 _SUMMED_TOKENS = 4_096
 """Tokens of one text that are added up at a time."""
-_MAX_HEADER_BYTES = 1_000_000
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 _LAST_ASCII = 0x7F
 _HINT = "install knapper anew, or set embeddings.kind to endpoint, onnx or none"
+_FOLDER_HINT = "embeddings.folder has to hold tokenizer.json and model.safetensors, as model2vec writes them"
+_WEIGHTS_FILE = "weights.safetensors"
+_MODEL2VEC_FILES = ("model.safetensors", "0_StaticEmbedding/model.safetensors")
+_MODEL2VEC_TABLES = ("embeddings", "embedding.weight")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenTable:
+    """A table of token vectors, as a file has it."""
+
+    rows: NDArray[np.floating | np.integer]
+    name: str
+    """An id of all that a vector depends on, but for the tokenizer."""
+    tokenizer: Path
+    is_model2vec: bool = False
+    """Whether every known token counts; otherwise only tokens with a letter or digit do."""
+    weights: NDArray[np.floating] | None = None
+    """By token; None gives each the same."""
+    places: NDArray[np.integer] | None = None
+    """Each token's row; None where token and row have the same number."""
+
+    @property
+    def vocabulary(self) -> int:
+        """Return how many tokens have a row."""
+        return len(self.rows) if self.places is None else len(self.places)
+
+    def vectors(self, tokens: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return the vectors of tokens below ``vocabulary``, each with its weight."""
+        places = tokens if self.places is None else self.places[tokens]
+        vectors = self.rows[places].astype(np.float32)
+        if self.weights is not None:
+            vectors *= self.weights[tokens].astype(np.float32)[:, None]
+        return vectors
 
 
 class StaticEmbedder:
@@ -47,7 +79,8 @@ class StaticEmbedder:
         """Set the folder of the files.
 
         Args:
-            folder: Contains ``weights.safetensors`` and ``tokenizer.json``; None takes those of the package.
+            folder: Contains ``tokenizer.json``, and ``weights.safetensors`` or what model2vec writes; None takes those
+                of the package.
         """
         self.folder = folder or FOLDER
         self._spoken: dict[int, bool] = {}
@@ -65,7 +98,7 @@ class StaticEmbedder:
     @property
     def dimensions(self) -> int:
         """Return a vector's dimensions."""
-        return int(self._table.shape[1])
+        return int(self._table.rows.shape[1])
 
     def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
         """Embed texts that will be searched, as rows; *stop* has no effect, as no server is waited for.
@@ -78,8 +111,8 @@ class StaticEmbedder:
         for at in range(0, len(texts), _POOLED_TEXTS):
             slab = [replace_surrogates(text) for text in texts[at : at + _POOLED_TEXTS]]
             encodings = self._tokenizer.encode_batch_fast(slab, add_special_tokens=False)
-            self._pool([np.asarray(encoding.ids, np.intp) for encoding in encodings], rows[at : at + _POOLED_TEXTS])
-        return normalize_rows(rows)
+            self._pool([self._tokens(encoding.ids) for encoding in encodings], rows[at : at + _POOLED_TEXTS])
+        return normalize_rows(self._checked(rows))
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Embed a query, without the threads that are used for many texts.
@@ -89,17 +122,27 @@ class StaticEmbedder:
         """
         row = np.zeros((1, self.dimensions), np.float32)
         encoding = self._tokenizer.encode(replace_surrogates(text), add_special_tokens=False)
-        self._pool([np.asarray(encoding.ids, np.intp)], row)
-        return normalize_rows(row)[0]
+        self._pool([self._tokens(encoding.ids)], row)
+        return normalize_rows(self._checked(row))[0]
 
     def close(self) -> None:
         """Do nothing: there is no connection."""
 
+    def _tokens(self, ids: Sequence[int]) -> NDArray[np.intp]:
+        tokens = np.asarray(ids, np.intp)
+        return tokens if self._unknown is None else tokens[tokens != self._unknown]
+
+    def _checked(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        if self.folder != FOLDER and not np.isfinite(rows).all():
+            raise EmbedderError(f"the table in {self.folder} holds numbers that are none", hint=_FOLDER_HINT)
+        return rows
+
     def _pool(self, tokens: Sequence[NDArray[np.intp]], rows: NDArray[np.float32]) -> None:
         """Sum the rows of each text's tokens; only the used rows are converted to float32."""
-        used, inverse = _distinct_ids(np.concatenate(tokens), len(self._table))
-        table = self._table[used].astype(np.float32)
-        table[[not self._speaks(int(token)) for token in used]] = 0
+        used, inverse = _distinct_ids(np.concatenate(tokens), self._table.vocabulary)
+        table = self._table.vectors(used)
+        if not self._table.is_model2vec:
+            table[[not self._speaks(int(token)) for token in used]] = 0
         start = 0
         for row, ids in zip(rows, tokens, strict=True):
             stop = start + len(ids)
@@ -116,17 +159,24 @@ class StaticEmbedder:
 
     @cached_property
     def _name(self) -> str:
-        return MODEL if self.folder == FOLDER else f"static:{_table_digest(self._table)}"
+        return MODEL if self.folder == FOLDER else self._table.name
 
     @cached_property
-    def _table(self) -> NDArray[np.float16 | np.float32]:
+    def _table(self) -> TokenTable:
         with self._lock:
-            return _map_table(self.folder / "weights.safetensors")
+            return _read_table(self.folder)
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
+        table = self._table
         with self._lock:
-            return _read_tokenizer(self.folder / "tokenizer.json")
+            return _read_tokenizer(table.tokenizer, hint=_hint(self.folder))
+
+    @cached_property
+    def _unknown(self) -> int | None:
+        """The token of unknown words, which model2vec leaves out; None where there is none."""
+        name = getattr(self._tokenizer.model, "unk_token", None) if self._table.is_model2vec else None
+        return self._tokenizer.token_to_id(name) if isinstance(name, str) else None
 
 
 def _holds_letter(token: str) -> bool:
@@ -138,10 +188,6 @@ def _holds_letter(token: str) -> bool:
     return code > _LAST_ASCII or chr(code).isalnum()
 
 
-def _table_digest(numbers: NDArray[np.floating]) -> str:
-    return blake2b(np.ascontiguousarray(numbers).data, digest_size=6).hexdigest()
-
-
 def _distinct_ids(ids: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the distinct ids, and each id's index among them; ids missing in the table become its last row."""
     np.minimum(ids, count - 1, out=ids)
@@ -151,15 +197,19 @@ def _distinct_ids(ids: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], 
     return np.flatnonzero(is_used), places[ids]
 
 
-def _read_tokenizer(path: Path) -> Tokenizer:
+def _hint(folder: Path) -> str:
+    return _HINT if folder == FOLDER else _FOLDER_HINT
+
+
+def _read_tokenizer(path: Path, *, hint: str) -> Tokenizer:
     if not path.is_file():
-        raise EmbedderError(f"the embedder's file {path} is missing", hint=_HINT)
+        raise EmbedderError(f"the embedder's file {path} is missing", hint=hint)
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:
         if not errors.raised_by(error, "tokenizers"):
             raise
-        raise EmbedderError(f"the embedder's file {path} is damaged", hint=_HINT) from error
+        raise EmbedderError(f"the embedder's file {path} is damaged", hint=hint) from error
     # "<s>" in a note is HTML and not the model's token.
     tokenizer.encode_special_tokens = True
     tokenizer.no_truncation()
@@ -167,35 +217,58 @@ def _read_tokenizer(path: Path) -> Tokenizer:
     return tokenizer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tensor:
-    kind: np.dtype[np.float16 | np.float32]
-    shape: tuple[int, int]
-    start: int
+def _read_table(folder: Path) -> TokenTable:
+    """Read the table of a folder, in this package's form or in model2vec's."""
+    file = next((folder / name for name in _MODEL2VEC_FILES if (folder / name).is_file()), None)
+    if file is not None and not (folder / _WEIGHTS_FILE).exists():
+        return _read_model2vec(folder, file)
+    path = folder / _WEIGHTS_FILE
+    named = tensors.map_tensors(path, hint=_hint(folder))
+    if len(named) != 1:
+        raise _damaged(path)
+    (rows,) = named.values()
+    if rows.ndim != 2 or rows.dtype.kind != "f":
+        raise _damaged(path)
+    return TokenTable(rows=rows, name=f"static:{_digest(rows)}", tokenizer=folder / "tokenizer.json")
 
 
-def _map_table(path: Path) -> NDArray[np.float16 | np.float32]:
-    """Map the only matrix of a safetensors file.
+def _read_model2vec(folder: Path, file: Path) -> TokenTable:
+    """Read a table that model2vec, or sentence-transformers for it, has written.
 
-    Source: the safetensors format: 8 bytes of length, little-endian; that many bytes of JSON; the data.
+    Source: model2vec, ``model2vec/persistence``: the matrix ``embeddings``, and for a smaller vocabulary ``weights`` by
+    token and ``mapping`` from token to row.
     """
-    try:
-        tensor = _read_tensor(path)
-        return np.memmap(path, dtype=tensor.kind, mode="r", offset=tensor.start, shape=tensor.shape)
-    except FileNotFoundError as error:
-        raise EmbedderError(f"the embedder's file {path} is missing", hint=_HINT) from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise EmbedderError(f"the embedder's file {path} is damaged", hint=_HINT) from error
+    named = tensors.map_tensors(file, hint=_FOLDER_HINT)
+    rows = next((named[name] for name in _MODEL2VEC_TABLES if name in named), None)
+    weights, places = named.get("weights"), named.get("mapping")
+    if rows is None or rows.ndim != 2 or rows.dtype.kind not in "fi":
+        raise _damaged(file)
+    tokens = len(rows) if places is None else len(places)
+    if weights is not None and (weights.shape != (tokens,) or weights.dtype.kind != "f"):
+        raise _damaged(file)
+    if places is not None and not _are_places(places, len(rows)):
+        raise _damaged(file)
+    beside = file.parent / "tokenizer.json"
+    return TokenTable(
+        rows=rows,
+        name=f"model2vec:{_digest(*(one for one in (rows, weights, places) if one is not None))}",
+        tokenizer=beside if beside.is_file() else folder / "tokenizer.json",
+        is_model2vec=True,
+        weights=weights,
+        places=places,
+    )
 
 
-def _read_tensor(path: Path) -> _Tensor:
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        header = cast("dict[str, Any]", json.loads(file.read(min(length, _MAX_HEADER_BYTES))))
-    (tensor,) = (value for name, value in header.items() if name != "__metadata__")
-    rows, columns = tensor["shape"]
-    start, stop = tensor["data_offsets"]
-    kind = _DTYPES[tensor["dtype"]]
-    if stop - start != rows * columns * kind.itemsize:
-        raise ValueError(path)
-    return _Tensor(kind=kind, shape=(rows, columns), start=8 + length + start)
+def _are_places(places: NDArray[Any], rows: int) -> bool:
+    return places.ndim == 1 and places.dtype.kind == "i" and int(places.min()) >= 0 and int(places.max()) < rows
+
+
+def _damaged(path: Path) -> EmbedderError:
+    return EmbedderError(f"the embedder's file {path} is damaged", hint=_hint(path.parent))
+
+
+def _digest(*arrays: NDArray[Any]) -> str:
+    digest = blake2b(digest_size=6)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
