@@ -19,6 +19,7 @@ NAMES = (
     "real_moves",
     "writes",
     "load",
+    "memory",
     "tools",
     "growth",
     "scouting",

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,7 @@ from bench.frame import Goal, Report, Row
 from bench.places import Places
 
 SUMMARY = "many clients reading and writing over HTTP"
-_KNAP = (sys.executable, "-m", "knapper.cli")
+KNAP = (sys.executable, "-m", "knapper.cli")
 _RATE = 2.0
 """Requests of one client in a second."""
 _SETTLED_S = 15.0
@@ -139,15 +139,15 @@ class Found:
 
 
 @contextmanager
-def serving(vault: Path, folder: Path) -> Iterator[Server]:
+def serving(vault: Path, folder: Path, *, command: Sequence[str] = KNAP) -> Iterator[Server]:
     config = folder / "config.toml"
     config.write_text(
         f"[vaults.load]\npath = {json.dumps(str(vault))}\n[server]\nrequests_per_minute = 0\n", encoding="utf-8"
     )
     env = {**os.environ, "KNAP_CONFIG": str(config), "KNAP_STATE_DIR": str(folder / "state")}  # noqa: TID251 - handed on
     frame.say("indexing")
-    subprocess.run([*_KNAP, "-q", "index"], env=env, check=True)
-    with subprocess.Popen([*_KNAP, "serve", "--port", "0"], env=env, stderr=subprocess.PIPE, text=True) as process:
+    subprocess.run([*command, "-q", "index"], env=env, check=True)
+    with subprocess.Popen([*command, "serve", "--port", "0"], env=env, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield _started(process)
         finally:

@@ -1,5 +1,6 @@
 """Connections to an index are as many as threads that use it."""
 
+import contextlib
 import sqlite3
 import threading
 from pathlib import Path
@@ -43,6 +44,29 @@ def test_threads_that_go_on_keep_their_connections(tmp_path: Path) -> None:
             thread.join()
 
     assert found == [1, 1]
+
+
+def cache_kb(database: Database) -> int:
+    return -int(database.reader().execute("PRAGMA cache_size").fetchone()[0])
+
+
+def test_only_a_connection_that_writes_has_a_large_cache(tmp_path: Path) -> None:
+    with Database(tmp_path / "index.db") as database:
+        before = cache_kb(database)
+        with database.transaction():
+            during = cache_kb(database)
+
+        assert before == cache_kb(database) < during
+        assert before <= 2_000  # each of a server's threads has a connection
+
+
+def test_a_write_that_fails_gives_its_cache_back(tmp_path: Path) -> None:
+    with Database(tmp_path / "index.db") as database:
+        before = cache_kb(database)
+        with contextlib.suppress(ValueError), database.transaction():
+            raise ValueError
+
+        assert cache_kb(database) == before
 
 
 def test_who_makes_the_index_at_the_same_time_is_waited_for(tmp_path: Path) -> None:

@@ -229,6 +229,12 @@ _DISK_CODES = _DAMAGE_CODES | {
 }
 
 
+_READER_CACHE_KB = 2_000
+"""Of one connection, and each thread of a server has one. Most pages come from mapped memory or the system's cache."""
+_WRITER_CACHE_KB = 32_000
+"""During a transaction only, of which there is one at a time."""
+
+
 class Database:
     """The connections to one index file.
 
@@ -302,6 +308,7 @@ class Database:
                 yield connection
                 return
             try:
+                connection.execute(f"PRAGMA cache_size = -{_WRITER_CACHE_KB}")
                 # Takes SQLite's write lock at once: a snapshot that turned into a write could fail as busy.
                 connection.execute("BEGIN IMMEDIATE")
                 self._writing = True
@@ -314,6 +321,7 @@ class Database:
                     self._writing = False
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
+                    connection.execute(f"PRAGMA cache_size = -{_READER_CACHE_KB}")
             except sqlite3.Error as error:
                 raise StorageError(
                     f"the index {self.path} can't be written: {error}",
@@ -413,7 +421,7 @@ class Database:
         )
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute("PRAGMA cache_size = -32000")
+        connection.execute(f"PRAGMA cache_size = -{_READER_CACHE_KB}")
         # Mapped memory counts as resident for each connection; more isn't faster.
         connection.execute("PRAGMA mmap_size = 67108864")
         with self._connections_lock:

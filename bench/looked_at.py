@@ -1,0 +1,77 @@
+"""Run `knap`, and write each minute what holds its memory: `python -m bench.looked_at FILE [--trace] -- ARGS`."""
+
+import ctypes
+import ctypes.util
+import gc
+import re
+import sys
+import threading
+import time
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+
+from knapper.cli.main import main
+
+_INTERVAL_S = 60.0
+_FRAMES = 5
+_MOST = 15
+
+
+class _Malloc(ctypes.Structure):
+    """Hold what glibc's `mallinfo2` gives."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "used", "free", "top")
+    )
+
+
+def look(file: Path) -> None:
+    """Write lines without end."""
+    before = tracemalloc.take_snapshot() if tracemalloc.is_tracing() else None
+    while True:
+        time.sleep(_INTERVAL_S)
+        lines = [f"{time.strftime('%X')} {_process()} {_malloc()} sqlite={_sqlite_mb()}"]
+        kinds = Counter(type(one).__name__ for one in gc.get_objects()).most_common(_MOST)
+        lines.append("  objects: " + ", ".join(f"{name} {count}" for name, count in kinds))
+        if before is not None:
+            now = tracemalloc.take_snapshot()
+            lines += [f"  {difference}" for difference in now.compare_to(before, "lineno")[:_MOST]]
+        with file.open("a", encoding="utf-8") as log:
+            log.write("\n".join(lines) + "\n")
+
+
+def _process() -> str:
+    found = re.findall(
+        r"(?m)^(RssAnon|RssFile|Threads):\s+(\d+)", Path("/proc/self/status").read_text(encoding="ascii")
+    )
+    return " ".join(f"{name}={int(count) // (1 if name == 'Threads' else 1024)}" for name, count in found)
+
+
+def _malloc() -> str:
+    call = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if call is None:
+        return ""
+    call.restype = _Malloc
+    info = call()
+    return f"heap={info.arena >> 20} mapped={info.hblkhd >> 20} used={info.used >> 20} free={info.free >> 20}"
+
+
+def _sqlite_mb() -> str:
+    name = ctypes.util.find_library("sqlite3")
+    if name is None:
+        return "?"
+    used = ctypes.CDLL(name).sqlite3_memory_used
+    used.restype = ctypes.c_int64
+    return str(used() >> 20)
+
+
+if __name__ == "__main__":
+    own, arguments = sys.argv[1 : sys.argv.index("--")], sys.argv[sys.argv.index("--") + 1 :]
+    if "--trace" in own:
+        tracemalloc.start(_FRAMES)
+    if "serve" in arguments:
+        threading.Thread(target=look, args=(Path(own[0]),), daemon=True).start()
+    sys.argv[1:] = arguments
+    sys.exit(main())
