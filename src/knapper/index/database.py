@@ -229,7 +229,7 @@ _DISK_CODES = _DAMAGE_CODES | {
 }
 
 
-_READER_CACHE_KB = 2_000
+_READER_CACHE_KB = 1_000
 """Of one connection, and each thread of a server has one. Most pages come from mapped memory or the system's cache."""
 _WRITER_CACHE_KB = 32_000
 """During a transaction only, of which there is one at a time."""
