@@ -20,6 +20,10 @@ guarded = []
 [clients.my-editor]
 kind = "http"
 access = "read"
+vaults = ["work"]
+
+[vaults.work]
+path = "work"
 """
 
 
@@ -43,6 +47,8 @@ def test_what_the_owner_says_about_a_client_arrives(config_file: Path) -> None:
         guarded=(),
         confirm="ask",
     )
+    assert (mcp.vaults, mine.vaults) == ((), ("work",))
+    assert [mine.may_open("work"), mine.may_open("home"), mcp.may_open("home")] == [True, False, True]
     assert (mine.grants.kind, mine.grants.is_read_only, mine.grants.small) == ("http", True, "apply")
     assert (mine.grants.large, mine.grants.guarded) == ("apply", ())
 
@@ -129,6 +135,8 @@ def test_what_is_said_of_clients_is_shown_with_its_place(config_file: Path) -> N
         ("[clients.mcp]\nsmall = 'aply'", "must be one of apply, propose, refuse", "small"),
         ("[clients.mcp]\ncapabilities = ['fly']", "must be a list with some of add, delete", "capabilities"),
         ("[clients.mcp]\nwrite = 'Work/'", "must be a list of texts", "write"),
+        ("[vaults.work]\npath = 'w'\n[clients.mcp]\nvaults = ['wrok']", "no vault 'wrok'", "'work'"),
+        ("[clients.mcp]\nvaults = ['work']", "no vault 'work'", "[vaults.NAME]"),
         ("[clients.mcp]\nwrite = ['!Work/']", "name it in 'read_only'", "pattern"),
         ("[clients.mcp]\nhidden = ['[a']", "'mcp'", "pattern"),
     ],

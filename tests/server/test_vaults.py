@@ -8,8 +8,12 @@ from typing import Any, cast
 import pytest
 from starlette.testclient import TestClient
 
-from knapper.app import open_hub
-from knapper.config import Vault
+from knapper.app import Hub, clients, open_hub
+from knapper.app.chats import ClientChatsRegistry
+from knapper.app.client_runs import ClientRunsRegistry
+from knapper.config import ClientSettings, Vault
+from knapper.errors import NotFound, SetupError
+from knapper.vault import access
 from tests.index import worlds
 from tests.server import apps
 from tests.server.apps import World
@@ -46,3 +50,65 @@ def test_what_one_vault_hides_another_shows(client: TestClient) -> None:
     assert (read("v"), read("w")) == (200, 404)
     assert (found("v"), found("w")) == (["Diary/a.md"], ["b.md"])
     assert client.get("/notes/Diary/a.md?vault=w").status_code == 404
+
+
+@pytest.fixture
+def bound(tmp_path: Path) -> Generator[Hub]:
+    """Open three vaults, to one of which the client of HTTP is bound, and the client of MCP to another."""
+    found = apps.settings(tmp_path, {"a.md": "a zebra at home\n"})
+    paths = {name: worlds.fill(tmp_path / name, {"b.md": f"a zebra in {name}\n"}).resolve() for name in ("w", "x")}
+    vaults = (found.vault, *(Vault(name=name, path=path) for name, path in paths.items()))
+    clients = (
+        ClientSettings(grants=access.default_grants("http"), vaults=("w",)),
+        ClientSettings(grants=access.default_grants("mcp"), vaults=("x", "v")),
+    )
+    with open_hub(replace(found, vaults=vaults, clients=clients)) as hub:
+        yield hub
+
+
+def test_a_client_opens_only_the_vaults_that_it_is_bound_to(bound: Hub) -> None:
+    with World(hub=bound, settings=bound.settings, root=bound.settings.vault.path).client() as client:
+        own = client.post("/tools/read_file", json={"path": "b.md"})
+        other = client.post("/tools/read_file", json={"path": "b.md", "vault": "x"})
+        missing = client.post("/tools/read_file", json={"path": "b.md", "vault": "y"})
+
+    assert own.json()["content"].startswith("a zebra in w")
+    assert (other.status_code, missing.status_code) == (404, 404)
+    assert other.json()["error"].replace("'x'", "'y'") == missing.json()["error"]
+    assert "x" not in other.json()["hint"].replace("exist", "")
+
+
+def test_a_client_without_a_binding_opens_all(bound: Hub) -> None:
+    assert bound.names_for("cli") == ("v", "w", "x")
+    assert bound.names_for("mcp") == ("v", "x")
+
+
+@pytest.mark.parametrize("opens", [ClientChatsRegistry, ClientRunsRegistry])
+def test_chats_and_runs_keep_to_the_binding_too(
+    bound: Hub, opens: type[ClientChatsRegistry | ClientRunsRegistry]
+) -> None:
+    registry = opens(bound)
+    try:
+        with pytest.raises(NotFound, match="no vault 'x'"):
+            registry.open("http", "x")
+    finally:
+        registry.close()
+
+
+def test_an_agent_that_works_for_a_client_reaches_no_other_vault(bound: Hub) -> None:
+    context = clients.open_as_agent(bound, "w", "", ("http",))
+
+    assert context.scripting.open_vault("w").vault == "w"
+    with pytest.raises(NotFound, match="no vault 'v'"):
+        context.scripting.open_vault("v")
+    with pytest.raises(NotFound, match="no vault 'x'"):
+        clients.open_as_agent(bound, "x", "", ("http",))
+
+
+def test_the_only_client_of_a_hub_hears_of_no_other_vault(bound: Hub) -> None:
+    with open_hub(bound.settings, client="mcp") as hub:
+        assert hub.vaults == ("v", "x")
+        assert "'w'" not in str(hub.table.parameters(hub.table.find("read_file")))
+
+    with pytest.raises(SetupError, match="may open none"):
+        open_hub(replace(bound.settings, vaults=bound.settings.vaults[:1]), client="http")

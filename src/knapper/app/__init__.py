@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["Hub", "open_hub", "open_vault"]
 
 
-def open_hub(settings: Settings, *, only: bool = False) -> Hub:
-    """Open the hub of a server, or of the chosen vault alone; see `Hub`."""
-    return Hub(settings, _offered, only=only)
+def open_hub(settings: Settings, *, only: bool = False, client: str = "") -> Hub:
+    """Open the hub of a server, of the chosen vault alone, or of what one client may open; see `Hub`."""
+    return Hub(settings, _offered, only=only, client=client)
 
 
 def open_vault(settings: Settings, *, client: str = "cli") -> Context:

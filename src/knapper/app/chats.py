@@ -270,7 +270,7 @@ class ClientChatsRegistry:
             StorageError: The sessions can't be opened.
             SetupError: The rules of the client and its agent can't be combined.
         """
-        name = self._hub.open(vault).vault.name
+        name = self._hub.open(self._hub.name_for(client, vault)).vault.name
         with self._lock:
             client_chats = self._rooms.get((client, name))
             if client_chats is None:

@@ -255,10 +255,10 @@ def _can_see_client(hub: Hub, person: str, other: str, vaults: Sequence[str]) ->
 
 
 def _covers_agent_view(hub: Hub, person: str, other: str, vault: str) -> bool:
-    person_policy = hub.context(client=person, vault=vault).view.policy
     try:
+        person_policy = hub.context(client=person, vault=vault).view.policy
         return clients.policy_covers(person_policy, clients.open_as_agent(hub, vault, "", (other,)).view.policy)
-    except SetupError:  # by now its rules can't be joined with the agent's
+    except (NotFound, SetupError):  # by now one of them may not open it, or the rules can't be joined with the agent's
         return False
 
 
@@ -345,7 +345,7 @@ class ClientRuns:
         engine = self._engine(request.model)
         if order.code_mode:
             self.opened_runs.check_sandbox()
-        self.opened_runs.check_vaults(order.also)
+        self.opened_runs.check_vaults(order.also, self.client)
         for vault in (self.opened_runs.vault, *order.also):
             clients.check_can_act(self.opened_runs.hub, vault, self.client)
         return PreparedRun(run=service.create_run(engine, order), engine=engine)
@@ -478,7 +478,7 @@ class ClientRunsRegistry:
             NotFound: There is no such vault.
             StorageError: The runs can't be opened.
         """
-        name = self._hub.open(vault).vault.name
+        name = self._hub.open(self._hub.name_for(client, vault)).vault.name
         with self._lock:
             tasks = self._vaults.get(name)
             if tasks is None:

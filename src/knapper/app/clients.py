@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from knapper.changes.proposals.taint import Reader
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import SetupError
+from knapper.errors import NotFound, SetupError
 from knapper.vault import access
 
 if TYPE_CHECKING:
@@ -32,8 +32,11 @@ def narrow_context(context: Context, asker: ClientSettings, asker_run: str = "")
         asker_run: The session or connection in which it hears of the answer; empty for none.
 
     Raises:
+        NotFound: The client may not open this vault.
         SetupError: The lists of what both may see, or write, can't hold at once.
     """
+    if not asker.may_open(context.vault):
+        raise NotFound(f"there is no vault '{context.vault}'", hint="name one that you may open", code="no_vault")
     policy = _join_policies(context.view.policy, asker)
     view = context.view.with_policy(policy)
     open_writer, open_vault = context.open_writer, context.scripting.open_vault
@@ -129,6 +132,7 @@ def open_as_agent(hub: Hub, vault: str, run_id: str, clients: Iterable[str], ask
         asker_run: The session or connection in which they hear of the answer; empty for none.
 
     Raises:
+        NotFound: One of them may not open this vault.
         SetupError: The rules of all can't be combined.
     """
     context = hub.context(client=AGENT_CLIENT, vault=vault, submit_options=SubmitOptions(run=run_id))

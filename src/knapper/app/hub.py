@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from knapper.config import Vault, values
-from knapper.errors import BadInput, KnapError, NotFound
+from knapper.errors import BadInput, KnapError, NotFound, SetupError
 from knapper.system import private
 from knapper.tools.context import ScriptAccess, ScriptLimits, ToolSignature, page_places
 
@@ -197,16 +197,17 @@ class Hub(Closeable):
     Safe to use from any thread. A vault is opened on first use.
     """
 
-    def __init__(self, settings: Settings, offer: Offer | None = None, *, only: bool = False) -> None:
+    def __init__(self, settings: Settings, offer: Offer | None = None, *, only: bool = False, client: str = "") -> None:
         """Prepare the vaults of the configuration.
 
         Args:
             settings: What the configuration says.
             offer: Carries out calls of the agents' own tools; None if nothing can.
             only: Leave out all vaults but the chosen one.
+            client: The only client of this hub: vaults that it may not open are left out.
 
         Raises:
-            SetupError: There is no vault, or none could be chosen.
+            SetupError: There is no vault, or none could be chosen, or the client may open none.
         """
         choice = settings.choice
         vaults = () if only else settings.vaults
@@ -214,6 +215,13 @@ class Hub(Closeable):
             vaults = (choice, *(vault for vault in vaults if vault.path != choice.path))
         elif not vaults:
             raise choice
+        if client:
+            vaults = tuple(vault for vault in vaults if settings.client(client).may_open(vault.name))
+            if not vaults:
+                raise SetupError(
+                    f"the client '{client}' may open none of these vaults",
+                    hint=f"the owner says which in [clients.{client}] in the configuration file",
+                )
         self.settings = settings
         self.page_address = ""
         """Of the server that serves the vaults; empty where none does."""
@@ -231,6 +239,27 @@ class Hub(Closeable):
     def vaults(self) -> Sequence[str]:
         """Return the names of the vaults; the first is the default."""
         return self._names
+
+    def names_for(self, client: str) -> Sequence[str]:
+        """Return the names of the vaults that a client may open; the first is its default."""
+        rules = self.settings.client(client)
+        return tuple(name for name in self._names if rules.may_open(name))
+
+    def name_for(self, client: str, vault: str = "") -> str:
+        """Return the name of the vault that a client means.
+
+        Args:
+            client: Who asks.
+            vault: What it says; empty for its default.
+
+        Raises:
+            NotFound: There is no vault of that name, or none that this client may open; both sound the same.
+        """
+        names = self.names_for(client)
+        name = vault or next(iter(names), "")
+        if name not in names:
+            raise _missing_vault(name, names)
+        return name
 
     @property
     def table(self) -> ToolTable:
@@ -257,8 +286,7 @@ class Hub(Closeable):
         name = vault or self._names[0]
         vault_config = self._vaults.get(name)
         if vault_config is None:
-            hint = values.did_you_mean(name, self._names, f"there are: {', '.join(self._names)}")
-            raise NotFound(f"there is no vault '{name}'", hint=hint, code="no_vault")
+            raise _missing_vault(name, self._names)
         from knapper.app.vault import OpenedVault  # noqa: PLC0415 - a handshake needn't pay for the index's libraries
 
         with self._lock:
@@ -273,13 +301,13 @@ class Hub(Closeable):
 
         Args:
             client: The client whose policy applies.
-            vault: Its name; empty for the first.
+            vault: Its name; empty for the first that the client may open.
             submit_options: How changes are submitted.
 
         Raises:
             KnapError: As for `open`.
         """
-        context = self.open(vault).context(client, submit_options=submit_options)
+        context = self.open(self.name_for(client, vault)).context(client, submit_options=submit_options)
         if self.page_address:
             page = page_places(self.page_address, context.vault if len(self._names) > 1 else "")
             context = replace(context, review=replace(context.review, page=page))
@@ -295,6 +323,11 @@ class Hub(Closeable):
         with self._lock:
             self._stack.close()
             self._opened.clear()
+
+
+def _missing_vault(name: str, names: Sequence[str]) -> NotFound:
+    hint = values.did_you_mean(name, names, f"there are: {', '.join(names)}") if names else "ask the owner"
+    return NotFound(f"there is no vault '{name}'", hint=hint, code="no_vault")
 
 
 def _failing_opener(error: KnapError) -> Callable[[], NoReturn]:

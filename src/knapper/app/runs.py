@@ -160,14 +160,14 @@ class OpenedRuns(Closeable):
         """
         _ = self.scripts.sandbox().code.file
 
-    def check_vaults(self, names: Sequence[str]) -> None:
-        """Check that vaults of these names exist.
+    def check_vaults(self, names: Sequence[str], client: str = "cli") -> None:
+        """Check that vaults of these names exist, and that a client may open them.
 
         Raises:
             NotFound: There is none of one (code ``no_vault``).
         """
         for name in names:
-            _ = self.hub.open(name)
+            _ = self.hub.open(self.hub.name_for(client, name))
 
     def close(self) -> None:
         """Close what is open; the hub stays open."""

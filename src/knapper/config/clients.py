@@ -1,7 +1,7 @@
 """The section of one client, and what its owner lets it see and change by that."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,6 +38,7 @@ class ClientSection(SettingsSection):
     token_hash: str = setting(
         "", "The hash of the token that it shows to the HTTP server; `knap token new` makes both.", secret=True
     )
+    vaults: tuple[str, ...] = setting((), "Names of the vaults that it may open; empty for all.")
     read: tuple[str, ...] = setting((), "Patterns of paths that it may read at most; empty for all.")
     hidden: tuple[str, ...] = setting((), "Patterns of paths that it isn't shown.")
     write: tuple[str, ...] = setting((), "Patterns of paths that it may change; empty for all.")
@@ -79,17 +80,34 @@ CLIENT_SETTINGS = settings_of(ClientSection)
 """Settings of one client."""
 
 
-def read_clients(document: ConfigDocument, sections: Mapping[str, Mapping[str, object]]) -> tuple[ClientSettings, ...]:
+def read_clients(
+    document: ConfigDocument, sections: Mapping[str, Mapping[str, object]], vaults: Collection[str]
+) -> tuple[ClientSettings, ...]:
     """Read the clients of a configuration file.
 
     Args:
         document: The file, for messages.
         sections: What stands below ``[clients]``, by name.
+        vaults: Names of the vaults in the file.
 
     Raises:
-        SetupError: A value isn't of its setting's kind, a pattern isn't one, or nobody can tell what a client is.
+        SetupError: A value isn't of its setting's kind, a pattern isn't one, nobody can tell what a client is, or there
+            is no vault of a name.
     """
-    return tuple(_read_client(document, name, section) for name, section in sections.items())
+    read = tuple(_read_client(document, name, section) for name, section in sections.items())
+    for client in read:
+        _check_vaults(document, client, vaults)
+    return read
+
+
+def _check_vaults(document: ConfigDocument, client: ClientSettings, vaults: Collection[str]) -> None:
+    for name in client.vaults:
+        if name not in vaults:
+            raise SetupError(
+                f"there is no vault '{name}' ({document.place(f'clients.{client.name}.vaults')})",
+                code="config_invalid",
+                hint=values.did_you_mean(name, vaults, "give the vault a section [vaults.NAME]"),
+            )
 
 
 def _read_client(document: ConfigDocument, name: str, written: Mapping[str, object]) -> ClientSettings:
@@ -115,7 +133,13 @@ def _read_client(document: ConfigDocument, name: str, written: Mapping[str, obje
         guarded=section.guarded if "guarded" in written else access.default_guarded(kind),
     )
     _check_token_hash(document, name, section.token_hash)
-    return ClientSettings(grants=client_grants, read=section.read, hidden=section.hidden, token_hash=section.token_hash)
+    return ClientSettings(
+        grants=client_grants,
+        vaults=section.vaults,
+        read=section.read,
+        hidden=section.hidden,
+        token_hash=section.token_hash,
+    )
 
 
 def _check_token_hash(document: ConfigDocument, name: str, token_hash: str) -> None:

@@ -446,7 +446,11 @@ def _build_settings(sources: SettingSources, config_path: Path) -> Settings:
     resolved = resolve_settings(sources)
     values_by_name = {name: each.value for name, each in resolved.items()}
     configured_vaults = read_vaults(document, sections[VAULTS]) if document else ()
-    configured_clients = clients.read_clients(document, sections[CLIENTS]) if document else ()
+    configured_clients = (
+        clients.read_clients(document, sections[CLIENTS], [vault.name for vault in configured_vaults])
+        if document
+        else ()
+    )
     vault_setting = resolved["default_vault"]
     is_named = bool(sources.flags.get("default_vault"))
     choice, choice_reason = choose_vault(

@@ -56,6 +56,8 @@ class ClientSettings:
     """Patterns of paths that it may read at most; empty for all."""
     hidden: tuple[str, ...] = ()
     """Patterns of paths that it isn't shown."""
+    vaults: tuple[str, ...] = ()
+    """Names of the vaults that it may open; empty for all."""
     token_hash: str = field(default="", repr=False)
     """Of the token that it shows to the HTTP server: ``sha256:…``; empty where it has none of its own."""
 
@@ -63,6 +65,10 @@ class ClientSettings:
     def name(self) -> str:
         """Return its name."""
         return self.grants.client
+
+    def may_open(self, vault: str) -> bool:
+        """Return whether it may open a vault at all."""
+        return not self.vaults or vault in self.vaults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

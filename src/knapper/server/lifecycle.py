@@ -388,7 +388,7 @@ def _list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *,
     return [
         Mount(lifespan=lambda: watchers.run_watchers(opens)),
         mcp.mount_mcp(hub, runtime.threads),
-        page.mount_page(sessions, hub.vaults),
+        page.mount_page(sessions, hub.names_for("page")),
         blocks.mount_blocks(hub, runtime.threads),
         indexing.mount_index(hub, runtime.threads, runtime.stop),
         settings_routes.mount_settings(hub, runtime.threads),

@@ -78,7 +78,7 @@ def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
     gc.enable()
     config = setup.read_settings(global_options)
     _check_client(own["client"], config)
-    with open_hub(config, only=bool(global_options.vault)) as hub:
+    with open_hub(config, only=bool(global_options.vault), client=own["client"]) as hub:
         stdio.serve_stdio(hub, own["client"], own["profile"], watch=own["watch"])
     return ExitCode.OK
 

@@ -67,7 +67,7 @@ class ResourceProvider(Provider):
         """Take the names of the vaults."""
         super().__init__()
         self._desk = session
-        self._static = [_StatusResource.of(vault, session) for vault in vaults]
+        self._static = {vault: _StatusResource.of(vault, session) for vault in vaults}
         self._templates = [
             ResourceTemplate.from_function(
                 self._note,
@@ -87,7 +87,8 @@ class ResourceProvider(Provider):
         ]
 
     async def _list_resources(self) -> Sequence[Resource]:
-        return self._static
+        names = self._desk.vaults()
+        return [one for vault, one in self._static.items() if vault in names]
 
     async def _list_resource_templates(self) -> Sequence[ResourceTemplate]:
         return self._templates
@@ -135,7 +136,8 @@ class ArgumentCompleter:
         resolved = (context.arguments if context else None) or {}
         vault = resolved.get("vault", "")
         if argument.name == "vault":
-            return [name for name in self._vaults if name.startswith(argument.value)]
+            names = self._desk.vaults()
+            return [name for name in self._vaults if name in names and name.startswith(argument.value)]
         complete = {"path": _complete_paths, "note": _complete_paths, "proposal_id": _complete_proposals}.get(
             argument.name
         )

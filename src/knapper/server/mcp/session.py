@@ -1,7 +1,7 @@
 """The work of MCP requests in threads, on behalf of the client that sent them."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -37,6 +37,10 @@ class McpSession:
     identify: Callable[[], Caller]
     """Tells who sent the request that is being answered."""
     threads: WorkerThreads = field(default_factory=lambda: WorkerThreads(_DEFAULT_THREADS))
+
+    def vaults(self) -> Sequence[str]:
+        """Return the names of the vaults that the client may open."""
+        return self.hub.names_for(self.identify().client)
 
     async def run_blocking(self, do: Callable[[VaultOpener], Result], kind: WorkKind = "read") -> Result:
         """Run work with vaults as the client sees them, without blocking other requests.
