@@ -36,7 +36,7 @@ def test_queries_and_grades_are_read(folder: Path) -> None:
         ("queries.jsonl", "[" * 100_000, "queries.jsonl:1: it isn't JSON"),
         ("notes.tsv", "q1 sub/a.md 1\n", "notes.tsv:1: it has 1 columns, not 3"),
         ("notes.tsv", "q1\tsub/a.md\t1\nq9\tsub/a.md\t1\n", "notes.tsv:2: there is no query 'q9'"),
-        ("notes.tsv", "q1\tsub/a.md\thigh\n", "notes.tsv:1: the grade 'high' isn't a whole number"),
+        ("notes.tsv", "q1\tsub/a.md\thigh\n", "notes.tsv:1: the grade 'high' isn't a number from -99 to 99"),
         ("notes.tsv", "q1\tsub/b.md\t1\n", "notes.tsv:1: there is no note 'sub/b.md'"),
         ("notes.tsv", "", "notes.tsv judges nothing"),
     ],

@@ -79,12 +79,20 @@ def test_percentiles_of_nothing_are_0() -> None:
     assert evaluation.percentile([], 0.5) == 0
 
 
+def test_a_partial_answer_is_worth_less_by_the_gain_of_web_search() -> None:
+    # By hand: gain 1 + 3/log2(3) = 2.89279; ideal 3 + 1/log2(3) = 3.63093.
+    assert evaluation.ndcg(["b", "a"], {"a": 2, "b": 1}, 5, evaluation.exponential_gain) == pytest.approx(
+        0.79671, abs=1e-5
+    )
+
+
 def test_averages_count_a_query_without_a_ranking() -> None:
     found = evaluation.average_metrics({"1": ["a", "b"]}, {"1": {"b": 1}, "2": {"z": 1}})
 
     assert found == {
         "ndcg@5": pytest.approx(1 / math.log2(3) / 2),
         "ndcg@10": pytest.approx(1 / math.log2(3) / 2),
+        "ndcg_exp@10": pytest.approx(1 / math.log2(3) / 2),
         "mrr": pytest.approx(0.25),
         "hit@1": 0,
         "recall@10": pytest.approx(0.5),

@@ -2,15 +2,18 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import cast
+from typing import Final, cast
 
+from knapper.cli.output import one_line
 from knapper.errors import BadInput
 
 _COLUMNS = 3
+_GRADE: Final = re.compile(r"-?\d{1,2}(?:\.\d{1,6})?", re.ASCII)
 _LAYOUT = 'it holds vault/, queries.jsonl ({"_id", "text"} a line) and notes.tsv (query id, note path, grade)'
 
 
@@ -21,8 +24,8 @@ class Collection:
     vault: Path
     queries: Mapping[str, str]
     """Text by id; those that have a judgement."""
-    grades: Mapping[str, Mapping[str, int]]
-    """By query, grade by note."""
+    grades: Mapping[str, Mapping[str, float]]
+    """By query, grade by note: 0 is no answer; a fraction is a part of one."""
 
 
 def read_collection(folder: Path) -> Collection:
@@ -61,8 +64,8 @@ def _read_queries(file: Path) -> dict[str, str]:
     return queries
 
 
-def _read_grades(file: Path, queries: Mapping[str, str], vault: Path) -> dict[str, dict[str, int]]:
-    grades: dict[str, dict[str, int]] = {}
+def _read_grades(file: Path, queries: Mapping[str, str], vault: Path) -> dict[str, dict[str, float]]:
+    grades: dict[str, dict[str, float]] = {}
     for number, line in _read_lines(file):
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
@@ -70,11 +73,11 @@ def _read_grades(file: Path, queries: Mapping[str, str], vault: Path) -> dict[st
         query, note, grade = columns
         if query not in queries:
             raise _line_error(file, number, f"there is no query '{query}'")
-        if not grade.strip().lstrip("-").isdecimal():
-            raise _line_error(file, number, f"the grade '{grade}' isn't a whole number")
+        if not _GRADE.fullmatch(grade.strip()):
+            raise _line_error(file, number, f"the grade '{grade}' isn't a number from -99 to 99")
         if not (vault / note).is_file():
             raise _line_error(file, number, f"there is no note '{note}' in {vault}")
-        grades.setdefault(query, {})[note] = int(grade)
+        grades.setdefault(query, {})[note] = float(grade)
     return grades
 
 
@@ -93,7 +96,22 @@ def _line_error(file: Path, number: int, cause: str) -> BadInput:
     return BadInput(f"{file}:{number}: {cause}", hint=_LAYOUT)
 
 
-def ndcg(ranking: Sequence[str], grades: Mapping[str, int], k: int) -> float:
+def linear_gain(grade: float) -> float:
+    """Return the gain of a note by its grade, as TREC and BEIR count it; none for a grade of 0 or below."""
+    return max(grade, 0.0)
+
+
+def exponential_gain(grade: float) -> float:
+    """Return the gain of a note by its grade, as web search counts it: a partial answer is worth much less.
+
+    Source: Burges et al., "Learning to Rank using Gradient Descent", ICML 2005.
+    """
+    return 2.0 ** max(grade, 0.0) - 1
+
+
+def ndcg(
+    ranking: Sequence[str], grades: Mapping[str, float], k: int, gain: Callable[[float], float] = linear_gain
+) -> float:
     """Return the normalised discounted cumulative gain of the first *k*.
 
     A ranking ``["b", "a"]`` with grades ``{"a": 2, "b": 1}`` gives (1 + 2 / log2 3) / (2 + 1 / log2 3) = 0.86.
@@ -102,28 +120,29 @@ def ndcg(ranking: Sequence[str], grades: Mapping[str, int], k: int) -> float:
         ranking: Best first, each once.
         grades: By what is ranked; what is missing has grade 0.
         k: How far down to look, at least 1.
+        gain: Of a grade.
 
     Returns:
         0 to 1; 0 where nothing has a grade above 0.
 
-    Source: Järvelin and Kekäläinen, TOIS 2002, with the gain equal to the grade.
+    Source: Järvelin and Kekäläinen, TOIS 2002.
     """
-    ideal = _cumulative_gain(sorted((max(grade, 0) for grade in grades.values()), reverse=True)[:k])
-    return _cumulative_gain([max(grades.get(name, 0), 0) for name in ranking[:k]]) / ideal if ideal else 0.0
+    ideal = _cumulative_gain(sorted((gain(grade) for grade in grades.values()), reverse=True)[:k])
+    return _cumulative_gain([gain(grades.get(name, 0)) for name in ranking[:k]]) / ideal if ideal else 0.0
 
 
-def reciprocal_rank(ranking: Sequence[str], grades: Mapping[str, int]) -> float:
+def reciprocal_rank(ranking: Sequence[str], grades: Mapping[str, float]) -> float:
     """Return one divided by the first relevant place; 0 where there is none."""
     return next((1 / place for place, name in enumerate(ranking, 1) if grades.get(name, 0) > 0), 0.0)
 
 
-def recall(ranking: Sequence[str], grades: Mapping[str, int], k: int) -> float:
+def recall(ranking: Sequence[str], grades: Mapping[str, float], k: int) -> float:
     """Return the share of all that is relevant which stands among the first *k*; 0 where nothing is."""
     relevant = {name for name, grade in grades.items() if grade > 0}
     return len(relevant.intersection(ranking[:k])) / len(relevant) if relevant else 0.0
 
 
-def hit(ranking: Sequence[str], grades: Mapping[str, int], k: int) -> float:
+def hit(ranking: Sequence[str], grades: Mapping[str, float], k: int) -> float:
     """Return 1 where something relevant stands among the first *k*, else 0."""
     return 1.0 if any(grades.get(name, 0) > 0 for name in ranking[:k]) else 0.0
 
@@ -135,20 +154,36 @@ def percentile(values: Sequence[float], share: float) -> float:
     return sorted(values)[max(math.ceil(share * len(values)), 1) - 1]
 
 
-def average_metrics(rankings: Mapping[str, Sequence[str]], judged: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
-    """Average every measure over the judged queries; one without a ranking counts as 0."""
-    pairs = [(rankings.get(query, ()), grades) for query, grades in judged.items()]
+def measure_query(ranking: Sequence[str], grades: Mapping[str, float]) -> dict[str, float]:
+    """Return every measure of one query."""
     return {
-        "ndcg@5": _mean([ndcg(ranking, grades, 5) for ranking, grades in pairs]),
-        "ndcg@10": _mean([ndcg(ranking, grades, 10) for ranking, grades in pairs]),
-        "mrr": _mean([reciprocal_rank(ranking, grades) for ranking, grades in pairs]),
-        "hit@1": _mean([hit(ranking, grades, 1) for ranking, grades in pairs]),
-        "recall@10": _mean([recall(ranking, grades, 10) for ranking, grades in pairs]),
+        "ndcg@5": ndcg(ranking, grades, 5),
+        "ndcg@10": ndcg(ranking, grades, 10),
+        "ndcg_exp@10": ndcg(ranking, grades, 10, exponential_gain),
+        "mrr": reciprocal_rank(ranking, grades),
+        "hit@1": hit(ranking, grades, 1),
+        "recall@10": recall(ranking, grades, 10),
     }
 
 
-def _cumulative_gain(grades: Sequence[int]) -> float:
-    return sum(grade / math.log2(place + 1) for place, grade in enumerate(grades, 1))
+def measure_queries(
+    rankings: Mapping[str, Sequence[str]], judged: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, float]]:
+    """Return every measure of each judged query; one without a ranking counts as 0."""
+    return {query: measure_query(rankings.get(query, ()), grades) for query, grades in judged.items()}
+
+
+def average_metrics(
+    rankings: Mapping[str, Sequence[str]], judged: Mapping[str, Mapping[str, float]]
+) -> dict[str, float]:
+    """Average every measure over the judged queries; one without a ranking counts as 0."""
+    rows = measure_queries(rankings, judged).values()
+    names = measure_query((), {})
+    return {name: _mean([row[name] for row in rows]) for name in names}
+
+
+def _cumulative_gain(gains: Sequence[float]) -> float:
+    return sum(gain / math.log2(place + 1) for place, gain in enumerate(gains, 1))
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -159,6 +194,7 @@ _METRIC_LABELS = {
     "queries": "queries",
     "ndcg@5": "nDCG@5",
     "ndcg@10": "nDCG@10",
+    "ndcg_exp@10": "nDCG@10, 2^grade - 1",
     "mrr": "MRR",
     "hit@1": "hit@1",
     "recall@10": "recall@10",
@@ -169,7 +205,23 @@ _METRIC_LABELS = {
 
 def render_metrics(result: Mapping[str, object]) -> str:
     """Lay them out in columns."""
-    return "\n".join(f"{label:<9}  {_format_value(result[name]):>8}" for name, label in _METRIC_LABELS.items())
+    return "\n".join(
+        f"{label:<20}  {_format_value(result[name]):>8}"
+        for name, label in _METRIC_LABELS.items()
+        # Where no grade is a partial one, both gains give the same.
+        if not (name == "ndcg_exp@10" and result[name] == result["ndcg@10"])
+    )
+
+
+def render_queries(rows: Sequence[Mapping[str, object]]) -> str:
+    """Lay out the measures of each query in columns, the worst first."""
+    ordered = sorted(rows, key=lambda row: cast("float", row["ndcg@10"]))
+    lines = [
+        f"{_format_value(row['ndcg@10']):>8}  {_format_value(row['mrr']):>8}  {_format_value(row['recall@10']):>9}"
+        f"  {one_line(str(row['id']))}: {one_line(str(row['text']))}"
+        for row in ordered
+    ]
+    return "\n".join([f"{'nDCG@10':>8}  {'MRR':>8}  {'recall@10':>9}  query", *lines])
 
 
 def _format_value(value: object) -> str:
