@@ -24,7 +24,7 @@ from knapper.app import Hub
 from knapper.app.chats import ClientChatsRegistry, VaultChats
 from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.config.sections.network import ServerSettings
-from knapper.server import credentials, lifecycle, security
+from knapper.server import addresses, credentials, lifecycle, security
 from knapper.server.http import app
 from knapper.server.http.app import ServerRuntime
 from knapper.server.workers import WorkerThreads
@@ -87,8 +87,8 @@ def _serve(folder: Path, told: Connection) -> None:
         server=ServerSettings(requests_per_minute=0),
     )
     work = ServerRuntime(threads=WorkerThreads(8))
-    taken = lifecycle.bind_socket("127.0.0.1", 0)
-    found = lifecycle.socket_url(taken), credentials.read_or_make_token(settings.state_dir, "api")
+    taken = addresses.bind_socket("127.0.0.1", 0)
+    found = addresses.socket_url(taken), credentials.read_or_make_token(settings.state_dir, "api")
     threading.Thread(target=lambda: (told.recv(), work.stop.cancel())).start()
     with Hub(settings) as hub:
         mounts = [lifecycle.mount_chats_and_tasks(hub, work.stop, lambda: ClientChatsRegistry(hub, _chat))]

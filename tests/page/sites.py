@@ -14,7 +14,7 @@ from knapper.agents.chat.turn import ChatConfig
 from knapper.app import Hub
 from knapper.app.chats import ClientChatsRegistry, VaultChats
 from knapper.config import Settings
-from knapper.server import credentials, lifecycle, security
+from knapper.server import addresses, credentials, lifecycle, security
 from knapper.server.credentials import BrowserSessions
 from knapper.server.http import app, page
 from knapper.server.http.app import Mount, ServerRuntime
@@ -81,7 +81,7 @@ def serving(
 
     found = change(apps.settings(base, notes))
     seats, ready = credentials.open_browser_sessions(found.state_dir), threading.Event()
-    taken = lifecycle.bind_socket("127.0.0.1", 0)
+    taken = addresses.bind_socket("127.0.0.1", 0)
     with Hub(found) as hub:
         work = ServerRuntime(threads=WorkerThreads(4))
         talk = lifecycle.mount_chats_and_tasks(hub, work.stop, lambda: ClientChatsRegistry(hub, answering))

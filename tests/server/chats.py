@@ -20,7 +20,7 @@ from knapper.app import Hub
 from knapper.app.chats import ClientChatsRegistry, VaultChats
 from knapper.config import ClientSettings
 from knapper.config.sections.network import ServerSettings
-from knapper.server import credentials, lifecycle, security
+from knapper.server import addresses, credentials, lifecycle, security
 from knapper.server.http import app
 from knapper.server.http.app import Mount, ServerRuntime
 from knapper.server.workers import StopSignal, WorkerThreads
@@ -107,7 +107,7 @@ def serving(base: Path, open_model: Opens, *clients: ClientSettings, gate: Gate 
     """Serve chats over a small vault."""
     settings = replace(apps.settings(base), clients=clients)
     work, ready = ServerRuntime(threads=WorkerThreads(4)), threading.Event()
-    taken = lifecycle.bind_socket("127.0.0.1", 0)
+    taken = addresses.bind_socket("127.0.0.1", 0)
     with Hub(settings) as hub:
         made = app.create_app(
             hub, settings.server, security.load_client_tokens(settings), work, [mounted(hub, work.stop, open_model)]
@@ -122,7 +122,7 @@ def serving(base: Path, open_model: Opens, *clients: ClientSettings, gate: Gate 
             "page": credentials.read_or_make_token(state, "page"),
         }
         try:
-            yield Live(address=lifecycle.socket_url(taken), tokens=shown, stop=work.stop, thread=thread)
+            yield Live(address=addresses.socket_url(taken), tokens=shown, stop=work.stop, thread=thread)
         finally:
             if gate is not None:
                 gate.opened.set()

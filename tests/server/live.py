@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from knapper.app import Hub, tables
 from knapper.config import Settings
-from knapper.server import credentials, lifecycle, security
+from knapper.server import addresses, credentials, lifecycle, security
 from knapper.server.http import app
 from knapper.server.http.app import Mount, ServerRuntime
 from knapper.server.workers import StopSignal, WorkerThreads
@@ -124,7 +124,7 @@ def serving(
     """Serve a small vault."""
     settings, door = apps.settings(base), Door()
     work, ready = ServerRuntime(threads=threads or WorkerThreads(4)), threading.Event()
-    taken = lifecycle.bind_socket("127.0.0.1", 0)
+    taken = addresses.bind_socket("127.0.0.1", 0)
     with SlowHub(settings, door, effect, takes_long=takes_long) as hub:
         made = app.create_app(hub, settings.server, security.load_client_tokens(settings), work, mounts)
         thread = threading.Thread(
@@ -136,7 +136,7 @@ def serving(
         assert ready.wait(30)
         token = credentials.read_or_make_token(settings.state_dir, "api")
         try:
-            yield Live(address=lifecycle.socket_url(taken), token=token, door=door, stop=work.stop, thread=thread)
+            yield Live(address=addresses.socket_url(taken), token=token, door=door, stop=work.stop, thread=thread)
         finally:
             door.opened.set()
             work.stop.cancel()

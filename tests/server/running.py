@@ -17,7 +17,7 @@ from knapper.app.client_runs import ClientRunsRegistry
 from knapper.app.runs import OpenedRuns
 from knapper.config import ClientSettings, Settings
 from knapper.config.sections.agents import RunSettings
-from knapper.server import credentials, lifecycle, security
+from knapper.server import addresses, credentials, lifecycle, security
 from knapper.server.http import app, runs
 from knapper.server.http.app import Mount, ServerRuntime
 from knapper.server.workers import StopSignal, WorkerThreads
@@ -106,7 +106,7 @@ def serving(
     """Serve runs from a thread of its own, as `knap serve` does."""
     own = settings(base, *clients)
     work, ready = ServerRuntime(threads=WorkerThreads(4)), threading.Event()
-    taken = lifecycle.bind_socket("127.0.0.1", 0)
+    taken = addresses.bind_socket("127.0.0.1", 0)
     with Hub(own) as hub:
         made = app.create_app(
             hub, own.server, security.load_client_tokens(own), work, [mounted(hub, work.stop, brain, retrieve)]
@@ -117,7 +117,7 @@ def serving(
         assert ready.wait(30)
         shown = {name: credentials.read_or_make_token(own.state_dir, name) for name in ("api", "page")}
         try:
-            yield Live(address=lifecycle.socket_url(taken), tokens=shown, stop=work.stop, thread=thread)
+            yield Live(address=addresses.socket_url(taken), tokens=shown, stop=work.stop, thread=thread)
         finally:
             if gate is not None:
                 gate.opened.set()

@@ -213,3 +213,22 @@ def test_a_call_that_runs_may_finish_when_the_server_ends(vault: Path, own_home:
         0,
         1,
     }  # the last answer may have come too late for its client
+
+
+def test_a_taken_port_is_told_before_anything_slow_is_imported(vault: Path, own_home: Path) -> None:
+    del own_home
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(1)
+        port = taken.getsockname()[1]
+        args = ["--vault", str(vault), "--json", "serve", "--port", str(port)]
+        told = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", "knapper.cli", *args],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    imported = {line.rpartition("|")[2].strip() for line in told.stderr.splitlines()}
+    assert (told.returncode, json.loads(told.stdout)["code"]) == (3, "port_taken")
+    assert not imported & {"starlette", "fastapi", "uvicorn", "pydantic", "numpy", "knapper.server.lifecycle"}

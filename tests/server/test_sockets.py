@@ -5,19 +5,19 @@ import socket
 import pytest
 
 from knapper.errors import SetupError
-from knapper.server import lifecycle
+from knapper.server import addresses
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
 @pytest.mark.parametrize("host", ["::1", "[::1]"])
 def test_an_address_of_ipv6_may_stand_in_brackets(host: str) -> None:
     try:
-        taken = lifecycle.bind_socket("::1", 0)
+        taken = addresses.bind_socket("::1", 0)
     except SetupError:
         pytest.skip("IPv6 is switched off here")
     taken.close()
 
-    with lifecycle.bind_socket(host, 0) as again:
-        address = lifecycle.socket_url(again)
+    with addresses.bind_socket(host, 0) as again:
+        address = addresses.socket_url(again)
 
     assert address.startswith("http://[::1]:")

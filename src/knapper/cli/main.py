@@ -12,7 +12,7 @@ from typing import Final, NoReturn, TextIO, cast
 import click
 
 from knapper import __version__
-from knapper.cli import codes, options
+from knapper.cli import codes, interrupts, options
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.errors import BadInput, KnapError, StorageError
@@ -219,7 +219,10 @@ class LazyGroup(click.Group):
         """Import a command; None if there is none of that name."""
         del ctx
         row = next((row for row in COMMANDS if row.name == cmd_name), None)
-        return cast("click.Command", import_module(row.module).command) if row else None
+        if row is None:
+            return None
+        with interrupts.exiting_at_once():
+            return cast("click.Command", import_module(row.module).command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -279,6 +282,10 @@ def run(args: Sequence[str]) -> int:
         return report_error(to_knap_error(error), as_json=_wants_json(global_options, args))
     except _database_error_type() as error:
         return report_error(from_database_error(error), as_json=_wants_json(global_options, args))
+    except Exception as error:
+        if not interrupts.is_interrupt(error):
+            raise
+        return report_interrupt(as_json=_wants_json(global_options, args))
 
 
 def main() -> NoReturn:

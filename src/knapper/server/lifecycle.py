@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging.config
 import os
 import secrets
@@ -13,7 +12,6 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Generator
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, cast
@@ -25,9 +23,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from knapper.app import Hub
 from knapper.config import Settings
-from knapper.errors import BadInput, SetupError, StorageError
+from knapper.errors import BadInput, StorageError
 from knapper.index.snapshot import RANKING_THREAD_PREFIX
-from knapper.server import credentials, logs, record, replies, security, watchers, workers
+from knapper.server import addresses, credentials, logs, record, replies, security, watchers, workers
 from knapper.server.credentials import BrowserSessions
 from knapper.server.http import app, background, blocks, chat, indexing, openapi, page, runs, tasks
 from knapper.server.http import settings as settings_routes
@@ -41,62 +39,6 @@ from knapper.system import private
 
 if TYPE_CHECKING:
     from knapper.app.chats import ClientChatsRegistry
-
-
-def bind_socket(host: str, port: int) -> socket.socket:
-    """Bind a socket to an address and a port.
-
-    Args:
-        host: A name or an address; one of IPv6 may stand in brackets, as in URLs.
-        port: 0 for any free one.
-
-    Raises:
-        SetupError: The port is taken or not allowed, or the machine has no such address.
-    """
-    try:
-        addresses = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-        family, kind, protocol, _, address = addresses[0]
-    except (OSError, UnicodeError) as error:
-        raise SetupError(
-            f"there is no address '{host}'", hint="give --host an address of this machine", code="no_address"
-        ) from error
-    bound_socket = socket.socket(family, kind, protocol)
-    try:
-        if os.name == "posix":  # elsewhere this would let two servers have one port
-            bound_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        elif (exclusive := getattr(socket, "SO_EXCLUSIVEADDRUSE", None)) is not None:
-            bound_socket.setsockopt(socket.SOL_SOCKET, exclusive, 1)
-        bound_socket.bind(address)
-        bound_socket.listen(1)  # some systems tell only now that the port is taken
-    except OSError as error:
-        bound_socket.close()
-        raise _bind_error(host, port, error) from error
-    bound_socket.setblocking(False)  # noqa: FBT003 - the standard library's signature
-    return bound_socket
-
-
-def socket_url(bound_socket: socket.socket) -> str:
-    """Return the URL of a bound socket: ``http://127.0.0.1:8000``."""
-    host, port = bound_socket.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _bind_error(host: str, port: int, error: OSError) -> SetupError:
-    if error.errno in {errno.EADDRINUSE, getattr(errno, "WSAEADDRINUSE", errno.EADDRINUSE)}:
-        return SetupError(
-            f"port {port} of {host} is taken by another program",
-            hint=f"stop that one, or take another port: `knap serve --port {port + 1 if port < 65_535 else 8000}`",
-            code="port_taken",
-        )
-    if error.errno in {errno.EACCES, errno.EPERM}:
-        return SetupError(
-            f"port {port} of {host} isn't allowed to this user", hint="take one above 1023", code="port_forbidden"
-        )
-    return SetupError(
-        f"the server can't listen at {host}, port {port}: {error.strerror}",
-        hint="give --host an address of this machine",
-        code="no_address",
-    )
 
 
 HEAD_TIMEOUT_S: Final = 20.0
@@ -325,6 +267,7 @@ def _open_client_chats(hub: Hub) -> ClientChatsRegistry:
 def serve_vaults(
     hub: Hub,
     settings: Settings,
+    bound_socket: socket.socket,
     *,
     watch: bool = True,
     log_file: Path | None = None,
@@ -334,14 +277,14 @@ def serve_vaults(
 
     Args:
         hub: The vaults.
-        settings: The address, the clients and the limits of the server.
+        settings: The clients and the limits of the server.
+        bound_socket: From `knapper.server.addresses.bind_socket`; it is closed at the end.
         watch: Keep the indexes up to date while serving.
         log_file: Where the log goes in the place of the error stream; see `logs.logging_configuration`.
         on_start: Called once requests are answered, with the server's record, and an address that signs a browser in to
             the page, once.
 
     Raises:
-        SetupError: The port is taken, there is no such address, or others could reach it without a token.
         StorageError: A token can't be read or written, or the log can't.
     """
     server = settings.server
@@ -351,8 +294,7 @@ def serve_vaults(
     application = app.create_app(
         hub, server, security.load_client_tokens(settings), work, _list_mounts(hub, sessions, work, watch=watch)
     )
-    bound_socket = bind_socket(server.host, server.port)
-    hub.page_address = socket_url(bound_socket)
+    hub.page_address = addresses.socket_url(bound_socket)
     server_record = record.make_record(hub.page_address, work.instance)
     logging.config.dictConfig(logs.logging_configuration(file=log_file))
 
@@ -374,12 +316,6 @@ def serve_vaults(
         bound_socket.close()
         work.threads.close()
     exit_process(0)
-
-
-def override_address(settings: Settings, host: str, port: int | None) -> Settings:
-    """Return the settings with the given host and port."""
-    server = replace(settings.server, **({"host": host} if host else {}), **({} if port is None else {"port": port}))
-    return replace(settings, server=server)
 
 
 def _list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, watch: bool) -> list[Mount]:

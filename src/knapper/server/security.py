@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import hashlib
 import hmac
-import ipaddress
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from knapper.config import Settings
 from knapper.config.sections.network import ServerSettings
 from knapper.errors import BadInput, CallerError, KnapError, RefusedError, SetupError
-from knapper.server import credentials, replies
+from knapper.server import addresses, credentials, replies
 
 API_CLIENT: Final = "http"
 PAGE_CLIENT: Final = "page"
@@ -182,7 +181,11 @@ class OriginRules:
         name = _host_name(host)
         if name is None:
             return False
-        return name in self.hosts or is_loopback(name) or (self.any_address and _parse_address(name) is not None)
+        return (
+            name in self.hosts
+            or addresses.is_loopback(name)
+            or (self.any_address and addresses.parse_address(name) is not None)
+        )
 
     def accepts_origin(self, origin: str, host: str) -> bool:
         """Return whether a page of an origin may call: the server's own, or a listed one."""
@@ -199,23 +202,12 @@ def make_origin_rules(server: ServerSettings) -> OriginRules:
     Raises:
         SetupError: It would listen beyond loopback without a token set by the owner.
     """
-    if not is_loopback(server.host) and not server.token:
-        raise SetupError(
-            f"the server isn't started at {server.host}, which other machines can reach, without a token of yours",
-            hint="set server.token, or KNAP_TOKEN, to what `knap token new` prints; or leave --host out",
-            code="token_needed",
-        )
+    addresses.check_guarded(server)
     return OriginRules(
         hosts=frozenset({server.host.lower().strip("[]"), *server.hosts}),
-        any_address=not is_loopback(server.host),
+        any_address=not addresses.is_loopback(server.host),
         origins=frozenset(server.origins),
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address."""
-    address = _parse_address(host.strip("[]"))
-    return address.is_loopback if address else host.lower() == "localhost"
 
 
 class OriginCheck:
@@ -300,13 +292,6 @@ def _host_name(host: str) -> str | None:
 
 def _is_port(text: str) -> bool:
     return not text or (text.startswith(":") and text[1:].isascii() and text[1:].isdigit())
-
-
-def _parse_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(name)
-    except ValueError:
-        return None
 
 
 _MINUTE_S: Final = 60.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from knapper.cli import options, output, setup
+from knapper.cli import interrupts, options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.config import environment
@@ -59,17 +59,23 @@ def command(global_options: GlobalOptions, **own: Unpack[ServeOptions]) -> ExitC
     where it is stored. Press Ctrl-C to stop.
     """
     environment.keep_numpy_to_one_thread()
-    from knapper.app import open_hub  # noqa: PLC0415 - `--help` needn't pay for what serves
-    from knapper.server import lifecycle  # noqa: PLC0415 - the same
+    from knapper.server import addresses  # noqa: PLC0415 - `--help` needn't pay for what serves
 
-    settings = lifecycle.override_address(setup.read_settings(global_options), own["host"], own["port"])
+    settings = addresses.override_address(setup.read_settings(global_options), own["host"], own["port"])
+    addresses.check_guarded(settings.server)
     log_file = _prepare_log(own["log_file"]) if own["log_file"] else None
+    # Before the imports, which take seconds: a port that is taken is told at once.
+    bound_socket = addresses.bind_socket(settings.server.host, settings.server.port)
+    with interrupts.exiting_at_once():
+        from knapper.app import open_hub  # noqa: PLC0415 - as above
+        from knapper.server import lifecycle  # noqa: PLC0415 - the same
+
     with open_hub(settings, only=bool(global_options.vault)) as hub:
 
         def announce(record: ServerRecord, page_url: str) -> None:
             _announce(global_options, settings, record, page_url, sorted(hub.vaults))
 
-        lifecycle.serve_vaults(hub, settings, watch=own["watch"], log_file=log_file, on_start=announce)
+        lifecycle.serve_vaults(hub, settings, bound_socket, watch=own["watch"], log_file=log_file, on_start=announce)
     if global_options.as_json:
         _print_event({"event": "stopped"})
     output.note(global_options, "stopped")

@@ -1,0 +1,50 @@
+"""End quietly where Ctrl-C comes while modules are imported."""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Generator
+from types import FrameType
+
+EXIT_CODE = 130
+"""As shells have it for what Ctrl-C ended; `knapper.cli.codes.ExitCode.INTERRUPTED`."""
+
+
+@contextlib.contextmanager
+def exiting_at_once() -> Generator[None]:
+    """Exit on Ctrl-C within the block, without a traceback.
+
+    An interrupt within an import may come out as any other error, or be swallowed by a callback of the import's own
+    locks. Nothing may be open that has to be closed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous_handler = signal.signal(signal.SIGINT, _exit_now)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous_handler)
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether an error came of an interrupt, such as one within the creation of a class."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, KeyboardInterrupt):
+            return True
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def _exit_now(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    is_json = "--json" in sys.argv
+    text = '{"success": false, "error": "interrupted", "code": "interrupted"}' if is_json else "\ninterrupted"
+    with contextlib.suppress(OSError):  # Ctrl-C ends whoever reads the output, too
+        _ = os.write(1 if is_json else 2, f"{text}\n".encode())
+    os._exit(EXIT_CODE)
