@@ -285,6 +285,7 @@ def serve_vaults(
             the page, once.
 
     Raises:
+        SetupError: Others could reach it without a token.
         StorageError: A token can't be read or written, or the log can't.
     """
     server = settings.server
