@@ -18,7 +18,7 @@ from scripts import reference
 
 SOURCE = Path(config.__file__).parents[1]
 NO_SETTINGS: dict[type[SettingsSection], set[str]] = {
-    Settings: {"choice", "passed_by", "vaults", "clients", "config_file", "env_file", "origins"},
+    Settings: {"choice", "passed_by", "unused", "vaults", "clients", "config_file", "env_file", "origins"},
     Vault: {"name"},
     ModelSettings: {"keys"},
 }
