@@ -148,7 +148,8 @@ START_EVENT: Final = "start"
 ERROR_EVENT: Final = "error"
 """The event that tells what went wrong."""
 _MAX_ID_DIGITS: Final = 15
-_HEARTBEAT: Final = b": still here\n\n"
+HEARTBEAT: Final = b": still here\n\n"
+"""A comment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,7 +308,7 @@ async def encode_frames(
         while True:
             ready, _ = await asyncio.wait([next_event], timeout=heartbeat_s)
             if not ready:
-                yield _HEARTBEAT
+                yield HEARTBEAT
                 continue
             numbered_event = next_event.result()
             if numbered_event is None:

@@ -1,0 +1,277 @@
+"""Tell what happens in a vault: changes to notes, what waits for a person, and what has been settled."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from knapper.errors import NotFound
+from knapper.jsontypes import JSONValue
+from knapper.server import replies, security, workers
+from knapper.server.http import background, binding, openapi
+from knapper.server.http.app import Mount
+from knapper.server.http.background import ServerSentEvent
+from knapper.server.http.binding import VAULT_PARAMETER
+from knapper.server.http.openapi import RouteSpec
+from knapper.tools import answers, journal, proposals
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from knapper.app import Hub
+    from knapper.server.http.binding import Endpoint
+    from knapper.server.workers import StopSignal, WorkerThreads
+    from knapper.tools.context import Context
+
+
+LOOK_INTERVAL_S: Final = 0.5
+"""How often is looked for news while somebody listens."""
+_MAX_KEPT: Final = 1_000
+_PAGE: Final = 100
+_WAITING_STATUSES: Final = ("open", "stale")
+_STATE_FILES: Final = ("journal.db", "proposals.db", "paused.db", "checkpoints.db")
+"""What changes with them, or with their write-ahead logs, is news."""
+
+WaitingSource = Callable[[str, str], Awaitable[Sequence[Mapping[str, JSONValue]]]]
+"""Lists what waits for a client in a vault: rows with ``kind`` and ``id``."""
+_Row = dict[str, JSONValue]
+_Key = tuple[str, str]
+
+
+class VaultFeed:
+    """The news of one vault for one client; used from the server's event loop.
+
+    Nothing is read while nobody listens; what happened meanwhile is told to the next one who does.
+    """
+
+    def __init__(
+        self, hub: Hub, threads: WorkerThreads, client: str, vault: str, sources: Sequence[WaitingSource]
+    ) -> None:
+        """Start empty.
+
+        Args:
+            hub: The vaults.
+            threads: Where they are read.
+            client: Who listens.
+            vault: The vault's name.
+            sources: List what waits beside proposals.
+        """
+        self._hub = hub
+        self._threads = threads
+        self._client = client
+        self._vault = vault
+        self._sources = sources
+        self._lock = asyncio.Lock()
+        # By the clock, so that no id of an earlier run of the server is taken for one of this.
+        self._last_id = int(time.time() * 1_000)
+        self._events: deque[ServerSentEvent] = deque(maxlen=_MAX_KEPT)
+        self._first_known_id = self._last_id
+        self._waiting: dict[_Key, _Row] = {}
+        self._last_change: _Row | None = None
+        self._seen_changes: set[str] = set()
+        self._stamp: object = None
+        self._looked_at = 0.0
+
+    async def look(self) -> None:
+        """Read what is new, unless that was done just before."""
+        async with self._lock:
+            if self._stamp is not None and time.monotonic() - self._looked_at < LOOK_INTERVAL_S / 2:
+                return
+            folder = await self._threads.run("read", lambda: self._hub.open(self._vault).folder)
+            stamp = await self._threads.run("read", partial(_stamp_files, folder))
+            if stamp != self._stamp:
+                await self._read(is_first=self._stamp is None)
+                self._stamp = stamp
+            self._looked_at = time.monotonic()
+
+    def events_after(self, last_id: int) -> list[ServerSentEvent]:
+        """Return the events after one; where that isn't known, what there is now."""
+        if not self._first_known_id <= last_id <= self._last_id:
+            waiting: list[JSONValue] = [*self._waiting.values()]
+            data: _Row = {"type": background.START_EVENT, "vault": self._vault, "waiting": waiting}
+            data["last_change"] = self._last_change
+            return [ServerSentEvent(id=self._last_id, name=background.START_EVENT, data=data)]
+        return [event for event in self._events if event.id > last_id]
+
+    async def wait_for_events(self, last_id: int, wait_s: float, stop: StopSignal) -> list[ServerSentEvent]:
+        """Return the events after one, and wait for the first of them; empty if none came in time."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            await self.look()
+            events = self.events_after(last_id)
+            left_s = deadline - time.monotonic()
+            if events or left_s <= 0 or stop.is_cancelled:
+                return events
+            await asyncio.sleep(min(LOOK_INTERVAL_S, left_s))
+
+    async def _read(self, *, is_first: bool) -> None:
+        changes, waiting_rows = await self._threads.run("read", self._read_vault)
+        for source in self._sources:
+            waiting_rows += [dict(row) for row in await source(self._client, self._vault)]
+        if not is_first:
+            for change in changes:
+                self._tell("change", change)
+        waiting = {(str(row["kind"]), str(row["id"])): row for row in waiting_rows}
+        if not is_first:
+            self._tell_waiting(waiting)
+        self._waiting = waiting
+
+    def _tell_waiting(self, waiting: Mapping[_Key, _Row]) -> None:
+        for key, row in waiting.items():
+            if self._waiting.get(key) != row:
+                self._tell("waiting", row)
+        for kind, name in self._waiting.keys() - waiting.keys():
+            self._tell("settled", {"kind": kind, "id": name})
+
+    def _tell(self, name: str, row: Mapping[str, JSONValue]) -> None:
+        self._last_id += 1
+        if len(self._events) == self._events.maxlen:
+            self._first_known_id = self._events[0].id
+        self._events.append(ServerSentEvent(id=self._last_id, name=name, data={"type": name, **row}))
+
+    def _read_vault(self) -> tuple[list[_Row], list[_Row]]:
+        """Return the new changes, the oldest first, and the proposals that wait."""
+        context = self._hub.context(client=self._client, vault=self._vault)
+        return self._read_changes(context), [*_read_proposals(context)]
+
+    def _read_changes(self, context: Context) -> list[_Row]:
+        since = str(self._last_change["at"]) if self._last_change else ""
+        rows: list[_Row] = []
+        while True:
+            page = journal.list_changes(context, limit=_PAGE if self._stamp else 1, offset=len(rows), since=since)
+            found = _rows_of(page)
+            rows += found
+            if not self._stamp or not found or len(rows) >= int(str(page["total"])):
+                break
+        new_rows = [row for row in reversed(rows) if str(row["id"]) not in self._seen_changes]
+        if rows:
+            self._last_change = rows[0]
+            self._seen_changes = {str(row["id"]) for row in rows if row["at"] == rows[0]["at"]} | (
+                self._seen_changes if rows[0]["at"] == since else set()
+            )
+        return new_rows
+
+
+def _read_proposals(context: Context) -> list[_Row]:
+    rows: list[_Row] = []
+    for status in _WAITING_STATUSES:
+        found: list[_Row] = []
+        while True:
+            page = proposals.list_proposals(context, status, limit=_PAGE, offset=len(found))
+            found += _rows_of(page)
+            if len(found) >= int(str(page["total"])) or not _rows_of(page):
+                break
+        rows += found
+    return [{"kind": "proposal", **row} for row in rows]
+
+
+def _rows_of(page: Mapping[str, JSONValue]) -> list[_Row]:
+    return [row for row in answers.results_of(page) if isinstance(row, dict)]
+
+
+def _stamp_files(folder: Path) -> tuple[tuple[int, int], ...]:
+    """Return times and sizes of the files whose changes are news."""
+    return tuple(_stamp_file(folder / f"{name}{suffix}") for name in _STATE_FILES for suffix in ("", "-wal"))
+
+
+def _stamp_file(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0)
+    return (found.st_mtime_ns, found.st_size)
+
+
+class FeedService:
+    """The feeds of one server; used from its event loop."""
+
+    def __init__(self, hub: Hub, threads: WorkerThreads, stop: StopSignal, sources: Sequence[WaitingSource]) -> None:
+        """Start empty; the arguments are those of `mount_feed`."""
+        self.stop = stop
+        self._hub = hub
+        self._threads = threads
+        self._sources = sources
+        self._feeds: dict[_Key, VaultFeed] = {}
+
+    def open(self, client: str, vault: str) -> VaultFeed:
+        """Return the feed of a client in a vault.
+
+        Raises:
+            NotFound: There is no such vault.
+        """
+        name = vault or self._hub.vaults[0]
+        if name not in self._hub.vaults:
+            hint = f"there are: {', '.join(self._hub.vaults)}"
+            raise NotFound(f"there is no vault '{vault[:60]}'", hint=hint, code="no_vault")
+        feed = self._feeds.get((client, name))
+        if feed is None:
+            feed = self._feeds[client, name] = VaultFeed(self._hub, self._threads, client, name, self._sources)
+        return feed
+
+
+_PARAMETERS: Final = (*background.EVENT_PARAMETERS, VAULT_PARAMETER)
+_CONTENT: Final[Mapping[str, Any]] = background.events_content(
+    openapi.stream_content(
+        "`start` comes first, with all that is `waiting` and the `last_change`; then `change` for each in the journal; "
+        "`waiting` for what waits for a person newly or otherwise than before, with its `kind` (`proposal`, `task`, "
+        "`run`) and `id`; and `settled` for what doesn't wait any more."
+    )
+)
+
+
+def mount_feed(hub: Hub, threads: WorkerThreads, stop: StopSignal, sources: Sequence[WaitingSource] = ()) -> Mount:
+    """Create the mount for ``/events``.
+
+    Args:
+        hub: The vaults; the caller closes it.
+        threads: Where they are read; the caller closes them.
+        stop: Set when the server stops.
+        sources: List what waits beside proposals, such as questions of tasks; read when somebody listens.
+    """
+    service = FeedService(hub, threads, stop, sources)
+    spec = RouteSpec(
+        "GET",
+        "/events",
+        "events",
+        "Tell what happens in a vault.",
+        _make_endpoint(service),
+        "As a stream, after `Last-Event-ID`; or as JSON. After an id that isn't known any more, `start` comes again.",
+        _PARAMETERS,
+        _CONTENT,
+    )
+    return Mount(routes=[openapi.make_route(spec)])
+
+
+def _make_endpoint(service: FeedService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _PARAMETERS)
+        feed = service.open(security.client_of(request.scope), args.text("vault"))
+        if background.is_polled(args):
+            after = args.integer_or_default("after", 0)
+            waiting = feed.wait_for_events(after, args.number("wait") or 0.0, service.stop)
+            events = await workers.run_unless_disconnected(request.receive, waiting)
+            return background.polled_reply(events, after, has_ended=False)
+        await feed.look()  # so that what can't be read is an error, and no stream that breaks off
+        headers = {**replies.REPLY_HEADERS, "x-accel-buffering": "no"}
+        frames = _encode_frames(feed, background.last_event_id(request), service.stop)
+        return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
+
+    return endpoint
+
+
+async def _encode_frames(feed: VaultFeed, last_id: int, stop: StopSignal) -> AsyncGenerator[bytes]:
+    while not stop.is_cancelled:
+        events = await feed.wait_for_events(last_id, background.HEARTBEAT_S, stop)
+        for event in events:
+            last_id = event.id
+            yield event.encode()
+        if not events:
+            yield background.HEARTBEAT
