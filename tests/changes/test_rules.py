@@ -545,3 +545,39 @@ def test_less_trust_never_does_more(
     most = RANK[rules.judge(draft(*files), open_, GROUND).kind]
 
     assert all(RANK[rules.judge(draft(*files), own, GROUND).kind] <= most for own in closer)
+
+
+LONG = TEXT + b"word " * 2_000
+
+
+@pytest.mark.parametrize(
+    ("after", "kind"),
+    [
+        (TEXT + b"word " * (2_000 - rules.MOST_TAKEN_OUT // 4), "apply"),
+        (TEXT + b"word " * (2_000 - rules.MOST_TAKEN_OUT // 4 - 1), "propose"),
+        (TEXT, "propose"),
+        (TEXT + b" " * len(LONG), "propose"),
+        (TEXT + b"\n" * len(LONG), "propose"),
+        (TEXT + b"gone", "propose"),
+        (TEXT + b"text " * 2_000, "apply"),
+        (LONG + b"more", "apply"),
+    ],
+)
+@pytest.mark.parametrize("client", ["mcp", "http"])
+def test_taking_much_text_out_is_not_small(client: str, after: bytes, kind: str) -> None:
+    one = draft(replace(edit(after=after), before=LONG))
+    verdict = rules.judge(one, access.default_grants(client), GROUND)
+
+    assert verdict.kind == kind
+    assert ("characters out of 'a.md'" in verdict.reason) == (kind == "propose")
+
+
+def test_a_person_takes_out_as_much_as_they_like() -> None:
+    one = draft(replace(edit(after=TEXT), before=LONG))
+
+    assert rules.judge(one, access.default_grants("cli"), GROUND).kind == "apply"
+
+
+def test_what_is_taken_out_counts_characters_and_no_bytes() -> None:
+    assert rules.count_taken_out("äöü ß\n".encode(), b"\xff ") == 3
+    assert rules.count_taken_out(b"a", b"a b") == 0

@@ -294,3 +294,16 @@ def test_a_change_that_is_written_is_told_of_though_the_index_is_damaged(vault: 
 
     assert told["status"] == "applied"
     assert vault.text("Garden.md").endswith("more\n")
+
+
+def test_taking_much_text_out_waits_for_a_persons_word(vault: Opener) -> None:
+    long = "evening and morning " * 200
+    (vault.root / "Long.md").write_text(f"# Long\n\nkept\n\n{long}\n", encoding="utf-8")
+    with vault.open("mcp") as context:
+        little = opened.call(context, "edit_file", path="Long.md", old_text="kept", new_text="")
+        much = opened.call(context, "edit_file", path="Long.md", old_text=long, new_text="")
+
+    assert little["status"] == "applied"
+    assert (much["status"], much["success"]) == ("proposed", True)
+    assert "characters out of 'Long.md'" in str(much)
+    assert long in vault.text("Long.md")

@@ -26,7 +26,6 @@ from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, RefusedError
 from knapper.system import private
 from knapper.tools import derived, files
-from knapper.vault import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -175,7 +174,7 @@ class ClientChats:
         if not raw:
             return
         view = self.conversations.context_of("").view
-        if not view.visible(paths.parse(raw, root=view.root)):
+        if not view.visible(view.parse(raw)):
             raise RefusedError(
                 "the active file is hidden from this client, or from its agent",
                 hint="leave active_file out, or have the owner show it: `knap config` tells what hides it",

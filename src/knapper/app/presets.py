@@ -12,7 +12,6 @@ from knapper.agents.pipeline.limits import TaskLimits
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.errors import KnapError, SetupError
-from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
@@ -198,7 +197,7 @@ def restrict_to_grants(preset: Preset, grants: Grants) -> Preset:
 def is_visible(view: View, raw: str) -> bool:
     """Return whether a client may know of a path; the disk isn't asked."""
     try:
-        return view.visible(paths.parse(raw, root=view.root))
+        return view.visible(view.parse(raw))
     except KnapError:
         return False
 

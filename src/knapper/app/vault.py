@@ -21,7 +21,7 @@ from knapper.index.embedders.registry import open_embedder
 from knapper.index.engine import Engine
 from knapper.system import private
 from knapper.tools.context import Context, ReviewPlaces
-from knapper.vault import obsidian, walk
+from knapper.vault import access, obsidian, walk
 from knapper.vault.access import Policy
 from knapper.vault.view import View
 
@@ -179,7 +179,7 @@ class OpenedVault:
             StorageError: The index can't be opened.
         """
         # what the owner hides from everybody is kept out of the index too, and so from an embedder elsewhere
-        owner = View.open(vault.path, Policy(client="owner", read=vault.read, hidden=vault.hidden))
+        owner = View.open(vault.path, Policy(client=access.OWNER, read=vault.read, hidden=vault.hidden))
         self.vault = vault
         private.tighten(settings.state_dir)
         self.folder = config.state_folder(settings, vault)  # the index makes it

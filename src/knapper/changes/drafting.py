@@ -120,7 +120,7 @@ def draft_restore(view: View, request: Restore) -> FileDraft:
         NotFound: The trash has no such file; the hint lists what it has of that name.
         ConflictError: There is a file where it would go.
     """
-    inside = paths.parse(request.path.removeprefix(f"{TRASH_FOLDER}/"), root=view.root)
+    inside = view.parse(request.path.removeprefix(f"{TRASH_FOLDER}/"))
     source = NotePath(f"{TRASH_FOLDER}/{inside}")
     if not (view.root / source).is_file() or (view.root / source).is_symlink() or not view.policy.visible(inside):
         raise NotFound(f"the trash has no {inside}", hint=_similar_in_trash(view, inside))

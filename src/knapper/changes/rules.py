@@ -60,7 +60,8 @@ def why_large(draft: Draft) -> str:
     """Return why a draft isn't small; empty where it is.
 
     A small draft changes one file at an exactly named place, and overwrites, moves and trashes nothing. Such places are
-    text that occurs once, a unique heading's section, a property, the start or end, and a new note.
+    text that occurs once, a unique heading's section, a property, the start or end, and a new note. It takes out at
+    most `MOST_TAKEN_OUT` characters more than it puts in.
     """
     if draft.by_query or draft.folders:
         return why_unnamed(draft)
@@ -91,7 +92,30 @@ def _why_file_is_large(file: FileDraft) -> str:
         return ""
     if not file.anchored:
         return f"it doesn't name the exact place in '{file.path}'"
-    return f"it replaces what '{file.path}' holds" if overwrites(file.before, file.after or b"") else ""
+    return _why_text_is_large(file.path, file.before, file.after or b"")
+
+
+def _why_text_is_large(path: NotePath, before: bytes, after: bytes) -> str:
+    if overwrites(before, after):
+        return f"it replaces what '{path}' holds"
+    taken_out = count_taken_out(before, after)
+    return f"it takes {taken_out:,} characters out of '{path}'" if taken_out > MOST_TAKEN_OUT else ""
+
+
+MOST_TAKEN_OUT: Final = 1_000
+"""Characters, spaces not counted, by which a small change may make a note shorter."""
+
+
+def count_taken_out(before: bytes, after: bytes) -> int:
+    """Return by how many characters a change makes a note shorter, spaces and line ends not counted; 0 for longer.
+
+    Filling the place with spaces, or with text that is shorter than what was there, is taking out, too.
+    """
+    return max(_count_characters(before) - _count_characters(after), 0)
+
+
+def _count_characters(raw: bytes) -> int:
+    return sum(map(len, raw.decode(errors="replace").split()))
 
 
 def overwrites(before: bytes, after: bytes) -> bool:

@@ -1,6 +1,5 @@
 """Print results, notes and errors, and ask the person at the terminal."""
 
-import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,20 +9,19 @@ import click
 
 from knapper.cli import codes
 from knapper.cli.codes import ExitCode
+from knapper.cli.escapes import dump_json, keep_colours, plain
 from knapper.cli.options import GlobalOptions
 from knapper.config import environment
-
-_CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def write(options: GlobalOptions, text: str) -> None:
     """Print a result as text; colours are left out where they aren't wanted or can't be shown."""
-    click.echo(text, color=None if wants_colour(options) else False)
+    click.echo(keep_colours(text), color=None if wants_colour(options) else False)
 
 
 def write_json(data: Mapping[str, object]) -> None:
     """Print a result as JSON."""
-    click.echo(json.dumps(data, ensure_ascii=False, indent=2))
+    click.echo(dump_json(data))
 
 
 def print_result(options: GlobalOptions, fields: Mapping[str, object], text: str) -> ExitCode:
@@ -89,7 +87,7 @@ def print_listing(options: GlobalOptions, answer: Mapping[str, object], text: st
 def note(options: GlobalOptions, text: str) -> None:
     """Print a remark on the error stream."""
     if not (options.quiet or options.as_json):
-        click.echo(text, err=True)
+        click.echo(keep_colours(text), err=True)
 
 
 def warn(text: str) -> None:
@@ -112,11 +110,6 @@ def wants_colour(options: GlobalOptions) -> bool:
 def stderr_is_terminal() -> bool:
     """Return whether the error stream is a terminal."""
     return sys.stderr.isatty()
-
-
-def plain(text: str) -> str:
-    """Remove terminal control characters: a note's text must only be displayed."""
-    return _CONTROL_CHARACTERS.sub("\ufffd", text)
 
 
 def one_line(text: str) -> str:

@@ -94,7 +94,7 @@ def list_paths(context: Context, directory: str, *, recursive: bool) -> list[str
         RefusedError: It leads outside the vault.
     """
     trimmed = directory.strip().strip("/")
-    folder = "" if trimmed in {"", "."} else f"{paths.parse(trimmed, root=context.view.root)}/"
+    folder = "" if trimmed in {"", "."} else f"{context.view.parse(trimmed)}/"
     paths_below = [str(file.path) for file in context.view.list_files() if walk.kind_of(file.path) == "note"]
     length = len(folder)
     paths_below = [path for path in paths_below if paths.name_key(path[:length]) == paths.name_key(folder)]
@@ -112,7 +112,7 @@ def make_wikilink(context: Context, raw: str) -> str:
     try:
         path = context.view.path(raw)
     except CallerError:
-        path = paths.parse(raw, root=context.view.root)
+        path = context.view.parse(raw)
     return f"[[{path.removesuffix(_NOTE_SUFFIX)}]]"
 
 

@@ -80,7 +80,7 @@ def resolve_folder(context: Context, raw: str) -> NotePath:
     """
     if raw.strip() in _ROOT_SPELLINGS:
         return NotePath("")
-    path = paths.parse(raw, root=context.view.root)
+    path = context.view.parse(raw)
     listing_query = ListingQuery(where=context.restrict(Filter(folders=(path,))), limit=1)
     # The index comes first: a folder counts as visible only where the client sees one of its files.
     entries = context.index.catalog.find(listing_query).entries

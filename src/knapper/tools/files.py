@@ -329,7 +329,7 @@ def is_folder_target(context: Context, destination: str) -> bool:
     if destination.endswith("/"):
         return True
     try:
-        resolved = files.find_path(context.view.root, paths.parse(destination, root=context.view.root))
+        resolved = files.find_path(context.view.root, context.view.parse(destination))
     except KnapError:
         return destination.strip() in {".", ""}
     return resolved.file.is_dir() and not context.view.ignore.hides(resolved.path, is_folder=True)
@@ -340,7 +340,7 @@ def is_same_path(context: Context, source: str, destination: str) -> bool:
     if destination.endswith("/"):
         return False
     try:
-        source_path, destination_path = (paths.parse(raw, root=context.view.root) for raw in (source, destination))
+        source_path, destination_path = (context.view.parse(raw) for raw in (source, destination))
     except KnapError:
         return False
     return paths.name_key(source_path) == paths.name_key(destination_path)

@@ -17,7 +17,6 @@ from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.write import ChangeList, UndoResult
-from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
 _TRASH_PREFIX = ".trash/"
@@ -59,7 +58,7 @@ def list_changes(
     """
     answers.check_page(limit, offset)
     since, path = which.get("since", ""), which.get("path", "")
-    path = paths.parse(path, root=context.view.root) if path else ""
+    path = context.view.parse(path) if path else ""
     # The same answer as for a file without changes: an error would reveal that a hidden one exists.
     if path and not _may_see(context, path):
         return answers.page_of([], 0, limit, offset)

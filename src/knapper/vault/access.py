@@ -14,6 +14,8 @@ from knapper.vault import matchers
 from knapper.vault.matchers import Globs
 from knapper.vault.paths import name_key
 
+OWNER: Final = "owner"
+"""The program itself, which reads all that it indexes."""
 _WEB_ADDRESS: Final = re.compile(r"\bhttps?://", re.IGNORECASE)
 
 
@@ -54,6 +56,11 @@ class Policy:
         object.__setattr__(self, "_hidden", compile_patterns(self.client, "hidden", self.hidden))
         object.__setattr__(self, "_foreign", compile_patterns(self.client, "foreign_folders", self.foreign_folders))
         object.__setattr__(self, "_foreign_names", frozenset(map(name_key, self.foreign_properties)))
+
+    @property
+    def may_know_places(self) -> bool:
+        """Return whether the client may know where on the disk the vault lies: a person, or the program itself."""
+        return CLIENT_KINDS.get(self.client) == "person" or self.client == OWNER
 
     def visible(self, path: str) -> bool:
         """Return whether the client may know of a file; compared in any spelling of the path."""

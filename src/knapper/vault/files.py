@@ -239,7 +239,11 @@ def find_path(
         if not found.is_link:
             continue
         links += 1
-        target = _follow_link(real, _join_parts(resolved), links)
+        target, is_there = _follow_link(real, _join_parts(resolved), links)
+        # Decided at once for a link to nothing and for one to a hidden file: more work for one of them would tell.
+        is_shown = visible(_join_parts(target, remaining))
+        if must_exist and not (is_there and is_shown):
+            raise missing_error
         if not remaining and target:
             try:
                 linked_file = find_path(root, _join_parts(target), must_exist=must_exist, visible=visible)
@@ -256,25 +260,27 @@ def _join_parts(*parts: list[str]) -> NotePath:
     return NotePath("/".join(part for several in parts for part in several))
 
 
-def _follow_link(real_root: str, path: NotePath, link_count: int) -> list[str]:
-    """Return the parts of a link's target, relative to the vault's folder."""
+def _follow_link(real_root: str, path: NotePath, link_count: int) -> tuple[list[str], bool]:
+    """Return the parts of a link's target, relative to the vault's folder, and whether it exists."""
     link = Path(real_root, path)
     loop_error = StorageError(
         f"the symbolic link {quote_path(path)} leads in a circle", code="link_loop", hint="remove or correct the link"
     )
     if link_count > MAX_SYMLINKS:
         raise loop_error
+    is_there = True
     try:
-        target = Path(os.path.realpath(link, strict=True))
+        os.stat(link)  # noqa: PTH116 - as quick for a link to nothing
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise loop_error from error
-        # Also checked for a target that doesn't exist: it must not point out of the vault.
-        target = Path(os.path.realpath(link))
+        is_there = False
+    # Also checked for a target that doesn't exist: it must not point out of the vault.
+    target = Path(os.path.realpath(link))
     if not target.is_relative_to(real_root):
         msg = f"the symbolic link {quote_path(path)} leads out of the vault"
         raise RefusedError(msg, code="outside_vault", hint="copy the file into the vault to use it there")
-    return list(target.relative_to(real_root).parts)
+    return list(target.relative_to(real_root).parts), is_there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

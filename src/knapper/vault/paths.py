@@ -83,6 +83,18 @@ def quote_path(text: str) -> str:
     return repr(text if len(text) <= MAX_PART_BYTES else f"{text[:MAX_PART_BYTES]}…")
 
 
+def is_absolute(raw: str, *, windows: bool = WINDOWS) -> bool:
+    """Return whether a path begins at the root of a disk, a share or a drive, in the way of any system."""
+    return raw.startswith(("/", "\\\\")) or bool(_DRIVE_PREFIX.match(raw)) or (windows and raw.startswith("\\"))
+
+
+def unknown_place_error() -> RefusedError:
+    """Build the one error for absolute paths by which a client could find out where the vault lies."""
+    # It doesn't repeat the path: a server takes the vault's own folder out of what it answers, and would tell so.
+    msg = "the absolute path names no file that is shown here"
+    return RefusedError(msg, code="outside_vault", hint=_RELATIVE_HINT)
+
+
 def parse(raw: str, *, root: Path, windows: bool = WINDOWS) -> NotePath:
     """Parse and check a path as a caller wrote it; it need not exist on disk.
 

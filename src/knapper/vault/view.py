@@ -76,6 +76,20 @@ class View:
         """Return whether a file of this path would be visible, without looking at the disk."""
         return not self.ignore.hides(path) and self.policy.visible(path)
 
+    def parse(self, raw: str) -> NotePath:
+        """Check the form of a path as a caller wrote it; it need not be there.
+
+        Only a person names places by absolute paths: to others an answer would tell where the vault lies. An existing
+        file that they see may be named so in `path` and `read`, since its name tells nothing new.
+
+        Raises:
+            BadInput: The text isn't a valid path.
+            RefusedError: It leads out of the vault, or is absolute (code ``outside_vault``).
+        """
+        if paths.is_absolute(raw) and not self.policy.may_know_places:
+            raise paths.unknown_place_error()
+        return paths.parse(raw, root=self.root)
+
     def path(self, raw: str) -> NotePath:
         """Check a path as a caller wrote it, and return it as spelled in the listing.
 
@@ -146,7 +160,7 @@ class View:
             RefusedError: The file would be hidden from this client, ignored, or outside the vault.
             ConflictError: The path already exists (code ``exists``); nothing is ever overwritten.
         """
-        path = paths.parse(raw, root=self.root)
+        path = self.parse(raw)
         # A file must not get the name of a hidden folder either, hence the second check.
         if not (self.visible(path) and self.visible(NotePath(f"{path}/note.md"))):
             hint = "choose another folder; hidden and ignored ones aren't written to"
@@ -224,6 +238,8 @@ class View:
         return self.policy.visible(file.path) and (file.target is None or self.policy.visible(file.target))
 
     def _resolve(self, raw: str) -> vault_files.ResolvedFile:
+        if paths.is_absolute(raw) and not self.policy.may_know_places:
+            return self._resolve_absolute(raw)
         path = paths.parse(raw, root=self.root)
         try:
             return self._find(path)
@@ -240,6 +256,16 @@ class View:
         if self.list_files_at(file.file)[1]:
             raise self._folder_error(file.path)
         raise vault_files.missing_file_error(path, ())
+
+    def _resolve_absolute(self, raw: str) -> vault_files.ResolvedFile:
+        """Find a visible file by its absolute path; whatever else is wrong gives the same error, and as soon."""
+        try:
+            file = vault_files.find_path(self.root, paths.parse(raw, root=self.root), visible=self.visible)
+        except KnapError:
+            raise paths.unknown_place_error() from None
+        if not file.file.is_file():
+            raise paths.unknown_place_error()
+        return file
 
     def _folder_error(self, path: NotePath) -> NotFound:
         return NotFound(f"{paths.quote_path(path)} is a folder", hint="name a file in it", code="is_folder")

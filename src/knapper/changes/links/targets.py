@@ -75,11 +75,11 @@ def _plan_move(view: View, move: Move) -> PlannedMove:
 def _complete_destination(view: View, raw: str, source: NotePath, *, is_folder: bool) -> NotePath:
     """Complete a destination: ``Folder/`` gets the file's name, and a note's name without extension gets the note's."""
     if raw.endswith("/"):
-        return paths.parse(raw + paths.base_name(source), root=view.root)
+        return view.parse(raw + paths.base_name(source))
     is_bare = not is_folder and walk.kind_of(source) == "note" and raw and not paths.suffix(raw)
-    if is_bare and not _is_folder(view, paths.parse(raw, root=view.root)):
+    if is_bare and not _is_folder(view, view.parse(raw)):
         raw += paths.suffix(source)
-    return paths.parse(raw, root=view.root)
+    return view.parse(raw)
 
 
 def _is_folder(view: View, path: NotePath) -> bool:
@@ -94,7 +94,7 @@ def _find_source(view: View, raw: str) -> tuple[NotePath, tuple[NotePath, ...], 
     try:
         path = view.path(raw)
     except NotFound:
-        folder = _find_folder(view, paths.parse(raw, root=view.root))
+        folder = _find_folder(view, view.parse(raw))
         if folder is None:
             raise
         _, visible_files = view.list_files_at(view.root / folder)

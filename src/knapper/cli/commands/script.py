@@ -1,13 +1,12 @@
 """Run a script over the vault."""
 
-import json
 import shlex
 from collections.abc import Mapping
 from typing import Final, TypedDict, Unpack
 
 import click
 
-from knapper.cli import inputs, options, output, setup
+from knapper.cli import escapes, inputs, options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.tools.context import ScriptExit, ScriptProfile, ScriptResult
@@ -30,7 +29,7 @@ def _print_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) ->
     if outcome.stdout:
         output.note(options, output.plain(outcome.stdout.rstrip("\n")))
     if outcome.ok:
-        output.write(options, output.plain(json.dumps(outcome.result, ensure_ascii=False, indent=2)))
+        output.write(options, escapes.dump_json(outcome.result))
     else:
         click.echo(output.plain(f"error: the script ended with {outcome.kind}: {outcome.error}"), err=True)
     for one in outcome.proposals:

@@ -1,12 +1,11 @@
 """List tools, and describe one."""
 
-import json
 from collections.abc import Mapping
 from typing import TypedDict, Unpack
 
 import click
 
-from knapper.cli import options, output
+from knapper.cli import escapes, options, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.tools.context import TOOL_SELECTIONS, ToolSelection
@@ -77,4 +76,4 @@ def _describe_tool(tool: Mapping[str, object]) -> str:
 
 
 def _format_json(schema: object) -> str:
-    return json.dumps(schema, ensure_ascii=False, indent=2)
+    return escapes.dump_json(schema)

@@ -1,7 +1,6 @@
 """Keep the index up to date."""
 
 import datetime as dt
-import json
 import signal
 import threading
 from collections.abc import Callable, Generator
@@ -11,7 +10,7 @@ from typing import Final
 
 import click
 
-from knapper.cli import options, output, setup
+from knapper.cli import escapes, options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.render import indexing
@@ -101,7 +100,7 @@ def _report_outcome(options: GlobalOptions, outcome: RefreshOutcome) -> None:
     now = dt.datetime.now().astimezone()
     if options.as_json:
         counts = {"indexed": outcome.indexed, "removed": outcome.removed, "unchanged": outcome.unchanged}
-        output.write(options, json.dumps({"time": now.isoformat(timespec="seconds"), **counts}))
+        output.write(options, escapes.dump_json({"time": now.isoformat(timespec="seconds"), **counts}, indent=None))
         return
     summary = f"took in {outcome.indexed}, removed {outcome.removed}"
     output.write(options, f"{now:%H:%M:%S}  {summary}")
