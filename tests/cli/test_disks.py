@@ -93,13 +93,16 @@ def test_without_a_state_that_can_be_made_reading_uses_a_temporary_index(
     monkeypatch.setenv("KNAP_STATE_DIR", str(state))
     make, may = Path.mkdir, os.access
 
-    def refuse(self: Path, *arguments: int, **options: bool) -> None:
+    def may_outside(path: Path, mode: int) -> bool:
+        return not Path(path).is_relative_to(state) and may(path, mode)
+
+    def refuse(self: Path, mode: int = 0o777, **options: bool) -> None:
         if self.is_relative_to(state):
             raise PermissionError(30, "Read-only file system", str(self))
-        make(self, *arguments, **options)
+        make(self, mode, **options)
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    monkeypatch.setattr(os, "access", lambda path, mode: not Path(path).is_relative_to(state) and may(path, mode))
+    monkeypatch.setattr(os, "access", may_outside)
     capsys.readouterr()
     code = main.run(["-v", str(vault), "search", "alpha", "--mode", "keyword"])
     shown = capsys.readouterr()
@@ -113,7 +116,11 @@ def test_doctor_tells_a_vault_that_can_not_be_written(vault: Path, monkeypatch: 
     settings = config.load({"default_vault": str(vault)})
     before = doctor.check_disk(settings)
     may = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != vault and may(path, mode))
+
+    def may_elsewhere(path: Path, mode: int) -> bool:
+        return Path(path) != vault and may(path, mode)
+
+    monkeypatch.setattr(os, "access", may_elsewhere)
     result = doctor.check_disk(settings)
 
     assert before.state == "ok"

@@ -184,6 +184,7 @@ def test_words_that_do_not_match_what_was_stored_let_the_index_be_built_anew(tmp
         check(engine)
         assert [hit.row.note for hit in engine.search(SearchRequest(text="alpha")).hits] == ["n1.md"]
     assert outcome.indexed == 2
+    assert outcome.was_damaged
     assert "was damaged" in outcome.problems[0]
     assert "built anew" in outcome.problems[0]
     assert (again.indexed, again.problems) == (0, [])
@@ -314,3 +315,18 @@ def answers(engine: Engine) -> list[object]:
         if failure is None:
             raise
         raise failure from error
+
+
+def test_what_is_told_of_damage_holds_no_text_of_a_note(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        with engine.store.database.transaction() as connection:
+            connection.execute("UPDATE files SET title = CAST(x'736563726574ff' AS TEXT)")
+        with pytest.raises(StorageError, match="damaged") as caught:
+            engine.search(SearchRequest(text="alpha"))
+        outcome = engine.refresh()
+
+    assert "secret" not in caught.value.message
+    assert "secret" not in outcome.problems[0]
+    assert "was damaged" in outcome.problems[0]

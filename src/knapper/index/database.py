@@ -463,7 +463,7 @@ class Database:
             if not (isinstance(error, UnicodeDecodeError) or is_damage(error)) or "no such module" in str(error):
                 raise
             self._replace()
-            self.replaced = str(error)
+            self.replaced = describe_damage(error)
 
     def _replace(self) -> None:
         """Replace the file by an empty index."""
@@ -505,6 +505,15 @@ def as_storage_error(error: Exception) -> StorageError | None:
         f"a file of the program's state can't be read: {error}",
         hint="`knap doctor` tells whether it is the index, which comes back with `knap index --full`",
     )
+
+
+def describe_damage(error: BaseException) -> str:
+    """Return what is damaged, without any text of a note: whoever is told may not be allowed to see it."""
+    cause = error.__cause__ if isinstance(error, StorageError) and error.__cause__ is not None else error
+    if isinstance(cause, sqlite3.Error):
+        # Such as: Could not decode to UTF-8 column 'title' with text '…'
+        return str(cause).split(" with text ")[0]
+    return f"a value can't be read ({type(cause).__name__})"
 
 
 def is_damage(error: BaseException | None) -> bool:

@@ -72,10 +72,10 @@ def find_damage(index: Database) -> str:
     except (sqlite3.Error, StorageError) as error:
         if not database.is_damage(error):
             return ""
-        return str(error.__cause__ if isinstance(error, StorageError) else error)
+        return database.describe_damage(error)
     except (ValueError, LookupError, OverflowError) as error:
         # Values of another type or out of their range than those that were stored.
-        return f"a value can't be read: {error}"
+        return database.describe_damage(error)
     return ""
 
 

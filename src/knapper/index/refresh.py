@@ -187,6 +187,8 @@ class RefreshOutcome:
     removed: int = 0
     unchanged: int = 0
     problems: list[str] = field(default_factory=list[str])
+    was_damaged: bool = False
+    """The index was damaged, and has been built anew."""
 
 
 class VaultScan:

@@ -60,7 +60,7 @@ def follow_vault(engine: "Engine", stop: threading.Event) -> None:
     from knapper.index import watch  # noqa: PLC0415 - whoever starts a watcher needn't wait for its libraries
 
     with contextlib.suppress(WatcherStopped):  # whole batches of files are kept, and the next start goes on from there
-        watch.follow_vault(engine, stop, _ignore_outcome, progress=check)
+        watch.follow_vault(engine, stop, _log_damage, progress=check)
 
 
 @asynccontextmanager
@@ -134,5 +134,7 @@ def _failure_cause(work: Future[None]) -> str:
     return error.code if isinstance(error, KnapError) else type(error).__name__
 
 
-def _ignore_outcome(_: "RefreshOutcome") -> None:
-    """Ignore the outcome."""
+def _log_damage(outcome: "RefreshOutcome") -> None:
+    """Log that an index was built anew, and nothing else: the outcome names notes."""
+    if outcome.was_damaged:
+        LOG.warning("%s", outcome.problems[0])  # names no note
