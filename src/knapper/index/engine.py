@@ -255,24 +255,31 @@ class Engine:
             policy: The client's policy; hidden files are indexed but not counted.
         """
         began = dt.datetime.now().astimezone()
-        checked = self._check_events(policy)
+        checked = self._check_events(policy, began)
         if checked is None:
-            checked = self._check_files(policy)
+            checked = self._check_files(policy, began)
         pending = self._embed_inline() if meaning else 0
         if pending and policy is not None and not policy.sees_all:
             pending = self.status(Filter(policy=policy)).pending
-        if checked.is_current:
-            self._current_at = max(self._current_at or began, began)
         is_filling = (bool(checked.stale) or checked.incomplete) and self.is_being_filled
-        return replace(checked, filling=is_filling, pending=pending, as_of=self._as_of())
+        # A file that is hidden from the client, and that the index lacks, has no part in its answer.
+        as_of = began if checked.is_current else self._last_current()
+        shown = as_of.isoformat(timespec="milliseconds") if as_of else ""
+        return replace(checked, filling=is_filling, pending=pending, as_of=shown)
 
-    def _as_of(self) -> str:
-        """Return the local time until when all saved changes are in the index; empty where none are."""
+    def _last_current(self) -> dt.datetime | None:
+        """Return the local time until when all saved changes are in the index; None where none are."""
         built = self.store.meta("built")
-        current_at = self._current_at or (dt.datetime.fromisoformat(built).astimezone() if built else None)
-        return current_at.isoformat(timespec="milliseconds") if current_at else ""
+        return self._current_at or (dt.datetime.fromisoformat(built).astimezone() if built else None)
 
-    def _check_events(self, policy: Policy | None) -> Freshness | None:
+    def _all_current(self, since: dt.datetime) -> Freshness:
+        """Record that all that was saved before a time is in the index, unless that was never filled."""
+        freshness = self._freshness(0)
+        if freshness.is_current:
+            self._current_at = max(self._current_at or since, since)
+        return freshness
+
+    def _check_events(self, policy: Policy | None, began: dt.datetime) -> Freshness | None:
         """Index what a watcher was told of until now; return None where no watcher can say, so that files are compared.
 
         In another process, the watcher itself is asked to.
@@ -281,7 +288,7 @@ class Engine:
         if feed is None:
             if not (refresh.is_watched(self.folder) and ask_watcher(self.folder)):
                 return None
-            return self._freshness(0)
+            return self._all_current(began)
         if not feed.sync():
             return None
         taken = feed.waiting()
@@ -290,7 +297,7 @@ class Engine:
             return None
         if not taken or self._index_reported(taken):
             feed.settle(taken)
-            return self._freshness(0)
+            return self._all_current(began)
         return self._freshness(self._count_visible(taken, policy))
 
     def _index_reported(self, touched: Collection[Path]) -> bool:
@@ -314,7 +321,7 @@ class Engine:
         inside = (path.relative_to(self.view.root) for path in touched if path.is_relative_to(self.view.root))
         return sum(policy is None or policy.visible(NotePath(path.as_posix())) for path in inside)
 
-    def _check_files(self, policy: Policy | None) -> Freshness:
+    def _check_files(self, policy: Policy | None, began: dt.datetime) -> Freshness:
         """Compare the vault's files with the index for a limited time, and index a few changes."""
         generation_before = self.store.generation()
         plan, unchecked = self._scan_briefly()
@@ -322,13 +329,10 @@ class Engine:
         doubtful = len(plan.doubtful)
         changed_count = plan.stale + doubtful
         is_refresh_due = changed_count or not self.is_complete or not self._has_current_rules
-        if (
-            not unchecked
-            and is_refresh_due
-            and changed_count <= _MAX_INLINE_FILES
-            and self._refresh_inline(plan, generation_before)
+        if not unchecked and (
+            not is_refresh_due or (changed_count <= _MAX_INLINE_FILES and self._refresh_inline(plan, generation_before))
         ):
-            stale, doubtful = 0, 0
+            return self._all_current(began)
         return self._freshness(stale, unchecked=unchecked or doubtful > _MAX_INLINE_FILES)
 
     def _freshness(self, stale: int, *, unchecked: bool = False) -> Freshness:
@@ -418,7 +422,7 @@ class Engine:
         Raises:
             ConflictError: Another process has been writing the index for a minute.
         """
-        checked = None if self.damage else self._check_events(None)
+        checked = None if self.damage else self._check_events(None, dt.datetime.now().astimezone())
         # Beside a watcher, a few files may be missing while it embeds, which can take minutes; nobody waits for that.
         if checked is None or checked.incomplete:
             _ = self.refresh(check=False)
@@ -475,7 +479,7 @@ class Engine:
         Raises:
             ConflictError: Another process, or this one's watcher, is writing the index.
         """
-        checked = self._check_events(None)
+        checked = self._check_events(None, dt.datetime.now().astimezone())
         if checked is None or not checked.is_current:
             try:
                 _ = self.refresh(wait_s=_NAMES_LOCK_WAIT_S)
