@@ -27,10 +27,11 @@ from knapper.errors import BadInput, StorageError
 from knapper.index.snapshot import RANKING_THREAD_PREFIX
 from knapper.server import addresses, credentials, logs, record, replies, security, watchers, workers
 from knapper.server.credentials import BrowserSessions
-from knapper.server.http import app, background, blocks, chat, indexing, openapi, page, runs, tasks
+from knapper.server.http import app, background, blocks, chat, feed, indexing, openapi, page, runs, tasks, waiting
 from knapper.server.http import settings as settings_routes
 from knapper.server.http.app import Mount, ServerRuntime
 from knapper.server.http.chat import ChatService
+from knapper.server.http.runs import RunService
 from knapper.server.http.tasks import TaskService
 from knapper.server.mcp import http as mcp
 from knapper.server.record import ServerRecord
@@ -39,6 +40,7 @@ from knapper.system import private
 
 if TYPE_CHECKING:
     from knapper.app.chats import ClientChatsRegistry
+    from knapper.server.http.feed import WaitingSource
 
 
 HEAD_TIMEOUT_S: Final = 20.0
@@ -230,7 +232,10 @@ def exit_process(code: int, *, wait_s: float = 1.0) -> None:
 
 
 def mount_chats_and_tasks(
-    hub: Hub, stop: StopSignal, open_chatting: Callable[[], ClientChatsRegistry] | None = None
+    hub: Hub,
+    stop: StopSignal,
+    open_chatting: Callable[[], ClientChatsRegistry] | None = None,
+    sources: list[WaitingSource] | None = None,
 ) -> Mount:
     """Create the mounts for ``/chat``, ``/sessions``, ``/ask`` and ``/presets``.
 
@@ -238,9 +243,12 @@ def mount_chats_and_tasks(
         hub: The vaults; the caller closes it.
         stop: Set when the server stops; turns end then.
         open_chatting: Opens the chats; None for the configured ones.
+        sources: Gets what lists the tasks that wait for an answer.
     """
     chat_service = ChatService(open_chatting or (lambda: _open_client_chats(hub)))
     task_service = TaskService(chat_service)
+    if sources is not None:
+        sources.append(waiting.task_source(hub, task_service))
 
     async def shut() -> None:
         await task_service.shut()
@@ -322,6 +330,8 @@ def serve_vaults(
 def _list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, watch: bool) -> list[Mount]:
     """List the mounts beside the routes of tools."""
     opens = watchers.engine_openers(hub) if watch else {}
+    run_service = RunService(lambda is_leaving: runs.open_client_runs(hub, is_leaving))
+    sources = [waiting.run_source(hub, run_service)]
     return [
         Mount(lifespan=lambda: watchers.run_watchers(opens)),
         mcp.mount_mcp(hub, runtime.threads),
@@ -329,6 +339,7 @@ def _list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *,
         blocks.mount_blocks(hub, runtime.threads),
         indexing.mount_index(hub, runtime.threads, runtime.stop),
         settings_routes.mount_settings(hub, runtime.threads),
-        mount_chats_and_tasks(hub, runtime.stop),
-        runs.mount_runs(hub, runtime.stop),
+        mount_chats_and_tasks(hub, runtime.stop, sources=sources),
+        runs.mount_runs(hub, runtime.stop, service=run_service),
+        feed.mount_feed(hub, runtime.threads, runtime.stop, sources),
     ]

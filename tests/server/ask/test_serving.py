@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from knapper.app.chats import ClientChatsRegistry
+from knapper.server import lifecycle
+from knapper.server.http import feed
+from knapper.server.workers import WorkerThreads
 from tests.agents import protocol
 from tests.agents.protocol import Reply
 from tests.index import worlds
@@ -95,3 +99,26 @@ def test_a_signal_ends_tasks_in_good_order(vault: Path, own_home: Path) -> None:
     assert end[-2:] == [("error", "stopping"), ("outcome", "cancelled")]
     assert code == 0
     assert not [line for line in server.printed if "Traceback" in line or "ERROR" in line]
+
+
+def test_a_task_that_asks_waits_in_the_news_of_its_vault_until_it_is_answered(tmp_path: Path) -> None:
+    sources: list[feed.WaitingSource] = []
+    with apps.world(tmp_path) as world:
+        chat = chats.opener(tasks.asking().open)
+        task_mount = lifecycle.mount_chats_and_tasks(
+            world.hub, world.stop, lambda: ClientChatsRegistry(world.hub, chat), sources
+        )
+        news = feed.mount_feed(world.hub, WorkerThreads(2), world.stop, sources)
+        with world.client(None, task_mount, news) as client:
+            start = client.get("/events?after=0").json()
+            order = {"task": "rain?", "note": "Rain.md", "scout": True}
+            run_id = client.post("/ask", json=order).json()["run_id"]
+            asked = client.get(f"/events?after={start['last']}&wait=20").json()
+            client.post("/ask", json={"run_id": run_id, "answer": "North"})
+            told = client.get(f"/events?after={asked['last']}&wait=20").json()
+
+    assert [(row["event"], row["data"]["kind"], row["data"]["id"]) for row in asked["events"]] == [
+        ("waiting", "task", run_id)
+    ]
+    assert asked["events"][0]["data"]["question"] == "Which garden?"
+    assert ("settled", "task") in [(row["event"], row["data"].get("kind")) for row in told["events"]]

@@ -135,7 +135,7 @@ class VaultFeed:
         self._last_id += 1
         if len(self._events) == self._events.maxlen:
             self._first_known_id = self._events[0].id
-        self._events.append(ServerSentEvent(id=self._last_id, name=name, data={"type": name, **row}))
+        self._events.append(ServerSentEvent(id=self._last_id, name=name, data={**row, "type": name}))
 
     def _read_vault(self) -> tuple[list[_Row], list[_Row]]:
         """Return the new changes, the oldest first, and the proposals that wait."""

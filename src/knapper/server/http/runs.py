@@ -361,7 +361,9 @@ _DEFAULT_LIMIT: Final = 50
 _ACCEPTED_STATUS: Final = 202
 
 
-def mount_runs(hub: Hub, stop: StopSignal, open_rooms: OpenClientRuns | None = None) -> Mount:
+def mount_runs(
+    hub: Hub, stop: StopSignal, open_rooms: OpenClientRuns | None = None, service: RunService | None = None
+) -> Mount:
     """Create the mount for ``/runs``.
 
     Args:
@@ -369,16 +371,17 @@ def mount_runs(hub: Hub, stop: StopSignal, open_rooms: OpenClientRuns | None = N
         stop: Set when the server stops; runs are interrupted then, and can be resumed.
         open_rooms: Opens the runs, given a function that returns whether the server is stopping; None for what the
             configuration says.
+        service: Carries them out; None for a new one.
     """
-    service = RunService(open_rooms or (lambda is_leaving: _open_client_runs(hub, is_leaving)))
-
+    service = service or RunService(open_rooms or (lambda is_leaving: open_client_runs(hub, is_leaving)))
     return Mount(
         routes=[*map(openapi.make_route, _run_routes(service))],
         lifespan=background.job_lifespan(stop, service.end, service.shut),
     )
 
 
-def _open_client_runs(hub: Hub, is_leaving: Callable[[], bool]) -> ClientRunsRegistry:
+def open_client_runs(hub: Hub, is_leaving: Callable[[], bool]) -> ClientRunsRegistry:
+    """Open the runs that the configuration describes."""
     with workers.IMPORT_LOCK:
         from knapper.app.client_runs import ClientRunsRegistry  # noqa: PLC0415 - 2 s that a server without runs needn't wait for
 

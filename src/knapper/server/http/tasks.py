@@ -405,7 +405,7 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
 def _task_choice_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
     """List the routes that show what waits for an answer, and show and keep what a task is done with."""
     by_vault, switches = (VAULT_PARAMETER,), (*SWITCH_PARAMETERS, VAULT_PARAMETER)
-    waiting_endpoint = _task_endpoint(tasks, by_vault, _list_waiting_runs)
+    waiting_endpoint = _task_endpoint(tasks, by_vault, list_waiting_runs)
     defaults_endpoint = _task_endpoint(tasks, by_vault, show_defaults)
     return (
         RouteSpec(
@@ -527,9 +527,10 @@ def _task_endpoint(tasks: TaskService, parameters: tuple[Parameter, ...], work: 
     return endpoint
 
 
-async def _list_waiting_runs(
+async def list_waiting_runs(
     tasks: TaskService, client_pipelines: ClientPipelines, _: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Return the tasks that wait for an answer which the client may give."""
     from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
 
     def list_shown() -> list[PausedRun]:
