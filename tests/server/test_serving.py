@@ -232,3 +232,19 @@ def test_a_taken_port_is_told_before_anything_slow_is_imported(vault: Path, own_
     imported = {line.rpartition("|")[2].strip() for line in told.stderr.splitlines()}
     assert (told.returncode, json.loads(told.stdout)["code"]) == (3, "port_taken")
     assert not imported & {"starlette", "fastapi", "uvicorn", "pydantic", "numpy", "knapper.server.lifecycle"}
+
+
+def test_every_route_of_the_document_is_served(vault: Path, own_home: Path) -> None:
+    with servers.serving(vault, home=own_home) as server, server.client() as client:
+        paths = client.get("/openapi.json").json()["paths"]
+        news = client.get("/events?after=0").json()
+        indexed = client.post("/index", json={}).json()
+        refused = client.get("/settings")
+        _ = server.stop()
+
+    assert {"/blocks", "/blocks/accept", "/blocks/reject", "/proposals/{proposal_id}/draw"} <= paths.keys()
+    assert {"/index", "/index/{job_id}/events", "/index/{job_id}/cancel", "/settings", "/events"} <= paths.keys()
+    assert {"/chat", "/ask", "/runs", "/sessions/{session_id}/trace"} <= paths.keys()
+    assert news["events"][0]["event"] == "start"
+    assert indexed["vault"] == "vault"
+    assert refused.json()["code"] == "needs_person"

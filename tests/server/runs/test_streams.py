@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,8 @@ from knapper.agents.runs.engine import RunEngine
 from knapper.agents.runs.model import RunEventSink, RunOrder, RunRecord
 from knapper.app import Hub
 from knapper.app.runs import OpenedRuns, open_runs
+from knapper.jsontypes import JSONValue
+from knapper.server.http import runs, waiting
 from tests.agents.run_world import Brain, Part
 from tests.server import chats, running
 from tests.server.running import PLAN, Gate, begun, done, heard
@@ -187,6 +189,29 @@ def test_a_run_of_this_server_is_ended_by_another_process(tmp_path: Path) -> Non
 
     assert asked is True
     assert end.data["state"] == "cancelled"
+
+
+def test_a_runs_question_waits_for_who_may_see_the_run(tmp_path: Path) -> None:
+    async def listed(hub: Hub) -> list[list[Mapping[str, JSONValue]]]:
+        service = runs.RunService(lambda is_leaving: runs.open_client_runs(hub, is_leaving))
+        source = waiting.run_source(hub, service)
+        try:
+            return [[*await source(client, "v")] for client in ("page", "http")]
+        finally:
+            await service.shut()
+
+    with Hub(running.settings(tmp_path)) as hub:
+        before = asyncio.run(listed(hub))
+        with running.serving(tmp_path, Brain(), retrieve=running.poor) as server, server.client("page") as page:
+            run_id = begun(page)
+            with page.stream("GET", f"/runs/{run_id}/events") as stream:
+                point = next(one for one in chats.events(stream.iter_lines()) if one.name == "checkpoint")
+                mine, others = asyncio.run(listed(hub))
+
+    assert before == [[], []]
+    assert [(row["kind"], row["id"], row["run_id"]) for row in mine] == [("run", point.data["id"], run_id)]
+    assert mine[0]["options"] == ["go on", "skip"]
+    assert others == []
 
 
 def test_a_question_is_answered_over_http_by_a_person(tmp_path: Path) -> None:
