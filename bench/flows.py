@@ -180,6 +180,7 @@ def accept(folder: Path, tracer: Tracer) -> None:
 
     def client() -> None:
         _until_open(port)
+        _ = ask("GET", "/health", "")  # the port is taken before the tokens are made
         person = (folder / "state" / "server" / "page.token").read_text(encoding="ascii").strip()
         for number in range(_WARM):
             proposal = ask("POST", "/tools/edit_file", _TOKEN, _edit(number))["proposal_id"]

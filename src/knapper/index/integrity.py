@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from knapper.errors import StorageError
 from knapper.index import database, documents
+from knapper.system import private
 
 if TYPE_CHECKING:
     from knapper.index.database import Database
@@ -131,7 +132,7 @@ def mark(folder: Path, reason: str) -> None:
     """Record that the index in *folder* is damaged, in a file beside it, since the index itself may not be writable."""
     # Where the disk is full or read-only, the next one to see the damage tries again.
     with suppress(OSError):
-        (folder / _MARK_FILE).write_text(reason, encoding="utf-8")
+        private.write_text(folder / _MARK_FILE, reason)
 
 
 def read_mark(folder: Path) -> str:

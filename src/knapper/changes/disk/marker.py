@@ -15,7 +15,9 @@ def place(folder: Path, change_id: str) -> None:
     Raises:
         OSError: The state folder can't be written.
     """
-    (folder / MARKER_FILE).write_text(change_id, encoding="ascii")
+    from knapper.system import private  # noqa: PLC0415 - readers needn't wait for it
+
+    private.write_text(folder / MARKER_FILE, change_id)
 
 
 def is_set(folder: Path) -> bool:
