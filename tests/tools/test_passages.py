@@ -43,6 +43,25 @@ def test_a_title_comes_before_a_heading_and_a_heading_before_text(context: Conte
     assert found[2:] == [("Heading.md", "heading"), ("Text.md", "content")]
 
 
+def test_where_words_stand_is_told_without_stop_words(context: Context) -> None:
+    answer: dict[str, Any] = passages.search_keyword(context, "what is the budget")
+
+    assert next((row["path"], row["match"]) for row in answer["results"]) == ("Budget.md", "title")
+
+
+def test_by_meaning_what_is_only_nearest_is_no_result(context: Context) -> None:
+    words = " ".join(f"word{number}" for number in range(150))
+    (context.view.root / "Long.md").write_text(f"trellis {words}\n", encoding="utf-8")
+    answer: dict[str, Any] = passages.search_semantic(context, "trellis zeppelin quartz")
+    for_task: dict[str, Any] = passages.search_task_relevant(context, "word7 xylophone")
+    near: dict[str, Any] = passages.search_semantic(context, "roses tomatoes")
+
+    assert (answer["results"], [row["path"] for row in answer["nearest"]]) == ([], ["Long.md"])
+    assert [row["path"] for row in for_task["results"]] == ["Long.md"]
+    assert near["results"][0]["cosine"] > 0.3
+    assert "nearest" not in near
+
+
 def test_no_match_is_a_success_with_a_message(context: Context) -> None:
     with context:
         answer = passages.search_keyword(context, "zzzz")
