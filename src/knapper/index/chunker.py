@@ -539,8 +539,8 @@ def _send_batches(process: subprocess.Popen[bytes], view: View, batches: Sequenc
     """Send the batches to a process; return false where it has already ended."""
     try:
         if process.stdin is not None:
-            # Without the view's link to the index, which can't be pickled and isn't needed there.
-            pickle.dump((replace(view, alike=None), batches), process.stdin)
+            # Without the view's links to the index, which can't be pickled and aren't needed there.
+            pickle.dump((replace(view, alike=None, named=None), batches), process.stdin)
             process.stdin.close()
     except OSError:
         return False
