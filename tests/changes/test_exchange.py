@@ -56,8 +56,8 @@ class MacLibrary:
 
 class LinuxLibrary:
     def renameat2(self, at: int, source: bytes, to: int, target: bytes, flags: int) -> int:
-        assert at == to == -100
-        return rename_as(flags, os.fsdecode(source), os.fsdecode(target), swap=2, noreplace=1)
+        places = [f"/proc/self/fd/{at}/{os.fsdecode(source)}", f"/proc/self/fd/{to}/{os.fsdecode(target)}"]
+        return rename_as(flags, *places, swap=2, noreplace=1)
 
 
 class OldLinuxLibrary:

@@ -25,7 +25,7 @@ def damaged(world: World) -> Path:
     (index,) = world.settings.state_dir.rglob("index.db")
     for file in index.parent.glob("index.db*"):
         file.unlink()
-    index.mkdir()
+    index.mkdir(mode=0o700)
     return index
 
 

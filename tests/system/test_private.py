@@ -181,3 +181,9 @@ def test_code_that_others_could_have_written_is_not_made_to_look_private(loose: 
 
 def test_access_lists_decide_on_windows() -> None:
     assert [private.has_modes(system) for system in ("posix", "nt")] == [True, False]
+
+
+def test_a_file_may_have_a_name_of_full_length(tmp_path: Path) -> None:
+    private.write_text(tmp_path / ("x" * 255), "text")
+
+    assert (tmp_path / ("x" * 255)).read_text() == "text"

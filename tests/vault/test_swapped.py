@@ -1,5 +1,6 @@
 """Whoever can put links into a vault while it is read gets nothing of what lies outside it."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -195,3 +196,43 @@ def test_links_inside_the_vault_are_followed_as_before(root: Path, way: str) -> 
 
     assert after >= before or way in {"identity", "list", "list of a folder"}
     assert after
+
+
+def _stage(folder: Path) -> None:
+    Files().stage(folder / ".knap-tmp-a-0", b"new", like=None, mode=None)
+
+
+def _exchange(folder: Path) -> None:
+    (folder.parents[1] / "staged.md").write_bytes(b"new")
+    Files().swap(folder.parents[1] / "staged.md", folder / "Note.md")
+
+
+def _create(folder: Path) -> None:
+    (folder.parents[1] / "staged.md").write_bytes(b"new")
+    Files().place(folder.parents[1] / "staged.md", folder / "New.md")
+
+
+WRITES: Final[dict[str, Callable[[Path], object]]] = {
+    "stage": _stage,
+    "exchange": _exchange,
+    "create": _create,
+    "delete": lambda folder: Files().unlink(folder / "Note.md"),
+    "make a folder": lambda folder: Files().mkdir(folder / "New", mode=None),
+    "remove a folder": lambda folder: Files().rmdir(folder / "Empty"),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names are exchanged by their paths")
+@pytest.mark.parametrize("folder", ["Area", "Area/Topic"])
+@pytest.mark.parametrize("way", WRITES)
+def test_nothing_is_written_where_a_folder_became_a_link(root: Path, way: str, folder: str) -> None:
+    (outside(root) / "Area" / "Topic" / "Empty").mkdir()
+    before = {path: path.read_bytes() for path in outside(root).rglob("*") if path.is_file()}
+    folders = {path for path in outside(root).rglob("*") if path.is_dir()}
+    (root / folder).rename(root.parent / "away")
+    (root / folder).symlink_to(outside(root) / folder)
+
+    with pytest.raises(OSError, match=f"{os.strerror(errno.ELOOP)}|{os.strerror(errno.ENOTDIR)}"):
+        WRITES[way](root / "Area" / "Topic")
+    assert {path: path.read_bytes() for path in outside(root).rglob("*") if path.is_file()} == before
+    assert {path for path in outside(root).rglob("*") if path.is_dir()} == folders

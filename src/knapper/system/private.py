@@ -133,8 +133,8 @@ def _replacing(file: Path) -> Generator[int]:
 
 
 def new_name(file: Path) -> Path:
-    """Return an unused name beside a file: ``api.token.1f2e3d4c``."""
-    return file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+    """Return an unused name beside a file, however long its own is: ``.new-1f2e3d4c5b6a7988``."""
+    return file.with_name(f".new-{secrets.token_hex(8)}")
 
 
 def connect(

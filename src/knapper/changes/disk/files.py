@@ -23,6 +23,7 @@ from knapper.system import opening, private
 TEMP_PREFIX = ".knap-tmp-"
 """Start of every temp file's name; the change's id and the step's number follow."""
 
+_STAGE_FLAGS = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _MACOS_ACL_AND_XATTR = 1 << 0 | 1 << 2
 
 
@@ -43,7 +44,9 @@ def stage_file(temp: Path, content: bytes, *, like: Path | None = None, mode: in
     Raises:
         OSError: A part may have been written.
     """
-    handle = os.open(temp, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
+    # Relative to its folder, opened without links: nothing is written where a link leads that was put there meanwhile.
+    with opening.parent(temp) as (folder, name):
+        handle = os.open(name, _STAGE_FLAGS, 0o666, dir_fd=folder)
     with os.fdopen(handle, "wb", buffering=0) as file:
         # An unbuffered write may write only a part.
         remaining = memoryview(content)
@@ -118,7 +121,6 @@ UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP,
 OLD_SUFFIX = "-old"
 """Suffix of a temp file's name under which a replaced file is kept during an exchange."""
 
-_AT_FDCWD = -100
 _LINUX_FLAGS = {"noreplace": 1, "swap": 2}
 _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "ppc64le": 357, "s390x": 347}
 _MACOS_FLAGS = {"swap": 2, "noreplace": 4}
@@ -151,8 +153,10 @@ def linux_rename(libc: Any, *, machine: str) -> NativeRename | None:  # noqa: AN
         return None
 
     def rename(source: Path, target: Path, manner: RenameMode) -> None:
-        if call(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), _LINUX_FLAGS[manner]):
-            raise _last_error(source, target)
+        with opening.parent(source) as (from_folder, name), opening.parent(target) as (to_folder, new_name):
+            places = (from_folder, os.fsencode(name), to_folder, os.fsencode(new_name))
+            if call(*places, _LINUX_FLAGS[manner]):
+                raise _last_error(source, target)
 
     return rename
 
@@ -523,17 +527,20 @@ class Files:
 
     def unlink(self, path: Path) -> None:
         """Delete a file; nothing happens if there is none."""
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError), opening.parent(path) as (folder, name):
+            os.unlink(name, dir_fd=folder)
 
     def mkdir(self, path: Path, *, mode: int | None) -> None:
         """Make a folder; nothing happens if it exists."""
-        path.mkdir(exist_ok=True)
+        with contextlib.suppress(FileExistsError), opening.parent(path) as (folder, name):
+            os.mkdir(name, dir_fd=folder)
         if mode is not None:
             path.chmod(mode)
 
     def rmdir(self, path: Path) -> None:
         """Remove an empty folder."""
-        path.rmdir()
+        with opening.parent(path) as (folder, name):
+            os.rmdir(name, dir_fd=folder)
 
     def copy(self, source: Path, target: Path) -> None:
         """Copy a file to the state, with its dates, and make the folders above it."""
