@@ -2,13 +2,11 @@
 
 import ctypes
 import ctypes.util
-import gc
 import re
 import sys
 import threading
 import time
 import tracemalloc
-from collections import Counter
 from pathlib import Path
 
 from knapper.cli.main import main
@@ -32,9 +30,9 @@ def look(file: Path) -> None:
     before = tracemalloc.take_snapshot() if tracemalloc.is_tracing() else None
     while True:
         time.sleep(_INTERVAL_S)
-        lines = [f"{time.strftime('%X')} {_process()} {_malloc()} sqlite={_sqlite_mb()}"]
-        kinds = Counter(type(one).__name__ for one in gc.get_objects()).most_common(_MOST)
-        lines.append("  objects: " + ", ".join(f"{name} {count}" for name, count in kinds))
+        # Objects aren't counted by kind: listing them holds tuples that other threads still make, which then fail.
+        blocks = sys.getallocatedblocks()
+        lines = [f"{time.strftime('%X')} {_process()} {_malloc()} sqlite={_sqlite_mb()} python_blocks={blocks}"]
         if before is not None:
             now = tracemalloc.take_snapshot()
             lines += [f"  {difference}" for difference in now.compare_to(before, "lineno")[:_MOST]]

@@ -235,6 +235,10 @@ _WRITER_CACHE_KB = 32_000
 """During a transaction only, of which there is one at a time."""
 
 
+_CACHED_STATEMENTS = 64
+"""Of one connection; statements with lists of many lengths would fill a larger cache for an hour."""
+
+
 class Database:
     """The connections to one index file.
 
@@ -414,7 +418,7 @@ class Database:
             private.connect(
                 self.path,
                 timeout_s=BUSY_MS / 1000,
-                statements=256,
+                statements=_CACHED_STATEMENTS,
                 factory=Connection,
                 is_immutable=self.is_read_only,
             ),
