@@ -161,7 +161,9 @@ def _hash_displaced(site: ExecutionContext, step: Step) -> str | None:
 
 def withdraw_text(site: ExecutionContext, step: Step) -> None:
     """Exchange the names back if our text stands; what needs waiting, or a copy, is left to `restore_file`."""
-    if site.files.hash_now(site.at(step.target_at)) == step.after and is_replaced(site, step):
+    temp, target = site.at(step.temp), site.at(step.target_at)
+    is_exchanged = site.files.stamp(temp) is not None and site.files.hash_now(temp) != step.after
+    if is_exchanged and site.files.hash_now(target) == step.after:
         _exchange_back(site, step)
 
 

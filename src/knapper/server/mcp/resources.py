@@ -15,6 +15,7 @@ from fastmcp.resources.security import ResourceSecurity
 from fastmcp.resources.template import ResourceTemplate
 from fastmcp.server.completions import CompletionReference, CompletionValues
 from fastmcp.server.providers.base import Provider
+from fastmcp.utilities.components import FastMCPComponent
 from mcp.shared.exceptions import MCPError
 from pydantic import AnyUrl, PrivateAttr
 
@@ -85,6 +86,10 @@ class ResourceProvider(Provider):
                 mime_type="text/x-diff",
             ),
         ]
+
+    async def get_tasks(self) -> Sequence[FastMCPComponent]:
+        """Return nothing: no resource is read in the background, and at a server's start nobody asks yet."""
+        return []
 
     async def _list_resources(self) -> Sequence[Resource]:
         names = self._desk.vaults()
