@@ -7,6 +7,7 @@ from knapper.agents.pipeline import scopes
 from knapper.config.declarations import SettingsSection, setting
 
 EditableNotes = Literal["current", "linked", "context"]
+ScriptWalls = Literal["required", "best"]
 TaskCapability = Literal["add", "delete", "create", "navigate"]
 
 
@@ -63,6 +64,11 @@ class AgentSettings(SettingsSection):
         "How many tokens of notes a task is done with at most; what is over is left out, and told.",
         least=3_000,
         most=2_000_000,
+    )
+    linked_notes: int = setting(
+        20,
+        "How many notes go with the open one for links alone, the nearest first; the others are named; 0 for all.",
+        most=10_000,
     )
     chat_history_length: int = setting(10, "How many earlier messages of the session a task is told of.", most=100)
     orchestrate: bool = setting(
@@ -132,6 +138,18 @@ class RunSettings(SettingsSection):
         most=64,
     )
     days: int = setting(90, "How long a run is kept after it was last worked on, in days.", least=1, most=36_500)
+    min_context_chars: int = setting(
+        2_000, "How many characters of context a script should retrieve; less lowers its score.", least=1, most=200_000
+    )
+    min_citations: int = setting(2, "How many places a script should cite; fewer lower its score.", least=1, most=1_000)
+    low_score_percent: int = setting(
+        45, "Below which score, in percent, what a script retrieved isn't good enough.", most=100
+    )
+    low_confidence_percent: int = setting(
+        50, "Below which confidence of its own, in percent, a script's result isn't good enough.", most=100
+    )
+    regens_per_node: int = setting(1, "How often the script of a node is written anew.", most=20)
+    regens_per_run: int = setting(5, "How often the scripts of a run are written anew.", most=1_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +183,12 @@ class ScriptSettings(SettingsSection):
         env=("KNAP_SCRIPTS_WORKERS",),
         least=1,
         most=64,
+    )
+    walls: ScriptWalls = setting(
+        "best",
+        "Whether scripts are refused where a part of the system's own confinement can't be had (required), or run with"
+        " what there is (best).",
+        env=("KNAP_SCRIPTS_WALLS",),
     )
     fs_read: tuple[str, ...] = setting((), "Folders whose files scripts may read in the profiles local and extended.")
     """As written; ``~`` is the home folder."""
