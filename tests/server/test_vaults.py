@@ -13,6 +13,8 @@ from knapper.app.chats import ClientChatsRegistry
 from knapper.app.client_runs import ClientRunsRegistry
 from knapper.config import ClientSettings, Vault
 from knapper.errors import NotFound, SetupError
+from knapper.server.http import feed, indexing
+from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.vault import access
 from tests.index import worlds
 from tests.server import apps
@@ -112,3 +114,32 @@ def test_the_only_client_of_a_hub_hears_of_no_other_vault(bound: Hub) -> None:
 
     with pytest.raises(SetupError, match="may open none"):
         open_hub(replace(bound.settings, vaults=bound.settings.vaults[:1]), client="http")
+
+
+def test_the_news_of_another_vault_are_not_told_to_a_bound_client(bound: Hub) -> None:
+    threads = WorkerThreads(1)
+    try:
+        service = feed.FeedService(bound, threads, StopSignal(), ())
+        own = service.open("http", "w")
+        with pytest.raises(NotFound, match="no vault 'x'") as refused:
+            service.open("http", "x")
+    finally:
+        threads.close()
+
+    assert service.open("http", "") is own
+    assert "w" in refused.value.hint
+    assert "v" not in refused.value.hint.split(": ")[-1]
+
+
+def test_the_index_of_another_vault_is_not_refreshed_for_a_bound_client(bound: Hub) -> None:
+    threads, stop = WorkerThreads(1), StopSignal()
+    world = World(hub=bound, settings=bound.settings, root=bound.settings.vault.path)
+    try:
+        with world.client(None, indexing.mount_index(bound, threads, stop)) as client:
+            other = client.post("/index", json={"vault": "x"})
+            missing = client.post("/index", json={"vault": "y"})
+    finally:
+        threads.close()
+
+    assert (other.status_code, other.json()["code"]) == (404, missing.json()["code"])
+    assert other.json()["error"].replace("'x'", "'y'") == missing.json()["error"]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from knapper.errors import NotFound
 from knapper.jsontypes import JSONValue
 from knapper.server import replies, security, workers
 from knapper.server.http import background, binding, openapi
@@ -205,12 +204,9 @@ class FeedService:
         """Return the feed of a client in a vault.
 
         Raises:
-            NotFound: There is no such vault.
+            NotFound: There is no such vault, or none that the client may open.
         """
-        name = vault or self._hub.vaults[0]
-        if name not in self._hub.vaults:
-            hint = f"there are: {', '.join(self._hub.vaults)}"
-            raise NotFound(f"there is no vault '{vault[:60]}'", hint=hint, code="no_vault")
+        name = self._hub.name_for(client, vault)
         feed = self._feeds.get((client, name))
         if feed is None:
             feed = self._feeds[client, name] = VaultFeed(self._hub, self._threads, client, name, self._sources)

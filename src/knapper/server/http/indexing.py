@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from knapper.index.engine import Engine
     from knapper.index.refresh import Progress, RefreshPhase
     from knapper.jsontypes import JSONValue
-    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.http.binding import Endpoint
     from knapper.server.workers import StopSignal, WorkerThreads
 
 
@@ -112,7 +112,7 @@ class IndexService:
         """Start a refresh, or join the running one of the vault.
 
         Args:
-            vault: Its name; empty for the first.
+            vault: Its name.
             full: Clear the index first.
             embed: Also compute the missing vectors.
 
@@ -123,15 +123,14 @@ class IndexService:
             NotFound: There is no such vault.
             StorageError: The server is stopping (code ``stopping``).
         """
-        name = vault or self._hub.vaults[0]
-        running = next((job for job in self._jobs.running() if job.subject_id == name), None)
+        running = next((job for job in self._jobs.running() if job.subject_id == vault), None)
         if running is not None:
             return running, True
 
         def work(tell: JobEventSink) -> Coroutine[object, object, object]:
-            return self._refresh(name, tell, full=full, embed=embed)
+            return self._refresh(vault, tell, full=full, embed=embed)
 
-        return self._ongoing.begin(self._jobs, name, work), False
+        return self._ongoing.begin(self._jobs, vault, work), False
 
     def find(self, job_id: str) -> BackgroundJob[IndexOutcome]:
         """Return a refresh by its id.
@@ -257,7 +256,7 @@ def mount_index(hub: Hub, threads: WorkerThreads, stop: StopSignal) -> Mount:
             "/index/{job_id}/events",
             _TAG,
             "Tell how far a refresh is.",
-            _make_events(service),
+            _make_events(hub, service),
             "As a stream, after `Last-Event-ID` or from the beginning; or as JSON.",
             background.EVENT_PARAMETERS,
             _EVENTS_CONTENT,
@@ -267,7 +266,7 @@ def mount_index(hub: Hub, threads: WorkerThreads, stop: StopSignal) -> Mount:
             "/index/{job_id}/cancel",
             _TAG,
             "Cancel a refresh; what was read is kept.",
-            _make_cancel(service),
+            _make_cancel(hub, service),
             content=_CANCELLED_CONTENT,
         ),
     )
@@ -279,11 +278,12 @@ def mount_index(hub: Hub, threads: WorkerThreads, stop: StopSignal) -> Mount:
 def _make_begin(hub: Hub, service: IndexService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, _BEGIN_PARAMETERS)
-        service.check_client(security.client_of(request.scope))
+        client = security.client_of(request.scope)
+        service.check_client(client)
         is_full = args.flag("full") is True
         if is_full:
             security.check_person(hub.settings, request.scope, "build the index anew")
-        vault = _check_vault(hub, args)
+        vault = hub.name_for(client, args.text("vault"))
         job, has_joined = service.begin(vault, full=is_full, embed=args.flag("embed") is not False)
         begun: dict[str, JSONValue] = {"job_id": job.id, "vault": job.subject_id, "joined": has_joined}
         return replies.JsonReply({"success": True, **begun}, _ACCEPTED_STATUS)
@@ -291,29 +291,25 @@ def _make_begin(hub: Hub, service: IndexService) -> Endpoint:
     return endpoint
 
 
-def _check_vault(hub: Hub, args: RequestArguments) -> str:
-    vault = args.text("vault")
-    if vault and vault not in hub.vaults:
-        hint = f"there are: {', '.join(hub.vaults)}"
-        raise NotFound(f"there is no vault '{vault[:60]}'", hint=hint, code="no_vault")
-    return vault
-
-
-def _make_events(service: IndexService) -> Endpoint:
+def _make_events(hub: Hub, service: IndexService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, background.EVENT_PARAMETERS)
-        service.check_client(security.client_of(request.scope))
+        client = security.client_of(request.scope)
+        service.check_client(client)
         job = service.find(request.path_params["job_id"])
+        _ = hub.name_for(client, job.subject_id)
         return await background.events_reply(job, {"job_id": job.id, "vault": job.subject_id}, request, args)
 
     return endpoint
 
 
-def _make_cancel(service: IndexService) -> Endpoint:
+def _make_cancel(hub: Hub, service: IndexService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         _ = await binding.read_arguments(request, ())
-        service.check_client(security.client_of(request.scope))
+        client = security.client_of(request.scope)
+        service.check_client(client)
         job = service.find(request.path_params["job_id"])
+        _ = hub.name_for(client, job.subject_id)
         cancelled, _ = await background.cancel_job(job)
         result: dict[str, JSONValue] = {"job_id": job.id, "cancelled": cancelled, "ended": job.has_ended}
         return replies.JsonReply({"success": True, **result})
