@@ -8,6 +8,7 @@ import pytest
 
 from knapper.app import tables
 from knapper.tools import registry
+from tests import states
 from tests.parity import surfaces
 from tests.parity.examples import CALLS
 
@@ -41,6 +42,7 @@ def run(base: Path, state: Path, way: str) -> list[tuple[str, dict[str, Any]]]:
             known |= {"digest": answer["digest"]} if answer.get("digest") else {}
             known |= {"change": answer["change_id"]} if answer.get("change_id") else {}
             answers.append((name, answer))
+            assert states.open_to_others(state) == [], (way, name)
     return answers
 
 
