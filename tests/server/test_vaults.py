@@ -14,6 +14,8 @@ from knapper.app.client_runs import ClientRunsRegistry
 from knapper.config import ClientSettings, Vault
 from knapper.errors import NotFound, SetupError
 from knapper.server.http import feed, indexing
+from knapper.server.mcp.resources import ResourceProvider
+from knapper.server.mcp.session import Caller, McpSession
 from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.vault import access
 from tests.index import worlds
@@ -143,3 +145,15 @@ def test_the_index_of_another_vault_is_not_refreshed_for_a_bound_client(bound: H
 
     assert (other.status_code, other.json()["code"]) == (404, missing.json()["code"])
     assert other.json()["error"].replace("'x'", "'y'") == missing.json()["error"]
+
+
+@pytest.mark.anyio
+async def test_resources_are_those_of_the_client_and_a_start_asks_for_none(bound: Hub) -> None:
+    def nobody() -> Caller:
+        raise RuntimeError("no request is being answered")
+
+    own = ResourceProvider(bound.vaults, McpSession(hub=bound, identify=lambda: Caller("mcp")))
+    starting = ResourceProvider(bound.vaults, McpSession(hub=bound, identify=nobody))
+
+    assert [str(one.uri).count("://w/") for one in await own.list_resources()] == [0, 0]
+    assert await starting.get_tasks() == []
