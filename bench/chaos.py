@@ -99,6 +99,7 @@ def run(places: Places, options: argparse.Namespace) -> Report:
         for kind in KINDS
         for finding in list(getattr(one, kind))[:5]
     ]
+    remarks += [f"Left out: {name}." for name in PARTS if name not in names]
     return Report(title="Chaos", about=_ABOUT, rows=rows, remarks=remarks)
 
 
