@@ -1,7 +1,6 @@
 """Read the settings and open the vault that a command works with."""
 
 import contextlib
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from knapper import app, config
 from knapper.cli import output
 from knapper.cli.options import GlobalOptions
 from knapper.config import Settings, Vault
+from knapper.system import private
 from knapper.tools.context import Context
 
 
@@ -28,19 +28,18 @@ def _note_unused(options: GlobalOptions, settings: Settings) -> None:
     names = sorted(each.name for each in settings.unused)
     if not names or options.quiet:
         return
-    told = settings.state_dir / "told-variables"
+    record = settings.state_dir / private.TOLD_VARIABLES_NAME
     # A state folder that can't be read or written leads to the same remark again, and to its own error.
     with contextlib.suppress(OSError):
-        if set(names) <= set(told.read_text(encoding="utf-8").split()):
+        if set(names) <= set(record.read_text(encoding="utf-8").split()):
             return
     for each in settings.unused:
         output.note(options, f"note: {output.plain(each.message)}")
     if isinstance(settings.choice, Vault) and config.holds(settings.choice.path, settings.state_dir):
         return
     with contextlib.suppress(OSError):
-        told.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(told, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write("\n".join(names))
+        private.make_folder(record.parent)
+        private.write_text(record, "\n".join(names))
 
 
 def config_path(options: GlobalOptions) -> Path:

@@ -21,6 +21,7 @@ from watchfiles.main import _default_force_polling  # pyright: ignore[reportPriv
 
 from knapper.index import signals
 from knapper.index.signals import ASK_PREFIX, RULE_FILES, SIGNAL_FOLDER, SYNC_PREFIX
+from knapper.system import private
 
 NEW_FOLDER_RECHECK_S: Final = 0.5
 """When a new folder is listed again: files put into it before the system watches it aren't reported."""
@@ -75,7 +76,7 @@ class ChangeFeed:
         """
         self._root = root
         self._signals = folder / SIGNAL_FOLDER
-        self._signals.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.make_folder(self._signals)
         _remove_old_signals(self._signals)
         # As it is spelled, and as macOS reports it.
         self._signal_folders = (self._signals, self._signals.resolve())

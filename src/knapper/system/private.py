@@ -26,9 +26,11 @@ OTHERS_MODE: Final = 0o077
 """Bits that give anything to the group or to others."""
 SANDBOX_NAME: Final = "sandbox"
 """Folder of machine code, in the state folder."""
+TOLD_VARIABLES_NAME: Final = "told-variables"
+"""File of the variables that were named as unused, in the state folder."""
 STATE_NAMES: Final = frozenset(
     {
-        *("vaults", "server", SANDBOX_NAME, "eval"),
+        *("vaults", "server", SANDBOX_NAME, "eval", TOLD_VARIABLES_NAME),
         *("taint.db", "taint.db-wal", "taint.db-shm", "write.lock", "write.lock.pid", "write.next.lock"),
     }
 )

@@ -83,7 +83,8 @@ def test_what_comes_next_is_told_why_the_notes_were_chosen(vault: opened.Opener)
 @pytest.mark.parametrize("name", ["search_semantic", "search_task_relevant"])
 def test_the_best_cosine_is_remembered_and_not_a_relative_score(name: str) -> None:
     cosines = (0.25, 0.75, 0.5)
-    known = heard(*((name, {"score": 1.0, "cosine": cosine}) for cosine in cosines))
+    calls: list[tuple[str, dict[str, JSONValue]]] = [(name, {"score": 1.0, "cosine": cosine}) for cosine in cosines]
+    known = heard(*calls)
 
     assert (known.semantic_score, known.why()) == (0.75, "semantic 75%")
 

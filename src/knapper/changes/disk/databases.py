@@ -192,7 +192,10 @@ def _copy(path: Path, target: Path, max_bytes: int) -> str:
             return f"its {size} bytes are more than backups may take"
         private.make_folder(target.parent)
         os.close(private.open_new(part))
-        with contextlib.closing(connect_to_read(path)) as source, contextlib.closing(sqlite3.connect(part)) as copy:
+        with (
+            contextlib.closing(connect_to_read(path)) as source,
+            contextlib.closing(private.connect(part, timeout_s=_BUSY_S)) as copy,
+        ):
             source.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE").fetchone()
             verdict = str(copy.execute("PRAGMA quick_check(1)").fetchone()[0])
