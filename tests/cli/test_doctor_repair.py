@@ -20,6 +20,7 @@ from knapper.changes.writer import SubmitOptions
 from knapper.cli import doctor as cli_doctor
 from knapper.cli import main
 from knapper.errors import StorageError
+from knapper.system import private
 from knapper.tools import files
 from tests.index import worlds
 
@@ -215,7 +216,7 @@ def test_a_damaged_index_is_built_anew_by_a_repair(vault: Path, capsys: pytest.C
 
 def test_nothing_is_repaired_while_a_server_runs(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     worlds.damage(folder_of(vault) / "proposals.db")
-    (folder_of(vault) / "index" / "watch.beat").touch()
+    private.touch(folder_of(vault) / "index" / "watch.beat")
 
     code, checks = doctor(capsys, vault, "--repair")
 

@@ -54,6 +54,8 @@ tool read_file '{"path": "Rain.md"}'
 tool edit_file '{"path": "Rain.md", "old_text": "pours", "new_text": ""}' --client mcp
 status
 doctor
+setup --yes --model none
+service install --dry-run
 models
 config
 eval --help

@@ -93,6 +93,8 @@ bench EVIL
 mcp install EVIL
 watch EVIL
 serve EVIL
+setup --vault EVIL --yes
+service EVIL
 chat EVIL
 EVIL
 """

@@ -51,7 +51,7 @@ def test_what_it_says_already_leaves_the_file_alone(file: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        (("state_dir",), "/tmp/state"),
+        (("state_dir",), "/elsewhere/state"),
         (("server", "port"), 9000),
         (("vaults", 'My "notes" Ж', "path"), "/notes"),
         (("model", "fallbacks"), ("ollama:qwen3:8b", "openai:gpt-5")),

@@ -2,16 +2,19 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from knapper.changes.writer import SubmitOptions
+from knapper.config import ClientSettings
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.jsontypes import JSONValue
 from knapper.tools import files, journal, reading
 from knapper.tools.context import Context
+from knapper.vault import access
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -296,10 +299,11 @@ def test_a_change_that_is_written_is_told_of_though_the_index_is_damaged(vault: 
     assert vault.text("Garden.md").endswith("more\n")
 
 
-def test_taking_much_text_out_waits_for_a_persons_word(vault: Opener) -> None:
+def test_taking_much_text_out_waits_for_a_persons_word_where_large_changes_do(vault: Opener) -> None:
     long = "evening and morning " * 200
     (vault.root / "Long.md").write_text(f"# Long\n\nkept\n\n{long}\n", encoding="utf-8")
-    with vault.open("mcp") as context:
+    careful = ClientSettings(grants=replace(access.default_grants("mcp"), large="propose"))
+    with vault.open(careful) as context:
         little = opened.call(context, "edit_file", path="Long.md", old_text="kept", new_text="")
         much = opened.call(context, "edit_file", path="Long.md", old_text=long, new_text="")
 

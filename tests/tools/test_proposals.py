@@ -187,9 +187,11 @@ def test_a_program_accepts_what_it_would_apply_itself_but_nothing_of_who_read_fo
         context.writer.taints.mark("agent", "", "Clippings/Web.md")
         tainted = str(files.delete_file(context, "Garden.md")["proposal_id"])
 
+    with vault.open() as context:
+        digest = show(context, tainted)["digest"]
     with vault.open("mcp") as context:
         with pytest.raises(RefusedError, match="had read text that others wrote"):
-            proposals.accept_proposal(context, tainted, show(context, tainted)["digest"])
+            proposals.accept_proposal(context, tainted, digest)
         done = proposals.accept_proposal(context, name, show(context, name)["digest"])
 
     assert done["status"] == "applied"

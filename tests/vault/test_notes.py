@@ -61,7 +61,7 @@ def test_a_link_put_in_a_files_place_after_the_check_is_not_followed(tmp_path: P
     (tmp_path / "secret").write_text("not ours", encoding="utf-8")
     (tmp_path / "a.md").symlink_to("secret")
 
-    with pytest.raises(StorageError):
+    with pytest.raises(NotFound):
         files.read_bytes(tmp_path / "a.md", shown_as="a.md")
 
 

@@ -385,11 +385,12 @@ class ClientPipelines:
         request = self.pipelines.request(
             order.task, chosen_preset, current=order.note.strip(), session_id=order.session_id
         )
-        history = order.chat_history_length
+        history, linked_notes = order.chat_history_length, order.limits.linked_notes
         return replace(
             request,
             token_limit=request.token_limit if order.token_limit is None else order.token_limit,
             chat_history_length=request.chat_history_length if history is None else history,
+            linked_notes=request.linked_notes if linked_notes is None else linked_notes,
             orchestrate=request.orchestrate if order.orchestrate is None else order.orchestrate,
             debug=order.debug,
             limits=order.limits,

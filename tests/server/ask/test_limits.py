@@ -21,6 +21,7 @@ TASK = {"task": "rain?", "note": "Rain.md"}
 LIMITS: dict[str, Any] = {
     "rounds": 2,
     "notes": 3,
+    "linked_notes": 5,
     "keyword_limit": 4,
     "tools": ["search_keyword", "fetch_note"],
     "show_tags": True,

@@ -24,6 +24,8 @@ class TaskLimits:
     """Of the scout's tool calls."""
     notes: int | None = None
     """How many notes the scout may select."""
+    linked_notes: int | None = None
+    """How many notes go with the open one for links alone."""
     keyword_limit: int | None = None
     tools: tuple[str, ...] | None = None
     """The scout's optional tools that are switched on."""

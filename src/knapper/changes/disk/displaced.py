@@ -46,10 +46,14 @@ class DisplacedSaves:
     def add(self, temp: Path, step: Step) -> None:
         """Read a displaced file, or hold it open while a program writes it; the copy is written by `keep`.
 
+        A folder that took the file's name has no copy: it goes back as it is.
+
         Raises:
             OSError: It can't be read.
         """
         # Waiting and writing come later, when the file has its name back.
+        if temp.is_dir():
+            return
         is_settled, file = self.files.is_settled(temp), self.files.hold(temp)
         content = file.read(timeout_s=0) if is_settled else b""
         self._saves.append(_Save(step=step, temp=temp, file=None if is_settled else file, content=content))

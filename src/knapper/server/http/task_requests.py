@@ -165,6 +165,7 @@ NUMBER_RANGES: Final[Mapping[str, tuple[int, int]]] = {
         "link_depth": "agents.link_depth",
         "token_limit": "agents.token_limit",
         "chat_history_length": "agents.chat_history_length",
+        "linked_notes": "agents.linked_notes",
         "rounds": "scout.rounds",
         "notes": "scout.notes",
         "keyword_limit": "scout.keyword_limit",
@@ -188,6 +189,7 @@ SWITCH_PARAMETERS: Final = _TOGGLE_PARAMETERS
 _LIMIT_PARAMETERS: Final = (
     _number_parameter("rounds", "How many rounds of looking the scout has."),
     _number_parameter("notes", "How many notes the scout may choose."),
+    _number_parameter("linked_notes", "How many notes go with the open one for links alone."),
     _number_parameter("keyword_limit", "How many notes a search by words gives the scout."),
     Parameter(
         name="tools",
