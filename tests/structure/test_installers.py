@@ -1,0 +1,110 @@
+"""`install.sh` and `uninstall.sh`: which Python and which tool they take, with faked programs; no network."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOOLS = ("bash", "basename", "cat", "dirname", "env", "grep", "head", "ln", "mkdir", "readlink", "rm", "sed", "uname")
+
+pytestmark = pytest.mark.skipif(os.name != "posix" or not shutil.which("bash"), reason="these are for bash")
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """Give a folder with the few programs of a bare system, for PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in TOOLS:
+        (folder / name).symlink_to(shutil.which(name) or pytest.skip(f"there is no {name}"))
+    return folder
+
+
+def fake(folder: Path, name: str, script: str = "") -> None:
+    (folder / name).write_text(f"#!{folder / 'bash'}\n{script}\n", encoding="utf-8")
+    (folder / name).chmod(0o755)
+
+
+def run(script: str, programs: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    home = programs.parent / "home Ж"
+    home.mkdir(exist_ok=True)
+    return subprocess.run(
+        [programs / "bash", ROOT / script, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": str(programs), "HOME": str(home)},
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_the_real_python_is_taken_and_not_a_shim(programs: Path) -> None:
+    fake(programs, "python3.13", "exit 127  # a shim of a version that isn't installed")
+    fake(programs, "python3", f'exec {sys.executable} "$@"')
+
+    shown = run("install.sh", programs, "--dry-run", "--yes", "--vault", "My Notes")
+
+    assert shown.returncode == 0, shown.stderr
+    assert f"install: Python: {os.path.realpath(sys.executable)}\n" in shown.stdout
+    assert "-m venv" in shown.stdout
+    assert "knap setup --yes --vault My Notes" in shown.stdout
+    assert list((programs.parent / "home Ж").iterdir()) == []
+
+
+@pytest.mark.parametrize(("tool", "words"), [("uv", "uv tool install"), ("pipx", "pipx install")])
+def test_a_tool_that_keeps_programs_is_used_where_it_is(programs: Path, tool: str, words: str) -> None:
+    fake(programs, "python3", f'exec {sys.executable} "$@"')
+    fake(programs, tool, f"echo {programs}")
+
+    shown = run("install.sh", programs, "--dry-run")
+    without = run("install.sh", programs, "--dry-run", "--venv")
+
+    assert f"would run: {words}" in shown.stdout
+    assert words not in without.stdout
+
+
+def test_without_a_fitting_python_the_way_to_one_is_told(programs: Path) -> None:
+    fake(programs, "python3", "exit 1")
+
+    shown = run("install.sh", programs)
+
+    assert shown.returncode == 1
+    assert "there is no Python 3.11 or newer here" in shown.stderr
+    assert "PYTHON=/path/to/python" in shown.stderr
+
+
+def test_uninstalling_removes_the_environment_and_its_link_alone(programs: Path) -> None:
+    home = programs.parent / "home Ж"
+    (home / ".local/opt/knapper/bin").mkdir(parents=True)
+    (home / ".local/bin").mkdir(parents=True)
+    (home / ".local/share/knapper").mkdir(parents=True)
+    fake(programs, "fake-knap", f'[ "$1" = service ] || echo "{home}/.config/knapper/config.toml"')
+    shutil.move(programs / "fake-knap", home / ".local/opt/knapper/bin/knap")  # a first line holds no space
+    (home / ".local/bin/knap").symlink_to(home / ".local/opt/knapper/bin/knap")
+    (home / ".local/bin/other").touch()
+
+    dry = run("uninstall.sh", programs, "--dry-run")
+    kept = (home / ".local/opt/knapper").exists()
+    shown = run("uninstall.sh", programs)
+
+    assert (dry.returncode, shown.returncode, kept) == (0, 0, True)
+    assert sorted(path.relative_to(home).as_posix() for path in home.rglob("*") if not path.is_dir()) == [
+        ".local/bin/other"
+    ]
+    assert (home / ".local/share/knapper").is_dir()
+    assert "the settings in" in shown.stdout
+
+
+@pytest.mark.parametrize("script", ["install.sh", "uninstall.sh"])
+def test_help_says_how(programs: Path, script: str) -> None:
+    assert run(script, programs, "--help").stdout.startswith(f"Usage: ./{script}")
+
+
+def test_an_unknown_option_of_uninstalling_is_refused(programs: Path) -> None:
+    shown = run("uninstall.sh", programs, "--purge")
+
+    assert (shown.returncode, "--help" in shown.stderr) == (2, True)
