@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.config import saving
-from knapper.config.declarations import settings_of
+from knapper.config.declarations import SettingKind, settings_of
 from knapper.config.sections.agents import AgentSettings
 from knapper.config.settings import SETTINGS
 from knapper.server import replies, security
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from knapper.app import Hub
     from knapper.config import SettingOrigin, Settings
-    from knapper.config.declarations import Setting, SettingKind, SettingValue
+    from knapper.config.declarations import Setting, SettingValue
     from knapper.jsontypes import JSONValue
     from knapper.server.http.binding import Endpoint
     from knapper.server.workers import WorkerThreads
@@ -135,7 +135,7 @@ _SETTING_SCHEMA: Final = openapi.object_schema(
         "default": _VALUE_SCHEMA,
         "source": {"type": "string", "description": "`default`, a variable, or a file and line."},
         "doc": _STRING,
-        "kind": {"enum": ["text", "path", "url", "count", "choice", "texts"]},
+        "kind": {"enum": [*get_args(SettingKind)]},
         "secret": _BOOLEAN,
         "is_set": {"type": "boolean", "description": "Whether a source says it."},
         "savable": {"type": "boolean", "description": "False for what is changed in the file only."},
