@@ -68,6 +68,7 @@ def test_every_number_has_its_range_in_the_document(client: TestClient) -> None:
         "chat_history_length",
         "rounds",
         "notes",
+        "linked_notes",
         "keyword_limit",
         "timeout_s",
         "snippet_limit",
