@@ -10,7 +10,7 @@ import pytest
 from knapper.cli import launching, main
 from knapper.server import record
 from knapper.server.record import ServerRecord
-from knapper.service.definition import CommandResult
+from knapper.service.definition import CommandResult, System
 from knapper.service.launchd import LaunchdManager
 from knapper.service.systemd import SystemdManager
 from knapper.service.task_scheduler import TaskSchedulerManager
@@ -34,6 +34,14 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(launching, "START_S", 0.05)
     monkeypatch.setattr(record, "find_server", answers(None))
     return folder
+
+
+@pytest.mark.parametrize(
+    ("system", "kind"),
+    [("linux", SystemdManager), ("macos", LaunchdManager), ("windows", TaskSchedulerManager)],
+)
+def test_each_system_has_its_manager(tmp_path: Path, system: System, kind: type[object]) -> None:
+    assert isinstance(launching.choose_manager(machines.machine(system, tmp_path), RecordingRunner()), kind)
 
 
 @pytest.fixture

@@ -12,13 +12,15 @@ from knapper.config.settings import CONFIG_ENV, STATE_ENV
 from knapper.server import record
 from knapper.service import definition
 from knapper.service.definition import ServiceDefinition
-from knapper.service.managers import choose_manager
+from knapper.service.launchd import LaunchdManager
+from knapper.service.systemd import SystemdManager
+from knapper.service.task_scheduler import TaskSchedulerManager
 
 if TYPE_CHECKING:
     from knapper.cli.options import GlobalOptions
     from knapper.config import Settings
     from knapper.server.record import ServerRecord
-    from knapper.service.definition import ServiceManager
+    from knapper.service.definition import CommandRunner, MachineFacts, ServiceManager
     from knapper.tools.context import ToolSelection
 
 START_S: Final = 20.0
@@ -26,6 +28,17 @@ START_S: Final = 20.0
 _LOOK_S: Final = 0.2
 _CONFIG_HOME: Final = "XDG_CONFIG_HOME"
 _DATA_HOME: Final = "XDG_DATA_HOME"
+
+
+def choose_manager(machine: MachineFacts, runner: CommandRunner) -> ServiceManager:
+    """Return the service manager of a machine's system."""
+    match machine.system:
+        case "linux":
+            return SystemdManager(machine=machine, runner=runner)
+        case "macos":
+            return LaunchdManager(machine=machine, runner=runner)
+        case "windows":
+            return TaskSchedulerManager(machine=machine, runner=runner)
 
 
 def open_manager() -> ServiceManager:

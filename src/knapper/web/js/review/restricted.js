@@ -56,7 +56,7 @@ export class Restricted {
       "li",
       { class: "restricted" },
       el("span", { class: "entry-name" }, name),
-      el("span", { class: "quiet" }, `of ${one.source}${until}`),
+      el("span", { class: "quiet" }, `read ${one.source}${until}`),
       trust,
     );
   }
