@@ -23,7 +23,7 @@ from knapper.agents.prompting import Prompts
 from knapper.app import Hub
 from knapper.app.chats import ClientChatsRegistry, VaultChats
 from knapper.config import EmbeddingSettings, Settings, Vault
-from knapper.config.sections.network import ServerSettings
+from knapper.config.sections import ServerSettings
 from knapper.server import addresses, credentials, lifecycle, security
 from knapper.server.http import app
 from knapper.server.http.app import ServerRuntime

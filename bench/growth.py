@@ -8,7 +8,7 @@ from pathlib import Path
 from bench import frame, generate, tools, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
-from knapper.config import environment
+from knapper.config import files
 from knapper.errors import NotFound
 from knapper.index.feed import ChangeFeed
 from knapper.tools import links, notes, reading, search
@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(places: Places, options: argparse.Namespace) -> Report | str:
-    environment.keep_numpy_to_one_thread()
+    files.keep_numpy_to_one_thread()
     found: dict[int, dict[str, list[float]]] = {}
     for size in options.notes:
         generated = generate.vault(places, size)

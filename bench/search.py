@@ -11,8 +11,8 @@ import numpy as np
 from bench import frame, generate, peer, questions, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
+from knapper.app.vault import open_embedder
 from knapper.index.embedders.base import EmbedderSettings
-from knapper.index.embedders.registry import open_embedder
 from knapper.index.filters import Filter, PropertyTest
 from knapper.index.search import SearchRequest
 

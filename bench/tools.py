@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from bench import frame, generate, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
-from knapper.config import environment
+from knapper.config import files
 from knapper.index.engine import Engine
 from knapper.index.feed import ChangeFeed
 from knapper.tools import links, notes, passages, reading, search
@@ -68,7 +68,7 @@ def run(where: Places, options: argparse.Namespace) -> Report | str:
     if vault is None:
         return "no real vaults to generate from"
     folder = where.cache / f"tools-{options.notes}"
-    environment.keep_numpy_to_one_thread()  # as the servers that offer these tools do
+    files.keep_numpy_to_one_thread()  # as the servers that offer these tools do
     frame.in_child(vaults.index, vault, folder)
     found = frame.in_child(measure, vault, folder, options.runs, options.hidden)
     rows = [

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from knapper.app.vault import open_embedder
 from knapper.index.embedders.base import EmbedderSettings
-from knapper.index.embedders.registry import open_embedder
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter
 from knapper.vault.access import Policy

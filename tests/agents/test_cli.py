@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.sessions import locks
+from knapper.agents.sessions import store
 from knapper.cli import main
 from tests.agents import protocol
 from tests.agents.protocol import Reply, Server
@@ -383,7 +383,7 @@ def test_conversations_in_which_something_goes_on_are_marked(
     (row,) = sessions_told(capsys)
 
     async def held() -> tuple[dict[str, object], str]:
-        async with locks.lock_session(folder, str(row["id"])):
+        async with store.lock_session(folder, str(row["id"])):
             (seen,) = await asyncio.to_thread(sessions_told, capsys)
             _ = await asyncio.to_thread(main.run, ["sessions"])
         return seen, capsys.readouterr().out

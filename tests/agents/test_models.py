@@ -13,7 +13,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message
 from knapper.agents.events import Error, Event, Text, ToolResult
-from knapper.agents.model import names, providers, servers, usage
+from knapper.agents.model import names, providers, usage
 from knapper.agents.model.names import ApiKeys, ModelName
 from knapper.agents.model.providers import ModelTimeouts
 from knapper.errors import SetupError
@@ -402,11 +402,11 @@ def test_the_key_is_sent_and_never_told(vault: opened.Opener) -> None:
 
 def test_a_server_is_asked_for_its_models_without_a_prompt() -> None:
     with protocol.serving(Reply()) as server:
-        found = servers.check_server(name(server), "k", timeout_s=60)
-        other = servers.check_server(
+        found = names.check_server(name(server), "k", timeout_s=60)
+        other = names.check_server(
             ModelName(provider="compatible", name="huge", base_url=server.base_url), "", timeout_s=60
         )
-        local = servers.check_server(
+        local = names.check_server(
             ModelName(provider="ollama", name="qwen3", base_url=server.address), "", timeout_s=60
         )
 
@@ -430,7 +430,7 @@ def test_a_list_of_models_that_is_none_is_read_no_further_than_needed(
     parts: tuple[bytes | None, ...], state: str
 ) -> None:
     with protocol.serving(Reply(), listed=parts) as server:
-        found = servers.check_server(name(server), "k", timeout_s=1)
+        found = names.check_server(name(server), "k", timeout_s=1)
 
     assert found.state == state
     assert sum(server.sent) < 100_000_000
@@ -438,12 +438,12 @@ def test_a_list_of_models_that_is_none_is_read_no_further_than_needed(
 
 def test_a_key_that_no_header_can_hold_is_told() -> None:
     with protocol.serving(Reply()) as server:
-        assert servers.check_server(name(server), "k\u00e4\u20ac").state == "refused"
+        assert names.check_server(name(server), "k\u00e4\u20ac").state == "refused"
 
 
 def test_servers_that_cannot_be_asked_are_told_apart() -> None:
     with protocol.serving(Reply()) as server:
         gone = name(server)
 
-    assert servers.check_server(gone, "").state == "unreachable"
-    assert servers.check_server(names.parse_model_name("openai:x"), "").state == "no_key"
+    assert names.check_server(gone, "").state == "unreachable"
+    assert names.check_server(names.parse_model_name("openai:x"), "").state == "no_key"

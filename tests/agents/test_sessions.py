@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.sessions import locks, store
+from knapper.agents.sessions import store
 from knapper.agents.sessions.store import Exchange, FileIdentity, HistorySummary, SessionStore
 from knapper.errors import BadInput, ConflictError, NotFound
 from tests.agents.scripted import NOW
@@ -287,16 +287,16 @@ def test_ids_are_uuids(kept: SessionStore) -> None:
 def test_several_who_look_whether_a_turn_goes_on_hold_up_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "_PROBE_S", 1.0)  # one who looks may stand still meanwhile, on a busy machine
+    monkeypatch.setattr(store, "_PROBE_S", 1.0)  # one who looks may stand still meanwhile, on a busy machine
 
     async def turn() -> bool:
-        async with locks.lock_session(tmp_path, "s", wait_s=0):
-            return await asyncio.to_thread(locks.is_session_locked, tmp_path, "s")
+        async with store.lock_session(tmp_path, "s", wait_s=0):
+            return await asyncio.to_thread(store.is_session_locked, tmp_path, "s")
 
     async def all_at_once() -> tuple[list[bool], list[bool]]:
-        before = [locks.is_session_locked(tmp_path, "s")]
+        before = [store.is_session_locked(tmp_path, "s")]
         held = await turn()
-        looks = [asyncio.to_thread(locks.is_session_locked, tmp_path, "s") for _ in range(3)]
+        looks = [asyncio.to_thread(store.is_session_locked, tmp_path, "s") for _ in range(3)]
         return [*before, held], await asyncio.gather(*looks)
 
     told, looked = asyncio.run(all_at_once())

@@ -10,7 +10,7 @@ from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.app import runs
 from knapper.app.hub import Hub
 from knapper.codemode.tasks import Thresholds
-from knapper.config.sections.agents import RunSettings
+from knapper.config.sections import RunSettings
 from knapper.errors import SetupError
 from tests.index import worlds
 

@@ -5,9 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.agents import trace
-from knapper.agents.events import Text, ToolCall, ToolResult
-from knapper.agents.trace import TraceRecorder
+from knapper.agents import events
+from knapper.agents.events import Text, ToolCall, ToolResult, TraceRecorder
 
 
 def recorded(*events: object) -> list[dict[str, object]]:
@@ -62,7 +61,7 @@ def test_what_exceeds_the_limits_is_a_beginning_and_named(  # a turn may read a 
     again.record(ToolCall(id="last", name="read_file", arguments={"path": "A.md"}))
 
     assert len(found) == 100
-    assert len(json.dumps(found)) < trace.MAX_TRACE_CHARS * 1.2
+    assert len(json.dumps(found)) < events.MAX_TRACE_CHARS * 1.2
     assert all(isinstance(entry, dict) and entry["cut"] == ["answer"] for entry in found)
     last = again.entries()[-1]
     assert isinstance(last, dict)

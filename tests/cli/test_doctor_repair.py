@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from knapper import app, config
-from knapper.app import sessions
+from knapper.app import clients
 from knapper.app.hub import Hub
 from knapper.changes.disk import databases
 from knapper.changes.disk.journal import open_journal
@@ -265,7 +265,7 @@ def test_the_first_write_of_a_day_makes_a_backup(vault: Path) -> None:
 
 
 def test_conversations_are_backed_up_when_they_are_opened(vault: Path) -> None:
-    with Hub(config.load({"default_vault": str(vault)})) as hub, sessions.open_sessions(hub):
+    with Hub(config.load({"default_vault": str(vault)})) as hub, clients.open_sessions(hub):
         pass
 
     assert len(databases.list_backups(folder_of(vault) / "sessions.db")) == 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.cli import comparison, evaluation, main
+from knapper.cli import evaluation, main
 from knapper.errors import BadInput
 from knapper.index.engine import Engine
 
@@ -116,19 +116,19 @@ def test_a_grade_that_is_no_small_number_is_refused(folder: Path, grade: str) ->
 
 
 def test_a_comparison_says_what_chance_would_do() -> None:
-    better = comparison.compare_pairs([0.1] * 10, [0.3] * 10)
-    mixed = comparison.compare_pairs([0.1, 0.9] * 5, [0.9, 0.1] * 5)
+    better = evaluation.compare_pairs([0.1] * 10, [0.3] * 10)
+    mixed = evaluation.compare_pairs([0.1, 0.9] * 5, [0.9, 0.1] * 5)
 
     # By hand: of 1,024 choices of signs two are as large.
     assert better.p == pytest.approx(2 / 1024, abs=0.0015)
     assert (better.better, better.low, better.high) == (10, pytest.approx(0.2), pytest.approx(0.2))
     assert (mixed.p, mixed.better, mixed.worse) == (1.0, 5, 5)
-    assert comparison.compare_pairs([0.1] * 10, [0.3] * 10) == better
+    assert evaluation.compare_pairs([0.1] * 10, [0.3] * 10) == better
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=8))
 def test_a_comparison_counts_each_query_once(pairs: list[tuple[float, float]]) -> None:
-    one = comparison.compare_pairs([before for before, _ in pairs], [now for _, now in pairs])
+    one = evaluation.compare_pairs([before for before, _ in pairs], [now for _, now in pairs])
 
     assert one.better + one.equal + one.worse == len(pairs)
     assert 0 < one.p <= 1

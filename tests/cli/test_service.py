@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from knapper.cli import launching, main
-from knapper.server import record
-from knapper.server.record import ServerRecord
+from knapper.server import addresses
+from knapper.server.addresses import ServerRecord
 from knapper.service.definition import CommandResult, System
 from knapper.service.launchd import LaunchdManager
 from knapper.service.systemd import SystemdManager
@@ -32,7 +32,7 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "my Notes"
     folder.mkdir()
     monkeypatch.setattr(launching, "START_S", 0.05)
-    monkeypatch.setattr(record, "find_server", answers(None))
+    monkeypatch.setattr(addresses, "find_server", answers(None))
     return folder
 
 
@@ -70,7 +70,7 @@ def test_the_service_has_the_configuration_and_the_state_of_the_command(
     config.write_text(f'[vaults.notes]\npath = "{vault.as_posix()}"\n', encoding="utf-8")
     monkeypatch.setenv("KNAP_CONFIG", str(config))
     monkeypatch.setenv("KNAP_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setattr(record, "find_server", answers(RUNNING))
+    monkeypatch.setattr(addresses, "find_server", answers(RUNNING))
 
     assert main.run(["service", "install"]) == 0
 
@@ -82,7 +82,7 @@ def test_the_service_has_the_configuration_and_the_state_of_the_command(
 def test_it_says_where_the_server_answers_and_how_to_take_it_away(
     manager: SystemdManager, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(record, "find_server", answers(RUNNING))
+    monkeypatch.setattr(addresses, "find_server", answers(RUNNING))
 
     code = main.run(["service", "install", "--vault", str(vault)])
     shown = capsys.readouterr()
@@ -120,7 +120,7 @@ def test_the_status_is_the_systems_and_the_servers(
 ) -> None:
     before = main.run(["service", "status", "--json", "--vault", str(vault)])
     without = json.loads(capsys.readouterr().out)
-    monkeypatch.setattr(record, "find_server", answers(RUNNING))
+    monkeypatch.setattr(addresses, "find_server", answers(RUNNING))
     main.run(["service", "install", "--quiet", "--vault", str(vault)])
     capsys.readouterr()
     after = main.run(["service", "status", "--json", "--vault", str(vault)])

@@ -8,10 +8,11 @@ import click
 import pytest
 
 from knapper.cli import launching, main, onboarding, output
+from knapper.cli import options as cli_options
 from knapper.cli.onboarding import LocalModels, Surroundings
-from knapper.server import record
+from knapper.server import addresses
+from knapper.server.addresses import ServerRecord
 from knapper.server.mcp import install
-from knapper.server.record import ServerRecord
 from knapper.service.systemd import SystemdManager
 from tests.agents import protocol
 from tests.agents.protocol import Reply
@@ -43,7 +44,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SystemdManager:
     manager = SystemdManager(machine=machines.machine("linux", tmp_path / "home"), runner=RecordingRunner())
     monkeypatch.setattr(launching, "open_manager", lambda: manager)
-    monkeypatch.setattr(record, "find_server", _find_running)
+    monkeypatch.setattr(addresses, "find_server", _find_running)
     return manager
 
 
@@ -118,7 +119,7 @@ def test_obsidians_open_vault_comes_first(vault: Path, tmp_path: Path) -> None:
     )
     (settings_folder / "Claude").mkdir()
     machine = install.MachinePaths(system="linux", home=tmp_path, config=settings_folder)
-    options = main.GlobalOptions(config="")
+    options = cli_options.GlobalOptions(config="")
 
     found = onboarding.look_around(onboarding.setup.read_settings(options), machine, tmp_path)
 

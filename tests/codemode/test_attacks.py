@@ -16,7 +16,7 @@ from knapper import app
 from knapper.codemode import tool
 from knapper.codemode.bridge import Bridge
 from knapper.codemode.sandbox.pool import WorkerPool
-from knapper.config.sections.agents import ScriptSettings
+from knapper.config.sections import ScriptSettings
 from knapper.errors import KnapError
 from knapper.tools.context import Context, ScriptLimits, ScriptResult
 from tests.codemode.attacks import ATTACKS, Attack

@@ -9,7 +9,7 @@ import pytest
 from knapper.app.hub import ScriptRuntime
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import ClientSettings
-from knapper.config.sections.agents import RunSettings
+from knapper.config.sections import RunSettings
 from knapper.vault import access
 from tests.agents.run_world import Brain, Part
 from tests.codemode.askers import fenced, searching

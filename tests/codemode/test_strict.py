@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.codemode.sandbox import frames, strict
+from knapper.codemode.sandbox import frames, pool
 from knapper.codemode.sandbox.frames import BrokenFrame, Letter
-from knapper.codemode.sandbox.strict import UntrustedJSONError
+from knapper.codemode.sandbox.pool import UntrustedJSONError
 from knapper.jsontypes import JSONValue
 
 VALUES: st.SearchStrategy[JSONValue] = st.recursive(
@@ -68,8 +68,8 @@ def test_a_job_is_read_as_it_was_written() -> None:
 
 @given(VALUES)
 def test_json_is_read_as_it_was_written(value: JSONValue) -> None:
-    assert strict.read(json.dumps(value).encode()) == value
-    assert strict.read(json.dumps(value, ensure_ascii=False).encode()) == value
+    assert pool.read_untrusted_json(json.dumps(value).encode()) == value
+    assert pool.read_untrusted_json(json.dumps(value, ensure_ascii=False).encode()) == value
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_json_is_read_as_it_was_written(value: JSONValue) -> None:
 )
 def test_what_isnt_strict_is_refused(content: bytes) -> None:
     with pytest.raises(UntrustedJSONError):
-        _ = strict.read(content)
+        _ = pool.read_untrusted_json(content)
 
 
 def test_brackets_in_a_text_are_no_depth() -> None:
-    assert strict.read(json.dumps("[" * 1_000).encode()) == "[" * 1_000
-    assert strict.read(json.dumps([[1]] * 100).encode()) == [[1]] * 100
+    assert pool.read_untrusted_json(json.dumps("[" * 1_000).encode()) == "[" * 1_000
+    assert pool.read_untrusted_json(json.dumps([[1]] * 100).encode()) == [[1]] * 100
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ def test_brackets_in_a_text_are_no_depth() -> None:
 )
 def test_what_isnt_a_call_is_refused(content: bytes) -> None:
     with pytest.raises(UntrustedJSONError):
-        _ = strict.read_call(content)
+        _ = pool.read_untrusted_call(content)
 
 
 @given(VALUES)
 def test_the_depth_of_what_is_taken_is_limited(value: JSONValue) -> None:
-    for _ in range(strict.MAX_DEPTH + 1):
+    for _ in range(pool.MAX_DEPTH + 1):
         value = [value]
 
     with pytest.raises(UntrustedJSONError, match="deeply"):
-        _ = strict.read(json.dumps(value).encode())
+        _ = pool.read_untrusted_json(json.dumps(value).encode())

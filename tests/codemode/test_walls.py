@@ -18,14 +18,14 @@ from knapper.codemode import tool
 from knapper.codemode.sandbox import machine_code, pool
 from knapper.codemode.sandbox.machine_code import MachineCode, PlatformInfo
 from knapper.codemode.sandbox.pool import WorkerPool
-from knapper.codemode.sandbox.walls import job_object, landlock, seatbelt, seccomp
+from knapper.codemode.sandbox.walls import job_object, linux, seatbelt
 from knapper.config import Settings, Vault
-from knapper.config.sections.agents import ScriptSettings, ScriptWalls
+from knapper.config.sections import ScriptSettings, ScriptWalls
 from knapper.errors import SetupError
 from knapper.jsontypes import JSONValue
 
 LINUX = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() not in seccomp.SYSCALL_TABLES, reason="walls of Linux"
+    sys.platform != "linux" or platform.machine() not in linux.SYSCALL_TABLES, reason="walls of Linux"
 )
 TRIES = {
     "open_file": "open('/etc/hostname').read()",
@@ -117,26 +117,26 @@ def test_a_kernel_without_landlock_and_seccomp_is_told_with_a_reason() -> None:
 
     old = Old()
 
-    assert landlock.restrict(old) == "this kernel has no Landlock: ENOSYS"  # pyright: ignore[reportArgumentType]
-    assert seccomp.restrict(old, "x86_64") == "this kernel takes no filter: ENOSYS"  # pyright: ignore[reportArgumentType]
-    assert seccomp.restrict(old, "riscv64") == "there is no filter for riscv64"  # pyright: ignore[reportArgumentType]
+    assert linux.restrict_files(old) == "this kernel has no Landlock: ENOSYS"  # pyright: ignore[reportArgumentType]
+    assert linux.restrict_calls(old, "x86_64") == "this kernel takes no filter: ENOSYS"  # pyright: ignore[reportArgumentType]
+    assert linux.restrict_calls(old, "riscv64") == "there is no filter for riscv64"  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(("version", "scopes"), [(1, 0), (3, 0), (5, 0), (6, 3), (9, 3)])
 def test_each_version_of_landlock_is_asked_only_for_what_it_knows(version: int, scopes: int) -> None:
-    rules = landlock.ruleset_for(version)
+    rules = linux.ruleset_for(version)
 
     assert rules.scopes == scopes
     assert bool(rules.network) == (version >= 4)
     assert rules.files.bit_length() == {1: 13, 3: 15}.get(version, 16)
 
 
-@pytest.mark.parametrize("machine", seccomp.SYSCALL_TABLES)
+@pytest.mark.parametrize("machine", linux.SYSCALL_TABLES)
 def test_the_filter_refuses_by_default_and_allows_by_name(machine: str) -> None:
-    known = seccomp.SYSCALL_TABLES[machine]
+    known = linux.SYSCALL_TABLES[machine]
 
     def verdict(number: int, first: int = 0, third: int = 0, architecture: int = known.architecture) -> int:
-        return interpret(seccomp.build_filter(known), {0: number, 4: architecture, 16: first, 32: third})
+        return interpret(linux.build_filter(known), {0: number, 4: architecture, 16: first, 32: third})
 
     allow, kill = 0x7FFF0000, 0x80000000
     assert verdict(known.read, first=0) == allow
@@ -154,7 +154,7 @@ def test_the_filter_refuses_by_default_and_allows_by_name(machine: str) -> None:
     assert set(refused) == {0x00050001}
 
 
-def interpret(code: list[seccomp.Instruction], data: dict[int, int]) -> int:
+def interpret(code: list[linux.Instruction], data: dict[int, int]) -> int:
     """Run a filter as the kernel does."""
     at, held = 0, 0
     while True:

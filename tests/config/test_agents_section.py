@@ -7,7 +7,7 @@ import pytest
 from knapper.agents.pipeline.scopes import SCOUT_TOOLS, UPDATE_SELECTION
 from knapper.app import pipelines, presets
 from knapper.config import load
-from knapper.config.sections.agents import AgentSettings
+from knapper.config.sections import AgentSettings
 from knapper.errors import KnapError
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from knapper import config
-from knapper.config.sections.network import WebSettings
+from knapper.config.sections import WebSettings
 from knapper.errors import SetupError
 
 

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from knapper.app import open_hub
 from knapper.config import EmbeddingSettings, Settings, Vault
-from knapper.config.sections.network import ServerSettings
+from knapper.config.sections import ServerSettings
 from knapper.server import credentials, security
 from knapper.server.http import app
 from knapper.server.mcp import http

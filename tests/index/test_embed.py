@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from knapper.app.vault import open_embedder
 from knapper.index.embedders.base import EmbedderError, EmbedderKind, EmbedderSettings, choose_prefixes
-from knapper.index.embedders.registry import open_embedder
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_search_by_words_only_needs_no_embedder() -> None:
 def test_opening_imports_only_what_the_kind_needs(kind: EmbedderKind, loaded: set[str]) -> None:
     model = "m" if kind == "endpoint" else ""
     code = (
-        "import sys; from knapper.index.embedders.registry import *; "
+        "import sys; from knapper.app.vault import *; "
         f"open_embedder(EmbedderSettings(kind={kind!r}, model={model!r}, base_url='http://localhost:1')); "
         "print(*sorted({'numpy', 'tokenizers', 'httpx2', 'fastembed'} & set(sys.modules)))"
     )

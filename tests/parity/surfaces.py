@@ -19,7 +19,7 @@ from knapper import app
 from knapper.agents import toolset
 from knapper.cli import main
 from knapper.config import ClientSettings, EmbeddingSettings, Settings, Vault
-from knapper.config.sections.network import ServerSettings
+from knapper.config.sections import ServerSettings
 from knapper.server import credentials, security
 from knapper.server.http import app as http
 from knapper.server.mcp.server import build_server

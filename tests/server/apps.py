@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from knapper.app import Hub, open_hub
 from knapper.config import ClientSettings, EmbeddingSettings, Settings, Vault
-from knapper.config.sections.network import ServerSettings
+from knapper.config.sections import ServerSettings
 from knapper.server import credentials, security
 from knapper.server.http import app
 from knapper.server.http.app import Mount, ServerRuntime

@@ -16,7 +16,7 @@ from knapper.app import Hub
 from knapper.app.client_runs import ClientRunsRegistry
 from knapper.app.runs import OpenedRuns
 from knapper.config import ClientSettings, Settings
-from knapper.config.sections.agents import RunSettings
+from knapper.config.sections import RunSettings
 from knapper.server import addresses, credentials, lifecycle, security
 from knapper.server.http import app, runs
 from knapper.server.http.app import Mount, ServerRuntime

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.config.sections.network import ServerSettings
+from knapper.config.sections import ServerSettings
 from knapper.errors import SetupError
 from knapper.server import security
 from tests.server import apps

@@ -11,18 +11,18 @@ from threading import Thread
 
 import pytest
 
-from knapper.server import record
-from knapper.server.record import ServerRecord
+from knapper.server import addresses
+from knapper.server.addresses import ServerRecord
 from tests.server.servers import KNAP
 
 RECORD = ServerRecord(pid=1, url="http://127.0.0.1:1", started="2026-11-23T09:00:00+00:00", version="1", instance="a")
 
 
 def test_what_is_written_is_read_and_its_owners_alone(tmp_path: Path) -> None:
-    record.write_record(tmp_path, RECORD)
-    path = record.record_path(tmp_path)
+    addresses.write_record(tmp_path, RECORD)
+    path = addresses.record_path(tmp_path)
 
-    assert record.read_record(tmp_path) == RECORD
+    assert addresses.read_record(tmp_path) == RECORD
     assert [each.name for each in path.parent.iterdir()] == ["server.json"]
     if os.name == "posix":
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -31,14 +31,14 @@ def test_what_is_written_is_read_and_its_owners_alone(tmp_path: Path) -> None:
 
 def test_a_later_servers_record_stays(tmp_path: Path) -> None:
     later = ServerRecord(pid=2, url=RECORD.url, started=RECORD.started, version="1", instance="b")
-    record.write_record(tmp_path, later)
+    addresses.write_record(tmp_path, later)
 
-    record.remove_record(tmp_path, RECORD)
-    stayed = record.read_record(tmp_path)
-    record.remove_record(tmp_path, later)
+    addresses.remove_record(tmp_path, RECORD)
+    stayed = addresses.read_record(tmp_path)
+    addresses.remove_record(tmp_path, later)
 
     assert stayed == later
-    assert record.read_record(tmp_path) is None
+    assert addresses.read_record(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,12 @@ def test_a_later_servers_record_stays(tmp_path: Path) -> None:
     ],
 )
 def test_another_text_is_no_record(tmp_path: Path, text: str) -> None:
-    path = record.record_path(tmp_path)
+    path = addresses.record_path(tmp_path)
     path.parent.mkdir()
     path.write_bytes(text.encode("latin-1"))
 
-    assert record.read_record(tmp_path) is None
-    assert record.find_server(tmp_path) is None
+    assert addresses.read_record(tmp_path) is None
+    assert addresses.find_server(tmp_path) is None
 
 
 def test_another_program_that_has_the_port_is_not_taken_for_the_server(tmp_path: Path) -> None:
@@ -85,10 +85,10 @@ def test_another_program_that_has_the_port_is_not_taken_for_the_server(tmp_path:
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}"
         wanted = ServerRecord(pid=1, url=url, started=RECORD.started, version="1", instance="a")
-        record.write_record(tmp_path, wanted)
+        addresses.write_record(tmp_path, wanted)
         found: list[ServerRecord | None] = []
         for Other.reply in replies:
-            found.append(record.find_server(tmp_path))
+            found.append(addresses.find_server(tmp_path))
         server.shutdown()
         thread.join()
 
@@ -109,15 +109,15 @@ def test_a_server_is_found_while_it_runs_and_not_after_it_was_killed(
     with subprocess.Popen([*command, "--log-file", str(log)], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         serving = json.loads(server.stdout.readline())
-        found = record.find_server(state)
+        found = addresses.find_server(state)
         server.send_signal(signal.SIGINT)
         stopped = json.loads(server.stdout.readline())
-    ended = record.read_record(state)
+    ended = addresses.read_record(state)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
         server.stdout.readline()
         server.kill()
-    stale = record.read_record(state)
+    stale = addresses.read_record(state)
 
     assert found is not None
     assert (serving["event"], serving["url"], serving["instance"]) == ("serving", found.url, found.instance)
@@ -126,5 +126,5 @@ def test_a_server_is_found_while_it_runs_and_not_after_it_was_killed(
     assert stopped == {"event": "stopped"}
     assert ended is None
     assert stale is not None
-    assert record.find_server(state) is None
+    assert addresses.find_server(state) is None
     assert "GET /health 200" in log.read_text(encoding="utf-8")

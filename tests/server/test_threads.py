@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from knapper.app import tables
-from knapper.config import environment
+from knapper.config import files
 from knapper.errors import StorageError
 from knapper.server import workers
 from knapper.server.workers import WorkerThreads
@@ -23,7 +23,7 @@ def test_numpy_computes_in_the_callers_thread_unless_the_owner_says_otherwise(mo
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "")
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "9")  # so that it is put back
     monkeypatch.delenv("OPENBLAS_NUM_THREADS")
-    environment.keep_numpy_to_one_thread()
+    files.keep_numpy_to_one_thread()
 
     said = os.environ  # noqa: TID251 - what is tested is what it holds
     assert (said["OPENBLAS_NUM_THREADS"], said["VECLIB_MAXIMUM_THREADS"]) == ("1", "3")

@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from knapper.app.vault import open_embedder
 from knapper.index import chunker
 from knapper.index.embedders.base import EmbedderSettings
-from knapper.index.embedders.registry import open_embedder
 from knapper.index.engine import Engine
 from knapper.vault.access import Policy
 from knapper.vault.parser import content_hash

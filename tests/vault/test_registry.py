@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.vault import registry
-from knapper.vault.registry import System
+from knapper.vault import obsidian
+from knapper.vault.obsidian import System
 
 
 def write_registry(file: Path, vaults: object) -> Path:
@@ -36,7 +36,7 @@ def make_folder(path: Path) -> str:
     ],
 )
 def test_obsidians_list_is_where_each_system_keeps_it(tmp_path: Path, system: System, expected: list[str]) -> None:
-    files = registry.registry_files(system, home=tmp_path / "home", config=tmp_path / "config")
+    files = obsidian.registry_files(system, home=tmp_path / "home", config=tmp_path / "config")
 
     assert [file.relative_to(tmp_path).as_posix() for file in files] == expected
 
@@ -48,7 +48,7 @@ def test_open_vaults_come_first_then_those_last_opened(tmp_path: Path) -> None:
         {"a": {"path": old, "ts": 1}, "b": {"path": new, "ts": 3}, "c": {"path": opened, "ts": 2, "open": True}},
     )
 
-    found = registry.find_vaults([tmp_path / "missing.json", file, file])
+    found = obsidian.find_vaults([tmp_path / "missing.json", file, file])
 
     assert [str(vault.path) for vault in found] == [opened, new, old]
     assert [vault.is_open for vault in found] == [True, False, False]
@@ -70,7 +70,7 @@ def test_what_is_no_folder_is_left_out(tmp_path: Path) -> None:
     ]
     file = write_registry(tmp_path / "obsidian.json", {str(number): row for number, row in enumerate(rows)})
 
-    assert [(str(vault.path), vault.opened_ms) for vault in registry.find_vaults([file])] == [(good, 0)]
+    assert [(str(vault.path), vault.opened_ms) for vault in obsidian.find_vaults([file])] == [(good, 0)]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"vaults": []}', "[" * 100_000, "\ufeff{}"])
@@ -78,4 +78,4 @@ def test_a_damaged_list_has_no_vaults(tmp_path: Path, text: str) -> None:
     file = tmp_path / "obsidian.json"
     file.write_text(text, encoding="utf-8")
 
-    assert registry.find_vaults([file]) == []
+    assert obsidian.find_vaults([file]) == []

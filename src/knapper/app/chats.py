@@ -19,7 +19,7 @@ from knapper.agents.model.providers import ModelTimeouts
 from knapper.agents.offers import AGENT_TOOLS
 from knapper.agents.prompting import Prompts
 from knapper.agents.sessions import store
-from knapper.app import clients, models, sessions
+from knapper.app import clients, models
 from knapper.app.clients import AGENT_CLIENT
 from knapper.app.hub import Closeable
 from knapper.changes.writer import SubmitOptions
@@ -106,7 +106,7 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
     )
     name = opened_vault.vault.name
     with ExitStack() as stack:
-        session_store = sessions.open_store(hub, vault)
+        session_store = clients.open_store(hub, vault)
         _ = stack.callback(session_store.shut)
         vault_chats = VaultChats(
             conversations=Conversations(
@@ -125,7 +125,7 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
 
 def local_now() -> datetime:
     """Return the local time."""
-    return sessions.local_now()
+    return clients.local_now()
 
 
 CLIENT_SESSIONS_FOLDER: Final = "chats"

@@ -1,21 +1,29 @@
-"""Open vaults for an agent that acts for clients, within the rules of all of them."""
+"""Open vaults and sessions for an agent that acts for clients, within their rules, and say whose writes only wait."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from knapper.agents.sessions import store
+from knapper.changes.disk import databases
 from knapper.changes.proposals.taint import Reader
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import NotFound, SetupError
+from knapper.errors import BadInput, NotFound, RefusedError, SetupError
+from knapper.tools import derived
 from knapper.vault import access
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable, Sequence
 
+    from knapper.agents.sessions.store import Session, SessionStore
     from knapper.app.hub import Hub
+    from knapper.changes.proposals.taint import Taint
     from knapper.changes.writer import Writer
     from knapper.config import ClientSettings
+    from knapper.jsontypes import JSONValue
     from knapper.tools.context import Context
     from knapper.vault.access import EditableScope, Grants, Policy
 
@@ -149,3 +157,117 @@ def check_can_act(hub: Hub, vault: str, client: str) -> None:
     """
     _ = open_as_agent(hub, vault, "", (client,))
     _ = join_grants(hub.settings.client(AGENT_CLIENT).grants, hub.settings.client(client).grants)
+
+
+def list_restricted(context: Context) -> Sequence[Taint]:
+    """List the restricted clients and runs: clients that call without a session first, then the newest.
+
+    Raises:
+        RefusedError: The client isn't a person.
+    """
+    writer = context.writer
+    if not writer.grants.is_person:
+        raise RefusedError(
+            "only a person is shown who has read foreign text",
+            hint="use `knap trust`, or the page",
+            code="persons_only",
+        )
+    return sorted(writer.taints.entries(), key=lambda taint: bool(taint.run))
+
+
+def trust(context: Context, *, client: str = "", run: str = "", everyone: bool = False) -> Sequence[Taint]:
+    """Lift the restriction of a client, of one of its runs, or of all; proposals that were made stay as they are.
+
+    Args:
+        context: A vault, as the person sees it; what is lifted holds for all vaults.
+        client: The client's name.
+        run: Only this run or session of the client; empty for all of its own.
+        everyone: Lift all restrictions.
+
+    Returns:
+        What was lifted.
+
+    Raises:
+        RefusedError: The client of the context isn't a person.
+        NotFound: That client or run isn't restricted (code ``not_tainted``).
+        BadInput: Nobody is named, or a client beside all.
+    """
+    if bool(client) == everyone:
+        raise BadInput("it isn't clear who is to be trusted", hint="name one client, or all")
+    restricted = list_restricted(context)
+    writer = context.writer
+    if everyone:
+        writer.taints.clear_all(by=writer.grants)
+        return restricted
+    named = [taint for taint in restricted if taint.client == client and run in {"", taint.run}]
+    if not named:
+        clients = ", ".join(dict.fromkeys(taint.client for taint in restricted)) or "nobody"
+        raise NotFound(f"'{client}' isn't held to proposals", hint=f"who is: {clients}", code="not_tainted")
+    for taint in named:
+        _ = writer.taints.clear(taint.client, taint.run, by=writer.grants)
+    return named
+
+
+def describe_restriction(taint: Taint) -> dict[str, JSONValue]:
+    """Return a restriction in the shape that every surface shows."""
+    return {
+        "client": taint.client,
+        "run": taint.run,
+        "since": taint.at.isoformat(timespec="seconds"),
+        "until": taint.until and taint.until.isoformat(timespec="seconds"),
+        "source": taint.source,
+        "inherited": taint.inherited,
+    }
+
+
+@contextmanager
+def open_sessions(hub: Hub, vault: str = "") -> Generator[SessionStore]:
+    """Open the sessions of a vault for a while; old ones, and the oldest of too many, are dropped.
+
+    Args:
+        hub: Holds the vaults.
+        vault: The vault's name; empty for the first.
+
+    Raises:
+        NotFound: There is no such vault.
+        StorageError: The sessions can't be opened.
+    """
+    session_store = open_store(hub, vault)
+    try:
+        yield session_store
+    finally:
+        session_store.shut()
+
+
+def open_store(hub: Hub, vault: str = "") -> SessionStore:
+    """Open the sessions of a vault until they are closed; raises as `open_sessions` does."""
+    model_settings = hub.settings.model
+    session_store = store.open_session_store(hub.open(vault).folder, local_now)
+    with ExitStack() as stack:
+        _ = stack.callback(session_store.shut)
+        max_backup_bytes = hub.settings.journal.backup_mb * 1_000_000
+        _ = databases.back_up_daily(hub.open(vault).folder, max_bytes=max_backup_bytes)
+        _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
+        _ = stack.pop_all()
+    return session_store
+
+
+def fork(hub: Hub, session_store: SessionStore, session_id: str, upto: int | None = None) -> Session:
+    """Create a session that continues a copy of another one of the agent's, and has read what that has read.
+
+    Args:
+        hub: Holds the vault.
+        session_store: The vault's sessions.
+        session_id: The session to copy.
+        upto: The last turn to copy; None for all.
+
+    Raises:
+        NotFound: There is no such session.
+    """
+    context = open_as_agent(hub, "", session_id, ())
+    return session_store.fork(session_id, upto=upto, before_commit=derived.taint_copier(context, session_id))
+
+
+def local_now() -> datetime:
+    """Return the local time."""
+    return datetime.now().astimezone()

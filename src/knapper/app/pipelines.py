@@ -15,7 +15,6 @@ from knapper.agents.offers import AgentRequest
 from knapper.agents.pipeline import context as pipeline_context
 from knapper.agents.pipeline import store
 from knapper.agents.pipeline.context import TaskRequest
-from knapper.agents.pipeline.limits import TaskLimits
 from knapper.agents.pipeline.orchestrator import Agents, OrchestratorSettings
 from knapper.agents.pipeline.records import (
     PhaseProgress,
@@ -24,12 +23,13 @@ from knapper.agents.pipeline.records import (
     ResearchSettings,
     ScoutResult,
     ScoutSettings,
+    TaskLimits,
 )
 from knapper.agents.pipeline.scopes import OPTIONAL_SCOUT_TOOLS, UPDATE_SELECTION
 from knapper.agents.pipeline.service import PipelineService
 from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.agents.sessions import store as sessions_store
-from knapper.app import chats, models, presets, sessions
+from knapper.app import chats, models, presets
 from knapper.app import clients as app_clients
 from knapper.app.chats import VaultChats
 from knapper.app.clients import AGENT_CLIENT
@@ -584,7 +584,7 @@ def _may_see_run(run: PausedRun, answering_client: ClientSettings) -> bool:
 def _open_owner_sessions(hub: Hub, vault: str, owner: str) -> tuple[SessionStore, Path]:
     folder = hub.open(vault).folder
     if owner == AGENT_CLIENT:
-        return sessions.open_store(hub, vault), folder
+        return app_clients.open_store(hub, vault), folder
     client_folder = chats.client_sessions_folder(folder, owner)
     return sessions_store.open_session_store(client_folder, chats.local_now), client_folder
 

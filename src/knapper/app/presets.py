@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from knapper.agents.pipeline import scopes, store
-from knapper.agents.pipeline.limits import TaskLimits
+from knapper.agents.pipeline.records import TaskLimits
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.errors import KnapError, SetupError

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from knapper.app.hub import Hub
     from knapper.codemode.checkpoints import CheckpointStore
     from knapper.config import Settings
-    from knapper.config.sections.agents import RunSettings
+    from knapper.config.sections import RunSettings
     from knapper.tools.context import Context
 
 

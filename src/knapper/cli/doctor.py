@@ -18,7 +18,7 @@ import click
 import watchfiles
 
 from knapper import app, config
-from knapper.agents.model import servers
+from knapper.agents.model import names
 from knapper.agents.model.names import ModelName
 from knapper.app import models
 from knapper.changes.disk import apply, databases
@@ -217,7 +217,7 @@ def check_language_model(settings: Settings) -> CheckResult:
         return CheckResult(name="model", state="ok", text="none is set: `knap ask` shows passages")
     try:
         model_name = models.resolve_models(settings)[0]
-        reply = servers.check_server(model_name, models.configured_keys(settings).find(model_name))
+        reply = names.check_server(model_name, models.configured_keys(settings).find(model_name))
     except KnapError as error:
         return failed_check("model", error)
     if reply.state == "ok":
@@ -235,7 +235,7 @@ def check_embedder(settings: Settings) -> CheckResult:
         hint = "set both below [embeddings], or embeddings.kind to static"
         return CheckResult(name="embedder", state="fail", text="base_url or model of the endpoint isn't set", hint=hint)
     name = ModelName(provider="compatible", name="*", base_url=embeddings.base_url)
-    reply = servers.check_server(name, embeddings.api_key)
+    reply = names.check_server(name, embeddings.api_key)
     if reply.state in {"unreachable", "refused"}:
         hint = "start its server, or check address and key below [embeddings]; until then search goes by words"
         return CheckResult(name="embedder", state="warn", text=reply.text, hint=hint)

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from knapper.config import environment
+from knapper.config import files
 from knapper.config.settings import CONFIG_ENV, STATE_ENV
-from knapper.server import record
+from knapper.server import addresses
 from knapper.service import definition
 from knapper.service.definition import ServiceDefinition
 from knapper.service.launchd import LaunchdManager
@@ -19,9 +19,10 @@ from knapper.service.task_scheduler import TaskSchedulerManager
 if TYPE_CHECKING:
     from knapper.cli.options import GlobalOptions
     from knapper.config import Settings
-    from knapper.server.record import ServerRecord
+    from knapper.server.addresses import ServerRecord
     from knapper.service.definition import CommandRunner, MachineFacts, ServiceManager
     from knapper.tools.context import ToolSelection
+
 
 START_S: Final = 20.0
 """How long a started server may take to answer, in seconds."""
@@ -59,7 +60,7 @@ def define_service(
         arguments += ["--host", host]
     if port is not None:
         arguments += ["--port", str(port)]
-    if global_options.config or environment.read_variables([CONFIG_ENV]):
+    if global_options.config or files.read_variables([CONFIG_ENV]):
         arguments += ["--config", str(settings.config_file)]
     if settings.env_file and global_options.env_file:
         arguments += ["--env-file", str(settings.env_file)]
@@ -68,7 +69,7 @@ def define_service(
     return ServiceDefinition(
         program=definition.find_program(sys.executable, system=machine.system),
         arguments=arguments,
-        environment={STATE_ENV: str(settings.state_dir)} if environment.read_variables([STATE_ENV]) else {},
+        environment={STATE_ENV: str(settings.state_dir)} if files.read_variables([STATE_ENV]) else {},
         log_file=log_file(),
     )
 
@@ -82,7 +83,7 @@ def wait_for_server(state_dir: Path) -> ServerRecord | None:
     """Return the record of the server once it answers; None if it doesn't within `START_S`."""
     stop = time.monotonic() + START_S
     while time.monotonic() < stop:
-        if running_server := record.find_server(state_dir):
+        if running_server := addresses.find_server(state_dir):
             return running_server
         time.sleep(_LOOK_S)
     return None
@@ -95,7 +96,7 @@ def server_command(options: GlobalOptions, config: Settings, profile: ToolSelect
         words += ["--vault", _vault_argument(options.vault, config.vault.path)]
     elif not config.vaults:  # VAULT_PATH or the folder one stands in says it, and a client has neither
         words += ["--vault", str(config.vault.path)]
-    if options.config or (environment.read_variables([CONFIG_ENV, _CONFIG_HOME]) and config.config_file.is_file()):
+    if options.config or (files.read_variables([CONFIG_ENV, _CONFIG_HOME]) and config.config_file.is_file()):
         words += ["--config", str(config.config_file)]
     if options.env_file:
         words += ["--env-file", str(Path(options.env_file).absolute())]
@@ -106,10 +107,10 @@ def server_environment(config: Settings) -> dict[str, str]:
     """Return the variables without which the server would use another state folder than this command."""
     variables: dict[str, str] = {}
     if (
-        environment.read_variables([CONFIG_ENV]) and not config.config_file.is_file()
+        files.read_variables([CONFIG_ENV]) and not config.config_file.is_file()
     ):  # to be made, so that no option can name it
         variables[CONFIG_ENV] = str(config.config_file)
-    if environment.read_variables([STATE_ENV, _DATA_HOME]):
+    if files.read_variables([STATE_ENV, _DATA_HOME]):
         variables[STATE_ENV] = str(config.state_dir)
     return variables
 

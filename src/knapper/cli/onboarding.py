@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from knapper import app
-from knapper.agents.model import servers
+from knapper.agents.model import names
 from knapper.agents.model.names import ModelName, Provider
 from knapper.app import models
 from knapper.cli import launching, setup
@@ -19,13 +19,14 @@ from knapper.config import editing
 from knapper.errors import BadInput, KnapError, SetupError
 from knapper.index.filters import Filter
 from knapper.server.mcp import install
-from knapper.vault import registry
+from knapper.vault import obsidian
 
 if TYPE_CHECKING:
     from knapper.cli.options import GlobalOptions
     from knapper.config import Settings
     from knapper.config.declarations import SettingValue
     from knapper.server.mcp.install import MachinePaths, McpClient
+
 
 StepState = Literal["done", "unchanged", "skipped", "failed"]
 _LOCAL_SERVERS: Final = (
@@ -83,7 +84,7 @@ class Surroundings:
 
 def look_around(settings: Settings, machine: MachinePaths, folder: Path) -> Surroundings:
     """Return what is on this machine; model servers are asked for their lists, and nothing else is sent."""
-    known = registry.find_vaults(registry.registry_files(machine.system, home=machine.home, config=machine.config))
+    known = obsidian.find_vaults(obsidian.registry_files(machine.system, home=machine.home, config=machine.config))
     here = [folder] if (folder / ".obsidian").is_dir() else []
     vaults = dict.fromkeys([*(vault.path for vault in settings.vaults), *here, *(vault.path for vault in known)])
     keys = models.configured_keys(settings)
@@ -104,7 +105,7 @@ def is_installed(client: McpClient, machine: MachinePaths) -> bool:
 def _local_models(settings: Settings, title: str, server: ModelName) -> LocalModels | None:
     if server.provider == "ollama":
         server = ModelName(provider="ollama", name="*", base_url=settings.model.ollama_url)
-    status = servers.check_server(server, "", timeout_s=_LOOK_S)
+    status = names.check_server(server, "", timeout_s=_LOOK_S)
     if status.state != "ok":
         return None
     chat_models = [name for name in status.models if not any(part in name.casefold() for part in _NOT_FOR_CHAT)]

@@ -1,8 +1,8 @@
 """Read the configuration: the only place that knows files of settings and the environment."""
 
-from knapper.config.environment import all_variables as environment_variables
+from knapper.config.files import all_variables as environment_variables
 from knapper.config.loading import holds, load, locate, state_folder
-from knapper.config.sections.models import ModelSettings
+from knapper.config.sections import ModelSettings
 from knapper.config.settings import (
     ClientSettings,
     EmbeddingSettings,

@@ -1,11 +1,13 @@
-"""Read configuration files: TOML, and lines of NAME=value."""
+"""Read configuration files (TOML, and lines of NAME=value) and variables, and tell those without a meaning here."""
 
 import io
+import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from knapper.errors import SetupError
 
@@ -133,3 +135,82 @@ def _find_setting_lines(text: str) -> dict[str, int]:
 
 def _strip_quotes(dotted: str) -> str:
     return re.sub(r"""["']""", "", re.sub(r"\s*\.\s*", ".", dotted))
+
+
+_COLOURLESS_TERMINALS: Final = ("dumb", "unknown")
+"""Terminals that print the codes of colours as they are."""
+
+
+def read_variables(names: Iterable[str]) -> dict[str, str]:
+    """Return the named variables that are set to something."""
+    values = {name: os.environ.get(name, "") for name in names}
+    return {name: value for name, value in values.items() if value.strip()}
+
+
+def all_variables() -> dict[str, str]:
+    """Return all variables, for a program that is started and needs its owner's."""
+    return dict(os.environ)
+
+
+def keep_numpy_to_one_thread() -> None:
+    """Let numpy's library compute in the caller's thread alone, unless the owner set it otherwise.
+
+    A server calls it from threads of its own; more of the library's only wait for one another, and double the work of
+    a search. It counts only before numpy is imported.
+    """
+    for name in ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
+def wants_colour() -> bool:
+    """Check that NO_COLOR leaves colours alone, and that the terminal isn't one that would print their codes.
+
+    Source: no-color.org: any value that isn't empty turns colours off.
+    """
+    return (
+        not read_variables(["NO_COLOR"])
+        and read_variables(["TERM"]).get("TERM", "").strip().lower() not in _COLOURLESS_TERMINALS
+    )
+
+
+UNUSED_VARIABLES: Final[Mapping[str, str]] = {
+    "CHROMA_PATH": "the index lies below `state_dir`, which KNAP_STATE_DIR sets",
+    "EXCLUDED_DIRS": "the vault's .knapignore says what is left out",
+    "PREFERENCES_FILE": "preferences are in Preferences.md at the vault's root",
+    "ATTACHMENTS_DIR": "Obsidian's own setting of the folder for attachments counts",
+    "MAX_TOOL_RESULT_CHARS": "a model is shown 4,000 characters of a result, and can ask for the rest",
+    "SYSTEM_PROMPT_FILE": "the folder `prompts` beside the configuration file has the prompts",
+}
+"""Variables of the programs that Knapper follows, each with what to use instead."""
+ALWAYS_MEANT: Final = ("CHROMA_PATH",)
+"""Those that count in the environment too; other programs may have the rest there for themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusedVariable:
+    """A variable that is set and means nothing here."""
+
+    name: str
+    source: str
+    """The environment, or a file and line."""
+    instead: str
+    """What to use in its place."""
+
+    @property
+    def message(self) -> str:
+        """Return a sentence about it, without its value."""
+        return f"{self.name} ({self.source}) means nothing here: {self.instead}"
+
+
+def find_unused(environment: Mapping[str, str], env_file: ConfigDocument | None) -> Iterator[UnusedVariable]:
+    """Yield the variables that are set and mean nothing here.
+
+    Args:
+        environment: The values of those of `ALWAYS_MEANT` that are set.
+        env_file: The file of variables, if there is one.
+    """
+    for name, instead in UNUSED_VARIABLES.items():
+        if env_file is not None and env_file.values.get(name):
+            yield UnusedVariable(name=name, source=str(env_file.place(name)), instead=instead)
+        elif environment.get(name):
+            yield UnusedVariable(name=name, source="the environment", instead=instead)

@@ -10,12 +10,11 @@ from typing import Final, cast
 
 import platformdirs
 
-from knapper.config import clients, environment, files, values
+from knapper.config import clients, files, values
 from knapper.config.clients import CLIENT_SETTINGS
 from knapper.config.declarations import Setting, SettingValue, read_section
-from knapper.config.files import ConfigDocument
+from knapper.config.files import ALWAYS_MEANT, ConfigDocument, find_unused
 from knapper.config.settings import CONFIG_ENV, SETTINGS, VAULT_SETTINGS, SettingOrigin, Settings, Vault
-from knapper.config.unused import ALWAYS_MEANT, find_unused
 from knapper.errors import SetupError
 
 APP_NAME: Final = "knapper"
@@ -397,7 +396,7 @@ def load(
     """
     cwd = cwd or _current_folder()
     names = [CONFIG_ENV, *ALWAYS_MEANT, *(name for setting in SETTINGS for name in setting.env)]
-    environ = environment.read_variables(names)
+    environ = files.read_variables(names)
     config_path = _config_path(config_file, environ, cwd)
     is_needed = bool(config_file) and not may_be_missing
     document = files.read_toml(config_path) if is_needed or files.path_exists(config_path) else None
@@ -421,7 +420,7 @@ def locate(config_file: str = "", *, cwd: Path | None = None) -> Path:
         config_file: The one that a flag names.
         cwd: Where relative paths start; the current folder by default.
     """
-    return _config_path(config_file, environment.read_variables([CONFIG_ENV]), cwd or _current_folder())
+    return _config_path(config_file, files.read_variables([CONFIG_ENV]), cwd or _current_folder())
 
 
 def _current_folder() -> Path:

@@ -14,10 +14,16 @@ from knapper.config.declarations import (
     setting,
     settings_of,
 )
-from knapper.config.sections.agents import AgentSettings, RunSettings, ScriptSettings
-from knapper.config.sections.models import AudioSettings, ModelSettings
-from knapper.config.sections.network import ServerSettings, WebSettings
-from knapper.config.unused import UnusedVariable
+from knapper.config.files import UnusedVariable
+from knapper.config.sections import (
+    AgentSettings,
+    AudioSettings,
+    ModelSettings,
+    RunSettings,
+    ScriptSettings,
+    ServerSettings,
+    WebSettings,
+)
 from knapper.errors import SetupError
 from knapper.vault import access
 from knapper.vault.access import Grants

@@ -1,4 +1,4 @@
-"""List files, folders and tags that pass a filter, in any order and by page, from the index alone."""
+"""Find and list notes, files, folders and tags from the index alone: by name or by filter, in any order and by page."""
 
 from __future__ import annotations
 
@@ -16,14 +16,71 @@ from knapper.index.database import StateCache
 from knapper.index.filters import Filter, FilterMasks, SqlCondition, folder_key, sees_all
 from knapper.index.fulltext import MatchPlace
 from knapper.index.graph import Graph
-from knapper.index.names import find_named
 from knapper.index.store import IndexStore
+from knapper.index.tokenizer import segment
 from knapper.jsontypes import JSONValue
-from knapper.vault import files, paths
+from knapper.vault import files, links, paths
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+Shows = Callable[[int], bool]
+"""Tells from a file's id whether the client may see it."""
+
+
+def find_named(connection: sqlite3.Connection, name: str, shows: Shows) -> list[NotePath]:
+    """Return the visible files that a name may mean, by path.
+
+    Those whose path ends with it come before the notes that have it as title or alias: these count only where there are
+    none of the first kind.
+
+    Args:
+        connection: The index.
+        name: A file's name with or without ``.md``, with or without folders; a title; an alias.
+        shows: Asked for every file of that name, and for none besides.
+    """
+
+    def lookup(key: str) -> Sequence[NotePath]:
+        rows = connection.execute("SELECT id, path FROM files WHERE name_key = ? ORDER BY path", (key,))
+        return [NotePath(path) for i, path in rows if shows(i)]
+
+    return sorted(links.find_named(name, lookup)) or _find_titled(connection, name, shows)
+
+
+def _find_titled(connection: sqlite3.Connection, name: str, shows: Shows) -> list[NotePath]:
+    """Return the visible notes with a title or alias, by path.
+
+    Titles are a note's first heading, where that is of level 1, and its property ``title``.
+    """
+    key = paths.name_key(name.strip())
+    ids = {int(i) for (i,) in connection.execute("SELECT file_id FROM aliases WHERE key = ?", (key,))}
+    ids |= _ids_by_words(connection, name)
+    visible_ids = [i for i in ids if shows(i)]
+    rows = connection.execute(
+        "SELECT path, title_row FROM files WHERE id IN (SELECT value FROM json_each(?)) ORDER BY path",
+        (json.dumps(visible_ids),),
+    )
+    return [NotePath(path) for path, title_row in rows if key in _name_keys(title_row)]
+
+
+def _ids_by_words(connection: sqlite3.Connection, name: str) -> set[int]:
+    """Return the files in whose names the words of a name stand one after another."""
+    phrase = segment(name.replace('"', " ").replace("\0", " ")).strip()
+    if not any(map(str.isalnum, phrase)):
+        return set()
+    rows = connection.execute("SELECT rowid FROM title_words WHERE title_words MATCH ?", (f'aliases : "{phrase}"',))
+    return {int(i) for (i,) in rows}
+
+
+def _name_keys(title_row: str) -> set[str]:
+    """Return the folded names of a note: its file's, its aliases and its titles."""
+    if not title_row:
+        return set()
+    *_, names = json.loads(title_row)
+    return {paths.name_key(each.strip()) for each in str(names).split("\n")}
+
 
 _MAX_LOOKUPS = 1_000
 """Files that are looked up one by one; for more it is quicker to scan all files that have the property."""
@@ -412,7 +469,7 @@ class Catalog:
             return None
 
     def files_named(self, name: str, where: Filter) -> list[NotePath]:
-        """Return the files among *where* that a name may mean, as `knapper.index.names.find_named` does.
+        """Return the files among *where* that a name may mean, as `knapper.index.catalog.find_named` does.
 
         A hidden file costs as much time as none: its id is looked up in a mask, and no rule is matched.
         """

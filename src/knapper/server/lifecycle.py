@@ -25,16 +25,16 @@ from knapper.app import Hub
 from knapper.config import Settings
 from knapper.errors import BadInput, StorageError
 from knapper.index.snapshot import RANKING_THREAD_PREFIX
-from knapper.server import addresses, credentials, logs, record, replies, security, watchers, workers
+from knapper.server import addresses, credentials, logs, replies, security, watchers, workers
+from knapper.server.addresses import ServerRecord
 from knapper.server.credentials import BrowserSessions
-from knapper.server.http import app, background, blocks, chat, feed, indexing, openapi, page, runs, tasks, waiting
+from knapper.server.http import app, background, blocks, chat, feed, indexing, openapi, page, runs, tasks
 from knapper.server.http import settings as settings_routes
 from knapper.server.http.app import Mount, ServerRuntime
 from knapper.server.http.chat import ChatService
 from knapper.server.http.runs import RunService
 from knapper.server.http.tasks import TaskService
 from knapper.server.mcp import http as mcp
-from knapper.server.record import ServerRecord
 from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.system import private
 
@@ -248,7 +248,7 @@ def mount_chats_and_tasks(
     chat_service = ChatService(open_chatting or (lambda: _open_client_chats(hub)))
     task_service = TaskService(chat_service)
     if sources is not None:
-        sources.append(waiting.task_source(hub, task_service))
+        sources.append(feed.task_source(hub, task_service))
 
     async def shut() -> None:
         await task_service.shut()
@@ -304,11 +304,11 @@ def serve_vaults(
         hub, server, security.load_client_tokens(settings), work, _list_mounts(hub, sessions, work, watch=watch)
     )
     hub.page_address = addresses.socket_url(bound_socket)
-    server_record = record.make_record(hub.page_address, work.instance)
+    server_record = addresses.make_record(hub.page_address, work.instance)
     logging.config.dictConfig(logs.logging_configuration(file=log_file))
 
     def announce() -> None:
-        record.write_record(settings.state_dir, server_record)
+        addresses.write_record(settings.state_dir, server_record)
         on_start(server_record, page_url)
 
     try:
@@ -321,7 +321,7 @@ def serve_vaults(
             on_start=announce,
         )
     finally:
-        record.remove_record(settings.state_dir, server_record)
+        addresses.remove_record(settings.state_dir, server_record)
         bound_socket.close()
         work.threads.close()
     exit_process(0)
@@ -331,7 +331,7 @@ def _list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *,
     """List the mounts beside the routes of tools."""
     opens = watchers.engine_openers(hub) if watch else {}
     run_service = RunService(lambda is_leaving: runs.open_client_runs(hub, is_leaving))
-    sources = [waiting.run_source(hub, run_service)]
+    sources = [feed.run_source(hub, run_service)]
     return [
         Mount(lifespan=lambda: watchers.run_watchers(opens)),
         mcp.mount_mcp(hub, runtime.threads),

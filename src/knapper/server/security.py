@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from knapper.config import Settings
-from knapper.config.sections.network import ServerSettings
+from knapper.config.sections import ServerSettings
 from knapper.errors import BadInput, CallerError, KnapError, RefusedError, SetupError
 from knapper.server import addresses, credentials, replies
 

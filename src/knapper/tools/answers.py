@@ -12,11 +12,11 @@ from knapper.tools.context import Context
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
-    # The writer and the parser take 0.2 s to load, which a search needn't pay for.
     from knapper.changes.requests import Request
     from knapper.changes.writer import FileReport, Submission
     from knapper.index.catalog import CatalogEntry
     from knapper.vault.parser import Note
+
 
 MAX_RESULTS = 1_000
 """Most results of one call."""

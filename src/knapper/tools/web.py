@@ -16,7 +16,6 @@ from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
-    # Slow to import, and web access is often off.
     from knapper.net.web import Page, PageExcerpt, Web
 
 

@@ -21,7 +21,7 @@ from knapper.changes.writer import SubmitOptions
 from knapper.cli import main
 from knapper.codemode.bridge import Bridge
 from knapper.config import ClientSettings, EmbeddingSettings, Settings, Vault
-from knapper.config.sections.network import ServerSettings
+from knapper.config.sections import ServerSettings
 from knapper.errors import KnapError
 from knapper.server import credentials, security
 from knapper.server.http import app as http

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from knapper.app import Hub
 from knapper.config import ClientSettings, Settings, Vault
-from knapper.config.sections.models import ModelSettings
+from knapper.config.sections import ModelSettings
 from knapper.vault import access
 from tests.agents.scripted import Call, Model
 from tests.index import worlds

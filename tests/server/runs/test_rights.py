@@ -12,8 +12,7 @@ from knapper.agents.runs.model import RunOrder
 from knapper.app import Hub
 from knapper.app.runs import open_runs
 from knapper.config import ClientSettings
-from knapper.config.sections.agents import RunSettings
-from knapper.config.sections.models import ModelSettings
+from knapper.config.sections import ModelSettings, RunSettings
 from knapper.server import credentials
 from knapper.vault import access
 from tests.agents.run_world import Brain

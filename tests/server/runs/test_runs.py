@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from knapper.codemode.sandbox import machine_code
-from knapper.config.sections.agents import ScriptSettings
+from knapper.config.sections import ScriptSettings
 from knapper.server.http import runs
 from tests.agents.run_world import Brain, Part
 from tests.server import apps, running

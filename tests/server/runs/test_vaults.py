@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from knapper.config import ClientSettings, Settings, Vault
-from knapper.config.sections.agents import RunSettings
+from knapper.config.sections import RunSettings
 from knapper.vault import access
 from tests.agents.run_world import Brain
 from tests.index import worlds

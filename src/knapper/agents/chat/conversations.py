@@ -10,14 +10,13 @@ from typing import NamedTuple
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai.usage import RunUsage
 
-from knapper.agents import trace
+from knapper.agents import events
 from knapper.agents.chat import turn as chat_turn
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message
-from knapper.agents.events import Done, Error, Event
+from knapper.agents.events import Done, Error, Event, TraceRecorder
 from knapper.agents.model import usage
-from knapper.agents.sessions import locks, store
+from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Exchange, HistorySummary, Session, SessionStore
-from knapper.agents.trace import TraceRecorder
 from knapper.codemode.model import ModelSpend
 from knapper.errors import BadInput, ConflictError, NotFound, RefusedError, StorageError
 from knapper.jsontypes import JSONValue
@@ -47,7 +46,7 @@ class FinishedTurn(NamedTuple):
     turn: ChatTurn
     done: Done
     trace: Sequence[JSONValue]
-    """What the model did, in order; see `knapper.agents.trace`."""
+    """What the model did, in order; see `knapper.agents.events`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ class Conversations:
     """The vault's state folder."""
     context_of: Callable[[str], Context]
     """Opens the vault as the agent of a run sees it; cheap."""
-    wait_s: float = locks.WAIT_S
+    wait_s: float = sessions_store.WAIT_S
     """How long a message waits for another one in its session."""
 
     def route(self, active_file: str | None) -> Session:
@@ -70,11 +69,15 @@ class Conversations:
         if not active_file or not active_file.strip():
             return self.store.without_file()
         context = self.context_of("")
-        identity_now = store.identify_file(context.view, active_file.strip())
+        identity_now = sessions_store.identify_file(context.view, active_file.strip())
         earlier_paths = (
-            store.list_earlier_paths(context, identity_now.path) if identity_now.hash or identity_now.node else ()
+            sessions_store.list_earlier_paths(context, identity_now.path)
+            if identity_now.hash or identity_now.node
+            else ()
         )
-        return self.store.by_file(identity_now, earlier_paths, lambda path: store.is_file_gone(context.view, path))
+        return self.store.by_file(
+            identity_now, earlier_paths, lambda path: sessions_store.is_file_gone(context.view, path)
+        )
 
     async def reply(self, chat: ChatConfig, session_id: str, message: SessionMessage, tell: EventSink) -> Done:
         """Answer a message in a session, and store the turn however it ends.
@@ -99,7 +102,7 @@ class Conversations:
                 f"the message has {len(message.text):,} characters", hint=f"give at most {MAX_MESSAGE_CHARS:,}"
             )
         session = self.store.get(session_id)
-        async with locks.lock_session(self.folder, session.id, wait_s=self.wait_s):
+        async with sessions_store.lock_session(self.folder, session.id, wait_s=self.wait_s):
             return await self._answer(chat, session.id, message, tell)
 
     def delete(self, session_id: str) -> None:
@@ -110,7 +113,7 @@ class Conversations:
         """
         self.store.delete(session_id)
         with suppress(OSError):
-            locks.remove_lock(self.folder, session_id)
+            sessions_store.remove_lock(self.folder, session_id)
 
     async def _answer(
         self, chat: ChatConfig, session_id: str, session_message: SessionMessage, tell: EventSink
@@ -157,7 +160,7 @@ class Conversations:
             at=chat.now(),
             question=finished.message.text,
             file=finished.message.active_file,
-            outcome=trace.add_trace(finished.done.as_dict(), finished.trace),
+            outcome=events.add_trace(finished.done.as_dict(), finished.trace),
             messages=messages,
         )
         # The session may be deleted or continued elsewhere meanwhile.

@@ -10,13 +10,13 @@ from typing import Final
 import numpy as np
 
 from knapper.agents import untrusted
-from knapper.agents.pipeline import limits, store
-from knapper.agents.pipeline.limits import TaskLimits
+from knapper.agents.pipeline import records, store
 from knapper.agents.pipeline.records import (
     ContextNote,
     NoteSelectionMetadata,
     ScoutResult,
     SelectionSource,
+    TaskLimits,
     check_range,
 )
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
@@ -552,7 +552,7 @@ def read_request(data: Mapping[str, JSONValue]) -> TaskRequest:
         # A run that waits since an older version has none.
         linked_notes=int(str(data.get("linked_notes", DEFAULT_LINKED_NOTES))),
         orchestrate=data["orchestrate"] is True,
-        limits=limits.read_limits(own_limits if isinstance(own_limits, dict) else {}),
+        limits=records.read_task_limits(own_limits if isinstance(own_limits, dict) else {}),
         debug=data["debug"] is True,
         run_id=str(data["run_id"]),
         session_id=str(data["session_id"]),

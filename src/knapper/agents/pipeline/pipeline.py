@@ -21,7 +21,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RunUsage
 
-from knapper.agents import trace, untrusted
+from knapper.agents import events, untrusted
 from knapper.agents.events import Error
 from knapper.agents.model import usage
 from knapper.agents.pipeline import context, orchestrator, scout
@@ -99,7 +99,7 @@ class PausedState:
     web: WebResult | None = None
     spent: dict[Phase, ModelSpend] = field(default_factory=dict[Phase, ModelSpend])
     trace: Sequence[JSONValue] = ()
-    """What the agents did before the pause, in order; see `knapper.agents.trace`."""
+    """What the agents did before the pause, in order; see `knapper.agents.events`."""
 
 
 _STEPS_ADAPTER = TypeAdapter(list[PipelineStep])
@@ -138,7 +138,7 @@ def load_state(data: Mapping[str, JSONValue]) -> PausedState:
         steps=_STEPS_ADAPTER.validate_python(data["steps"]),
         web=_WEB_ADAPTER.validate_python(data["web"]),
         spent={phase: _read_spent(row) for phase, row in rows.items()},
-        trace=trace.entries_of(data),
+        trace=events.entries_of(data),
     )
 
 

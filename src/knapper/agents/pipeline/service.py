@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
-from knapper.agents import trace
-from knapper.agents.events import Error
+from knapper.agents import events
+from knapper.agents.events import Error, TraceRecorder
 from knapper.agents.model.usage import Meter
 from knapper.agents.pipeline import context as pipeline_context
 from knapper.agents.pipeline import edits, pipeline
@@ -21,9 +21,8 @@ from knapper.agents.pipeline.orchestrator import Agents
 from knapper.agents.pipeline.pipeline import PipelineEventSink, PipelineRun, ResumePoint
 from knapper.agents.pipeline.records import Notice, PipelineEvent, PipelineOutcome
 from knapper.agents.pipeline.store import PausedRun, PausedRuns
-from knapper.agents.sessions import locks
+from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Exchange, SessionStore
-from knapper.agents.trace import TraceRecorder
 from knapper.changes.proposals.store import Proposals
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, StorageError
 from knapper.jsontypes import JSONValue
@@ -120,7 +119,7 @@ class EndedRun(NamedTuple):
     context: Context
     outcome: PipelineOutcome
     trace: Sequence[JSONValue]
-    """What the agents did, in order; see `knapper.agents.trace`."""
+    """What the agents did, in order; see `knapper.agents.events`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +133,7 @@ class PipelineService:
     """The vault's state folder."""
     now: Callable[[], datetime]
     meter: Meter | None = None
-    wait_s: float = locks.WAIT_S
+    wait_s: float = sessions_store.WAIT_S
     owner: str = ""
     """The client on whose behalf runs wait; empty for the client that the vault is opened for."""
     is_stopping: Callable[[], bool] = lambda: False
@@ -197,7 +196,7 @@ class PipelineService:
             yield
             return
         _ = self.store.get(session_id)
-        async with locks.lock_session(self.folder, session_id, wait_s=self.wait_s):
+        async with sessions_store.lock_session(self.folder, session_id, wait_s=self.wait_s):
             yield
 
     def _drop_missing_session(self, request: TaskRequest) -> TaskRequest:
@@ -298,7 +297,7 @@ class PipelineService:
             at=self.now(),
             question=request.task,
             file=request.current,
-            outcome=trace.add_trace(outcome.as_dict(), entries),
+            outcome=events.add_trace(outcome.as_dict(), entries),
             messages=ModelMessagesTypeAdapter.dump_json(messages).decode(),
         )
         # The session may be deleted or continued elsewhere meanwhile; the answer was sent in any case.

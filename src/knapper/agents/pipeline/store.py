@@ -13,7 +13,7 @@ from filelock import BaseFileLock
 
 from knapper.agents.pipeline import scopes
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
-from knapper.agents.sessions import locks
+from knapper.agents.sessions import store
 from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.errors import BadInput, NotFound
 from knapper.jsontypes import JSONValue
@@ -264,7 +264,7 @@ class PausedRuns:
         """
         _ = self._require(run_id, client)
         lock = self._lock(run_id)
-        if not await locks.acquire_lock(lock, wait_s=_LOCK_WAIT_S):
+        if not await store.acquire_lock(lock, wait_s=_LOCK_WAIT_S):
             raise missing_paused_run(run_id)
         try:
             # Read again under the lock: another process may have ended the run meanwhile.
@@ -307,7 +307,7 @@ class PausedRuns:
             self._place(run_id).unlink(missing_ok=True)
 
     def _is_running(self, run_id: str) -> bool:
-        return self._place(run_id).exists() and locks.is_lock_taken(self._lock(run_id))
+        return self._place(run_id).exists() and store.is_lock_taken(self._lock(run_id))
 
     def _lock(self, run_id: str) -> BaseFileLock:
         private.make_folder(self._folder)

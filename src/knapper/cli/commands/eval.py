@@ -52,9 +52,7 @@ def command(said: GlobalOptions, folder: Path, mode: SearchMode, *, per_query: b
     DIR contains `vault/`, `queries.jsonl` (one object {"_id", "text"} per line) and `notes.tsv` (query id, note path
     and grade, separated by tabs). The index is kept apart from those of your vaults, so that the next run is faster.
     """
-    from knapper.cli import comparison  # noqa: PLC0415 - numpy, which the help can do without
-
-    before = comparison.read_measures(against) if against else None
+    before = evaluation.read_measures(against) if against else None
     collected = evaluation.read_collection(folder)
     rankings, times = _search_collection(said, folder, collected, mode)
     by_query = {
@@ -85,14 +83,14 @@ def command(said: GlobalOptions, folder: Path, mode: SearchMode, *, per_query: b
         result["per_query"] = rows
         texts.append(evaluation.render_queries(rows))
     if before is not None:
-        differences = comparison.compare_measures(before, by_query)
+        differences = evaluation.compare_measures(before, by_query)
         shared = sum(query in before for query in by_query)
         result["comparison"] = {
             "against": str(against),
             "queries": shared,
             **{name: one.as_dict() for name, one in differences.items()},
         }
-        texts.append(comparison.render_differences(differences, shared))
+        texts.append(evaluation.render_differences(differences, shared))
     if said.as_json:
         output.write_json(result)
     else:

@@ -4,7 +4,7 @@ from typing import Unpack
 
 import click
 
-from knapper.cli import filtering, options, output, setup
+from knapper.cli import inputs, options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.render import notes
@@ -12,7 +12,7 @@ from knapper.tools import answers
 from knapper.tools import notes as tools_notes
 
 
-class FindOptions(filtering.FilterOptions):
+class FindOptions(inputs.FilterOptions):
     """The command's own options."""
 
     number: int
@@ -37,7 +37,7 @@ class FindOptions(filtering.FilterOptions):
 @options.limit_option(50, answers.MAX_RESULTS)
 @click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Skip the first N results.")
 @click.option("--folder", type=options.TEXT, default="", metavar="FOLDER", help="Only notes below this folder.")
-@filtering.filter_options
+@inputs.filter_options
 @click.option(
     "--sort",
     type=options.TEXT,
@@ -63,7 +63,7 @@ def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[FindOptio
             own["folder"],
             own["number"],
             own["offset"],
-            **filtering.filter_arguments(own),
+            **inputs.filter_arguments(own),
             sort=own["sort"],
             fields=own["field"],
         )

@@ -9,7 +9,7 @@ import click
 from knapper.cli import launching, options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
-from knapper.config import Settings, environment
+from knapper.config import Settings, files
 from knapper.errors import BadInput
 from knapper.tools.context import TOOL_SELECTIONS, ToolSelection
 
@@ -69,7 +69,7 @@ def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
     global_options = ctx.ensure_object(GlobalOptions)
     import gc  # noqa: PLC0415 - see below
 
-    environment.keep_numpy_to_one_thread()
+    files.keep_numpy_to_one_thread()
     gc.disable()  # collecting while libraries are imported costs a fifth of the time to the handshake
     from knapper.app import open_hub  # noqa: PLC0415 - installing needn't pay for it
     from knapper.server.mcp import stdio  # noqa: PLC0415 - the same

@@ -7,7 +7,7 @@ from typing import cast
 
 import click
 
-from knapper.agents.model import names, servers
+from knapper.agents.model import names
 from knapper.agents.model.names import ModelName
 from knapper.app import models
 from knapper.cli import inputs, options, output, setup
@@ -98,14 +98,14 @@ def _configured_models(config: Settings) -> list[ModelName]:
 
 def _model_row(config: Settings, model: ModelName) -> dict[str, object]:
     secret = models.configured_keys(config).find(model)
-    reply = servers.check_server(model, secret)
+    reply = names.check_server(model, secret)
     return {"model": str(model), "key": "set" if secret else "none", **reply.as_dict()}
 
 
 def _ollama_row(config: Settings) -> Mapping[str, object]:
     """Check for an Ollama server, whether or not one is configured."""
     ollama = ModelName(provider="ollama", name="*", base_url=config.model.ollama_url)
-    return {"address": config.model.ollama_url, **servers.check_server(ollama, "", timeout_s=2.0).as_dict()}
+    return {"address": config.model.ollama_url, **names.check_server(ollama, "", timeout_s=2.0).as_dict()}
 
 
 def _render_rows(rows: list[dict[str, object]], local: Mapping[str, object]) -> list[str]:

@@ -4,7 +4,7 @@ from typing import Unpack
 
 import click
 
-from knapper.cli import filtering, options, output, setup
+from knapper.cli import inputs, options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.render import notes
@@ -12,7 +12,7 @@ from knapper.index.search import SearchMode
 from knapper.tools import search
 
 
-class SearchOptions(filtering.FilterOptions):
+class SearchOptions(inputs.FilterOptions):
     """The command's own options."""
 
     number: int
@@ -46,7 +46,7 @@ class SearchOptions(filtering.FilterOptions):
     metavar="FOLDER",
     help="Only notes below this folder; repeatable.",
 )
-@filtering.filter_options
+@inputs.filter_options
 @click.option(
     "--per-note", type=click.IntRange(1), default=2, show_default=True, help="Maximum number of passages per note."
 )
@@ -64,7 +64,7 @@ def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[SearchOpt
             own["number"],
             own["mode"],
             folders=own["folder"],
-            **filtering.filter_arguments(own),
+            **inputs.filter_arguments(own),
             per_note=own["per_note"],
             include_log=own["log"],
             explain=own["explain"],

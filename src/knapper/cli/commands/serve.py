@@ -13,7 +13,7 @@ import click
 from knapper.cli import interrupts, options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
-from knapper.config import environment
+from knapper.config import files
 from knapper.errors import StorageError
 from knapper.system import private
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from knapper.config import Settings
-    from knapper.server.record import ServerRecord
+    from knapper.server.addresses import ServerRecord
 
 
 class ServeOptions(TypedDict):
@@ -58,7 +58,7 @@ def command(global_options: GlobalOptions, **own: Unpack[ServeOptions]) -> ExitC
     to /mcp. Without --vault, all configured vaults are served. Programs authenticate with a token; the command prints
     where it is stored. Press Ctrl-C to stop.
     """
-    environment.keep_numpy_to_one_thread()
+    files.keep_numpy_to_one_thread()
     from knapper.server import addresses  # noqa: PLC0415 - `--help` needn't pay for what serves
 
     settings = addresses.override_address(setup.read_settings(global_options), own["host"], own["port"])

@@ -13,10 +13,11 @@ from knapper.cli import launching, options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.errors import NotFound
-from knapper.server import record
+from knapper.server import addresses
 
 if TYPE_CHECKING:
     from knapper.service.definition import ServiceManager
+
 
 _FOLLOW_S: Final = 0.5
 
@@ -153,7 +154,7 @@ def status(global_options: GlobalOptions) -> ExitCode:
     settings = setup.read_settings(global_options)
     manager = launching.open_manager()
     state = manager.state()
-    running_server = record.find_server(settings.state_dir)
+    running_server = addresses.find_server(settings.state_dir)
     fields = {
         "manager": manager.name,
         "file": str(manager.file),

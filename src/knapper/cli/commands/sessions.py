@@ -8,10 +8,9 @@ from typing import cast
 import click
 
 from knapper import app
-from knapper.agents.sessions import locks
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import SessionStore
-from knapper.app import sessions
+from knapper.app import clients
 from knapper.cli import options, output, setup, writing
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
@@ -41,7 +40,9 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
     global_options = ctx.ensure_object(GlobalOptions)
     with _open_store_and_folder(global_options) as (store, folder):
         newest, total = store.list(limit=number)
-        rows: list[JSONValue] = [{**one.as_dict(), "busy": locks.is_session_locked(folder, one.id)} for one in newest]
+        rows: list[JSONValue] = [
+            {**one.as_dict(), "busy": sessions_store.is_session_locked(folder, one.id)} for one in newest
+        ]
     answer: dict[str, object] = {"success": True, "results": rows, "total": total, "limit": number, "offset": 0}
     text = "\n".join(_session_line(cast("Mapping[str, JSONValue]", row)) for row in rows)
     return output.print_listing(global_options, answer, text, nothing="nothing was said yet")
@@ -69,7 +70,7 @@ def show(said: GlobalOptions, session: str) -> ExitCode:
 def save(said: GlobalOptions, session: str, path: str) -> ExitCode:
     """Export a session as a new note."""
     config = setup.read_settings(said)
-    with app.open_hub(config, only=True) as hub, sessions.open_sessions(hub) as store:
+    with app.open_hub(config, only=True) as hub, clients.open_sessions(hub) as store:
         text = sessions_store.write_session_markdown(store.get(session), store.turns(session))
         return writing.report_changes(said, files.create_file(hub.context(client="cli"), path, text))
 
@@ -92,8 +93,8 @@ def rename(said: GlobalOptions, session: str, name: str) -> ExitCode:
 @click.pass_obj
 def fork(said: GlobalOptions, session: str, upto: int | None) -> ExitCode:
     """Start a new session from a copy of another one."""
-    with app.open_hub(setup.read_settings(said), only=True) as hub, sessions.open_sessions(hub) as store:
-        return _print_session(said, sessions.fork(hub, store, session, upto).as_dict())
+    with app.open_hub(setup.read_settings(said), only=True) as hub, clients.open_sessions(hub) as store:
+        return _print_session(said, clients.fork(hub, store, session, upto).as_dict())
 
 
 @command.command("clear", context_settings=options.CONTEXT_SETTINGS)
@@ -126,7 +127,7 @@ def delete(said: GlobalOptions, session: str) -> ExitCode:
 @contextmanager
 def _open_store_and_folder(options: GlobalOptions) -> Generator[tuple[SessionStore, Path]]:
     """Open the sessions, with the folder of their locks."""
-    with app.open_hub(setup.read_settings(options), only=True) as hub, sessions.open_sessions(hub) as store:
+    with app.open_hub(setup.read_settings(options), only=True) as hub, clients.open_sessions(hub) as store:
         yield store, hub.open().folder
 
 

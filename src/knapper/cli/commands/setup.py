@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from knapper.cli.onboarding import Surroundings
     from knapper.server.mcp.install import McpClient
 
+
 _NONE: Final = "none"
 _MAX_CHOICES: Final = 9
 _MARKS: Final = {"done": "✓", "unchanged": "✓", "skipped": "-", "failed": "✗"}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from knapper.app import trust
+from knapper.app import clients
 from knapper.changes.proposals.taint import Taint
 from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
@@ -34,8 +34,8 @@ def command(said: GlobalOptions, client: str, *, everyone: bool) -> ExitCode:
     """
     with setup.open_vault(said) as context:
         lifts = bool(client) or everyone
-        taints = trust.trust(context, client=client, everyone=everyone) if lifts else trust.list_restricted(context)
-    rows = [trust.describe(taint) for taint in taints]
+        taints = clients.trust(context, client=client, everyone=everyone) if lifts else clients.list_restricted(context)
+    rows = [clients.describe_restriction(taint) for taint in taints]
     answer = {"success": True, "results": rows, "total": len(rows), "trusted": lifts}
     nothing = "nobody has read other people's text"
     if not lifts or not taints:

@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final, Literal, Self, cast
+from typing import IO, Final, Literal, NoReturn, Self, cast
 
-from knapper.codemode.sandbox import frames, machine_code, strict
+from knapper.codemode.sandbox import frames, machine_code
 from knapper.codemode.sandbox.frames import BrokenFrame, Letter
 from knapper.codemode.sandbox.machine_code import MachineCode
-from knapper.codemode.sandbox.strict import UntrustedJSONError
 from knapper.codemode.sandbox.walls.raising import STANDS
 from knapper.errors import KnapError, SetupError
 from knapper.jsontypes import JSONValue
@@ -28,6 +27,87 @@ from knapper.tools.context import (
     ScriptResult,
     never_cancelled,
 )
+
+MAX_DEPTH: Final = 64
+_CALL_DIGITS: Final = 19
+"""Most digits of whole numbers in calls, so that databases can hold them."""
+_LONG_DIGITS: Final = 1_000
+
+
+class UntrustedJSONError(Exception):
+    """Input that isn't JSON within the limits here; the message reveals nothing of the host."""
+
+
+def read_untrusted_json(content: bytes, *, digits: int = _LONG_DIGITS) -> JSONValue:
+    """Read one value.
+
+    Args:
+        content: UTF-8.
+        digits: Most digits of a whole number.
+
+    Raises:
+        UntrustedJSONError: It isn't UTF-8 or JSON, holds NaN or unpaired surrogates, or is nested too deeply.
+    """
+
+    # Before int(): converting thousands of digits takes quadratic time.
+    def whole(text: str) -> int:
+        if len(text) > digits:
+            raise UntrustedJSONError("a number is too large")
+        return int(text)
+
+    try:
+        text = content.decode()
+        value = cast("JSONValue", json.loads(text, parse_int=whole, parse_constant=_refuse_constant))
+    except (ValueError, RecursionError):
+        raise UntrustedJSONError("it isn't JSON") from None
+    # Only an escape can bring a surrogate into valid UTF-8, and most texts have none.
+    if "\\u" in text:
+        _check_surrogates(value)
+    # An upper bound on the depth: most values needn't be walked.
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        _check_depth(value)
+    return value
+
+
+def read_untrusted_call(content: bytes) -> tuple[str, Mapping[str, JSONValue]]:
+    """Read a call: ``{"method": …, "arguments": {…}}`` and nothing else.
+
+    Raises:
+        UntrustedJSONError: It isn't a call.
+    """
+    value = read_untrusted_json(content, digits=_CALL_DIGITS)
+    if isinstance(value, dict) and value.keys() == {"method", "arguments"}:
+        method, arguments = value["method"], value["arguments"]
+        if isinstance(method, str) and isinstance(arguments, dict):
+            return method, arguments
+    raise UntrustedJSONError("it isn't a call")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise UntrustedJSONError(f"{name} isn't a number")
+
+
+def _check_surrogates(value: JSONValue) -> None:
+    try:
+        _ = json.dumps(value, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        raise UntrustedJSONError("it holds an unpaired surrogate") from None
+
+
+def _check_depth(value: JSONValue) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [inner for one in level for inner in _containers_in(one)]
+        if not level:
+            return
+    raise UntrustedJSONError("it is nested too deeply")
+
+
+def _containers_in(value: JSONValue) -> list[JSONValue]:
+    """Return the lists and dictionaries in one."""
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [one for one in inner if isinstance(one, list | dict)]
+
 
 _CLEAR_PEAK_RSS: Final = "5"
 _KB_PER_MB: Final = 1_024
@@ -277,7 +357,7 @@ class WorkerConnection:
         if frame is None or frame[0] != "R":
             return None
         try:
-            report = strict.read(frame[1])
+            report = read_untrusted_json(frame[1])
         except UntrustedJSONError:
             return None
         return {name: str(value) for name, value in report.items()} if isinstance(report, dict) else None
@@ -297,7 +377,7 @@ def answer_call(content: bytes, output: ScriptOutput, host: HostFunction, limits
     if output.calls > limits.calls:
         return _encode_error("too_many", f"a script may call {limits.calls:,} times", "read several notes in one call")
     try:
-        reply = _encode_result(host(*strict.read_call(content)))
+        reply = _encode_result(host(*read_untrusted_call(content)))
     except UntrustedJSONError as error:
         reply = _encode_error("bad_input", f"the call can't be read: {error}")
     except KnapError as error:
@@ -544,7 +624,7 @@ def _exit_of(output: ScriptOutput, limits: ScriptLimits) -> tuple[ScriptExit, JS
 def _parse_guest_result(content: bytes, limits: ScriptLimits) -> tuple[ScriptExit, JSONValue, str]:
     """Parse the guest's report, which is untrusted like all of its output."""
     try:
-        report = strict.read(content)
+        report = read_untrusted_json(content)
     except UntrustedJSONError as error:
         return "result", None, f"__result__ can't be taken: {error}"
     if not isinstance(report, dict):

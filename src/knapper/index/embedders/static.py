@@ -5,22 +5,82 @@ meaning: punctuation and signs, which are half of Markdown's tokens. A table of 
 also give each token a weight, and several tokens one row.
 """
 
+import json
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from knapper import errors
-from knapper.index.embedders import tensors
 from knapper.index.embedders.base import EmbedderError, normalize_rows, replace_surrogates
+
+_DTYPES = {
+    "F16": np.dtype("<f2"),
+    "F32": np.dtype("<f4"),
+    "F64": np.dtype("<f8"),
+    "I8": np.dtype("<i1"),
+    "I32": np.dtype("<i4"),
+    "I64": np.dtype("<i8"),
+}
+_MAX_HEADER_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tensor:
+    kind: np.dtype[Any]
+    shape: tuple[int, ...]
+    start: int
+
+
+def map_tensors(path: Path, *, hint: str) -> Mapping[str, NDArray[Any]]:
+    """Map the tensors of a safetensors file, by name.
+
+    Args:
+        path: The file.
+        hint: What to do if it can't be read.
+
+    Raises:
+        EmbedderError: It is missing or damaged.
+
+    Source: the safetensors format: 8 bytes of length, little-endian; that many bytes of JSON; the data.
+    """
+    try:
+        return {
+            name: np.memmap(path, dtype=one.kind, mode="r", offset=one.start, shape=one.shape)
+            for name, one in _read_header(path).items()
+        }
+    except FileNotFoundError as error:
+        raise EmbedderError(f"the embedder's file {path} is missing", hint=hint) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise EmbedderError(f"the embedder's file {path} is damaged", hint=hint) from error
+
+
+def _read_header(path: Path) -> dict[str, _Tensor]:
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = cast("dict[str, Any]", json.loads(file.read(min(length, _MAX_HEADER_BYTES))))
+    tensors: dict[str, _Tensor] = {}
+    for name, value in header.items():
+        if name == "__metadata__":
+            continue
+        start, stop = value["data_offsets"]
+        kind, shape = _DTYPES[value["dtype"]], tuple(int(size) for size in value["shape"])
+        count = 1
+        for size in shape:
+            count *= size
+        if start < 0 or min(shape, default=0) < 1 or stop - start != count * kind.itemsize:
+            raise ValueError(path)
+        tensors[name] = _Tensor(kind=kind, shape=shape, start=8 + length + start)
+    return tensors
+
 
 MODEL = "wordllama-l2-supercat-256-spoken"
 FOLDER = Path(__file__).parents[2] / "data" / "wordllama"
@@ -223,7 +283,7 @@ def _read_table(folder: Path) -> TokenTable:
     if file is not None and not (folder / _WEIGHTS_FILE).exists():
         return _read_model2vec(folder, file)
     path = folder / _WEIGHTS_FILE
-    named = tensors.map_tensors(path, hint=_hint(folder))
+    named = map_tensors(path, hint=_hint(folder))
     if len(named) != 1:
         raise _damaged(path)
     (rows,) = named.values()
@@ -238,7 +298,7 @@ def _read_model2vec(folder: Path, file: Path) -> TokenTable:
     Source: model2vec, ``model2vec/persistence``: the matrix ``embeddings``, and for a smaller vocabulary ``weights`` by
     token and ``mapping`` from token to row.
     """
-    named = tensors.map_tensors(file, hint=_FOLDER_HINT)
+    named = map_tensors(file, hint=_FOLDER_HINT)
     rows = next((named[name] for name in _MODEL2VEC_TABLES if name in named), None)
     weights, places = named.get("weights"), named.get("mapping")
     if rows is None or rows.ndim != 2 or rows.dtype.kind not in "fi":

@@ -1,5 +1,5 @@
 """Transcription of speech, by servers with OpenAI's API or a model on this machine."""
 
-from knapper.net.speech.transcripts import Audio, Segment, Transcriber, TranscriberError, Transcript
+from knapper.net.speech.remote import Audio, Segment, Transcriber, TranscriberError, Transcript
 
 __all__ = ["Audio", "Segment", "Transcriber", "TranscriberError", "Transcript"]

@@ -17,8 +17,15 @@ from typing import BinaryIO, Final, Literal, Protocol, cast
 from urllib.parse import urlsplit
 
 from knapper import errors
-from knapper.net.speech.remote import RemoteTranscriber, ServerOptions
-from knapper.net.speech.transcripts import Audio, Segment, Transcriber, TranscriberError, Transcript
+from knapper.net.speech.remote import (
+    Audio,
+    RemoteTranscriber,
+    Segment,
+    ServerOptions,
+    Transcriber,
+    TranscriberError,
+    Transcript,
+)
 from knapper.system import private
 
 _LIBRARIES: Final = ("av", "ctranslate2", "huggingface_hub", "onnxruntime")

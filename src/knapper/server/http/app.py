@@ -19,13 +19,13 @@ from starlette.types import ASGIApp, Scope
 
 from knapper import __version__
 from knapper.app import Hub
-from knapper.config.sections.network import ServerSettings
+from knapper.config.sections import ServerSettings
 from knapper.errors import BadInput, KnapError, NotFound, StorageError
 from knapper.server import logs, replies
+from knapper.server.addresses import PRODUCT
 from knapper.server.http import binding, openapi, routes, trust
 from knapper.server.http.binding import Endpoint, ToolInvoker, ToolRoute
 from knapper.server.logs import RequestTracing
-from knapper.server.record import PRODUCT
 from knapper.server.security import (
     BodyIntake,
     ClientTokens,
@@ -181,7 +181,7 @@ class ServerRuntime:
     threads: WorkerThreads
     stop: StopSignal = field(default_factory=StopSignal)
     instance: str = field(default_factory=lambda: secrets.token_hex(16))
-    """Random; see `knapper.server.record.ServerRecord`."""
+    """Random; see `knapper.server.addresses.ServerRecord`."""
 
 
 def mount_asgi(path: str, app: ASGIApp, lifespan: Lifespan | None = None) -> Mount:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from knapper.agents.sessions import locks
+from knapper.agents.sessions import store
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError
 from knapper.server import replies, security
 from knapper.server.http import background, binding
@@ -248,7 +248,7 @@ async def hold_idle_session(service: ChatService, client_chats: ClientChats, ses
     _ = await service.run_blocking(lambda: client_chats.store.get(session_id))
     if find_running_turn(client_chats, session_id) is not None:
         raise session_busy_error()
-    async with locks.lock_session(client_chats.conversations.folder, session_id, wait_s=0):
+    async with store.lock_session(client_chats.conversations.folder, session_id, wait_s=0):
         yield
 
 
@@ -414,14 +414,14 @@ async def _read_session(
 async def _show_trace(
     service: ChatService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
-    from knapper.agents import trace  # noqa: PLC0415 - a server without chats needn't pay for models
+    from knapper.agents import events  # noqa: PLC0415 - a server without chats needn't pay for models
 
     number = args.integer_or_default("number", 0)
     exchanges = await service.run_blocking(lambda: client_chats.store.turns(session_id))
     turn = next((turn for turn in exchanges if turn.number == number), None)
     if turn is None:
         raise NotFound(f"the session has no turn {number}", hint=f"it has {len(exchanges)}", code="no_turn")
-    return {"number": number, "trace": trace.entries_of(turn.outcome)}
+    return {"number": number, "trace": events.entries_of(turn.outcome)}
 
 
 async def _rename_session(
@@ -475,7 +475,7 @@ async def _describe_sessions(
     folder = client_chats.conversations.folder
     rows = [_describe_session(service, client_chats, each) for each in found]
     idle_ids = [str(row["id"]) for row in rows if not row["busy"]]
-    held_ids = await service.run_blocking(lambda: {each for each in idle_ids if locks.is_session_locked(folder, each)})
+    held_ids = await service.run_blocking(lambda: {each for each in idle_ids if store.is_session_locked(folder, each)})
     return [{**row, "busy": row["busy"] or row["id"] in held_ids} for row in rows]
 
 
@@ -492,12 +492,12 @@ def _describe_session(service: ChatService, client_chats: ClientChats, session: 
 
 
 def _turn_messages(turn: Exchange) -> list[dict[str, JSONValue]]:
-    from knapper.agents import trace  # noqa: PLC0415 - a server without chats needn't pay for models
+    from knapper.agents import events  # noqa: PLC0415 - a server without chats needn't pay for models
 
     turn_data = turn.as_dict()
     outcome: dict[str, JSONValue] = {
         **turn.outcome,
-        trace.TRACE_FIELD: trace.without_details(trace.entries_of(turn.outcome)),
+        events.TRACE_FIELD: events.without_details(events.entries_of(turn.outcome)),
     }
     common = {"number": turn_data["number"], "at": turn_data["at"]}
     user_message: dict[str, JSONValue] = {"content": turn.question, **common, "active_file": turn_data["active_file"]}

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from starlette.requests import Request
 from starlette.responses import Response
 
-from knapper.config import saving
+from knapper.config import editing
 from knapper.config.declarations import SettingKind, settings_of
-from knapper.config.sections.agents import AgentSettings
+from knapper.config.sections import AgentSettings
 from knapper.config.settings import SETTINGS
 from knapper.server import replies, security
 from knapper.server.http import binding, openapi
@@ -59,12 +59,12 @@ class SettingsService:
         Raises:
             SetupError: A source can't be read.
         """
-        return self._describe(saving.read_again(self._hub.settings), SETTINGS)
+        return self._describe(editing.read_settings_again(self._hub.settings), SETTINGS)
 
     def save(self, raw_values: Mapping[str, object]) -> dict[str, JSONValue]:
-        """Save settings, and return them as they are now; raises as `knapper.config.saving.save` does."""
+        """Save settings, and return them as they are now; raises as `knapper.config.editing.save_settings` does."""
         with self._lock:
-            saved = saving.save(self._hub.settings, raw_values)
+            saved = editing.save_settings(self._hub.settings, raw_values)
             self._saved |= raw_values.keys() - _LIVE_NAMES
             self._hub.settings = replace(self._hub.settings, agents=saved.agents)
         return self._describe(saved, [setting for setting in SETTINGS if setting.name in raw_values])
@@ -84,7 +84,7 @@ class SettingsService:
             "kind": setting.kind,
             "secret": setting.secret,
             "is_set": bool(origin.value) if setting.secret else origin.source != "default",
-            "savable": saving.is_savable(setting),
+            "savable": editing.is_savable(setting),
             "restart": self._needs_restart(setting, origin),
         }
         if setting.choices:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from knapper.agents.pipeline import limits, scopes
+from knapper.agents.pipeline import records, scopes
 from knapper.app.presets import PresetOverrides, TaskOrder
 from knapper.config.settings import SETTINGS
 from knapper.errors import BadInput
@@ -266,7 +266,7 @@ def read_task_order(given: RequestArguments) -> TaskOrder:
         chat_history_length=given.integer("chat_history_length"),
         orchestrate=given.flag("orchestrate"),
         debug=given.flag("debug") is True,
-        limits=limits.read_limits({one.name: given.values.get(one.name) for one in _LIMIT_PARAMETERS}),
+        limits=records.read_task_limits({one.name: given.values.get(one.name) for one in _LIMIT_PARAMETERS}),
     )
 
 

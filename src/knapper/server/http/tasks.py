@@ -12,31 +12,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.agents.pipeline import scopes, store
-from knapper.agents.sessions import locks
+from knapper.agents.sessions import store as sessions_store
 from knapper.app.presets import TaskOrder
 from knapper.errors import KnapError, NotFound, RefusedError, SetupError
 from knapper.server import replies, security, workers
 from knapper.server.http import background, binding, openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import RouteSpec
-from knapper.server.workers import WorkerThreads
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from knapper.agents.background import BackgroundJob, JobEventSink
-    from knapper.agents.pipeline.context import TaskRequest
-    from knapper.agents.pipeline.records import PipelineOutcome
-    from knapper.agents.pipeline.service import PipelineService
-    from knapper.agents.pipeline.store import PausedRun, Preset
-    from knapper.app.pipelines import ClientPipelines, ClientPipelinesRegistry
-    from knapper.config import Settings
-    from knapper.jsontypes import JSONValue
-    from knapper.server.http.binding import Endpoint, RequestArguments
-    from knapper.server.http.chat import ChatService
-    from knapper.tools.context import Context
-
-
 from knapper.server.http.task_requests import (
     CANCEL_CONTENT,
     CONTEXT_CONTENT,
@@ -55,6 +37,23 @@ from knapper.server.http.task_requests import (
     read_switches,
     read_task_order,
 )
+from knapper.server.workers import WorkerThreads
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from knapper.agents.background import BackgroundJob, JobEventSink
+    from knapper.agents.pipeline.context import TaskRequest
+    from knapper.agents.pipeline.records import PipelineOutcome
+    from knapper.agents.pipeline.service import PipelineService
+    from knapper.agents.pipeline.store import PausedRun, Preset
+    from knapper.app.pipelines import ClientPipelines, ClientPipelinesRegistry
+    from knapper.config import Settings
+    from knapper.jsontypes import JSONValue
+    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.http.chat import ChatService
+    from knapper.tools.context import Context
+
 
 _THREADS: Final = 2
 T = TypeVar("T")
@@ -117,7 +116,7 @@ class TaskService:
 
         answering, request, context = await self.run_blocking(prepare)
         if request.session_id:
-            async with locks.lock_session(answering.folder, request.session_id, wait_s=0):
+            async with sessions_store.lock_session(answering.folder, request.session_id, wait_s=0):
                 pass  # who comes later than this is told in the stream
 
         async def work(tell: JobEventSink) -> None:

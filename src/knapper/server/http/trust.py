@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from knapper.app import trust
+from knapper.app import clients
 from knapper.server import replies, security
 from knapper.server.http import binding, openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
@@ -88,11 +88,11 @@ def _make_endpoint(hub: Hub, threads: WorkerThreads, parameters: tuple[Parameter
 
 def _list_restricted(context: Context, args: RequestArguments) -> dict[str, JSONValue]:
     limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
-    restricted = trust.list_restricted(context)
-    rows: list[JSONValue] = [trust.describe(taint) for taint in restricted[offset : offset + limit]]
+    restricted = clients.list_restricted(context)
+    rows: list[JSONValue] = [clients.describe_restriction(taint) for taint in restricted[offset : offset + limit]]
     return {"results": rows, "total": len(restricted), "limit": limit, "offset": offset}
 
 
 def _trust(context: Context, args: RequestArguments) -> dict[str, JSONValue]:
-    lifted = trust.trust(context, client=args.text("client"), run=args.text("run"), everyone=args.flag("all") is True)
-    return {"trusted": [trust.describe(taint) for taint in lifted]}
+    lifted = clients.trust(context, client=args.text("client"), run=args.text("run"), everyone=args.flag("all") is True)
+    return {"trusted": [clients.describe_restriction(taint) for taint in lifted]}

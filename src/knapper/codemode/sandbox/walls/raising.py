@@ -5,7 +5,7 @@ import platform
 import sys
 from typing import Final
 
-from knapper.codemode.sandbox.walls import landlock, seccomp
+from knapper.codemode.sandbox.walls import linux
 
 _NO_NEW_PRIVILEGES: Final = 38
 STANDS: Final = "on"
@@ -25,14 +25,14 @@ def before_threads() -> dict[str, str]:
     # Both Landlock and seccomp require it of a process without privileges.
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         return {"landlock": "new privileges can't be given up"}
-    return {"landlock": landlock.restrict(libc)}
+    return {"landlock": linux.restrict_files(libc)}
 
 
 def after_threads() -> dict[str, str]:
     """Deny every thread all system calls except those that a running script needs."""
     if sys.platform != "linux":
         return {}
-    return {"seccomp": seccomp.restrict(ctypes.CDLL(None, use_errno=True), platform.machine())}
+    return {"seccomp": linux.restrict_calls(ctypes.CDLL(None, use_errno=True), platform.machine())}
 
 
 def limit(memory_mb: int) -> dict[str, str]:

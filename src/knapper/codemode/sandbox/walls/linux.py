@@ -1,14 +1,67 @@
-"""Allow this process only the system calls that a running script needs, with Linux's seccomp.
+"""Deny this process files and the network by Landlock, and all but a few system calls by seccomp.
 
-Source: the kernel's documentation, userspace-api/seccomp_filter, and its headers for the numbers.
+Sources: the kernel's documentation, userspace-api/landlock (a ruleset that handles a right and has no rule denies it)
+and userspace-api/seccomp_filter, and its headers for the numbers.
 """
 
 import ctypes
 import errno
+import os
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+_CREATE: Final = 444
+_RESTRICT: Final = 446
+_ASK_VERSION: Final = 1
+_FILES: Final = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
+"""Rights over files that each version knows; those from 5 on know the same."""
+_NETWORK_SINCE: Final = 4
+_SCOPES_SINCE: Final = 6
+_ALL_TCP: Final = 0x3
+_ALL_SCOPES: Final = 0x3
+"""Abstract sockets and signals to processes outside."""
+
+
+class Ruleset(ctypes.Structure):
+    """The kernel's ``struct landlock_ruleset_attr``."""
+
+    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scopes", ctypes.c_uint64))
+
+
+def ruleset_for(version: int) -> Ruleset:
+    """Return the ruleset that denies all rights, as far as the kernel's version of Landlock knows them."""
+    return Ruleset(
+        files=_FILES[min(version, max(_FILES))],
+        network=_ALL_TCP if version >= _NETWORK_SINCE else 0,
+        scopes=_ALL_SCOPES if version >= _SCOPES_SINCE else 0,
+    )
+
+
+def restrict_files(libc: ctypes.CDLL) -> str:
+    """Deny the rights to this thread and those that it starts; no_new_privs must be set already.
+
+    Returns:
+        ``on``, or why not.
+    """
+    version = libc.syscall(_CREATE, None, 0, _ASK_VERSION)
+    if version < 1:
+        return f"this kernel has no Landlock: {_errno_name()}"
+    # The kernel refuses a ruleset with rights that its version doesn't know.
+    rules = ruleset_for(version)
+    descriptor = libc.syscall(_CREATE, ctypes.byref(rules), ctypes.sizeof(rules), 0)
+    if descriptor < 0:
+        return f"Landlock has no ruleset: {_errno_name()}"
+    try:
+        return "on" if libc.syscall(_RESTRICT, descriptor, 0) == 0 else f"Landlock doesn't restrict: {_errno_name()}"
+    finally:
+        os.close(descriptor)
+
+
+def _errno_name() -> str:
+    return errno.errorcode.get(ctypes.get_errno(), "unknown")
+
 
 _SET_FILTER: Final = 1
 _ALL_THREADS: Final = 1
@@ -91,7 +144,7 @@ def build_filter(machine: SyscallTable) -> list[Instruction]:
     return [*program, (_RETURN, 0, 0, _DENY)]
 
 
-def restrict(libc: ctypes.CDLL, architecture: str) -> str:
+def restrict_calls(libc: ctypes.CDLL, architecture: str) -> str:
     """Filter the calls of all threads of this process; no_new_privs must be set already.
 
     Returns:

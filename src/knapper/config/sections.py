@@ -1,0 +1,461 @@
+"""The sections of the settings: models, the network, agents, runs and scripts."""
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
+
+from knapper.agents.pipeline import scopes
+from knapper.config.declarations import FilePath, SettingsSection, Url, setting
+from knapper.errors import SetupError
+
+OfferedTools = Literal["full", "essential"]
+
+_NO_LIMIT = "0 for no limit."
+_KEY_PROVIDERS = ("openai", "anthropic", "fireworks", "openrouter")
+
+
+def _provider_key(provider: str) -> str:
+    return setting(
+        "",
+        f"The key for models of {provider.capitalize()}; without one the system's keyring is asked.",
+        env=(f"{provider.upper()}_API_KEY",),
+        secret=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings(SettingsSection):
+    """The language model that writes and reasons, its keys, and how much of it may be used."""
+
+    name: str = setting(
+        "",
+        "The language model that writes and reasons; empty for none.",
+        env=("KNAP_MODEL", "FIREWORKS_MODEL", "LLM_MODEL"),
+    )
+    base_url: Url = setting("", "The address of an OpenAI-compatible endpoint for the model.", env=("KNAP_BASE_URL",))
+    api_key: str = setting("", "The key for the model.", env=("KNAP_API_KEY", "FIREWORKS_API_KEY"), secret=True)
+    openai_api_key: str = _provider_key("openai")
+    anthropic_api_key: str = _provider_key("anthropic")
+    fireworks_api_key: str = _provider_key("fireworks")
+    openrouter_api_key: str = _provider_key("openrouter")
+    ollama_url: Url = setting("http://localhost:11434", "The address of the Ollama server.", env=("OLLAMA_BASE_URL",))
+    fallbacks: tuple[str, ...] = setting((), "Models to take when the model can't answer, in order.")
+    timeout_s: int = setting(300, "How long to wait for a sign of the model, in seconds.", least=1, most=86_400)
+    retries: int = setting(2, "How often a request is sent again after a refusal that may pass.", most=10)
+    context_tokens: int = setting(
+        24_000,
+        "How long a conversation may get, in tokens, before its beginning is summarised.",
+        least=2_000,
+        most=10_000_000,
+    )
+    tools: OfferedTools = setting(
+        "full", "Which tools the model is offered: all, or the essential ones, which suits small models."
+    )
+    turn_tokens: int = setting(
+        500_000, f"How many tokens one answer may use, tool calls included; {_NO_LIMIT}", most=1_000_000_000
+    )
+    run_tokens: int = setting(0, f"How many tokens one session or run may use; {_NO_LIMIT}", most=1_000_000_000)
+    day_tokens: int = setting(0, f"How many tokens may be used in a day; {_NO_LIMIT}", most=1_000_000_000)
+    day_cents: int = setting(
+        0,
+        f"How much may be spent in a day, in cents of a US dollar, where prices are known; {_NO_LIMIT}",
+        most=1_000_000,
+    )
+    session_days: int = setting(
+        365, "How long a session is kept after its last message, in days.", least=1, most=36_500
+    )
+    sessions_mb: int = setting(
+        200,
+        "How much all sessions of a vault may take up, in megabytes; the oldest go first.",
+        least=1,
+        most=100_000,
+    )
+    telemetry: bool = setting(
+        False,
+        "Whether turns are traced with OpenTelemetry, without what is said; where to is up to its own variables.",
+    )
+    prompt: FilePath = setting(
+        "",
+        "A file with instructions for the chat in place of the built-in ones; "
+        "chat.md in the folder prompts beside the configuration file otherwise, if it is there.",
+    )
+
+    keys: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Once the section is read, the providers that have a key of their own, each with it."""
+
+    def checked(self) -> Self:
+        """Return the section with the providers' keys in one place."""
+        own = (self.openai_api_key, self.anthropic_api_key, self.fireworks_api_key, self.openrouter_api_key)
+        keys = tuple((provider, key) for provider, key in zip(_KEY_PROVIDERS, own, strict=True) if key)
+        return replace(
+            self, keys=keys, openai_api_key="", anthropic_api_key="", fireworks_api_key="", openrouter_api_key=""
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioSettings(SettingsSection):
+    """What transcribes audio, and whether recordings may leave the machine."""
+
+    access: Literal["auto", "off", "local", "on"] = setting(
+        "auto",
+        "Whether recordings may be transcribed: off, on this machine only (local), on, "
+        "or where a key, a provider or an address is set (auto).",
+        env=("KNAP_AUDIO",),
+    )
+    provider: Literal["auto", "fireworks", "openai", "server", "whisper"] = setting(
+        "auto",
+        "What transcribes: fireworks, openai, a server of their form at audio.base_url, or whisper on this "
+        "machine; auto takes the server where there is one, else fireworks.",
+    )
+    model: str = setting(
+        "whisper-v3",
+        "The model that transcribes audio; the default stands for the provider's usual one.",
+        env=("WHISPER_MODEL",),
+    )
+    base_url: Url = setting(
+        "",
+        "The address of a server of OpenAI's form that transcribes, such as http://localhost:8000/v1.",
+        env=("KNAP_AUDIO_BASE_URL",),
+    )
+    api_key: str = setting(
+        "",
+        "The key for transcribing; without one those of Fireworks and OpenAI are sent to these alone.",
+        env=("KNAP_AUDIO_API_KEY",),
+        secret=True,
+    )
+    language: str = setting("", "The language that is spoken, such as de; empty lets the model find out.")
+    max_mb: int = setting(200, "How large a recording may be, in megabytes.", least=1, most=2_000)
+    timeout_s: int = setting(
+        600, "How long sending and transcribing one recording may take, in seconds.", least=1, most=86_400
+    )
+
+
+WebProvider = Literal["ddgs", "tavily", "brave", "serper", "model"]
+
+_MIN_TOKEN_CHARS = 24
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/*?#@]+")
+_HOST = re.compile(r"[^\s/*?#@]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebSettings(SettingsSection):
+    """Whether tools may reach the web, and how."""
+
+    is_allowed: bool = setting(
+        False, "Whether tools may search the web and fetch pages.", name="access", env=("KNAP_WEB_ACCESS",)
+    )
+    provider: WebProvider = setting(
+        "ddgs",
+        "Who searches: DuckDuckGo (ddgs), Tavily, Brave, Serper, or a model provider's own search (model, openai).",
+        env=("KNAP_WEB_PROVIDER",),
+        aliases={"openai": "model"},
+    )
+    api_key: str = setting(
+        "",
+        "The key of the provider that searches; for model, the key of the model counts where this is empty.",
+        env=("KNAP_WEB_API_KEY",),
+        secret=True,
+    )
+    """Once the section is read, the chosen provider's own key where it has one."""
+    tavily_api_key: str = setting("", "The key of Tavily.", env=("TAVILY_API_KEY",), secret=True)
+    brave_api_key: str = setting("", "The key of Brave.", env=("BRAVE_API_KEY", "BRAVE_SEARCH_API_KEY"), secret=True)
+    serper_api_key: str = setting("", "The key of Serper.", env=("SERPER_API_KEY",), secret=True)
+    base_url: Url = setting(
+        "",
+        "The address of the provider's API, where it isn't the usual one; not for ddgs.",
+        env=("KNAP_WEB_BASE_URL",),
+    )
+    model: str = setting(
+        "", "The model that searches, for the provider model; empty for model.name.", env=("KNAP_WEB_MODEL",)
+    )
+    max_results: int = setting(
+        8, "How many results a search gives at most.", env=("KNAP_WEB_MAX_RESULTS",), least=3, most=15
+    )
+    max_pages: int = setting(
+        3,
+        "How many pages an agent reads in full for one question at most.",
+        env=("KNAP_WEB_MAX_PAGES",),
+        least=1,
+        most=5,
+    )
+    token_budget: int = setting(
+        8_000,
+        "How many tokens of the web's text an agent takes into one answer at most.",
+        env=("KNAP_WEB_TOKEN_BUDGET",),
+        least=2_000,
+        most=20_000,
+    )
+    hosts: tuple[str, ...] = setting(
+        (), "Hosts that pages are fetched from, such as example.org and *.example.org; empty for any public one."
+    )
+    timeout_s: int = setting(
+        20,
+        "How long a page, or one try of a search, may take, in seconds.",
+        env=("KNAP_WEB_TIMEOUT",),
+        least=2,
+        most=120,
+    )
+    max_page_kb: int = setting(
+        2_000, "How long a page may be, in kilobytes.", env=("KNAP_WEB_MAX_PAGE_KB",), least=10, most=10_000
+    )
+
+    def checked(self) -> Self:
+        """Return the section with the chosen provider's key alone, so that no provider is sent another's."""
+        own = {"tavily": self.tavily_api_key, "brave": self.brave_api_key, "serper": self.serper_api_key}
+        key = own.get(self.provider) or self.api_key
+        return replace(self, api_key=key, tavily_api_key="", brave_api_key="", serper_api_key="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings(SettingsSection):
+    """Where the HTTP server listens, whom it lets in, and how much it takes on."""
+
+    host: str = setting(
+        "127.0.0.1", "The address to listen at; one other than loopback needs server.token.", env=("KNAP_HOST",)
+    )
+    port: int = setting(8000, "The port of the HTTP server.", env=("API_PORT",), least=1, most=65_535)
+    """0, which no source can give, for any free one."""
+    token: str = setting(
+        "",
+        "The token that programs show; empty for one that is made at the first start and kept in a file.",
+        env=("KNAP_TOKEN",),
+        secret=True,
+    )
+    origins: tuple[str, ...] = setting(("app://obsidian.md",), "Origins whose web pages may call the server.")
+    hosts: tuple[str, ...] = setting(
+        (), "Names by which the server may be called besides its own address, such as a proxy's."
+    )
+    max_body_mb: int = setting(10, "How large a request may be, in megabytes.", least=1, most=1_000)
+    requests_per_minute: int = setting(
+        1_200, "How many requests one client may make in a minute; 0 for no limit.", most=1_000_000
+    )
+    threads: int = setting(
+        8,
+        "Threads for calls that read; half as many for those that write. As many begin at once as compute well.",
+        least=1,
+        most=256,
+    )
+    stop_seconds: int = setting(
+        10, "How long running calls may take to finish when the server is stopped, in seconds.", least=1, most=600
+    )
+
+    def checked(self) -> Self:
+        """Return the section with origins and hosts in the form that requests are compared with.
+
+        Raises:
+            SetupError: The token is too short, or something isn't an origin or a name.
+        """
+        _check_token(self.token)
+        origins = tuple(one.rstrip("/").lower() for one in self.origins)
+        _check_forms("server.origins", origins, _ORIGIN, "write each as scheme://host, or scheme://host:port")
+        hosts = tuple(one.lower() for one in self.hosts)
+        _check_forms("server.hosts", hosts, _HOST, "write names alone, such as notes.example")
+        return replace(self, host=self.host or "127.0.0.1", origins=origins, hosts=hosts)
+
+
+def _check_token(token: str) -> None:
+    if token and (len(token) < _MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable() or " " in token):
+        raise _invalid_setting_error(
+            "server.token", "it has to have at least 24 letters, digits and signs", "`knap token new` makes one"
+        )
+
+
+def _check_forms(name: str, values: tuple[str, ...], form: re.Pattern[str], hint: str) -> None:
+    for one in values:
+        if not form.fullmatch(one):
+            raise _invalid_setting_error(name, f"'{one}' can't stand there", hint)
+
+
+def _invalid_setting_error(name: str, problem: str, hint: str) -> SetupError:
+    return SetupError(f"{name} can't be used: {problem}", code="config_invalid", hint=hint)
+
+
+EditableNotes = Literal["current", "linked", "context"]
+ScriptWalls = Literal["required", "best"]
+TaskCapability = Literal["add", "delete", "create", "navigate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoutAgentSettings(SettingsSection):
+    """How the agent works that explores the vault."""
+
+    rounds: int = setting(5, "How many rounds of looking the scout has.", least=2, most=10)
+    notes: int = setting(20, "How many notes the scout may choose.", least=3, most=50)
+    keyword_limit: int = setting(10, "How many notes a search by words gives the scout.", least=3, most=20)
+    model: str = setting("", "The scout's model; empty for model.name.")
+    tools: tuple[str, ...] = setting(
+        scopes.OPTIONAL_SCOUT_TOOLS, "The scout's tools.", choices=scopes.OPTIONAL_SCOUT_TOOLS
+    )
+    show_tags: bool = setting(False, "Whether the scout is shown all tags of the vault at the beginning.")
+    timeout_s: int = setting(
+        300, "How long the scout may take, in seconds; its last choice counts then.", least=5, most=86_400
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings(SettingsSection):
+    """How tasks are done, and by which agents."""
+
+    scout_on: bool = setting(
+        False,
+        "Whether an agent explores the vault for the notes that a task needs; a choice that was kept counts more.",
+        name="scout",
+    )
+    web_on: bool = setting(
+        False,
+        "Whether an agent searches the web for a task, where web.access allows it; a choice that was kept counts more.",
+        name="web",
+    )
+    task_on: bool = setting(
+        True,
+        "Whether an agent does the task, or the others only show what they found; a choice that was kept counts more.",
+        name="task",
+    )
+    link_depth: int = setting(
+        2, "How many links from the open note are followed for the notes that go with it; 0 for none.", most=3
+    )
+    same_folder: bool = setting(False, "Whether the notes of the open note's folder go with it.")
+    excluded_folders: tuple[str, ...] = setting(
+        (), "Folders whose notes are left out, and through which no link is followed."
+    )
+    editable: EditableNotes = setting(
+        "context",
+        "Which notes a task may change: the open one, that and those it links with, or all that it was given.",
+    )
+    can: tuple[TaskCapability, ...] = setting(("add", "delete", "create", "navigate"), "What a task may do to notes.")
+    token_limit: int = setting(
+        16_000,
+        "How many tokens of notes a task is done with at most; what is over is left out, and told.",
+        least=3_000,
+        most=2_000_000,
+    )
+    linked_notes: int = setting(
+        20,
+        "How many notes go with the open one for links alone, the nearest first; the others are named; 0 for all.",
+        most=10_000,
+    )
+    chat_history_length: int = setting(10, "How many earlier messages of the session a task is told of.", most=100)
+    orchestrate: bool = setting(
+        False, "Whether a model chooses which of the agents that are switched on work, and in which order."
+    )
+    orchestrator_steps: int = setting(4, "How often agents gather before the task is done.", least=1, most=8)
+    orchestrator_tokens: int = setting(
+        0,
+        "How many tokens gathering may use before the task is done with what there is; 0 for no limit.",
+        most=1_000_000_000,
+    )
+    scout: ScoutAgentSettings = ScoutAgentSettings()
+    auto_search: bool = setting(
+        True,
+        "Whether the web agent searches by itself where notes don't answer, or only says that it would.",
+        name="web.auto_search",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings(SettingsSection):
+    """How much a run may take, and how it retrieves."""
+
+    strategy: str = setting(
+        "auto",
+        "How runs are split and done: a strategy's name, or auto to let the model choose.",
+        env=("KNAP_RUNS_STRATEGY",),
+    )
+    code_mode: bool = setting(
+        True,
+        "Whether scripts retrieve what a run needs; otherwise search does.",
+        env=("KNAP_RUNS_CODE_MODE",),
+        words=("on", "off"),
+    )
+    depth: int = setting(3, "How many levels of subtasks a run may have.", env=("KNAP_RUNS_DEPTH",), most=8)
+    nodes: int = setting(
+        50,
+        "How many nodes a run may have, the task itself among them.",
+        env=("KNAP_RUNS_NODES",),
+        least=1,
+        most=500,
+    )
+    minutes: int = setting(
+        20,
+        "How long a run may take, in minutes; a quarter is kept for its answer.",
+        env=("KNAP_RUNS_MINUTES",),
+        least=1,
+        most=1_440,
+    )
+    tokens: int = setting(
+        1_000_000,
+        "How many tokens a run may use; a quarter is kept for its answer; 0 for no limit.",
+        env=("KNAP_RUNS_TOKENS",),
+        most=1_000_000_000,
+    )
+    cents: int = setting(
+        0,
+        "How much a run may cost, in cents of a US dollar, where prices are known; 0 for no limit.",
+        env=("KNAP_RUNS_CENTS",),
+        most=1_000_000,
+    )
+    parallel: int = setting(
+        4,
+        "How many nodes of a run retrieve or write at the same time.",
+        env=("KNAP_RUNS_PARALLEL",),
+        least=1,
+        most=64,
+    )
+    days: int = setting(90, "How long a run is kept after it was last worked on, in days.", least=1, most=36_500)
+    min_context_chars: int = setting(
+        2_000, "How many characters of context a script should retrieve; less lowers its score.", least=1, most=200_000
+    )
+    min_citations: int = setting(2, "How many places a script should cite; fewer lower its score.", least=1, most=1_000)
+    low_score_percent: int = setting(
+        45, "Below which score, in percent, what a script retrieved isn't good enough.", most=100
+    )
+    low_confidence_percent: int = setting(
+        50, "Below which confidence of its own, in percent, a script's result isn't good enough.", most=100
+    )
+    regens_per_node: int = setting(1, "How often the script of a node is written anew.", most=20)
+    regens_per_run: int = setting(5, "How often the scripts of a run are written anew.", most=1_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptSettings(SettingsSection):
+    """What scripts in the sandbox may use."""
+
+    timeout_s: int = setting(
+        60,
+        "How long a script may run, in seconds, with all that it asks for.",
+        env=("KNAP_SCRIPTS_TIMEOUT_S",),
+        least=1,
+        most=3_600,
+    )
+    memory_mb: int = setting(
+        512,
+        "How much memory a script may use, in megabytes.",
+        env=("KNAP_SCRIPTS_MEMORY_MB",),
+        least=64,
+        most=3_000,
+    )
+    result_kb: int = setting(
+        200,
+        "How large a script's result may be, in kilobytes of JSON.",
+        env=("KNAP_SCRIPTS_RESULT_KB",),
+        least=1,
+        most=4_000,
+    )
+    workers: int = setting(
+        4,
+        "How many scripts may run at the same time; others wait.",
+        env=("KNAP_SCRIPTS_WORKERS",),
+        least=1,
+        most=64,
+    )
+    walls: ScriptWalls = setting(
+        "best",
+        "Whether scripts are refused where a part of the system's own confinement can't be had (required), or run with"
+        " what there is (best).",
+        env=("KNAP_SCRIPTS_WALLS",),
+    )
+    fs_read: tuple[str, ...] = setting((), "Folders whose files scripts may read in the profiles local and extended.")
+    """As written; ``~`` is the home folder."""
+    net_allow: tuple[str, ...] = setting(
+        (), "Hosts that scripts may get pages from in the profile extended: example.org, *.example.org."
+    )
