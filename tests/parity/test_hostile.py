@@ -8,8 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from knapper.app import Hub, open_hub
-from knapper.app import hub as app_hub
+from knapper.app import Hub, open_hub, tables
 from knapper.tools import registry
 from knapper.tools.registry import ToolSpec
 from tests.parity import surfaces

@@ -1,0 +1,127 @@
+"""Run the suites of attacks as an unprivileged user in namespaces of its own.
+
+`python -m scripts.confined [--required] [PYTEST'S ARGUMENTS]`: without arguments all of these suites, two at a time.
+
+What an attack gets away with there is what it gets away with on a user's machine, and it can't harm this one: it has no
+capability and can get none, sees no other process, and no network but a loopback of its own. Linux only; elsewhere, and
+where the kernel doesn't allow namespaces, it says so and ends with 0, unless ``--required`` comes first.
+"""
+
+import fcntl
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SUITES = (
+    "tests/codemode",
+    "tests/agents/test_injection.py",
+    "tests/net/test_guard.py",
+    "tests/parity/test_hostile.py",
+    "tests/tools/test_hidden.py",
+    "tests/tools/test_hostile.py",
+    "tests/vault/test_policy.py",
+    "tests/vault/test_swapped.py",
+    "tests/page/test_hostile.py",
+)
+"""The sandbox, policies, injection, the network's guard and the page."""
+NOBODY = 65534
+_INSIDE = "--inside"
+_SIOCGIFFLAGS = 0x8913
+_SIOCSIFFLAGS = 0x8914
+_IFF_UP = 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the suites, or what is named instead of them; pytest's exit code."""
+    if arguments[:1] == [_INSIDE]:
+        return _run_inside(Path(arguments[1]), arguments[2:])
+    required = arguments[:1] == ["--required"]
+    chosen = list(arguments[required:]) or [*SUITES, "-q", "-n", "2"]
+    refusal = _why_not()
+    if refusal:
+        print(f"confined: left out, since {refusal}")
+        return 2 if required else 0
+    with tempfile.TemporaryDirectory(prefix="knapper-confined-") as home:
+        if os.geteuid() == 0:
+            os.chown(home, NOBODY, NOBODY)
+        again = [sys.executable, "-m", "scripts.confined", _INSIDE, home, *chosen]
+        return subprocess.run([*_namespaces(), *again], cwd=ROOT, check=False).returncode
+
+
+def _namespaces() -> list[str]:
+    """Return the command that enters namespaces of one's own."""
+    spaces = ["unshare", "--mount", "--net", "--pid", "--ipc", "--uts", "--fork", "--mount-proc", "--kill-child"]
+    return spaces if os.geteuid() == 0 else [*spaces, "--user", "--map-current-user"]
+
+
+def _why_not() -> str:
+    """Return why it can't be done here; empty if it can."""
+    if sys.platform != "linux":
+        return "namespaces are Linux's"
+    missing = [name for name in ("unshare", "setpriv") if shutil.which(name) is None]
+    if missing:
+        return f"there is no {missing[0]}"
+    tried = subprocess.run([*_namespaces(), "true"], capture_output=True, text=True, check=False)
+    return "" if tried.returncode == 0 else f"namespaces can't be made here: {tried.stderr.strip()}"
+
+
+def _run_inside(home: Path, chosen: Sequence[str]) -> int:
+    """Bring the loopback up, open the way to the interpreter and this project, give up all rights, and run pytest."""
+    _raise_loopback()
+    if os.geteuid() == 0:
+        _open_way([ROOT, Path(sys.base_prefix), Path(sys.prefix)])
+    identity = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if os.geteuid() == 0 else []
+    variables = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "CI") if name in os.environ}
+    variables |= {"HOME": str(home), "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    variables["KNAPPER_CONFINED"] = "1"
+    command = ["setpriv", *identity, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
+    if not identity:  # a bounding set is root's to lower
+        command.remove("--bounding-set=-all")
+    print(f"confined: as user {NOBODY if identity else os.getuid()}, without capabilities or a network", flush=True)
+    return subprocess.run(
+        [*command, sys.executable, "-m", "pytest", "-o", f"cache_dir={home}/cache", *chosen],
+        cwd=ROOT,
+        env=variables,
+        check=False,
+    ).returncode
+
+
+def _raise_loopback() -> None:
+    """Do `ip link set lo up` without that program, which a small machine lacks."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        request = struct.pack("16sH14x", b"lo", 0)
+        (flags,) = struct.unpack_from("16xH", fcntl.ioctl(asking, _SIOCGIFFLAGS, request))
+        fcntl.ioctl(asking, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags | _IFF_UP))
+
+
+def _open_way(places: Sequence[Path]) -> None:
+    """Make folders reachable that lie in somebody's closed home: in this namespace alone, and nothing else of it."""
+    closed: dict[Path, list[Path]] = {}
+    for place in {place.resolve() for place in places}:
+        barrier = next((way for way in reversed(place.parents) if not way.stat().st_mode & 1), None)
+        if barrier is not None:
+            closed.setdefault(barrier, []).append(place)
+    for barrier, within in closed.items():
+        kept = [(place, Path(tempfile.mkdtemp(prefix="kept-"))) for place in within]
+        for place, copy in kept:
+            _mount("--bind", place, copy)
+        _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", barrier)
+        for place, copy in kept:
+            place.mkdir(parents=True, exist_ok=True)
+            _mount("--move", copy, place)
+            copy.rmdir()
+
+
+def _mount(*arguments: str | Path) -> None:
+    subprocess.run(["mount", *map(str, arguments)], check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
