@@ -12,7 +12,7 @@ from typing import Final, NoReturn, TextIO, cast
 import click
 
 from knapper import __version__
-from knapper.cli import codes, interrupts, options, output
+from knapper.cli import codes, escapes, interrupts, options
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.errors import BadInput, KnapError, StorageError
@@ -49,11 +49,11 @@ def _print_or_discard(error: KnapError) -> None:
 
 def _print_error(error: KnapError, *, as_json: bool) -> None:
     if as_json:
-        click.echo(output.dump_json(error.as_dict()))
+        click.echo(escapes.dump_json(error.as_dict()))
         return
-    click.echo(output.plain(f"error: {error.message}"), err=True)
+    click.echo(escapes.plain(f"error: {error.message}"), err=True)
     if error.hint:
-        click.echo(output.plain(f"hint: {error.hint}"), err=True)
+        click.echo(escapes.plain(f"hint: {error.hint}"), err=True)
 
 
 def to_knap_error(error: KnapError | click.ClickException | OSError) -> KnapError:

@@ -5,7 +5,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from knapper.cli import options, output
+from knapper.cli import escapes, options, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.tools.context import TOOL_SELECTIONS, ToolSelection
@@ -76,4 +76,4 @@ def _describe_tool(tool: Mapping[str, object]) -> str:
 
 
 def _format_json(schema: object) -> str:
-    return output.dump_json(schema)
+    return escapes.dump_json(schema)
