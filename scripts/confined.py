@@ -20,7 +20,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SUITES = (
-    "tests/codemode",
+    "tests/codemode/test_attacks.py",
+    "tests/codemode/test_bridge.py",
+    "tests/codemode/test_conversations.py",
+    "tests/codemode/test_hostile_retrieval.py",
+    "tests/codemode/test_results.py",
+    "tests/codemode/test_walls.py",
+    "tests/codemode/test_writing.py",
     "tests/agents/test_injection.py",
     "tests/net/test_guard.py",
     "tests/parity/test_hostile.py",
