@@ -243,7 +243,7 @@ class Client:
 
     async def _timetable(self, number: int) -> AsyncIterator[float]:
         due = time.monotonic() + (number * 0.037) % (1 / _RATE)
-        while due < self._end:
+        while due < self._end and time.monotonic() < self._end:  # a backlog isn't worked off after the end
             await asyncio.sleep(max(due - time.monotonic(), 0))
             yield due
             due += 1 / _RATE
