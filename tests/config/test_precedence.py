@@ -86,7 +86,7 @@ def test_the_documented_variables_are_known() -> None:
     documented = {"VAULT_PATH", "KNAP_MODEL", "FIREWORKS_API_KEY", "FIREWORKS_MODEL", "LLM_MODEL"}
     assert documented <= set(known)
     assert {name: known[name] for name in ("API_PORT", "INDEX_INTERVAL", "WHISPER_MODEL")} == {
-        "API_PORT": 8000,
+        "API_PORT": 25627,
         "INDEX_INTERVAL": 60,
         "WHISPER_MODEL": "whisper-v3",
     }

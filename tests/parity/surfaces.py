@@ -118,7 +118,7 @@ def over_http(base: Path, state: Path) -> Generator[Call]:
             http.ServerRuntime(threads=WorkerThreads(found.server.threads)),
         )
         headers = {"authorization": f"Bearer {_TOKEN}"}
-        with TestClient(answering, base_url="http://127.0.0.1:8000", headers=headers) as asking:
+        with TestClient(answering, base_url="http://127.0.0.1:25627", headers=headers) as asking:
             yield lambda name, arguments: asking.post(f"/tools/{name}", json=arguments).json()
 
 

@@ -23,7 +23,7 @@ NOTES = {
     "Private/Diary.md": "# Diary\n\nThe secret of the tomatoes.\n",
 }
 NO_LIMIT = ServerSettings(requests_per_minute=0)
-HOST = "http://127.0.0.1:8000"
+HOST = "http://127.0.0.1:25627"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

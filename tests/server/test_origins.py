@@ -14,7 +14,7 @@ TOKEN = "t" * 32
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "127.0.0.1:8000", "localhost:9000", "LOCALHOST", "[::1]:8000", "127.9.9.9"]
+    "host", ["127.0.0.1", "127.0.0.1:25627", "localhost:9000", "LOCALHOST", "[::1]:25627", "127.9.9.9"]
 )
 def test_the_server_answers_by_loopback_names(tmp_path: Path, host: str) -> None:
     with apps.world(tmp_path) as world, world.client() as client:
@@ -26,8 +26,8 @@ def test_the_server_answers_by_loopback_names(tmp_path: Path, host: str) -> None
 @pytest.mark.parametrize(
     "host",
     [
-        *("evil.example", "evil.example:8000", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.1.7:8000"),
-        *("[::1", "127.0.0.1:80x", "localhost@evil.example", "0.0.0.0:8000", "2130706433", "[::2]"),
+        *("evil.example", "evil.example:25627", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.1.7:25627"),
+        *("[::1", "127.0.0.1:80x", "localhost@evil.example", "0.0.0.0:25627", "2130706433", "[::2]"),
     ],
 )
 @pytest.mark.parametrize("path", ["/health", "/tools", "/mcp"])
@@ -118,7 +118,7 @@ def test_loopback_needs_no_token_of_the_owner(host: str) -> None:
 
 def test_a_server_for_others_answers_by_addresses_and_listed_names(tmp_path: Path) -> None:
     server = replace(apps.NO_LIMIT, host="0.0.0.0", token=TOKEN, hosts=("notes.example",))  # bound nowhere
-    names = ["192.168.1.7:8000", "notes.example", "NOTES.example:443", "evil.example"]
+    names = ["192.168.1.7:25627", "notes.example", "NOTES.example:443", "evil.example"]
     with apps.world(tmp_path, server=server) as world, world.client(TOKEN) as client:
         found = [client.get("/health", headers={"host": name}).status_code for name in names]
 

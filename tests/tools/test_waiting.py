@@ -78,12 +78,12 @@ def test_the_command_names_the_vault_where_there_are_several(vault: Opener, tmp_
 def test_on_a_server_the_answer_has_the_pages_address_of_it(vault: Opener, tmp_path: Path) -> None:
     vaults = _several(tmp_path, {"Work": "w", "My notes&": "m"})
     with app.open_hub(vault.settings()) as one, app.open_hub(replace(vault.settings(), vaults=tuple(vaults))) as many:
-        one.page_address = many.page_address = "http://127.0.0.1:8000"
+        one.page_address = many.page_address = "http://127.0.0.1:25627"
         alone = opened.call(one.context(client="agent"), "delete_file", path="A.md")
         among = opened.call(many.context(client="agent", vault="My notes&"), "delete_file", path="A.md")
 
-    assert alone["review_url"] == f"http://127.0.0.1:8000/#proposal={alone['proposal_id']}"
-    assert among["review_url"] == f"http://127.0.0.1:8000/#vault=My%20notes%26&proposal={among['proposal_id']}"
+    assert alone["review_url"] == f"http://127.0.0.1:25627/#proposal={alone['proposal_id']}"
+    assert among["review_url"] == f"http://127.0.0.1:25627/#vault=My%20notes%26&proposal={among['proposal_id']}"
     assert alone["review_url"] in alone["message"]
 
 

@@ -1,15 +1,20 @@
 """Read the settings and open the vault that a command works with."""
 
+from __future__ import annotations
+
 import contextlib
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from knapper import app, config
+from knapper import config
 from knapper.cli import output
 from knapper.cli.options import GlobalOptions
 from knapper.config import Settings, Vault
 from knapper.system import private
-from knapper.tools.context import Context
+
+if TYPE_CHECKING:
+    from knapper.tools.context import Context
 
 
 def read_settings(options: GlobalOptions) -> Settings:
@@ -61,6 +66,8 @@ def open_vault(options: GlobalOptions, *, writes: bool = False) -> Context:
     if writes and config.passed_by is not None:
         text = f"note: this is about the vault '{config.vault.name}' ({config.vault.path}), not the one of this folder"
         output.note(options, f"{text}, which `--vault '{output.one_line(str(config.passed_by))}'` names")
+    from knapper import app  # noqa: PLC0415 - 100 ms that commands which only read settings needn't pay
+
     context = app.open_vault(config)
     for notice in context.notices:
         output.warn(notice)

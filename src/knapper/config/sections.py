@@ -9,6 +9,9 @@ from knapper.config.declarations import FilePath, SettingsSection, Url, setting
 from knapper.errors import SetupError
 
 OfferedTools = Literal["full", "essential"]
+DEFAULT_PORT = 25_627
+"""K-N-A-P on a telephone's keys, after a 2: a port that IANA assigns to nobody, below those of Kubernetes and those that
+systems give to outgoing connections."""
 
 _NO_LIMIT = "0 for no limit."
 _KEY_PROVIDERS = ("openai", "anthropic", "fireworks", "openrouter")
@@ -213,7 +216,7 @@ class ServerSettings(SettingsSection):
     host: str = setting(
         "127.0.0.1", "The address to listen at; one other than loopback needs server.token.", env=("KNAP_HOST",)
     )
-    port: int = setting(8000, "The port of the HTTP server.", env=("API_PORT",), least=1, most=65_535)
+    port: int = setting(DEFAULT_PORT, "The port of the HTTP server.", env=("API_PORT",), least=1, most=65_535)
     """0, which no source can give, for any free one."""
     token: str = setting(
         "",

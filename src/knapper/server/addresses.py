@@ -5,17 +5,19 @@ import errno
 import ipaddress
 import json
 import os
+import re
 import socket
-import urllib.request
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 from knapper import __version__
 from knapper.config import Settings
-from knapper.config.sections import ServerSettings
+from knapper.config.sections import DEFAULT_PORT, ServerSettings
 from knapper.errors import SetupError, StorageError
 from knapper.system import private
 
@@ -54,12 +56,14 @@ def check_guarded(server: ServerSettings) -> None:
         )
 
 
-def bind_socket(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int, state_dir: Path | None = None) -> socket.socket:
     """Bind a socket to an address and a port.
 
     Args:
         host: A name or an address; one of IPv6 may stand in brackets, as in URLs.
         port: 0 for any free one.
+        state_dir: Whose server's record tells whether a taken port is this account's own server; None to tell nothing
+            of who has it.
 
     Raises:
         SetupError: The port is taken or not allowed, or the machine has no such address.
@@ -81,24 +85,20 @@ def bind_socket(host: str, port: int) -> socket.socket:
         bound_socket.listen(1)  # some systems tell only now that the port is taken
     except OSError as error:
         bound_socket.close()
-        raise _bind_error(host, port, error) from error
+        raise _bind_error(host, port, error, state_dir) from error
     bound_socket.setblocking(False)  # noqa: FBT003 - the standard library's signature
     return bound_socket
 
 
 def socket_url(bound_socket: socket.socket) -> str:
-    """Return the URL of a bound socket: ``http://127.0.0.1:8000``."""
+    """Return the URL of a bound socket: ``http://127.0.0.1:25627``."""
     host, port = bound_socket.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _bind_error(host: str, port: int, error: OSError) -> SetupError:
+def _bind_error(host: str, port: int, error: OSError, state_dir: Path | None) -> SetupError:
     if error.errno in {errno.EADDRINUSE, getattr(errno, "WSAEADDRINUSE", errno.EADDRINUSE)}:
-        return SetupError(
-            f"port {port} of {host} is taken by another program",
-            hint=f"stop that one, or take another port: `knap serve --port {port + 1 if port < 65_535 else 8000}`",
-            code="port_taken",
-        )
+        return _taken_error(host, port, state_dir)
     if error.errno in {errno.EACCES, errno.EPERM}:
         return SetupError(
             f"port {port} of {host} isn't allowed to this user", hint="take one above 1023", code="port_forbidden"
@@ -110,8 +110,50 @@ def _bind_error(host: str, port: int, error: OSError) -> SetupError:
     )
 
 
+_VERSION: Final = re.compile(r"[\w.+-]{1,40}", re.ASCII)
+
+
+def _taken_error(host: str, port: int, state_dir: Path | None) -> SetupError:
+    """Return the error for a taken port, which says whose it is: this account's own server, another one, or neither."""
+    other_port = f"`knap serve --port {port + 1 if port < _MAX_PORT else DEFAULT_PORT}`"
+    health = read_health(_probe_url(host, port)) if state_dir else None
+    if state_dir is None or health is None:
+        return SetupError(
+            f"port {port} of {host} is taken by another program",
+            hint=f"stop that one, or take another port: {other_port}",
+            code="port_taken",
+        )
+    record = read_record(state_dir)
+    if record is not None and record.instance == health.get("instance"):
+        return SetupError(
+            f"your server already answers at {record.url} (process {record.pid}, since {record.started})",
+            hint=f"`knap token page` opens its page; `knap service stop`, or Ctrl-C where it runs, ends it; {other_port} "
+            "starts another one",
+            code="already_serving",
+        )
+    version = str(health.get("version"))
+    return SetupError(
+        f"port {port} of {host} has another Knapper{f' {version}' if _VERSION.fullmatch(version) else ''}: "
+        "one of another account, or with another state folder",
+        hint=f"take another port: {other_port}",
+        code="port_taken",
+    )
+
+
+def _probe_url(host: str, port: int) -> str:
+    """Return where a server that listens at an address answers: an unspecified one stands for loopback."""
+    address = parse_address(host.strip("[]"))
+    if address is not None and address.is_unspecified:
+        host = "::1" if address.version == _IP_V6 else "127.0.0.1"
+    host = host.strip("[]")
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 PRODUCT: Final = "knapper"
+_IP_V6: Final = 6
+_MAX_PORT: Final = 65_535
 _PROBE_S: Final = 2.0
+_PIECE_BYTES: Final = 4_096
 _MAX_REPLY_BYTES: Final = 10_000
 
 
@@ -119,7 +161,7 @@ _MAX_REPLY_BYTES: Final = 10_000
 class ServerRecord:
     """Where a server answers, and which one it is.
 
-    ``ServerRecord(pid=4711, url="http://127.0.0.1:8000", started="2026-11-23T09:00:00+00:00", version="0.9.0",
+    ``ServerRecord(pid=4711, url="http://127.0.0.1:25627", started="2026-11-23T09:00:00+00:00", version="0.9.0",
     instance="5f1d…")``
     """
 
@@ -193,13 +235,36 @@ def find_server(state_dir: Path) -> ServerRecord | None:
 
 
 def read_health(url: str) -> Mapping[str, object] | None:
-    """Return what a Knapper server says of itself at ``/health``; None if none answers within 2 s."""
-    # No proxy: the address is this machine's, and a proxy's answer says nothing of it.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    """Return what a Knapper server says of itself at ``/health``; None if none answers within 2 s.
+
+    No token is shown, and no proxy is asked: the address is this machine's.
+    """
     try:
-        with opener.open(f"{url}/health", timeout=_PROBE_S) as reply:
-            decoded: object = json.loads(reply.read(_MAX_REPLY_BYTES))
-    except (OSError, ValueError):
+        reply = _fetch_health(url)
+        head, _, body = reply.partition(b"\r\n\r\n")
+        decoded: object = json.loads(body) if head.split(b" ")[1:2] == [b"200"] else None
+    except (OSError, ValueError, RecursionError):
         return None
     health = cast("dict[str, object]", decoded) if isinstance(decoded, dict) else {}
     return health if health.get("product") == PRODUCT else None
+
+
+def _fetch_health(url: str) -> bytes:
+    """Return the reply of whatever listens at an address, with its head.
+
+    Spoken by hand: an HTTP client takes 30 ms to import, and its time limit holds for each piece, so that a program
+    which sends a byte a second would be listened to for hours.
+    """
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError(url)
+    deadline, reply = time.monotonic() + _PROBE_S, b""
+    with socket.create_connection((parts.hostname, parts.port or 80), timeout=_PROBE_S) as connection:
+        connection.sendall(f"GET /health HTTP/1.0\r\nHost: {parts.netloc}\r\n\r\n".encode("ascii"))
+        while len(reply) < _MAX_REPLY_BYTES and (left_s := deadline - time.monotonic()) > 0:
+            connection.settimeout(left_s)
+            piece = connection.recv(_PIECE_BYTES)
+            if not piece:
+                break
+            reply += piece
+    return reply

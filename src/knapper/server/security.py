@@ -282,7 +282,7 @@ def _send_with_cors(send: Send, origin: str) -> Send:
 
 
 def _host_name(host: str) -> str | None:
-    """Strip the port: ``[::1]:8000`` is ``::1``; None for an invalid host."""
+    """Strip the port: ``[::1]:25627`` is ``::1``; None for an invalid host."""
     if host.startswith("["):
         inner, bracket, port_text = host[1:].partition("]")
         return inner if bracket and _is_port(port_text) else None

@@ -142,7 +142,7 @@ def page_places(address: str, vault: str = "") -> str:
     """Return what the page's addresses of proposals begin with.
 
     Args:
-        address: The server's, such as ``http://127.0.0.1:8000``.
+        address: The server's, such as ``http://127.0.0.1:25627``.
         vault: The vault's name, where the page has several.
     """
     named = f"vault={quote(vault, safe='')}&" if vault else ""

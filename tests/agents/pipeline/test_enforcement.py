@@ -99,7 +99,7 @@ def calling(hub: Hub, base: Path, way: str, rule: Mapping[str, Any]) -> Generato
                 http.ServerRuntime(threads=WorkerThreads(found.server.threads)),
             )
             headers = {"authorization": f"Bearer {_TOKEN}"}
-            with TestClient(app, base_url="http://127.0.0.1:8000", headers=headers) as asking:
+            with TestClient(app, base_url="http://127.0.0.1:25627", headers=headers) as asking:
                 yield lambda name, given: asking.post(f"/tools/{name}", json=given).json()
         case "cli":
             yield by_command(hub, base, rule)

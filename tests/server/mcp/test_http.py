@@ -145,7 +145,7 @@ def test_a_person_isnt_behind_the_protocol_whatever_key_is_shown(asking: TestCli
 
 @pytest.mark.parametrize(
     "headers",
-    [{"host": "evil.example"}, {"origin": "http://evil.example"}, {"host": "127.0.0.1.evil.example:8000"}],
+    [{"host": "evil.example"}, {"origin": "http://evil.example"}, {"host": "127.0.0.1.evil.example:25627"}],
 )
 def test_a_page_elsewhere_gets_nothing_of_the_protocol(asking: TestClient, headers: dict[str, str]) -> None:
     assert asking.post("/mcp", json=message("initialize", {}), headers={**_HEADERS, **headers}).status_code == 403

@@ -44,7 +44,7 @@ class ServeOptions(TypedDict):
     ),
 )
 @click.option("--host", default="", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65_535), help="Port to listen on; 0 for any free port.  [default: 8000]")
+@click.option("--port", type=click.IntRange(0, 65_535), help="Port to listen on; 0 for any free port.  [default: 25627]")
 @click.option("--watch/--no-watch", default=True, help="Keep the indexes up to date while serving.  [default: watch]")
 @click.option(
     "--log-file", default="", metavar="FILE", help="File for the log, replaced at 5 MB.  [default: the error stream]"
@@ -65,7 +65,7 @@ def command(global_options: GlobalOptions, **own: Unpack[ServeOptions]) -> ExitC
     addresses.check_guarded(settings.server)
     log_file = _prepare_log(own["log_file"]) if own["log_file"] else None
     # Before the imports, which take seconds: a port that is taken is told at once.
-    bound_socket = addresses.bind_socket(settings.server.host, settings.server.port)
+    bound_socket = addresses.bind_socket(settings.server.host, settings.server.port, settings.state_dir)
     with interrupts.exiting_at_once():
         from knapper.app import open_hub  # noqa: PLC0415 - as above
         from knapper.server import lifecycle  # noqa: PLC0415 - the same
