@@ -26,7 +26,13 @@ def test_the_server_answers_by_loopback_names(tmp_path: Path, host: str) -> None
 @pytest.mark.parametrize(
     "host",
     [
-        *("evil.example", "evil.example:25627", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.1.7:25627"),
+        *(
+            "evil.example",
+            "evil.example:25627",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "192.168.1.7:25627",
+        ),
         *("[::1", "127.0.0.1:80x", "localhost@evil.example", "0.0.0.0:25627", "2130706433", "[::2]"),
     ],
 )

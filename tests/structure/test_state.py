@@ -13,6 +13,7 @@ ELSEWHERE: Final = {
     "service/definition.py": "writes the settings of the system's services",
     "service/launchd.py": "makes the folder of the system's log",
     "agents/evals/suite.py": "writes vaults of its own, to measure models",
+    "cli/plugin.py": "writes Obsidian's plugin into the vault",
     "changes/disk/files.py": "writes the vault's files and folders",
     "cli/commands/bench.py": "makes vaults of its own, to measure models",
     "cli/commands/config.py": "makes the folder of the configuration",

@@ -240,6 +240,11 @@ class Hub(Closeable):
         """Return the names of the vaults; the first is the default."""
         return self._names
 
+    @property
+    def vault_folders(self) -> Sequence[Vault]:
+        """Return the vaults as they are configured, in the same order; none is opened for that."""
+        return tuple(self._vaults[name] for name in self._names)
+
     def names_for(self, client: str) -> Sequence[str]:
         """Return the names of the vaults that a client may open; the first is its default."""
         rules = self.settings.client(client)

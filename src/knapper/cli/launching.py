@@ -1,14 +1,19 @@
-"""How other programs start this server: the service of the system, and MCP clients."""
+"""How other programs start this server, and find it: the service of the system, MCP clients, and paired devices."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from knapper.config import files
 from knapper.config.settings import CONFIG_ENV, STATE_ENV
+from knapper.errors import SetupError
 from knapper.server import addresses
 from knapper.service import definition
 from knapper.service.definition import ServiceDefinition
@@ -18,8 +23,9 @@ from knapper.service.task_scheduler import TaskSchedulerManager
 
 if TYPE_CHECKING:
     from knapper.cli.options import GlobalOptions
-    from knapper.config import Settings
+    from knapper.config import Settings, Vault
     from knapper.server.addresses import ServerRecord
+    from knapper.server.pairing import Invitation
     from knapper.service.definition import CommandRunner, MachineFacts, ServiceManager
     from knapper.tools.context import ToolSelection
 
@@ -27,6 +33,8 @@ if TYPE_CHECKING:
 START_S: Final = 20.0
 """How long a started server may take to answer, in seconds."""
 _LOOK_S: Final = 0.2
+_OPEN_S: Final = 20.0
+_LINK_HINT: Final = "install Obsidian and start it once; or type the code that `knap connect` shows into the plugin"
 _CONFIG_HOME: Final = "XDG_CONFIG_HOME"
 _DATA_HOME: Final = "XDG_DATA_HOME"
 
@@ -87,6 +95,52 @@ def wait_for_server(state_dir: Path) -> ServerRecord | None:
             return running_server
         time.sleep(_LOOK_S)
     return None
+
+
+def make_pairing_code(settings: Settings, vault: Vault, *, name: str = "", address: str = "") -> Invitation:
+    """Create a code that pairs a device with a vault; the server needn't run.
+
+    Args:
+        settings: Whose server it is.
+        vault: What the device may see and change.
+        name: What the client is called; empty where the device says it.
+        address: Where the device finds the server; empty for where it runs, or would.
+
+    Raises:
+        KnapError: The address or the name can't be used, or the code not be stored.
+    """
+    from knapper.server import pairing  # noqa: PLC0415 - what doesn't pair needn't pay for it
+
+    record = addresses.find_server(settings.state_dir)
+    own = urlsplit(record.url) if record else None
+    host, port = (own.hostname or "", own.port or 0) if own else (settings.server.host, settings.server.port)
+    checked_address = pairing.check_address(settings, address or addresses.client_url(host, port))
+    offer = pairing.offer_vault(vault, name, "cli")
+    code = pairing.open_codes(settings.state_dir).new(offer)
+    return pairing.Invitation(code=code, address=checked_address, offer=offer)
+
+
+def open_link(link: str) -> None:
+    """Open a link with the program that the system has for it.
+
+    Raises:
+        SetupError: It has none.
+    """
+    error = SetupError(f"nothing here opens {link.partition('?')[0]} links", hint=_LINK_HINT, code="no_opener")
+    if sys.platform == "win32":
+        try:
+            os.startfile(link)  # noqa: S606 - a link of our own, whose values are quoted
+        except OSError as failure:
+            raise error from failure
+        return
+    program = shutil.which("open" if sys.platform == "darwin" else "xdg-open")
+    if program is None:
+        raise error
+    try:
+        # no shell; and the link begins with its scheme, so that it is no option
+        _ = subprocess.run([program, link], check=True, timeout=_OPEN_S, capture_output=True)  # noqa: S603
+    except (OSError, subprocess.SubprocessError) as failure:
+        raise error from failure
 
 
 def server_command(options: GlobalOptions, config: Settings, profile: ToolSelection) -> list[str]:

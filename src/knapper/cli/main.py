@@ -181,6 +181,11 @@ COMMANDS: Final = (
         "Run the server in the background from login on.",
     ),
     CommandEntry(
+        "connect", "knapper.cli.commands.connect", "Serve", "Make a code that pairs Obsidian with the server."
+    ),
+    CommandEntry("clients", "knapper.cli.commands.clients", "Serve", "List, show and revoke paired devices."),
+    CommandEntry("plugin", "knapper.cli.commands.plugin", "Serve", "Install the Obsidian plugin into a vault."),
+    CommandEntry(
         "token", "knapper.cli.commands.token", "Serve", "Show where the server's token is stored, and create tokens."
     ),
     CommandEntry(

@@ -10,8 +10,7 @@ from knapper.errors import SetupError
 
 OfferedTools = Literal["full", "essential"]
 DEFAULT_PORT = 25_627
-"""K-N-A-P on a telephone's keys, after a 2: a port that IANA assigns to nobody, below those of Kubernetes and those that
-systems give to outgoing connections."""
+"""2, then K-N-A-P on a telephone's keys: assigned to nobody by IANA, and below what Kubernetes and systems give out."""
 
 _NO_LIMIT = "0 for no limit."
 _KEY_PROVIDERS = ("openai", "anthropic", "fireworks", "openrouter")
@@ -138,6 +137,8 @@ WebProvider = Literal["ddgs", "tavily", "brave", "serper", "model"]
 _MIN_TOKEN_CHARS = 24
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/*?#@]+")
 _HOST = re.compile(r"[^\s/*?#@]+")
+ANY_LOCAL_PAGE = "http://localhost"
+"""Obsidian on Android has this origin, and so have all apps of its making, and any page at a machine's port 80."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +225,10 @@ class ServerSettings(SettingsSection):
         env=("KNAP_TOKEN",),
         secret=True,
     )
-    origins: tuple[str, ...] = setting(("app://obsidian.md",), "Origins whose web pages may call the server.")
+    origins: tuple[str, ...] = setting(
+        ("app://obsidian.md", "capacitor://localhost"),
+        "Origins whose web pages may call the server; those of Obsidian, on computers and on iPhones, by default.",
+    )
     hosts: tuple[str, ...] = setting(
         (), "Names by which the server may be called besides its own address, such as a proxy's."
     )
@@ -251,6 +255,12 @@ class ServerSettings(SettingsSection):
         _check_token(self.token)
         origins = tuple(one.rstrip("/").lower() for one in self.origins)
         _check_forms("server.origins", origins, _ORIGIN, "write each as scheme://host, or scheme://host:port")
+        if ANY_LOCAL_PAGE in origins:
+            raise _invalid_setting_error(
+                "server.origins",
+                f"{ANY_LOCAL_PAGE} is the origin of every page that this machine or a phone serves itself",
+                "take it out; name a port, as in http://localhost:3000, for a page of your own",
+            )
         hosts = tuple(one.lower() for one in self.hosts)
         _check_forms("server.hosts", hosts, _HOST, "write names alone, such as notes.example")
         return replace(self, host=self.host or "127.0.0.1", origins=origins, hosts=hosts)

@@ -15,6 +15,7 @@ from knapper.config.declarations import (
     settings_of,
 )
 from knapper.config.files import UnusedVariable
+from knapper.config.paired import PairedClient, PairedClients, open_paired
 from knapper.config.sections import (
     AgentSettings,
     AudioSettings,
@@ -32,6 +33,8 @@ CONFIG_ENV = "KNAP_CONFIG"
 """Names the configuration file."""
 STATE_ENV = "KNAP_STATE_DIR"
 """Names the state folder."""
+_NO_VAULTS = ("\0",)
+"""A name that no vault has: an empty list of vaults stands for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,10 +224,38 @@ class Settings(SettingsSection):
             raise self.choice
         return self.choice
 
+    @property
+    def paired(self) -> PairedClients:
+        """Return the clients that were paired, as they are at each look."""
+        return open_paired(self.state_dir)
+
     def client(self, name: str) -> ClientSettings:
-        """Return what a client may see and change; one that isn't configured has what is usual for its name."""
-        configured = (client for client in self.clients if client.name == name)
-        return next(configured, None) or ClientSettings(grants=access.default_grants(name))
+        """Return what a client may see and change.
+
+        One of the configuration comes first, then one that was paired; any other has what is usual for its name.
+        """
+        configured = next((client for client in self.clients if client.name == name), None)
+        if configured is not None:
+            return configured
+        paired = None if name in access.CLIENT_KINDS else self.paired.find(name)
+        return ClientSettings(grants=access.default_grants(name)) if paired is None else self._paired_client(paired)
+
+    def _paired_client(self, client: PairedClient) -> ClientSettings:
+        """Return a paired client's rules: a person's in the vault it was paired for, and none once it is revoked."""
+        if client.revoked:
+            nothing = Grants(
+                client=client.name,
+                kind="named",
+                capabilities=frozenset(),
+                is_read_only=True,
+                small="refuse",
+                large="refuse",
+            )
+            return ClientSettings(grants=nothing, vaults=_NO_VAULTS)
+        known = (*self.vaults, *((self.choice,) if isinstance(self.choice, Vault) else ()))
+        # By the folder: two folders that are served one after the other may have one name.
+        names = tuple(dict.fromkeys(vault.name for vault in known if str(vault.path) == client.folder))
+        return ClientSettings(grants=access.default_grants(client.name, "person"), vaults=names or _NO_VAULTS)
 
 
 SETTINGS = settings_of(Settings)

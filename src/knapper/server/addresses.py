@@ -116,7 +116,7 @@ _VERSION: Final = re.compile(r"[\w.+-]{1,40}", re.ASCII)
 def _taken_error(host: str, port: int, state_dir: Path | None) -> SetupError:
     """Return the error for a taken port, which says whose it is: this account's own server, another one, or neither."""
     other_port = f"`knap serve --port {port + 1 if port < _MAX_PORT else DEFAULT_PORT}`"
-    health = read_health(_probe_url(host, port)) if state_dir else None
+    health = read_health(client_url(host, port)) if state_dir else None
     if state_dir is None or health is None:
         return SetupError(
             f"port {port} of {host} is taken by another program",
@@ -127,8 +127,8 @@ def _taken_error(host: str, port: int, state_dir: Path | None) -> SetupError:
     if record is not None and record.instance == health.get("instance"):
         return SetupError(
             f"your server already answers at {record.url} (process {record.pid}, since {record.started})",
-            hint=f"`knap token page` opens its page; `knap service stop`, or Ctrl-C where it runs, ends it; {other_port} "
-            "starts another one",
+            hint="`knap token page` opens its page; `knap service stop`, or Ctrl-C where it runs, ends it; "
+            f"{other_port} starts another one",
             code="already_serving",
         )
     version = str(health.get("version"))
@@ -140,12 +140,12 @@ def _taken_error(host: str, port: int, state_dir: Path | None) -> SetupError:
     )
 
 
-def _probe_url(host: str, port: int) -> str:
-    """Return where a server that listens at an address answers: an unspecified one stands for loopback."""
-    address = parse_address(host.strip("[]"))
+def client_url(host: str, port: int) -> str:
+    """Return where this machine's programs call a server that listens at an address: an unspecified one is loopback."""
+    host = host.strip("[]")
+    address = parse_address(host)
     if address is not None and address.is_unspecified:
         host = "::1" if address.version == _IP_V6 else "127.0.0.1"
-    host = host.strip("[]")
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

@@ -25,13 +25,14 @@ from knapper.app import Hub
 from knapper.config import Settings
 from knapper.errors import BadInput, StorageError
 from knapper.index.snapshot import RANKING_THREAD_PREFIX
-from knapper.server import addresses, credentials, logs, replies, security, watchers, workers
+from knapper.server import addresses, credentials, logs, pairing, replies, security, watchers, workers
 from knapper.server.addresses import ServerRecord
 from knapper.server.credentials import BrowserSessions
-from knapper.server.http import app, background, blocks, chat, feed, indexing, openapi, page, runs, tasks
+from knapper.server.http import app, background, blocks, chat, clients, feed, indexing, openapi, page, runs, tasks
 from knapper.server.http import settings as settings_routes
 from knapper.server.http.app import Mount, ServerRuntime
 from knapper.server.http.chat import ChatService
+from knapper.server.http.clients import PairingService
 from knapper.server.http.runs import RunService
 from knapper.server.http.tasks import TaskService
 from knapper.server.mcp import http as mcp
@@ -330,12 +331,14 @@ def serve_vaults(
 def _list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, watch: bool) -> list[Mount]:
     """List the mounts beside the routes of tools."""
     opens = watchers.engine_openers(hub) if watch else {}
+    codes = pairing.open_codes(hub.settings.state_dir)
     run_service = RunService(lambda is_leaving: runs.open_client_runs(hub, is_leaving))
     sources = [feed.run_source(hub, run_service)]
     return [
         Mount(lifespan=lambda: watchers.run_watchers(opens)),
         mcp.mount_mcp(hub, runtime.threads),
         page.mount_page(sessions, hub.names_for("page")),
+        clients.mount_clients(PairingService(hub, codes, runtime.instance), hub, runtime.threads),
         blocks.mount_blocks(hub, runtime.threads),
         indexing.mount_index(hub, runtime.threads, runtime.stop),
         settings_routes.mount_settings(hub, runtime.threads),

@@ -15,7 +15,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from knapper.config import Settings
-from knapper.config.sections import ServerSettings
+from knapper.config.paired import PairedClient, PairedClients
+from knapper.config.sections import ANY_LOCAL_PAGE, ServerSettings
 from knapper.errors import BadInput, CallerError, KnapError, RefusedError, SetupError
 from knapper.server import addresses, credentials, replies
 
@@ -35,6 +36,10 @@ class ClientTokens:
     """The client's name, by the SHA-256 of its token."""
     persons: frozenset[str] = frozenset({PAGE_CLIENT})
     """Clients whose word is a person's; behind the protocol for models sits none."""
+    paired: PairedClients | None = None
+    """Those that come and go while the server runs; all are persons."""
+    configured: frozenset[str] = frozenset()
+    """Names of the configuration: a paired client of such a name, which the owner gave away later, isn't known."""
 
     def find_client(self, token: str) -> str | None:
         """Return the client of a token; None for an unknown one. Every known token is compared, in constant time."""
@@ -44,6 +49,11 @@ class ClientTokens:
             if hmac.compare_digest(known_digest, digest):
                 client_name = name
         return client_name
+
+    def find_paired(self, token: str) -> PairedClient | None:
+        """Return the paired client of a token; None for an unknown or revoked one."""
+        client = self.paired.find_token(token) if self.paired else None
+        return None if client is None or client.name in self.configured else client
 
 
 def load_client_tokens(settings: Settings) -> ClientTokens:
@@ -70,7 +80,12 @@ def load_client_tokens(settings: Settings) -> ClientTokens:
             )
         clients[digest_bytes] = name
     persons = {client.name for client in settings.clients if client.grants.is_person}
-    return ClientTokens(clients=clients, persons=frozenset({PAGE_CLIENT, *persons}))
+    return ClientTokens(
+        clients=clients,
+        persons=frozenset({PAGE_CLIENT, *persons}),
+        paired=settings.paired,
+        configured=frozenset(client.name for client in settings.clients),
+    )
 
 
 def client_of(scope: Scope) -> str:
@@ -99,6 +114,19 @@ def check_person(settings: Settings, scope: Scope, what: str) -> None:
         )
 
 
+def check_owner(settings: Settings, scope: Scope, what: str) -> None:
+    """Check that a request comes from the page: a device that may be lost can't let others in, nor lock them out.
+
+    Raises:
+        RefusedError: It is a program's (code ``needs_person``), or a paired device's (code ``needs_owner``).
+    """
+    check_person(settings, scope, what)
+    if client_of(scope) != PAGE_CLIENT:
+        raise RefusedError(
+            f"a paired device can't {what}", hint="do it on the page, or with `knap clients`", code="needs_owner"
+        )
+
+
 def is_authenticated(scope: Scope) -> bool:
     """Return whether the request is authenticated; open paths aren't."""
     return isinstance(scope.get("state", {}).get(_CLIENT_KEY), str)
@@ -124,29 +152,42 @@ class TokenAuthentication:
         if scope["type"] != "http" or self._is_open(scope["path"]):
             await self.app(scope, receive, send)
             return
-        refusal = self._authenticate(scope)
-        if refusal is None:
-            await self.app(scope, receive, send)
-        else:
+        try:
+            paired = self._authenticate(scope)
+        except RefusedError as refusal:
             await replies.error_reply(refusal)(scope, receive, send)
+            return
+        if paired is None or self._keys.paired is None:
+            await self.app(scope, receive, send)
+            return
+        self._keys.paired.note_use(paired)
+        await _RevocableExchange(self.app, self._keys.paired, paired).run(scope, receive, send)
 
     def _is_open(self, path: str) -> bool:
         return path in self._open or bool(self._open_below and path.startswith(self._open_below))
 
-    def _authenticate(self, scope: Scope) -> RefusedError | None:
+    def _authenticate(self, scope: Scope) -> PairedClient | None:
+        """Record a request's client, and return it if it is a paired one.
+
+        Raises:
+            RefusedError: The token is missing or unknown, or isn't for this path.
+        """
         scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
         if scheme.lower() != _AUTH_SCHEME or not token.strip():
-            return _unauthorized("a token is needed")
+            raise _unauthorized("a token is needed")
         name = self._keys.find_client(token.strip())
+        paired = self._keys.find_paired(token.strip()) if name is None else None
+        if paired is not None:
+            name = paired.name
         if name is None:
-            return _unauthorized("the token isn't known here")
+            raise _unauthorized("the token isn't known here")
         is_mcp = scope["path"] == MCP_PATH or scope["path"].startswith(f"{MCP_PATH}/")
-        if is_mcp and name in self._keys.persons:
-            return RefusedError(
+        if is_mcp and (paired is not None or name in self._keys.persons):
+            raise RefusedError(
                 "a person's key isn't for MCP clients", hint="give them the API's token", code="person_key_refused"
             )
         set_client(scope, MCP_CLIENT if is_mcp and name == API_CLIENT else name)
-        return None
+        return paired
 
 
 def _unauthorized(problem: str) -> RefusedError:
@@ -157,6 +198,70 @@ def _unauthorized(problem: str) -> RefusedError:
     )
 
 
+_REVOKED_LOOK_S: Final = 0.5
+"""How soon a stream that has nothing to say ends after its client was revoked."""
+_LAST_REPLY_KEY: Final = "knapper.last_reply"
+
+
+def let_last_reply_pass(scope: Scope) -> None:
+    """Let a client that has just revoked itself hear that."""
+    scope.setdefault("state", {})[_LAST_REPLY_KEY] = True
+
+
+_EMPTY_FINAL_BODY: Final[Message] = {"type": "http.response.body", "body": b"", "more_body": False}
+
+
+class _RevocableExchange:
+    """A request of a paired client and its reply, of which nothing is said any more once the client is revoked."""
+
+    def __init__(self, app: ASGIApp, clients: PairedClients, client: PairedClient) -> None:
+        self._app = app
+        self._clients = clients
+        self._client = client
+        self._is_started = False
+        self._is_complete = False
+
+    async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; another process may revoke the client meanwhile, so its file is looked at."""
+        answer = asyncio.create_task(_call(self._app, scope, receive, self._make_send(scope, send)))
+        try:
+            while not (await asyncio.wait({answer}, timeout=_REVOKED_LOOK_S))[0]:
+                if not self._may_hear(scope):
+                    _ = answer.cancel()
+                    _ = await asyncio.wait({answer})
+        finally:
+            _ = answer.cancel()
+        failure = None if answer.cancelled() else answer.exception()
+        if failure is not None and self._may_hear(scope):  # a revoked client sees no vault, so a stream of one fails
+            raise failure
+        if self._is_complete:
+            return
+        if self._is_started:
+            await send(_EMPTY_FINAL_BODY)
+        else:
+            await replies.error_reply(_unauthorized("this client was revoked"))(scope, receive, send)
+
+    def _may_hear(self, scope: Scope) -> bool:
+        return bool(scope.get("state", {}).get(_LAST_REPLY_KEY)) or self._clients.is_current(self._client)
+
+    def _make_send(self, scope: Scope, send: Send) -> Send:
+        async def checked(message: Message) -> None:
+            is_end = message["type"] == "http.response.body" and not message.get("more_body", False)
+            # Whoever was told a length hears the rest of it: that much is one message, sent at once.
+            if not (self._is_started and is_end) and not self._may_hear(scope):
+                return
+            if message["type"] == "http.response.body" and not self._is_started:
+                return
+            self._is_started, self._is_complete = True, self._is_complete or is_end
+            await send(message)
+
+        return checked
+
+
+async def _call(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    await app(scope, receive, send)
+
+
 _CORS_METHODS: Final = "GET, POST, PUT, PATCH, DELETE"
 _CORS_HEADERS: Final = (
     "authorization, content-type, if-none-match, last-event-id, x-request-id, "
@@ -164,6 +269,7 @@ _CORS_HEADERS: Final = (
 )
 _EXPOSED_HEADERS: Final = "ETag, Retry-After, X-Request-ID, Mcp-Session-Id"
 _CORS_MAX_AGE_S: Final = "600"
+_HTTP_PORT: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +281,8 @@ class OriginRules:
     any_address: bool
     """Whether any IP address may stand for the server; a rebound name can't."""
     origins: frozenset[str]
+    has_port_80: bool = False
+    """Whether ``http://localhost`` may be the server's own page; elsewhere it is another program's, or an app's."""
 
     def accepts_host(self, host: str) -> bool:
         """Return whether a Host header means this server."""
@@ -189,6 +297,8 @@ class OriginRules:
 
     def accepts_origin(self, origin: str, host: str) -> bool:
         """Return whether a page of an origin may call: the server's own, or a listed one."""
+        if origin.lower() == ANY_LOCAL_PAGE and not self.has_port_80:
+            return False
         return self.is_listed(origin) or origin.lower() in {f"http://{host}", f"https://{host}"}
 
     def is_listed(self, origin: str) -> bool:
@@ -207,6 +317,7 @@ def make_origin_rules(server: ServerSettings) -> OriginRules:
         hosts=frozenset({server.host.lower().strip("[]"), *server.hosts}),
         any_address=not addresses.is_loopback(server.host),
         origins=frozenset(server.origins),
+        has_port_80=server.port == _HTTP_PORT,
     )
 
 

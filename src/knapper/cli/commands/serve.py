@@ -44,7 +44,9 @@ class ServeOptions(TypedDict):
     ),
 )
 @click.option("--host", default="", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65_535), help="Port to listen on; 0 for any free port.  [default: 25627]")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), help="Port to listen on, or 0 for any free one.  [default: 25627]"
+)
 @click.option("--watch/--no-watch", default=True, help="Keep the indexes up to date while serving.  [default: watch]")
 @click.option(
     "--log-file", default="", metavar="FILE", help="File for the log, replaced at 5 MB.  [default: the error stream]"

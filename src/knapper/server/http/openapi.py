@@ -179,6 +179,8 @@ class RouteSpec:
     """The content of the good reply, by its type."""
     status: int = 200
     """Of the good reply."""
+    is_open: bool = False
+    """Whether it needs no token."""
 
 
 def make_route(spec: RouteSpec) -> APIRoute:
@@ -233,7 +235,7 @@ def _operation_id(spec: RouteSpec) -> str:
 def _describe_operation(spec: RouteSpec) -> dict[str, Any]:
     in_body = spec.method in {"POST", "PUT", "PATCH"}
     described: dict[str, Any] = {
-        "security": [{TOKEN_SCHEME: []}],
+        "security": [] if spec.is_open else [{TOKEN_SCHEME: []}],
         "parameters": [_path_parameter(name) for name in _PATH_NAME.findall(spec.path)],
         "responses": {str(spec.status): {"content": dict(spec.content)}, **error_responses()},
     }

@@ -1,0 +1,116 @@
+"""List, show and revoke paired devices."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from knapper.cli import options, output, setup
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import GlobalOptions
+from knapper.config import values
+from knapper.errors import NotFound
+
+if TYPE_CHECKING:
+    from knapper.config.paired import PairedClient, PairedClients
+
+
+@click.group(
+    "clients",
+    context_settings=options.CONTEXT_SETTINGS,
+    no_args_is_help=True,
+    epilog=options.examples(
+        ("knap clients list", "who is paired, since when, and when last there"),
+        ("knap clients revoke Phone", "a lost phone: from now on it may nothing"),
+    ),
+)
+@options.shared_options
+def command() -> None:
+    """List, show and revoke paired devices."""
+
+
+@command.command(
+    "list",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(
+        ("knap clients list", "who is paired"), ("knap clients list --all", "who was revoked lately, too")
+    ),
+)
+@click.option("--all", "with_revoked", is_flag=True, help="Also those revoked in the last 90 days.")
+@options.shared_options
+@click.pass_obj
+def list_clients(global_options: GlobalOptions, *, with_revoked: bool) -> ExitCode:
+    """List the paired devices: name, device, vault, and when each was paired and last used."""
+    stored = setup.read_settings(global_options).paired
+    clients = stored.list_all(with_revoked=with_revoked)
+    rows = [client.as_dict(stored.last_used(client)) for client in clients]
+    text = "\n".join(_summary(stored, client) for client in clients)
+    return output.print_listing(
+        global_options,
+        {"success": True, "results": rows, "total": len(rows)},
+        text,
+        nothing="no device is paired; `knap connect` pairs one",
+    )
+
+
+@command.command(
+    "show",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(("knap clients show Phone", "what is known of it")),
+)
+@click.argument("name", type=options.TEXT)
+@options.shared_options
+@click.pass_obj
+def show(global_options: GlobalOptions, name: str) -> ExitCode:
+    """Show what is known of a paired device."""
+    stored = setup.read_settings(global_options).paired
+    client = stored.find(name)
+    if client is None:
+        names = [one.name for one in stored.list_all()]
+        hint = values.did_you_mean(name, names, "`knap clients list` shows those that are")
+        raise NotFound(f"no client '{name[:60]}' is paired", hint=hint, code="no_client")
+    fields = client.as_dict(stored.last_used(client))
+    text = "\n".join(f"{label:<10} {output.one_line(str(value))}" for label, value in fields.items() if value)
+    return output.print_result(global_options, fields, text)
+
+
+@command.command(
+    "revoke",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(("knap clients revoke Phone", "takes effect at once, also while the server runs")),
+)
+@click.argument("name", type=options.TEXT)
+@options.shared_options
+@click.pass_obj
+def revoke(global_options: GlobalOptions, name: str) -> ExitCode:
+    """Take a paired device's rights away at once.
+
+    Its token is good no more, and what it listens to ends. What it did before stays, and can be undone: `knap log`.
+    """
+    stored = setup.read_settings(global_options).paired
+    client = stored.revoke(name)
+    fields = client.as_dict(stored.last_used(client))
+    return output.print_result(global_options, {"revoked": fields}, f"revoked: {output.one_line(client.name)}")
+
+
+def _summary(stored: PairedClients, client: PairedClient) -> str:
+    used = stored.last_used(client)
+    parts = [
+        f"{client.name}  ({', '.join(filter(None, (client.device, f'vault {client.vault}')))})",
+        f"paired {_local(client.paired)}",
+        f"revoked {_local(client.revoked)}"
+        if client.revoked
+        else f"last used {used.astimezone():%Y-%m-%d %H:%M}"
+        if used
+        else "",
+    ]
+    return output.one_line("  ".join(filter(None, parts)))
+
+
+def _local(moment: str) -> str:
+    try:
+        return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M}"
+    except ValueError:
+        return moment

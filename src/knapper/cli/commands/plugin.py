@@ -1,0 +1,159 @@
+"""Install the Obsidian plugin into a vault, remove it, and tell what is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from knapper.cli import launching, options, output, plugin, setup
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import GlobalOptions
+from knapper.cli.plugin import BuiltPlugin, VaultPlugin
+from knapper.errors import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from knapper.cli.plugin import PluginChange
+    from knapper.config import Settings
+
+_DONE: Final[dict[PluginChange, str]] = {
+    "installed": "the plugin is installed",
+    "updated": "the plugin is updated; its settings stayed",
+    "unchanged": "the plugin is there already",
+    "enabled": "it is in Obsidian's list of enabled plugins",
+    "disabled": "it is out of Obsidian's list of enabled plugins",
+    "removed": "the plugin is removed",
+    "kept": "its settings stayed (data.json); --data removes them, too",
+}
+_RESTART: Final = (
+    "best while Obsidian isn't running: it finds the plugin when it starts, and has no older list of plugins to save; "
+    "in restricted mode, turn on community plugins first"
+)
+
+
+@click.group(
+    "plugin",
+    context_settings=options.CONTEXT_SETTINGS,
+    no_args_is_help=True,
+    epilog=options.examples(
+        ("knap plugin install --enable --open", "install it, switch it on, and pair it"),
+        ("knap plugin status", "which version is where"),
+        ("knap plugin uninstall", "take it away; its settings stay"),
+    ),
+)
+@options.shared_options
+def command() -> None:
+    """Install the Obsidian plugin into a vault."""
+
+
+@command.command(
+    "install",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(
+        ("knap plugin install", "into .obsidian/plugins/knapper of the vault"),
+        ("knap plugin install --vault ~/Notes --enable", "and switch it on"),
+        ("knap plugin install --dry-run", "what would be done"),
+    ),
+)
+@click.option("--enable", is_flag=True, help="Add it to Obsidian's list of enabled plugins.")
+@click.option("--open", "opens", is_flag=True, help="Open Obsidian with a link that pairs the plugin.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+@options.shared_options
+@click.pass_obj
+def install(global_options: GlobalOptions, *, enable: bool, opens: bool, dry_run: bool) -> ExitCode:
+    """Install or update the plugin in a vault.
+
+    Copies manifest.json, main.js and styles.css into .obsidian/plugins/knapper, all or nothing. The plugin's settings
+    stay. Obsidian should not be running, or be reloaded afterwards.
+    """
+    settings = setup.read_settings(global_options)
+    place = _place(settings)
+    built = plugin.load_built()
+    changes = place.install(built, enable=enable, dry_run=dry_run)
+    answer: dict[str, object] = {"changes": changes, "dry_run": dry_run, **place.status(built).as_dict()}
+    if opens and not dry_run:
+        invitation = launching.make_pairing_code(settings, settings.vault)
+        answer |= {"code": invitation.code, "link": invitation.link}
+        launching.open_link(invitation.link)
+    text = _render(changes, dry_run=dry_run)
+    if opens and not dry_run:
+        text += f"\nthe code {answer['code']} pairs it, within two minutes"
+    _ = output.print_result(global_options, answer, f"{text}\n{output.one_line(str(place.folder))}")
+    output.note(global_options, _RESTART)
+    if not enable and not answer["enabled"]:
+        output.note(global_options, "switch it on in Obsidian under Community plugins, or with --enable")
+    return ExitCode.OK
+
+
+@command.command(
+    "uninstall",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(
+        ("knap plugin uninstall", "its settings stay"), ("knap plugin uninstall --data", "its settings, too")
+    ),
+)
+@click.option("--data", "with_data", is_flag=True, help="Remove the plugin's settings (data.json), too.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+@options.shared_options
+@click.pass_obj
+def uninstall(global_options: GlobalOptions, *, with_data: bool, dry_run: bool) -> ExitCode:
+    """Remove the plugin from a vault.
+
+    Takes away the files that `knap plugin install` put there and the entry in Obsidian's list. Devices stay paired:
+    `knap clients revoke` ends that.
+    """
+    place = _place(setup.read_settings(global_options))
+    changes = place.uninstall(with_data=with_data, dry_run=dry_run)
+    answer: dict[str, object] = {"changes": changes, "dry_run": dry_run, "folder": str(place.folder)}
+    text = _render(changes, dry_run=dry_run) or "the plugin isn't in this vault"
+    return output.print_result(global_options, answer, text)
+
+
+@command.command(
+    "status",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(("knap plugin status", "installed, enabled, and which version")),
+)
+@options.shared_options
+@click.pass_obj
+def status(global_options: GlobalOptions) -> ExitCode:
+    """Show whether the plugin is in a vault, and which version.
+
+    The exit code is 1 if it isn't installed.
+    """
+    settings = setup.read_settings(global_options)
+    place = _place(settings)
+    found = place.status(_built_or_none())
+    paired = [one.name for one in settings.paired.list_all() if one.folder == str(settings.vault.path)]
+    shipped = f"this installation has {found.shipped}" if found.shipped else "this installation has none built"
+    states = {
+        "absent": f"not installed; {shipped}",
+        "current": f"version {found.version} is installed",
+        "changed": f"version {found.version} is installed, with other files than this installation's",
+        "other_version": f"version {found.version} is installed; {shipped}",
+    }
+    lines = [
+        states[found.state],
+        "enabled in Obsidian" if found.enabled else "not enabled in Obsidian",
+        f"paired: {', '.join(paired) or 'no device'}",
+    ]
+    text = "\n".join(map(output.one_line, lines))
+    _ = output.print_result(global_options, {**found.as_dict(), "paired": paired}, text)
+    return ExitCode.NOTHING if found.state == "absent" else ExitCode.OK
+
+
+def _place(settings: Settings) -> VaultPlugin:
+    return VaultPlugin(root=settings.vault.path, lock_folder=settings.state_dir / "server")
+
+
+def _built_or_none() -> BuiltPlugin | None:
+    try:
+        return plugin.load_built()
+    except SetupError:
+        return None
+
+
+def _render(changes: Sequence[PluginChange], *, dry_run: bool) -> str:
+    return "\n".join(f"{'would be so: ' if dry_run else ''}{_DONE[change]}" for change in changes)

@@ -1,0 +1,274 @@
+"""Pair devices over HTTP, and show and revoke them: ``/pair``, ``/pair/codes``, ``/clients``."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from knapper import __version__
+from knapper.config.paired import MAX_DEVICE_CHARS, MAX_NAME_CHARS
+from knapper.errors import RefusedError
+from knapper.server import pairing, replies, security
+from knapper.server.addresses import PRODUCT
+from knapper.server.http import binding, openapi
+from knapper.server.http.app import Mount
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.openapi import RouteSpec
+from knapper.server.security import PAGE_CLIENT, RequestBuckets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from knapper.app import Hub
+    from knapper.config.paired import PairedClient, PairedClients
+    from knapper.jsontypes import JSONValue
+    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.pairing import PairingCodes
+    from knapper.server.workers import WorkerThreads
+
+TRIES_PER_MINUTE: Final = 10
+"""Codes that may be tried on one server, right or wrong and by whomever: they are short enough to type."""
+PAIR_PATH: Final = "/pair"
+_CODES_PATH: Final = "/pair/codes"
+_CLIENTS_PATH: Final = "/clients"
+_TAG: Final = "clients"
+_STRING: Final[Mapping[str, Any]] = {"type": "string"}
+_NULLABLE: Final[Mapping[str, Any]] = {"type": ["string", "null"]}
+_PAIR_PARAMETERS: Final = (
+    Parameter(name="code", doc="As `knap connect` or the page shows it.", required=True, maximum=100),
+    Parameter(name="name", doc="What the client is to be called; a number is added to a taken name.", maximum=200),
+    Parameter(name="device", doc="What the device is, for the list of clients.", maximum=200),
+)
+_CODE_PARAMETERS: Final = (
+    VAULT_PARAMETER,
+    Parameter(name="name", doc="What the client is to be called; the device says it where it is left out."),
+    Parameter(name="address", doc="Where the device finds the server; the page's own address where it is left out."),
+)
+_PAIRED_CONTENT: Final = openapi.json_content(
+    {
+        "name": {"type": "string", "maxLength": MAX_NAME_CHARS + 4},
+        "vault": _STRING,
+        "token": {"type": "string", "description": "Told this once; it goes with each request as a bearer token."},
+        "product": {"const": PRODUCT},
+        "version": _STRING,
+        "instance": {"type": "string", "description": "The server's, as in `/health`."},
+    }
+)
+_CODE_CONTENT: Final = openapi.json_content(
+    {
+        "code": _STRING,
+        "expires_s": {"type": "integer"},
+        "vault": _STRING,
+        "name": {"type": "string", "description": "Empty where the device says it."},
+        "address": _STRING,
+        "link": {"type": "string", "description": "Opens the plugin in Obsidian."},
+        "qr": {
+            "type": ["array", "null"],
+            "items": {"type": "string", "pattern": "^[01]+$"},
+            "description": "The link as a QR code, a row a text, 1 for dark; null for an address without HTTPS.",
+        },
+    }
+)
+_CLIENT_SCHEMA: Final = openapi.object_schema(
+    {
+        "name": _STRING,
+        "device": {"type": "string", "maxLength": MAX_DEVICE_CHARS},
+        "vault": _STRING,
+        "paired": {"type": "string", "description": "When, with the zone."},
+        "made_by": {"enum": ["cli", "page"], "description": "Where its code was made."},
+        "last_used": {**_NULLABLE, "description": "When it was last there, to the minute."},
+        "revoked": {**_NULLABLE, "description": "When; null while it is good."},
+    }
+)
+
+
+class PairingService:
+    """The codes and paired clients of one server; safe to use from any thread."""
+
+    def __init__(self, hub: Hub, codes: PairingCodes, instance: str, buckets: RequestBuckets | None = None) -> None:
+        """Start with no tries.
+
+        Args:
+            hub: The vaults that are served.
+            codes: Those of the state folder.
+            instance: The server's.
+            buckets: Counts the tries; None for the usual number.
+        """
+        self._hub = hub
+        self._codes = codes
+        self._instance = instance
+        self._buckets = buckets or RequestBuckets(TRIES_PER_MINUTE)
+
+    @property
+    def clients(self) -> PairedClients:
+        """Return the paired clients."""
+        return self._hub.settings.paired
+
+    def take_try(self) -> float:
+        """Count a try; return 0, or the seconds until the next is allowed."""
+        return self._buckets.take(PAIR_PATH)
+
+    def pair(self, args: RequestArguments) -> dict[str, JSONValue]:
+        """Exchange a code for a client and its token.
+
+        Raises:
+            RefusedError: The code isn't good.
+            BadInput: It is for a vault that isn't served here, or too many clients are paired.
+            StorageError: The client can't be stored.
+        """
+        folders = {str(vault.path) for vault in self._hub.vault_folders}
+        offer = self._codes.redeem(args.text("code"), folders)
+        if offer is None:
+            raise pairing.unknown_code_error()
+        client, token = pairing.pair(self._hub.settings, offer, args.text("name"), args.text("device"))
+        return {
+            "name": client.name,
+            "vault": client.vault,
+            "token": token,
+            "product": PRODUCT,
+            "version": __version__,
+            "instance": self._instance,
+        }
+
+    def make_code(self, args: RequestArguments, own_address: str) -> dict[str, object]:
+        """Create a code for a vault.
+
+        Raises:
+            NotFound: No such vault is served.
+            BadInput: The address isn't one, or the name has nothing that can be shown.
+            SetupError: The server doesn't answer by that address.
+            StorageError: The code can't be stored.
+        """
+        name = self._hub.name_for(PAGE_CLIENT, args.text("vault"))
+        vault = next(vault for vault in self._hub.vault_folders if vault.name == name)
+        address = pairing.check_address(self._hub.settings, args.text("address") or own_address)
+        offer = pairing.offer_vault(vault, args.text("name"), PAGE_CLIENT)
+        return pairing.Invitation(code=self._codes.new(offer), address=address, offer=offer).as_dict()
+
+    def list_clients(self, client: str) -> dict[str, JSONValue]:
+        """Return the paired clients: all for the page, and for a paired one itself."""
+        rows: list[JSONValue] = [
+            dict(each.as_dict(self.clients.last_used(each)))
+            for each in self.clients.list_all()
+            if client in {PAGE_CLIENT, each.name}
+        ]
+        return {"results": rows, "total": len(rows)}
+
+    def revoke(self, name: str) -> PairedClient:
+        """Revoke a client; raises as `PairedClients.revoke` does."""
+        return self.clients.revoke(name)
+
+
+def mount_clients(service: PairingService, hub: Hub, threads: WorkerThreads) -> Mount:
+    """Create the mount for ``/pair``, ``/pair/codes`` and ``/clients``.
+
+    Args:
+        service: Of this server.
+        hub: Whose settings say who is a person.
+        threads: Where files are read and written; the caller closes them.
+    """
+    revoked = openapi.json_content({"revoked": dict(_CLIENT_SCHEMA)})
+    listed = openapi.json_content(
+        {"results": {"type": "array", "items": dict(_CLIENT_SCHEMA)}, "total": {"type": "integer"}}
+    )
+    specs = (
+        RouteSpec(
+            "POST",
+            PAIR_PATH,
+            _TAG,
+            "Pair a device.",
+            _make_pair(service, threads),
+            "Exchanges a code, which is good once within two minutes, for a client of its own. Needs no token.",
+            _PAIR_PARAMETERS,
+            _PAIRED_CONTENT,
+            status=201,
+            is_open=True,
+        ),
+        RouteSpec(
+            "POST",
+            _CODES_PATH,
+            _TAG,
+            "Make a code that pairs a device.",
+            _make_code(service, hub, threads),
+            "For the page: a paired device can't let others in.",
+            _CODE_PARAMETERS,
+            _CODE_CONTENT,
+            status=201,
+        ),
+        RouteSpec(
+            "GET",
+            _CLIENTS_PATH,
+            _TAG,
+            "List the paired devices.",
+            _make_list(service, hub, threads),
+            "For persons: the page sees all, a paired device itself.",
+            content=listed,
+        ),
+        RouteSpec(
+            "DELETE",
+            f"{_CLIENTS_PATH}/{{name}}",
+            _TAG,
+            "Revoke a paired device.",
+            _make_revoke(service, hub, threads),
+            "Its token is good no more, and its streams end. For the page; a paired device may revoke itself.",
+            content=revoked,
+        ),
+    )
+    return Mount(routes=[*map(openapi.make_route, specs)], open_paths=frozenset({PAIR_PATH}))
+
+
+def _make_pair(service: PairingService, threads: WorkerThreads) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _PAIR_PARAMETERS)
+        wait_s = service.take_try()
+        if wait_s:
+            error = RefusedError(
+                "too many codes were tried",
+                hint="wait as long as Retry-After says; a code that you didn't try is another program's doing",
+                code="too_many_requests",
+            )
+            return replies.error_reply(error, {"retry-after": str(math.ceil(wait_s))})
+        return replies.JsonReply({"success": True, **await threads.run("write", lambda: service.pair(args))}, 201)
+
+    return endpoint
+
+
+def _make_code(service: PairingService, hub: Hub, threads: WorkerThreads) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _CODE_PARAMETERS)
+        security.check_owner(hub.settings, request.scope, "let other devices in")
+        origin = request.headers.get("origin", "")
+        own_address = origin if origin.startswith("http") else str(request.base_url).rstrip("/")
+        content = await threads.run("write", lambda: service.make_code(args, own_address))
+        return replies.JsonReply({"success": True, **content}, 201)
+
+    return endpoint
+
+
+def _make_list(service: PairingService, hub: Hub, threads: WorkerThreads) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        _ = await binding.read_arguments(request, ())
+        security.check_person(hub.settings, request.scope, "see the paired devices")
+        client = security.client_of(request.scope)
+        return replies.JsonReply({"success": True, **await threads.run("read", lambda: service.list_clients(client))})
+
+    return endpoint
+
+
+def _make_revoke(service: PairingService, hub: Hub, threads: WorkerThreads) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        _ = await binding.read_arguments(request, ())
+        name = str(request.path_params["name"])
+        security.check_person(hub.settings, request.scope, "revoke a paired device")
+        if security.client_of(request.scope) == name:
+            security.let_last_reply_pass(request.scope)
+        else:
+            security.check_owner(hub.settings, request.scope, "revoke another one")
+        client = await threads.run("write", lambda: service.revoke(name))
+        shown = client.as_dict(service.clients.last_used(client))
+        return replies.JsonReply({"success": True, "revoked": shown})
+
+    return endpoint
