@@ -47,6 +47,9 @@ edits list
 log
 undo
 trust
+connect
+clients list
+plugin --help
 token
 token page
 tools

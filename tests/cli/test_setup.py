@@ -1,16 +1,17 @@
 """`knap setup`: from nothing to a vault that answers, each step again without harm."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
-from knapper.cli import launching, main, onboarding, output
+from knapper.cli import launching, main, onboarding, output, plugin
 from knapper.cli import options as cli_options
 from knapper.cli.onboarding import LocalModels, Surroundings
-from knapper.server import addresses
+from knapper.server import addresses, pairing
 from knapper.server.addresses import ServerRecord
 from knapper.server.mcp import install
 from knapper.service.systemd import SystemdManager
@@ -201,6 +202,74 @@ def test_three_answers_are_enough(
     assert vault.as_posix() in config.read_text(encoding="utf-8")
     assert manager.file.exists()
     assert (own_home / ".cursor" / "mcp.json").exists()
+
+
+@pytest.fixture
+def built_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "shipped"
+    folder.mkdir()
+    (folder / "manifest.json").write_text('{"id": "knapper", "version": "1.0.0"}', encoding="utf-8")
+    (folder / "main.js").write_text("// x", encoding="utf-8")
+    (folder / "styles.css").write_text("", encoding="utf-8")
+    monkeypatch.setattr(plugin.load_built, "__defaults__", (folder,))
+    return folder
+
+
+@pytest.mark.usefixtures("config", "built_plugin")
+def test_the_plugin_is_installed_switched_on_and_paired_when_named(
+    vault: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (vault / ".obsidian").mkdir()
+    offered = main.run(["setup", "--vault", str(vault), "--json"]), steps(capsys)
+    first = main.run(["setup", "--vault", str(vault), "--plugin", "--json"])
+    row = json.loads(capsys.readouterr().out)["steps"][-1]
+    again = main.run(["setup", "--vault", str(vault), "--plugin", "--json"]), steps(capsys)
+    code = re.search(r"code (\S+) pairs", row["hint"])
+
+    assert (offered[0], offered[1]["plugin"]) == (0, "skipped")
+    assert (first, row["step"], row["state"], row["undo"]) == (0, "plugin", "done", "knap plugin uninstall")
+    assert json.loads((vault / ".obsidian" / "community-plugins.json").read_text("utf-8")) == ["knapper"]
+    assert (vault / ".obsidian" / "plugins" / "knapper" / "main.js").is_file()
+    assert code is not None
+    assert pairing.open_codes(tmp_path / "state").redeem(code.group(1), {str(vault.resolve())}) is not None
+    assert (again[0], again[1]["plugin"]) == (0, "unchanged")
+
+
+@pytest.mark.usefixtures("config")
+def test_a_plugin_that_was_not_built_is_not_offered_and_fails_only_when_named(
+    vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(plugin.load_built, "__defaults__", (tmp_path / "none",))
+    (vault / ".obsidian").mkdir()
+    quiet = main.run(["setup", "--vault", str(vault), "--json"]), steps(capsys)
+    named = main.run(["setup", "--vault", str(vault), "--plugin", "--json"]), steps(capsys)
+
+    assert "plugin" not in quiet[1]
+    assert (quiet[0], named[0], named[1]["plugin"]) == (0, 3, "failed")
+
+
+@pytest.mark.parametrize(("has_plugin", "question"), [(True, "and install the Obsidian plugin"), (False, "log in")])
+@pytest.mark.usefixtures("config", "manager")
+def test_the_third_question_offers_the_plugin_where_it_is_built(
+    vault: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, has_plugin: bool, question: str
+) -> None:
+    if has_plugin:
+        request.getfixturevalue("built_plugin")
+    (vault / ".obsidian").mkdir()
+    monkeypatch.setattr(onboarding, "look_around", _find_nothing)
+    monkeypatch.setattr(output, "can_ask", lambda: True)
+    asked: list[str] = []
+
+    def confirm(text: str, **_: object) -> bool:
+        asked.append(text)
+        return True
+
+    monkeypatch.setattr(click, "confirm", confirm)
+
+    assert main.run(["setup", "--vault", str(vault), "--model", "none"]) == 0
+    assert len(asked) == 1
+    assert asked[0].endswith(question)
+    assert (vault / ".obsidian" / "plugins" / "knapper" / "main.js").is_file() == has_plugin
 
 
 @pytest.mark.parametrize(("names", "suggested"), [((), ""), (("ollama:qwen3:8b", "ollama:llama4"), "ollama:qwen3:8b")])

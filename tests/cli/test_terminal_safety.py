@@ -78,6 +78,13 @@ presets list
 presets show EVIL
 trust
 trust EVIL
+connect --name EVIL
+connect --address EVIL
+clients list
+clients show EVIL
+clients revoke EVIL
+plugin status
+plugin EVIL
 token EVIL
 tools EVIL
 tool read_file '{"path": "Rain.md"}'

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
 from knapper.config import ClientSettings, Settings, Vault
@@ -27,7 +28,7 @@ from knapper.server.pairing import PairingCodes, PairingOffer
 from knapper.server.security import RequestBuckets
 from knapper.server.workers import WorkerThreads
 from knapper.vault import access
-from tests.server import apps
+from tests.server import apps, contracts
 from tests.server.apps import World
 
 OFFER = PairingOffer(vault="v", folder="/notes", name="", made_by="cli")
@@ -608,3 +609,19 @@ def test_a_qr_code_is_made_for_https_alone() -> None:
     assert plain is None
     assert "without HTTPS" in pairing.why_no_qr("http://192.168.1.7:25627")
     assert "other devices don't reach" in pairing.why_no_qr("http://127.0.0.1:25627")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_no_generated_request_breaks_the_documents_word(tmp_path: Path, mode: GenerationMode) -> None:
+    with apps.world(tmp_path) as world:
+        codes = pairing.open_codes(world.settings.state_dir)
+        contract = contracts.of_app(
+            world.app(mounted(world, codes)),
+            world.token("page"),
+            {"/pair", "/pair/codes", "/clients", "/clients/{name}"},
+        )
+        found = contracts.broken_words(contract, mode)
+
+    assert found == []

@@ -1,4 +1,4 @@
-"""The steps of `knap setup`: vault, index, model, service and MCP clients, each of which can be run again."""
+"""The steps of `knap setup`: vault, index, model, service, MCP clients and plugin, each of which can be run again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from knapper import app
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName, Provider
 from knapper.app import models
-from knapper.cli import launching, setup
+from knapper.cli import launching, plugin, setup
+from knapper.cli.plugin import VaultPlugin
 from knapper.cli.render import indexing
 from knapper.cli.render.formatting import pluralize
 from knapper.config import editing
@@ -278,6 +279,35 @@ def connect_client(options: GlobalOptions, client: McpClient, machine: MachinePa
         state="done",
         text=f"{client.title} knows the server; restart it to see it",
         undo=f"remove the entry '{install.ENTRY_NAME}' from {file}{backup_note}",
+    )
+
+
+def can_install_plugin(vault: Path) -> bool:
+    """Return whether the built plugin is here, and Obsidian has opened the vault."""
+    try:
+        _ = plugin.load_built()
+    except SetupError:
+        return False
+    return (vault.expanduser() / ".obsidian").is_dir()
+
+
+def install_plugin(options: GlobalOptions, vault: str) -> StepReport:
+    """Install the Obsidian plugin into a vault, switch it on, and make a code that pairs it.
+
+    Raises:
+        KnapError: The plugin isn't built, or can't be put there, or the code not be stored.
+    """
+    settings = _settings_for(options, vault)
+    place = VaultPlugin(root=settings.vault.path, lock_folder=settings.state_dir / "server")
+    changes = place.install(plugin.load_built(), enable=True)
+    invitation = launching.make_pairing_code(settings, settings.vault)
+    return StepReport(
+        step="plugin",
+        state="unchanged" if changes == ["unchanged"] else "done",
+        text="the Obsidian plugin is installed and switched on; start Obsidian anew to see it",
+        undo="knap plugin uninstall",
+        hint=f"the code {invitation.code} pairs it within two minutes, in the plugin or by {invitation.link}; "
+        "`knap connect` makes another",
     )
 
 

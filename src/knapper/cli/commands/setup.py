@@ -1,4 +1,4 @@
-"""Set up a vault, a model, the service and MCP clients, one step after the other."""
+"""Set up a vault, a model, the service, MCP clients and the plugin, one step after the other."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class SetupOptions(TypedDict):
     service: bool | None
     clients: tuple[str, ...]
     no_clients: bool
+    plugin: bool | None
     yes: bool
 
 
@@ -48,6 +49,7 @@ class SetupChoices:
     """Empty for none."""
     service: bool
     clients: Sequence[McpClient]
+    plugin: bool
 
 
 @click.command(
@@ -66,15 +68,16 @@ class SetupChoices:
 @click.option("--service/--no-service", default=None, help="Start the server when you log in.")
 @click.option("--client", "clients", multiple=True, metavar="NAME", help="MCP client to connect; may be repeated.")
 @click.option("--no-clients", is_flag=True, help="Connect no MCP client.")
+@click.option("--plugin/--no-plugin", default=None, help="Install the Obsidian plugin into the vault, and pair it.")
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing: the first vault, a model of this machine.")
 @options.shared_options
 @click.pass_obj
 def command(global_options: GlobalOptions, **own: Unpack[SetupOptions]) -> ExitCode:
     """Set up Knapper in one go.
 
-    Finds your vaults, indexes one, tries a model, and offers to start the server at login and to connect your MCP
-    clients. Every step can be run again without harm. Your notes aren't changed, and no key is asked for. What nobody
-    can be asked about is left out: name it with --service or --client.
+    Finds your vaults, indexes one, tries a model, and offers to start the server at login, to connect your MCP
+    clients and to install the Obsidian plugin. Every step can be run again without harm. Your notes aren't changed, and
+    no key is asked for. What nobody can be asked about is left out: name it with --service, --client or --plugin.
     """
     machine = install.detect_machine()
     chosen_folder, global_options.vault = global_options.vault, ""
@@ -104,13 +107,27 @@ def _choose(surroundings: Surroundings, chosen_folder: str, own: SetupOptions, *
     if is_asking and not own["model"]:
         model = click.prompt("Model that answers (none: search and edit without one)", default=model or _NONE, err=True)
     clients = [] if own["no_clients"] else [install.find_client(name) for name in own["clients"]]
-    service = own["service"]
+    service, plugin = own["service"], own["plugin"]
     if is_asking and service is None:
         offered = [] if own["no_clients"] or own["clients"] else list(surroundings.clients)
-        connected = f", and connect {', '.join(client.title for client in offered)}" if offered else ""
-        service = click.confirm(f"Start the server when you log in{connected}", default=True, err=True)
+        offers_plugin = plugin is None and onboarding.can_install_plugin(vault)
+        service = click.confirm(_last_question(offered, offers_plugin=offers_plugin), default=True, err=True)
         clients += offered if service else []
-    return SetupChoices(vault=vault, model="" if model == _NONE else model, service=bool(service), clients=clients)
+        plugin = plugin or (offers_plugin and service)
+    return SetupChoices(
+        vault=vault,
+        model="" if model == _NONE else model,
+        service=bool(service),
+        clients=clients,
+        plugin=bool(plugin),
+    )
+
+
+def _last_question(clients: Sequence[McpClient], *, offers_plugin: bool) -> str:
+    parts = ["Start the server when you log in"]
+    parts += [f"connect {', '.join(client.title for client in clients)}"] if clients else []
+    parts += ["install the Obsidian plugin"] if offers_plugin else []
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
 
 
 def _choose_vault(vaults: Sequence[Path], *, is_asking: bool) -> Path:
@@ -151,6 +168,10 @@ def _list_steps(
     if unconnected:
         text = f"not connected: {', '.join(unconnected)}"
         yield lambda: StepReport(step="client", state="skipped", text=text, hint="later: knap mcp install NAME")
+    if choices.plugin:  # last, as the code that pairs it is good for two minutes
+        yield lambda: run("plugin", lambda: onboarding.install_plugin(options, str(folder)))
+    elif onboarding.can_install_plugin(folder):
+        yield lambda: StepReport(step="plugin", state="skipped", text="no plugin", hint="later: knap plugin install")
 
 
 def _no_model(surroundings: Surroundings) -> StepReport:
