@@ -87,6 +87,8 @@ class PairedClients:
 
     folder: Path
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    _names: dict[str, str] = field(default_factory=dict[str, str], init=False, repr=False, compare=False)
+    """Where a token was found last, by its hash: one file is read then, and not all; it is compared all the same."""
 
     def list_all(self, *, with_revoked: bool = False) -> list[PairedClient]:
         """Return the clients by name."""
@@ -107,10 +109,17 @@ class PairedClients:
         All hashes are compared, each in constant time.
         """
         token_hash = _hash_token(token)
+        if name := self._names.get(token_hash):
+            known = self.find(name)
+            if known is not None and hmac.compare_digest(known.token_hash, token_hash):
+                return known
+            _ = self._names.pop(token_hash, None)
         found: PairedClient | None = None
         for client in self.list_all():
             if hmac.compare_digest(client.token_hash, token_hash):
                 found = client
+        if found is not None:
+            self._names[token_hash] = found.name
         return found
 
     def is_current(self, client: PairedClient) -> bool:

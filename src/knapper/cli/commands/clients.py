@@ -42,7 +42,10 @@ def command() -> None:
 @options.shared_options
 @click.pass_obj
 def list_clients(global_options: GlobalOptions, *, with_revoked: bool) -> ExitCode:
-    """List the paired devices: name, device, vault, and when each was paired and last used."""
+    """List the paired devices.
+
+    Says of each its name, device and vault, and when it was paired and last used.
+    """
     stored = setup.read_settings(global_options).paired
     clients = stored.list_all(with_revoked=with_revoked)
     rows = [client.as_dict(stored.last_used(client)) for client in clients]
