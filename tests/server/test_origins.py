@@ -129,3 +129,47 @@ def test_a_server_for_others_answers_by_addresses_and_listed_names(tmp_path: Pat
         found = [client.get("/health", headers={"host": name}).status_code for name in names]
 
     assert found == [200, 200, 200, 403]
+
+
+@pytest.mark.parametrize("origin", ["app://obsidian.md", "capacitor://localhost"])
+def test_obsidian_on_computers_and_iphones_may_call_without_a_setting(tmp_path: Path, origin: str) -> None:
+    asked = {
+        "origin": origin,
+        "access-control-request-method": "DELETE",
+        "access-control-request-headers": "authorization,last-event-id,if-none-match",
+    }
+    with apps.world(tmp_path) as world, world.client() as client:
+        preflight = client.options("/events", headers=asked)
+        found = client.get("/notes/Rain.md", headers={"origin": origin})
+
+    assert (preflight.status_code, found.status_code) == (204, 200)
+    for reply in (preflight, found):
+        assert reply.headers["access-control-allow-origin"] == origin
+        assert "Origin" in reply.headers["vary"]
+    assert set(asked["access-control-request-headers"].split(",")) <= set(
+        preflight.headers["access-control-allow-headers"].split(", ")
+    )
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:25627", "localhost:25627", "localhost"])
+def test_the_origin_of_any_local_page_never_calls(tmp_path: Path, host: str) -> None:
+    headers = {"origin": "http://localhost", "host": host}
+    with apps.world(tmp_path) as world, world.client() as client:
+        refused = [client.get("/notes/Rain.md", headers=headers), client.options("/tools", headers=headers)]
+
+    assert [reply.json()["code"] for reply in refused] == ["origin_refused"] * 2
+    assert all("access-control-allow-origin" not in reply.headers for reply in refused)
+
+
+def test_the_origin_of_any_local_page_can_not_be_listed() -> None:
+    with pytest.raises(SetupError, match="http://localhost is the origin of every page"):
+        _ = ServerSettings(origins=("app://obsidian.md", "http://LOCALHOST/")).checked()
+
+    assert ServerSettings(origins=("http://localhost:3000",)).checked().origins == ("http://localhost:3000",)
+
+
+def test_at_port_80_that_origin_is_the_servers_own(tmp_path: Path) -> None:
+    with apps.world(tmp_path, server=replace(apps.NO_LIMIT, port=80)) as world, world.client() as client:
+        found = client.get("/notes/Rain.md", headers={"origin": "http://localhost", "host": "localhost"})
+
+    assert found.status_code == 200
