@@ -14,7 +14,7 @@ Install Knapper from this folder for you alone, then run `knap setup`. Run it ag
   ./install.sh --dry-run                   only say what would be done
 
 With uv or pipx it becomes a tool of theirs; otherwise, and with --venv, it goes into an environment of its own in
-~/.local/opt/knapper, with a link to `knap` in ~/.local/bin. It needs Python 3.11 or newer, and the network once.
+~/.local/opt/knapper, with a link to `knap` in ~/.local/bin, and to its man pages. It needs Python 3.11 or newer, and the network once.
 ./uninstall.sh takes it away again.
 TEXT
 }
@@ -57,7 +57,7 @@ python=$(find_python) || {
 }
 say "Python: $python"
 
-home=$HOME/.local/opt/knapper bin=$HOME/.local/bin
+home=$HOME/.local/opt/knapper bin=$HOME/.local/bin man=$HOME/.local/share/man/man1
 if [ "$venv_only" = 0 ] && command -v uv >/dev/null; then
   say "installing by uv"
   run uv tool install --force --python "$python" .
@@ -77,6 +77,8 @@ else
   run "$home/bin/python" -m pip install --quiet --upgrade .
   run mkdir -p "$bin"
   run ln -sf "$home/bin/knap" "$bin/knap"
+  run mkdir -p "$man"
+  run find "$home/share/man/man1" -name 'knap*.1' -exec ln -sf {} "$man" ';'
   knap=$bin/knap
 fi
 

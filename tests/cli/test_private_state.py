@@ -58,6 +58,7 @@ setup --yes --model none
 service install --dry-run
 models
 config
+completion bash
 eval --help
 script --help
 bench --help

@@ -87,6 +87,7 @@ status
 doctor
 models
 config
+completion EVIL
 eval EVIL
 script EVIL
 bench EVIL

@@ -86,6 +86,10 @@ def test_uninstalling_removes_the_environment_and_its_link_alone(programs: Path)
     shutil.move(programs / "fake-knap", home / ".local/opt/knapper/bin/knap")  # a first line holds no space
     (home / ".local/bin/knap").symlink_to(home / ".local/opt/knapper/bin/knap")
     (home / ".local/bin/other").touch()
+    pages = home / ".local/share/man/man1"
+    pages.mkdir(parents=True)
+    (pages / "knap.1").symlink_to(home / ".local/opt/knapper/share/man/man1/knap.1")
+    (pages / "knap-other.1").touch()
 
     dry = run("uninstall.sh", programs, "--dry-run")
     kept = (home / ".local/opt/knapper").exists()
@@ -93,7 +97,8 @@ def test_uninstalling_removes_the_environment_and_its_link_alone(programs: Path)
 
     assert (dry.returncode, shown.returncode, kept) == (0, 0, True)
     assert sorted(path.relative_to(home).as_posix() for path in home.rglob("*") if not path.is_dir()) == [
-        ".local/bin/other"
+        ".local/bin/other",
+        ".local/share/man/man1/knap-other.1",
     ]
     assert (home / ".local/share/knapper").is_dir()
     assert "the settings in" in shown.stdout
