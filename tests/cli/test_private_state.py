@@ -33,6 +33,7 @@ sessions
 presets save mine
 presets list
 read Garden.md
+open Garden.md --print
 info Garden.md
 new Fresh.md --text hello
 write Other.md queries.jsonl

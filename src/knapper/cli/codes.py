@@ -59,6 +59,7 @@ SPECIAL: Final[Mapping[str, Mapping[ExitCode, str]]] = {
     "run start": _RUN,
     "run resume": _RUN,
     "run cancel": {ExitCode.NOTHING: "it had ended already"},
+    "open": {ExitCode.SETUP: "no editor is named, or nothing here opens the address"},
     "new": _WRITTEN,
     "write": {ExitCode.NOTHING: "a part couldn't be done, or you said no"},
     "edit": _WRITTEN,

@@ -142,6 +142,7 @@ COMMANDS: Final = (
     ),
     CommandEntry("watch", "knapper.cli.commands.watch", "Find", "Keep the index up to date as notes change."),
     CommandEntry("read", "knapper.cli.commands.read", "Notes", "Show a note or a part of it."),
+    CommandEntry("open", "knapper.cli.commands.open", "Notes", "Open a note in Obsidian or in your editor."),
     CommandEntry("info", "knapper.cli.commands.info", "Notes", "Show a note's properties, links, tags and outline."),
     CommandEntry("new", "knapper.cli.commands.new", "Notes", "Create a note."),
     CommandEntry("write", "knapper.cli.commands.write", "Notes", "Replace a whole note, or create it."),
