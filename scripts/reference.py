@@ -103,8 +103,8 @@ def exit_codes() -> str:
             "An error is two lines on the error stream, `error:` and `hint:`. With `--json` it is an object on the "
             "output stream instead, with `success` (false), `error`, `code` and, where there is a next step, `hint`.",
             "`knap chat` ends with 0 for a person; for a program that writes its messages, with how the last one "
-            "ended. `knap watch` ends with 0 when Ctrl-C stops it: that is how it is meant to end. A program that stops "
-            "reading, such as `head`, ends a command with 0 and without a word.",
+            "ended. `knap watch` ends with 0 when Ctrl-C stops it: that is how it is meant to end. A program that "
+            "stops reading, such as `head`, ends a command with 0 and without a word.",
         ],
     )
 
