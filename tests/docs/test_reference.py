@@ -42,13 +42,3 @@ def test_a_page_that_is_up_to_date_is_left_alone(tmp_path: Path) -> None:
     reference.write(texts)
 
     assert {path: path.stat().st_mtime_ns for path in texts} == written
-
-
-def test_all_that_is_written_from_the_code_is_up_to_date() -> None:
-    stale = [
-        path.name
-        for path, text in reference.files().items()
-        if not path.is_file() or path.read_text(encoding="utf-8") != text
-    ]
-
-    assert stale == [], "run scripts/reference"

@@ -67,6 +67,17 @@ def test_a_tool_that_keeps_programs_is_used_where_it_is(programs: Path, tool: st
     assert words not in without.stdout
 
 
+def test_a_wheel_is_installed_in_the_place_of_the_folder(programs: Path) -> None:
+    fake(programs, "python3", f'exec {sys.executable} "$@"')
+    (programs.parent / "my wheel.whl").touch()
+
+    shown = run("install.sh", programs, "--dry-run", f"--wheel={programs.parent / 'my wheel.whl'}")
+    missing = run("install.sh", programs, "--dry-run", "--wheel=missing.whl")
+
+    assert f"--upgrade {programs.parent / 'my wheel.whl'}\n" in shown.stdout
+    assert (missing.returncode, "there is no" in missing.stderr) == (1, True)
+
+
 def test_without_a_fitting_python_the_way_to_one_is_told(programs: Path) -> None:
     fake(programs, "python3", "exit 1")
 
