@@ -14,7 +14,7 @@ import pytest
 from hypothesis import strategies as st
 
 from knapper import config
-from knapper.cli import main
+from knapper.cli import escapes, main
 from knapper.cli.completion import answering, line, sources, tree
 from knapper.cli.completion.line import Candidate
 from knapper.cli.completion.sources import Request
@@ -150,6 +150,13 @@ def test_no_shell_is_given_what_a_terminal_obeys(character: str) -> None:
     assert [row.split("\t")[0] for row in line.render_zsh(candidates)] == (["a\\nb"] if character == "\n" else []) + [
         "plain"
     ]
+
+
+def test_a_completion_leaves_out_all_that_output_replaces() -> None:
+    replaced = [chr(code) for code in range(0x3000) if escapes.plain(chr(code)) != chr(code)]
+
+    assert len(replaced) > 60
+    assert [character for character in replaced if line.render_fish([Candidate(f"a{character}")])] == []
 
 
 @pytest.mark.parametrize(

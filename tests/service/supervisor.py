@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-CLEAN_SIGNALS = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE} if os.name == "posix" else set()
-"""Ends that aren't failures. Source: systemd.service(5), "Restart="."""
+CLEAN_SIGNALS = frozenset({1, 2, 13, 15})
+"""Ends that aren't failures: SIGHUP, SIGINT, SIGPIPE, SIGTERM. Source: systemd.service(5), "Restart="."""
 STOP_S = 20.0
 WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|(\S+)')
 

@@ -67,6 +67,22 @@ def test_a_tool_that_keeps_programs_is_used_where_it_is(programs: Path, tool: st
     assert words not in without.stdout
 
 
+@pytest.mark.parametrize(
+    ("version", "is_kept"), [(f"{sys.version_info[0]} {sys.version_info[1]}", True), ("3 9", False)]
+)
+def test_a_fitting_environment_is_kept_and_another_made_anew(programs: Path, version: str, *, is_kept: bool) -> None:
+    fake(programs, "python3", f'exec {sys.executable} "$@"')
+    fake(programs, "other-python", f"echo {version}")
+    bin_folder = programs.parent / "home Ж" / ".local/opt/knapper/bin"
+    bin_folder.mkdir(parents=True)
+    shutil.move(programs / "other-python", bin_folder / "python")
+
+    shown = run("install.sh", programs, "--dry-run").stdout
+
+    assert ("would run: rm -rf" in shown) != is_kept
+    assert "--upgrade" in shown
+
+
 def test_a_wheel_is_installed_in_the_place_of_the_folder(programs: Path) -> None:
     fake(programs, "python3", f'exec {sys.executable} "$@"')
     (programs.parent / "my wheel.whl").touch()

@@ -56,9 +56,9 @@ def detect_shell(environment: Mapping[str, str], *, is_windows: bool = os.name =
         BadInput: It can't be told, or it is another one.
     """
     name = Path(environment.get("SHELL", "")).stem
-    if is_windows and not name:
+    if name == "pwsh" or (is_windows and not name):
         return "powershell"
-    shell = next((each for each in SHELLS if name in {each, "pwsh" if each == "powershell" else each}), None)
+    shell: Shell | None = next((each for each in SHELLS if name == each), None)
     if shell is None:
         what = f"there are no completions for the shell '{name}'" if name else "it can't be told which shell is yours"
         raise BadInput(what, hint=f"name one: knap completion install {'|'.join(SHELLS)}", code="unknown_shell")

@@ -63,10 +63,15 @@ class _BashReader:
         self._breaks = breaks
         self._at = 0
         self._words: list[Word] = []
-        self._begin_word()
+        self._value: list[str] = []
+        self._quote = ""
+        self._is_begun = False
+        self._start, self._kept = 0, ""
+        self._outside = 0, ""
+        """Where the part that is replaced began before the quote that is open now."""
 
     def _begin_word(self) -> None:
-        self._value: list[str] = []
+        self._value = []
         self._quote = ""
         self._is_begun = False
         self._start = self._at

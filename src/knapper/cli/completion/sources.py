@@ -18,7 +18,7 @@ from knapper.cli.completion.line import Candidate
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
 MAX_CANDIDATES: Final = 500
 """Beyond these a list helps nobody; the last one is always among them, so that what all share is right."""
@@ -75,8 +75,8 @@ def read_setup(request: Request) -> Setup:
     variables = _read_env(secrets)
     vaults = {
         name: _resolve(_expand(str(section["path"]).strip(), file.parent))
-        for name, section in _section(document, "vaults").items()
-        if isinstance(section, dict) and "path" in section
+        for name in _section(document, "vaults")
+        if "path" in (section := _section(_section(document, "vaults"), name))
     }
     state = _first_path(
         [
@@ -213,7 +213,7 @@ def find(kind: str, request: Request, begin: str) -> list[Candidate]:
 
 
 @contextlib.contextmanager
-def _open(file: Path) -> Iterator[sqlite3.Connection | None]:
+def _open(file: Path) -> Generator[sqlite3.Connection | None]:
     """Open a database to read; None where there is none, or it can't be read at once."""
     import sqlite3  # noqa: PLC0415 - only for live values
 

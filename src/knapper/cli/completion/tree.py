@@ -15,7 +15,7 @@ from knapper.config.settings import SETTINGS, VAULT_SETTINGS
 from knapper.server.mcp import install
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 KINDS: Final[Mapping[str, str]] = {
     "path": "note",
@@ -96,7 +96,7 @@ def make_table() -> dict[str, Any]:
     """Return a row for every command, by its words; the program's own is the first, and `NAMES` has what is fixed."""
     root = click.Context(knap, info_name="knap")
     shared = {parameter.name for parameter in knap.params}
-    rows = {"": _row("", knap, set(), root)}
+    rows = {"": _row("", knap, (), root)}
     rows |= {name: _row(name, command, shared, root) for name, command in _walk("", root)}
     return rows | {NAMES: _fixed_names()}
 
@@ -114,7 +114,7 @@ def _walk(name: str, ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
         yield from _walk(full_name, click.Context(command, info_name=word, parent=ctx))
 
 
-def _row(name: str, command: click.Command, without: set[str | None], ctx: click.Context) -> dict[str, Any]:
+def _row(name: str, command: click.Command, without: Collection[str | None], ctx: click.Context) -> dict[str, Any]:
     arguments = [each for each in command.params if isinstance(each, click.Argument)]
     options = [each for each in command.params if isinstance(each, click.Option)]
     is_group = isinstance(command, click.Group)
