@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
 # Install Knapper from this folder on Linux or macOS, and set it up. ./install.sh --help says more.
 set -euo pipefail
+here=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 usage() {
   cat <<'TEXT'
-Usage: ./install.sh [--dry-run] [--venv] [OPTIONS OF knap setup] | --help
+Usage: ./install.sh [--dry-run] [--venv] [--wheel=FILE] [OPTIONS OF knap setup] | --help
 
 Install Knapper from this folder for you alone, then run `knap setup`. Run it again to update.
 
   ./install.sh                             asks for your vault, a model, and whether to start at login
   ./install.sh --yes --vault ~/Notes       asks nothing
   ./install.sh --dry-run                   only say what would be done
+  ./install.sh --wheel=knapper-1.0.whl     from a wheel that was built already, not from this folder
 
 With uv or pipx it becomes a tool of theirs; otherwise, and with --venv, it goes into an environment of its own in
-~/.local/opt/knapper, with a link to `knap` in ~/.local/bin. It needs Python 3.11 or newer, and the network once.
+~/.local/opt/knapper, with a link to `knap` in ~/.local/bin, and to its man pages. It needs Python 3.11 or newer, and the network once.
 ./uninstall.sh takes it away again.
 TEXT
 }
@@ -24,15 +26,19 @@ run() { # COMMAND...: carry it out, or only show it
   if [ "$dry" = 1 ]; then say "would run: $*"; else "$@"; fi
 }
 
-dry=0 venv_only=0 rest=()
+dry=0 venv_only=0 what=. rest=()
 for argument in "$@"; do
   case $argument in
     -h | --help) usage && exit ;;
     --dry-run) dry=1 ;;
     --venv) venv_only=1 ;;
+    --wheel=*) what=${argument#--wheel=} ;;
     *) rest+=("$argument") ;;
   esac
 done
+
+case $what in . | /*) ;; *) what=$here/$what ;; esac
+[ -e "$what" ] || { say "there is no $what" >&2 && exit 1; }
 
 case $(uname -s) in
   Linux) system=Linux ;;
@@ -57,14 +63,14 @@ python=$(find_python) || {
 }
 say "Python: $python"
 
-home=$HOME/.local/opt/knapper bin=$HOME/.local/bin
+home=$HOME/.local/opt/knapper bin=$HOME/.local/bin man=$HOME/.local/share/man/man1
 if [ "$venv_only" = 0 ] && command -v uv >/dev/null; then
   say "installing by uv"
-  run uv tool install --force --python "$python" .
+  run uv tool install --force --python "$python" "$what"
   knap=$(uv tool dir --bin 2>/dev/null || echo "$bin")/knap
 elif [ "$venv_only" = 0 ] && command -v pipx >/dev/null; then
   say "installing by pipx"
-  run pipx install --force --python "$python" .
+  run pipx install --force --python "$python" "$what"
   knap=$(pipx environment --value PIPX_BIN_DIR 2>/dev/null || echo "$bin")/knap
 else
   wanted=$("$python" -c 'import sys; print(*sys.version_info[:2])')
@@ -74,9 +80,11 @@ else
   fi
   say "installing into $home"
   [ -x "$home/bin/python" ] || run "$python" -m venv "$home"
-  run "$home/bin/python" -m pip install --quiet --upgrade .
+  run "$home/bin/python" -m pip install --quiet --upgrade "$what"
   run mkdir -p "$bin"
   run ln -sf "$home/bin/knap" "$bin/knap"
+  run mkdir -p "$man"
+  run find "$home/share/man/man1" -name 'knap*.1' -exec ln -sf {} "$man" ';'
   knap=$bin/knap
 fi
 

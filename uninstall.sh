@@ -25,7 +25,7 @@ for argument in "$@"; do
   esac
 done
 
-home=$HOME/.local/opt/knapper bin=$HOME/.local/bin
+home=$HOME/.local/opt/knapper bin=$HOME/.local/bin man=$HOME/.local/share/man/man1
 knap=$(command -v knap || true)
 [ -n "$knap" ] || { [ ! -x "$bin/knap" ] || knap=$bin/knap; }
 config="" state=""
@@ -50,6 +50,11 @@ if [ -L "$bin/knap" ] && [ "$(readlink "$bin/knap")" = "$home/bin/knap" ]; then
   run rm "$bin/knap"
   say "removed $bin/knap"
 fi
+for page in "$man"/knap*.1; do
+  if [ -L "$page" ]; then
+    case $(readlink "$page") in "$home"/*) run rm "$page" ;; esac
+  fi
+done
 [ "$removed" = 1 ] || say "no installation was found"
 say "what stays: your notes${config:+; the settings in $config}${state:+; the index and the journal in $state}"
 say "entries named knapper in the settings of MCP clients stay, too: remove them there"

@@ -3,17 +3,19 @@
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
+from knapper.cli import codes
+from knapper.cli.completion import answering, tree
 from knapper.cli.main import COMMANDS, knap
 from knapper.config.clients import CLIENT_SETTINGS
 from knapper.config.declarations import Setting
 from knapper.config.settings import CONFIG_ENV, SETTINGS, VAULT_SETTINGS
-from scripts import tool_reference
+from scripts import man_pages, tool_reference
 
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "docs" / "reference"
@@ -25,7 +27,13 @@ _PACKAGES: Final = ("errors", "app", "config", "vault", "net", "index", "changes
 
 def pages() -> dict[str, str]:
     """Give every page by its file's name."""
-    return {"settings.md": settings(), "cli.md": commands(), "tools.md": tools(), "modules.md": modules()}
+    return {
+        "settings.md": settings(),
+        "cli.md": commands(),
+        "exit-codes.md": exit_codes(),
+        "tools.md": tools(),
+        "modules.md": modules(),
+    }
 
 
 def settings() -> str:
@@ -75,6 +83,32 @@ def commands() -> str:
     )
 
 
+def exit_codes() -> str:
+    """Write the page of exit codes from their table."""
+    special = [
+        (f"`knap {name}`", str(int(code)), text) for name, rows in codes.SPECIAL.items() for code, text in rows.items()
+    ]
+    return _page(
+        title="Exit codes",
+        aliases=["Exit codes of knap", "Return codes"],
+        description="How a command ends, and who has to act.",
+        what="`knapper.cli.codes`",
+        body=[
+            "Every command of `knap` ends with one of these, so that a script can tell who must act. `knap --help` "
+            "lists them, and a command's own help what is special about it.",
+            _table(("code", "means", "who acts"), [(str(int(code)), *texts) for code, texts in codes.MEANINGS.items()]),
+            "## Of single commands",
+            _table(("command", "code", "means"), special),
+            "## What is printed",
+            "An error is two lines on the error stream, `error:` and `hint:`. With `--json` it is an object on the "
+            "output stream instead, with `success` (false), `error`, `code` and, where there is a next step, `hint`.",
+            "`knap chat` ends with 0 for a person; for a program that writes its messages, with how the last one "
+            "ended. `knap watch` ends with 0 when Ctrl-C stops it: that is how it is meant to end. A program that "
+            "stops reading, such as `head`, ends a command with 0 and without a word.",
+        ],
+    )
+
+
 def tools() -> str:
     """Write the page of tools from their table."""
     return _page(
@@ -116,13 +150,31 @@ def modules() -> str:
     )
 
 
-def main() -> None:
-    """Write the pages that changed, and name them."""
-    for name, text in pages().items():
-        path = FOLDER / name
+def files() -> dict[Path, str]:
+    """Give every file that is written from the code: these pages, the man pages, and the table of completions."""
+    return {
+        **{FOLDER / name: text for name, text in pages().items()},
+        **man_pages.files(),
+        answering.TABLE: tree.table_json(),
+    }
+
+
+def write(texts: Mapping[Path, str]) -> None:
+    """Write the files that changed, and name them."""
+    for path, text in texts.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="\n")
-            sys.stdout.write(f"reference: wrote {path.relative_to(ROOT).as_posix()}\n")
+            sys.stdout.write(f"reference: wrote {path.name}\n")
+
+
+def main() -> None:
+    """Write all of them, and remove the man pages of commands that are gone."""
+    texts = files()
+    write(texts)
+    for path in man_pages.FOLDER.glob("*.1"):
+        if path not in texts:
+            path.unlink()
 
 
 def _page(*, title: str, aliases: Sequence[str], description: str, what: str, body: Iterable[str]) -> str:
@@ -179,7 +231,7 @@ def _command(ctx: click.Context, shared: set[str]) -> Iterator[str]:
     yield f"`{' '.join([ctx.command_path, *words])}`"
     yield from _paragraphs(command.help or "")
     yield _options(command, without=shared)
-    lines = [line.strip() for line in (command.epilog or "").splitlines()]
+    lines = [line.strip() for line in (command.epilog or "").partition(codes.TITLE)[0].splitlines()]
     examples = [_comment(line) for line in lines if line and line not in {"\b", "Examples:"}]
     yield "\n".join(["```sh", *examples, "```"]) if examples else ""
 

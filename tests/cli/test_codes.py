@@ -16,6 +16,25 @@ def test_the_documentation_lists_every_code() -> None:
     assert listed == [code.value for code in ExitCode]
 
 
+def test_the_help_of_the_program_lists_every_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--help"]) == 0
+    listed = capsys.readouterr().out.partition("Exit codes:\n")[2]
+
+    assert [int(code) for code in re.findall(r"^ +(\d+)  \S", listed, re.M)] == [code.value for code in ExitCode]
+    assert set(codes.MEANINGS) == set(ExitCode)
+
+
+@pytest.mark.parametrize("name", codes.SPECIAL)
+def test_the_help_of_a_command_says_what_its_codes_mean(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):  # once, however often it is asked for
+        assert main.run([*name.split(), "--help"]) == 0
+    shown = capsys.readouterr().out
+
+    assert shown.count("Exit codes:") == 2
+    for code, text in codes.SPECIAL[name].items():
+        assert re.search(rf"^ +{int(code)}  {re.escape(text)}$", shown, re.M)
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [

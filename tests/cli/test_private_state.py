@@ -33,6 +33,7 @@ sessions
 presets save mine
 presets list
 read Garden.md
+open Garden.md --print
 info Garden.md
 new Fresh.md --text hello
 write Other.md queries.jsonl
@@ -61,6 +62,7 @@ setup --yes --model none
 service install --dry-run
 models
 config
+completion bash
 eval --help
 script --help
 bench --help

@@ -45,6 +45,9 @@ ask tomatoes
 read NAME
 read NAME --lines 1-99
 read NAME --section EVIL
+open NAME --print
+open EVIL --print
+open NAME --heading EVILL --print
 info NAME
 new EVIL/x.md --text hello
 write NAME
@@ -94,6 +97,7 @@ status
 doctor
 models
 config
+completion EVIL
 eval EVIL
 script EVIL
 bench EVIL

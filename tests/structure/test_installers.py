@@ -67,6 +67,33 @@ def test_a_tool_that_keeps_programs_is_used_where_it_is(programs: Path, tool: st
     assert words not in without.stdout
 
 
+@pytest.mark.parametrize(
+    ("version", "is_kept"), [(f"{sys.version_info[0]} {sys.version_info[1]}", True), ("3 9", False)]
+)
+def test_a_fitting_environment_is_kept_and_another_made_anew(programs: Path, version: str, *, is_kept: bool) -> None:
+    fake(programs, "python3", f'exec {sys.executable} "$@"')
+    fake(programs, "other-python", f"echo {version}")
+    bin_folder = programs.parent / "home Ж" / ".local/opt/knapper/bin"
+    bin_folder.mkdir(parents=True)
+    shutil.move(programs / "other-python", bin_folder / "python")
+
+    shown = run("install.sh", programs, "--dry-run").stdout
+
+    assert ("would run: rm -rf" in shown) != is_kept
+    assert "--upgrade" in shown
+
+
+def test_a_wheel_is_installed_in_the_place_of_the_folder(programs: Path) -> None:
+    fake(programs, "python3", f'exec {sys.executable} "$@"')
+    (programs.parent / "my wheel.whl").touch()
+
+    shown = run("install.sh", programs, "--dry-run", f"--wheel={programs.parent / 'my wheel.whl'}")
+    missing = run("install.sh", programs, "--dry-run", "--wheel=missing.whl")
+
+    assert f"--upgrade {programs.parent / 'my wheel.whl'}\n" in shown.stdout
+    assert (missing.returncode, "there is no" in missing.stderr) == (1, True)
+
+
 def test_without_a_fitting_python_the_way_to_one_is_told(programs: Path) -> None:
     fake(programs, "python3", "exit 1")
 
@@ -86,6 +113,10 @@ def test_uninstalling_removes_the_environment_and_its_link_alone(programs: Path)
     shutil.move(programs / "fake-knap", home / ".local/opt/knapper/bin/knap")  # a first line holds no space
     (home / ".local/bin/knap").symlink_to(home / ".local/opt/knapper/bin/knap")
     (home / ".local/bin/other").touch()
+    pages = home / ".local/share/man/man1"
+    pages.mkdir(parents=True)
+    (pages / "knap.1").symlink_to(home / ".local/opt/knapper/share/man/man1/knap.1")
+    (pages / "knap-other.1").touch()
 
     dry = run("uninstall.sh", programs, "--dry-run")
     kept = (home / ".local/opt/knapper").exists()
@@ -93,7 +124,8 @@ def test_uninstalling_removes_the_environment_and_its_link_alone(programs: Path)
 
     assert (dry.returncode, shown.returncode, kept) == (0, 0, True)
     assert sorted(path.relative_to(home).as_posix() for path in home.rglob("*") if not path.is_dir()) == [
-        ".local/bin/other"
+        ".local/bin/other",
+        ".local/share/man/man1/knap-other.1",
     ]
     assert (home / ".local/share/knapper").is_dir()
     assert "the settings in" in shown.stdout

@@ -18,6 +18,8 @@ ELSEWHERE: Final = {
     "cli/commands/bench.py": "makes vaults of its own, to measure models",
     "cli/commands/config.py": "makes the folder of the configuration",
     "changes/disk/transaction.py": "makes the vault's folders",
+    "cli/completion/installing.py": "writes the settings of shells",
+    "cli/completion/sources.py": "opens the state to read",
     "index/refresh.py": "touches rows",
     "server/mcp/install.py": "writes the settings of other programs",
     "system/private.py": "makes the state",

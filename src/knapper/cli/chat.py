@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from knapper import app
+from knapper.agents import untrusted
 from knapper.agents.chat.conversations import SessionMessage
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message
 from knapper.agents.events import Done, Error, Event, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
@@ -31,7 +32,7 @@ from knapper.config import Settings
 from knapper.errors import BadInput, KnapError, RefusedError, SetupError
 from knapper.jsontypes import JSONValue
 from knapper.system import private
-from knapper.tools import files, journal, proposals
+from knapper.tools import answers, files, journal, proposals
 
 if TYPE_CHECKING:
     from knapper.tools.context import Context
@@ -260,7 +261,18 @@ def _format_arguments(arguments: Mapping[str, JSONValue]) -> str:
 _SESSION_FIELDS: Final = frozenset({"type", "session_id"})
 
 
-def answer_once(options: GlobalOptions, config: Settings, question: str, *, model: str, note: str) -> ExitCode:
+PIPED_SOURCE: Final = "standard input"
+"""Names piped text, where a model reads it and where the list of restricted clients says why."""
+
+
+def quote_piped(text: str) -> str:
+    """Return piped text as material for a model, in a block that it can't end: who wrote it isn't known."""
+    return untrusted.enclose(PIPED_SOURCE, untrusted.escape(text), untrusted.new_mark())
+
+
+def answer_once(
+    options: GlobalOptions, config: Settings, question: str, *, model: str, note: str, piped: str = ""
+) -> ExitCode:
     """Answer a question in one turn, without a session.
 
     Args:
@@ -269,6 +281,7 @@ def answer_once(options: GlobalOptions, config: Settings, question: str, *, mode
         question: The question.
         model: The model's name; empty for the configured one.
         note: The note that it is about; empty for none.
+        piped: Text that goes with the question, as material; the model then only proposes changes.
 
     Raises:
         SetupError: The model can't answer.
@@ -278,6 +291,9 @@ def answer_once(options: GlobalOptions, config: Settings, question: str, *, mode
         chat = client_chats.chat(model)
         run = str(uuid.uuid4())
         context = client_chats.conversations.context_of(run)
+        if piped:
+            answers.mark_tainted(context, PIPED_SOURCE)
+            question = f"{question}\n\n{quote_piped(piped)}"
         turn = ChatTurn(chat, context, Message(text=question, run=run, active_file=note))
         display = _silent_display(options) if options.as_json else open_display(options)
         if not options.as_json:

@@ -1,7 +1,10 @@
 """Read input of a command: text of a note, a file or the standard input, times, and filters of notes."""
 
 import datetime as dt
+import os
 import re
+import select
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -62,6 +65,26 @@ def read_text(options: GlobalOptions, text: str, *, required: bool = False) -> s
         hint = "see whether what should have written there failed; '' in the place of - stands for no text"
         raise BadInput("the standard input holds nothing", hint=hint, code="no_input")
     return piped
+
+
+def has_unread_pipe() -> bool:
+    """Return whether text waits in a pipe that the command doesn't read; False where that can't be told."""
+    if os.name == "nt":
+        return False
+    try:
+        descriptor = sys.stdin.fileno()
+        is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+        # The end of an empty pipe can be "read", too: asking how many bytes wait tells the two apart.
+        return is_pipe and bool(select.select([descriptor], [], [], 0)[0]) and _waiting_bytes(descriptor) > 0
+    except (OSError, ValueError):
+        return False
+
+
+def _waiting_bytes(descriptor: int) -> int:
+    import fcntl  # noqa: PLC0415 - Windows has none
+    import termios  # noqa: PLC0415 - the same
+
+    return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def read_file(options: GlobalOptions, name: str) -> str:

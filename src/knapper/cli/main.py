@@ -142,6 +142,7 @@ COMMANDS: Final = (
     ),
     CommandEntry("watch", "knapper.cli.commands.watch", "Find", "Keep the index up to date as notes change."),
     CommandEntry("read", "knapper.cli.commands.read", "Notes", "Show a note or a part of it."),
+    CommandEntry("open", "knapper.cli.commands.open", "Notes", "Open a note in Obsidian or in your editor."),
     CommandEntry("info", "knapper.cli.commands.info", "Notes", "Show a note's properties, links, tags and outline."),
     CommandEntry("new", "knapper.cli.commands.new", "Notes", "Create a note."),
     CommandEntry("write", "knapper.cli.commands.write", "Notes", "Replace a whole note, or create it."),
@@ -204,10 +205,25 @@ COMMANDS: Final = (
         "models", "knapper.cli.commands.models", "Check", "Show which language models are configured and reachable."
     ),
     CommandEntry("config", "knapper.cli.commands.config", "Check", "Show every setting and where it comes from."),
+    CommandEntry(
+        "completion",
+        "knapper.cli.commands.completion",
+        "Check",
+        "Complete commands, notes, tags and ids in your shell.",
+    ),
     CommandEntry("eval", "knapper.cli.commands.eval", "Check", "Measure how well search finds judged notes."),
     CommandEntry("bench", "knapper.cli.commands.bench", "Check", "Measure how well a model carries out tasks."),
 )
 """Every command; the overview lists groups in the order of their first entry here."""
+
+
+def add_exit_codes(command: click.Command, path: str) -> None:
+    """Add what a command's own exit codes mean to its help, and to that of its subcommands, once."""
+    if codes.TITLE not in (command.epilog or ""):
+        command.epilog = f"{command.epilog or ''}{codes.help_text(path)}"
+    if isinstance(command, click.Group):
+        for name, below in command.commands.items():
+            add_exit_codes(below, f"{path} {name}")
 
 
 class LazyGroup(click.Group):
@@ -225,7 +241,9 @@ class LazyGroup(click.Group):
         if row is None:
             return None
         with interrupts.exiting_at_once():
-            return cast("click.Command", import_module(row.module).command)
+            command = cast("click.Command", import_module(row.module).command)
+        add_exit_codes(command, f"knap {cmd_name}")
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -259,7 +277,8 @@ class LazyGroup(click.Group):
         ("knap --vault ~/Notes index", "read your notes; they aren't changed"),
         ('knap ask "What did we decide about the garden?"', "the passages that answer"),
         ("knap doctor", "when something doesn't work"),
-    ),
+    )
+    + codes.help_text("knap"),
 )
 @options.shared_options
 @click.version_option(__version__, prog_name="knap", message="%(prog)s %(version)s")

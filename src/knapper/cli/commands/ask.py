@@ -5,12 +5,13 @@ from typing import Unpack
 import click
 
 from knapper import app
-from knapper.cli import options, output, setup, task_options
+from knapper.cli import inputs, options, output, setup, task_options
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.render import notes
 from knapper.cli.task_options import PipelineOptions
 from knapper.config import Settings
+from knapper.errors import BadInput
 from knapper.tools import search
 
 _NO_MODEL = "These are the best passages. For an answer by a model, set KNAP_MODEL, or name below [model] in {file}."
@@ -35,6 +36,8 @@ class AskOptions(PipelineOptions):
         ('knap ask "Who is coming?" --json', "for programs"),
         ('knap ask "Sum this up" --note Plan.md --depth 1', "with the notes linked to it"),
         ('knap ask "Add the dates" --scout --can add', "look for the notes, then propose edits"),
+        ("knap ask - < question.txt", "the question comes from the standard input"),
+        ('git log -5 | knap ask "Which of this is planned in my notes?" -', "with piped text"),
     ),
 )
 @click.argument("question", nargs=-1, required=True, type=options.TEXT)
@@ -48,6 +51,10 @@ class AskOptions(PipelineOptions):
 def command(said: GlobalOptions, question: tuple[str, ...], **own: Unpack[AskOptions]) -> ExitCode:
     """Answer a question from the notes.
 
+    A - alone reads the question from the standard input. After a question, it adds what is piped to the command: the
+    model gets that as material, not as an order, and then only proposes changes. What isn't a terminal gets the answer
+    alone; remarks go to the error stream.
+
     If a model is configured, it answers and cites its sources; the changes it makes are saved as proposals. Without a
     model, the command prints the passages that match best, each with its note, lines and heading.
 
@@ -56,20 +63,46 @@ def command(said: GlobalOptions, question: tuple[str, ...], **own: Unpack[AskOpt
     the choice of agents holds for later tasks too.
     """
     config = setup.read_settings(said)
-    text = " ".join(question)
+    text, piped = _read_question(said, question)
     has_model = bool(own["model"] or config.model.name)
     if (
         task_options.wants_agents(task_options.select_pipeline_options(own), own["note"] if has_model else "")
         and not own["passages_only"]
     ):
+        if piped:
+            raise BadInput(
+                "several agents can't be given piped text",
+                hint="leave out - and what chooses agents, or save the text as a note and add it with --add",
+                code="usage",
+            )
         return _answer_by_agents(said, config, text, own)
     if has_model and not own["passages_only"]:
         from knapper.cli import chat  # noqa: PLC0415 - 2 s that passages needn't cost
 
-        return chat.answer_once(said, config, text, model=own["model"], note="")
+        return chat.answer_once(said, config, text, model=own["model"], note="", piped=piped)
+    if piped:
+        output.note(said, "note: what is piped counts only where a model answers: these are passages of the vault")
     if own["note"]:
         output.note(said, "note: --note counts only where a model answers: these are passages of the whole vault")
     return _show_passages(said, config, text, own["number"])
+
+
+def _read_question(options: GlobalOptions, words: tuple[str, ...]) -> tuple[str, str]:
+    """Return the question, and the text that was piped to go with it.
+
+    Raises:
+        BadInput: One of the two is empty, or isn't text.
+    """
+    if words[-1] != inputs.STDIN:
+        if inputs.has_unread_pipe():
+            output.note(options, "note: what is piped isn't read; add - after the question to give it to the model")
+        return " ".join(words), ""
+    text = inputs.read_text(options, inputs.STDIN, required=True).strip()
+    if not text:
+        raise BadInput(
+            "the standard input holds nothing but space", hint="pipe a text, or leave - out", code="no_input"
+        )
+    return (" ".join(words[:-1]), text) if len(words) > 1 else (text, "")
 
 
 def _answer_by_agents(options: GlobalOptions, config: Settings, question: str, own: AskOptions) -> ExitCode:
