@@ -50,6 +50,7 @@ from knapper.agents.pipeline.web import WebQuery, WebResearch
 from knapper.codemode.model import ModelSpend
 from knapper.errors import KnapError
 from knapper.jsontypes import JSONValue
+from knapper.tools import answers
 from knapper.tools.context import Context
 
 
@@ -379,7 +380,12 @@ class PipelineRun:
             error=self.error,
             spent=self.spent,
         )
-        return summarize_end(ended, self.request, self._agents.name)
+        outcome = summarize_end(ended, self.request, self._agents.name)
+        waiting: list[JSONValue] = [
+            {"proposal_id": proposal, **answers.review_fields(self._context, proposal)}
+            for proposal in map(str, outcome.proposals)
+        ]
+        return replace(outcome, waiting=waiting)
 
     def paused_state(self) -> PausedState:
         """Return the state to continue from once the question is answered."""

@@ -368,6 +368,8 @@ class PipelineOutcome(BaseEvent):
     edit_results: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
     proposals: list[JSONValue] = field(default_factory=list[JSONValue])
     """Ids of the new proposal and of those whose pending blocks were changed."""
+    waiting: list[JSONValue] = field(default_factory=list[JSONValue])
+    """The same proposals, each with where a person decides on it: ``proposal_id``, ``message``, ``review_command``."""
     opened: list[JSONValue] = field(default_factory=list[JSONValue])
     citations: list[JSONValue] = field(default_factory=list[JSONValue])
     removed: list[JSONValue] = field(default_factory=list[JSONValue])

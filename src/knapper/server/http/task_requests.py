@@ -33,6 +33,10 @@ _OUTCOME_PROPERTIES: Final[Mapping[str, Any]] = {
     "proposed_edits": _OBJECTS,
     "edit_results": {**_OBJECT, "description": "How many edits could be made, and why others couldn't."},
     "proposals": {**_STRINGS, "description": "Ids of what waits for a person's word; see /proposals."},
+    "waiting": {
+        **_OBJECTS,
+        "description": "The same, each with proposal_id, message, review_command and, from a server, review_url.",
+    },
     "opened": {**_STRINGS, "description": "Notes to be opened for the person."},
     "citations": _OBJECTS,
     "removed": {**_OBJECTS, "description": "Citations that were dropped, each with the reason."},
