@@ -119,7 +119,7 @@ class View:
             Ambiguous: Several visible files have the name; the hint and ``details["candidates"]`` list them.
             KnapError: As for `path`; for a missing file, the error is that of the path.
         """
-        name = _strip_brackets(raw)
+        name = strip_brackets(raw)
         path = paths.parse(name, root=self.root)
         folder_error: NotFound | None = None
         try:
@@ -285,7 +285,7 @@ class View:
             return None
 
 
-def _strip_brackets(raw: str) -> str:
+def strip_brackets(raw: str) -> str:
     """Return what a whole wikilink leads to, such as ``Plan`` for ``[[Plan|the plan]]``; other text as it is."""
     text = raw.strip()
     if not (text.startswith("[[") and text.endswith("]]")):

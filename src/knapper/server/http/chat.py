@@ -165,24 +165,24 @@ class ChatService:
             ConflictError: It is answering another message (code ``session_busy``).
             SetupError: There is no model.
             StorageError: The server is stopping (code ``stopping``).
-            KnapError: The note is hidden, or too many turns are running.
+            KnapError: The note is hidden, several have its name, or too many turns are running.
         """
         from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - a server without chats needn't pay for models
 
         if not text.strip():
             raise BadInput("the message is empty", hint="say something")
 
-        def prepare() -> tuple[Session, ChatConfig]:
-            client_chats.check(active_file)
+        def prepare() -> tuple[Session, ChatConfig, str]:
+            note = client_chats.open_note(active_file)
             if session_id:
-                return client_chats.store.get(session_id), client_chats.chat()
+                return client_chats.store.get(session_id), client_chats.chat(), note
             chat = client_chats.chat()  # first, so that where no model is set up, no session is begun
-            return client_chats.session(active_file), chat
+            return client_chats.conversations.route(note), chat, note
 
-        session, chat = await self.run_blocking(prepare)
+        session, chat, note = await self.run_blocking(prepare)
         if find_running_turn(client_chats, session.id) is not None:
             raise session_busy_error()
-        message = SessionMessage(text=text, active_file=active_file.strip())
+        message = SessionMessage(text=text, active_file=note)
 
         def work(tell: JobEventSink) -> Coroutine[object, object, object]:
             return client_chats.conversations.reply(chat, session.id, message, tell)
@@ -394,8 +394,7 @@ async def _begin_session(
     active_file, title = args.text("active_file"), args.text("title")
 
     def begin() -> Session:
-        client_chats.check(active_file)
-        return client_chats.store.begin(file=active_file.strip(), name=title)
+        return client_chats.store.begin(file=client_chats.open_note(active_file), name=title)
 
     return await _session_answer(service, client_chats, await service.run_blocking(begin))
 
