@@ -34,6 +34,8 @@ class SessionMessage:
     text: str
     active_file: str = ""
     """The note that is open; empty for none."""
+    debug: bool = False
+    """Whether the model's conversation is reported."""
 
 
 class FinishedTurn(NamedTuple):
@@ -141,7 +143,11 @@ class Conversations:
         last = await asyncio.to_thread(self.store.last, session_id)
         history = await self._history(chat, session_id, last, spent)
         message = Message(
-            text=session_message.text, run=session_id, active_file=session_message.active_file, history=history
+            text=session_message.text,
+            run=session_id,
+            active_file=session_message.active_file,
+            history=history,
+            debug=session_message.debug,
         )
         turn = ChatTurn(chat, context, message)
         final_events: list[Done] = []

@@ -342,17 +342,6 @@ class Notice(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Debug(BaseEvent):
-    """A model's conversation, for clients that asked for debug output."""
-
-    kind: ClassVar[str] = "debug"
-    phase: Phase
-    title: str
-    text: str
-    """Formatted for reading: JSON over several lines, prompts unchanged."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineOutcome(BaseEvent):
     """The end of a run, with its whole outcome."""
 
@@ -384,7 +373,7 @@ class PipelineOutcome(BaseEvent):
 
 
 PipelineEvent: TypeAlias = (
-    Event | PhaseProgress | SelectionEvent | SourcesEvent | ContextEvent | Navigate | Notice | Debug | PipelineOutcome
+    Event | PhaseProgress | SelectionEvent | SourcesEvent | ContextEvent | Navigate | Notice | PipelineOutcome
 )
 
 

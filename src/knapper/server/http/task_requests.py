@@ -243,7 +243,7 @@ TASK_PARAMETERS: Final = (
     Parameter(name="answer", doc="What the person says to that; only with run_id.", maximum=_MAX_ANSWER_CHARS),
     Parameter(
         name="debug",
-        doc="Tell the models' prompts and replies: as events `debug`, and in the answer's `debug`.",
+        doc="Tell the models' prompts and replies: as events `debug`, and in the answer's `debug`. Only for persons.",
         kind="flag",
     ),
     *OVERRIDE_PARAMETERS,
