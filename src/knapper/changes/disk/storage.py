@@ -246,7 +246,10 @@ def open_shared_database(path: Path, schema: str | tuple[str, ...], version: int
     databases.check_emptied(path)
     with _storage_errors(path):
         database, is_read_only = databases.open_or_read(
-            path, lambda database: _prepare_database(database, path, schema, version)
+            path,
+            lambda database: _prepare_database(database, path, schema, version),
+            version=version,
+            make_tables=lambda database, found: _make_tables(database, found, schema, version),
         )
         return SharedDatabase(database, path, is_read_only=is_read_only)
 
@@ -258,11 +261,15 @@ def _prepare_database(database: sqlite3.Connection, path: Path, schema: str | tu
         with hold_write_lock(path.parent, timeout_s=BUSY_S):
             # Checked again under the lock: another process may have made the tables meanwhile.
             if (found := _schema_version(database)) < version:
-                missing = schema if isinstance(schema, str) else "".join(schema[found:])
                 database.execute("PRAGMA journal_mode = WAL").fetchone()
-                database.executescript(f"BEGIN IMMEDIATE; {missing} PRAGMA user_version = {version}; COMMIT;")
+                _make_tables(database, found, schema, version)
     database.execute("PRAGMA synchronous = FULL")
     database.execute("PRAGMA foreign_keys = ON")
+
+
+def _make_tables(database: sqlite3.Connection, found: int, schema: str | tuple[str, ...], version: int) -> None:
+    missing = schema if isinstance(schema, str) else "".join(schema[found:])
+    database.executescript(f"BEGIN IMMEDIATE; {missing} PRAGMA user_version = {version}; COMMIT;")
 
 
 def _schema_version(database: sqlite3.Connection) -> int:
