@@ -145,6 +145,17 @@ def list_folder(path: str | Path, *, system: System = SYSTEM) -> Generator[list[
         os.close(descriptor)
 
 
+def open_folder(path: str | Path, *, system: System = SYSTEM) -> int:
+    """Open a folder, which Windows can't; arguments and errors are those of `open_file`."""
+    return _open(os.fspath(path), _FOLDER_FLAGS, system)
+
+
+def rename(source: str | Path, target: str | Path, *, system: System = SYSTEM) -> None:
+    """Rename a file, folder or link, also over a file; arguments and errors are those of `open_file`."""
+    with parent(source, system=system) as (from_folder, name), parent(target, system=system) as (to_folder, new_name):
+        os.replace(name, new_name, src_dir_fd=from_folder, dst_dir_fd=to_folder)
+
+
 def lstat(path: str | Path, *, system: System = SYSTEM) -> os.stat_result:
     """Return the status of a file, folder or link itself; arguments and errors are those of `open_file`."""
     with parent(path, system=system) as (folder, name):
