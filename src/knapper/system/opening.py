@@ -162,6 +162,36 @@ def lstat(path: str | Path, *, system: System = SYSTEM) -> os.stat_result:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
 
+def exists(path: str | Path, *, system: System = SYSTEM) -> bool:
+    """Return whether a name is there, be it of a link to nothing; False where a link lies on the way.
+
+    Raises:
+        OSError: It can't be told, for lack of permission.
+    """
+    return _mode(path, system) is not None
+
+
+def is_folder(path: str | Path, *, system: System = SYSTEM) -> bool:
+    """Return whether a path is a folder, and no link to one; errors are those of `exists`."""
+    mode = _mode(path, system)
+    return mode is not None and stat.S_ISDIR(mode)
+
+
+def is_file(path: str | Path, *, system: System = SYSTEM) -> bool:
+    """Return whether a path is a regular file, and no link to one; errors are those of `exists`."""
+    mode = _mode(path, system)
+    return mode is not None and stat.S_ISREG(mode)
+
+
+def _mode(path: str | Path, system: System) -> int | None:
+    try:
+        return lstat(path, system=system).st_mode
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}:
+            return None
+        raise
+
+
 @contextlib.contextmanager
 def parent(path: str | Path, *, system: System = SYSTEM) -> Generator[tuple[int | None, str]]:
     """Yield what functions of `os` take as ``dir_fd`` and path, to reach a name in a folder that was opened.

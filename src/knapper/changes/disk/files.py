@@ -268,9 +268,9 @@ def place_file(source: Path, target: Path, how: NativeRename | None) -> None:
 def finish_swap(temp: Path) -> None:
     """Finish an exchange that a kill interrupted: the displaced file becomes *temp*."""
     old = _old_name(temp)
-    if not _exists(old):
+    if _names(old) is None:
         return
-    if _exists(temp):
+    if opening.exists(temp):
         # The target was not yet replaced, and is the same file.
         _unlink(old)
     else:
@@ -327,12 +327,12 @@ def _file_identity(path: Path) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _exists(path: Path) -> bool:
+def _names(path: Path) -> os.stat_result | None:
+    """Return the status of a name; None if nothing has it. A link on the way is an error."""
     try:
-        _ = opening.lstat(path)
+        return opening.lstat(path)
     except FileNotFoundError:
-        return False
-    return True
+        return None
 
 
 def _link(source: Path, target: Path) -> None:
