@@ -280,14 +280,15 @@ def test_a_name_that_reads_as_a_pattern_commits_no_other_file(root: Path, state:
 def test_what_somebody_commits_meanwhile_stays_the_last_commit(
     root: Path, state: State, env: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_tree = git._write_tree
+    real_run: Any = subprocess.run
+    theirs = ["theirs"]
 
-    def write_tree_then_commit(*arguments: Any) -> str:  # noqa: ANN401 - as the function has them
-        tree = write_tree(*arguments)
-        run(root, env, "commit", "-q", "--allow-empty", "-m", "theirs")
-        return tree
+    def run_and_meet(command: list[str], **options: Any) -> Any:  # noqa: ANN401 - as the function has them
+        if "commit-tree" in command and theirs:
+            run(root, env, "commit", "-q", "--allow-empty", "-m", theirs.pop())
+        return real_run(command, **options)
 
-    monkeypatch.setattr(git, "_write_tree", write_tree_then_commit)
+    monkeypatch.setattr(subprocess, "run", run_and_meet)
     outcome = edit(state, env)
 
     assert outcome.commit == ""

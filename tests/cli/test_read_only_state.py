@@ -46,7 +46,7 @@ if len(sys.argv) > 2 and sys.argv[1] == "--probe":
 from knapper.cli import main
 sys.exit(main.run(sys.argv[1:]))
 """
-NOTES: Final = {"a.md": "# A\\n\\nalpha\\n", "b.md": "# B\\n\\nbeta\\n"}
+NOTES: Final = {"a.md": "# A\n\nalpha\n", "b.md": "# B\n\nbeta\n"}
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def show_everything(root: Path) -> None:
     (stored_run,) = listed(root, "run", "list")["results"]
     assert stored_run["task"] == "find alpha"
     assert listed(root, "run", "status", stored_run["id"])["id"] == stored_run["id"]
-    assert listed(root, "run", "show", stored_run["id"])
+    assert listed(root, "run", "trace", "tree", stored_run["id"])
     (proposal,) = listed(root, "edits", "list")["results"]
     assert listed(root, "edits", "show", proposal["id"])["files"][0]["path"] == "new.md"
     (change,) = listed(root, "log")["results"]

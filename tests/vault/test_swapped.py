@@ -302,9 +302,9 @@ def test_what_stands_in_for_a_file_gets_its_mode_and_attributes_though_its_name_
     (tmp_path / "folder" / "like").chmod(0o640)
     (tmp_path / "outside" / "t").write_text("theirs", encoding="utf-8")
     (tmp_path / "outside" / "t").chmod(0o600)
-    fdopen = os.fdopen
+    fdopen: Any = os.fdopen
 
-    def swap_then_write(*arguments: Any, **options: Any) -> object:  # noqa: ANN401 - as the function has them
+    def swap_then_write(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - as the function has them
         if (tmp_path / "folder" / "t").exists() and not (tmp_path / "folder").is_symlink():
             (tmp_path / "folder").rename(tmp_path / "away")
             (tmp_path / "folder").symlink_to(tmp_path / "outside")
