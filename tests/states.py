@@ -6,7 +6,7 @@ from pathlib import Path
 
 KNOWN_NAMES = {
     *("vaults", "server", "sandbox", "eval", "told-variables"),
-    *("taint.db", "taint.db-wal", "taint.db-shm", "write.lock", "write.lock.pid", "write.next.lock"),
+    *("taint", "taint.db", "taint.db-wal", "taint.db-shm", "write.lock", "write.lock.pid", "write.next.lock"),
 }
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -176,10 +177,10 @@ def test_without_hard_links_the_fallback_copies(one: Path, two: Path, monkeypatc
 
 
 def test_a_fallback_that_fails_leaves_nothing(one: Path, two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Path, target: Path) -> None:
-        raise OSError(errno.EIO, f"{self} {target}")
+    def fail(source: str, target: str, **_: object) -> None:
+        raise OSError(errno.EIO, f"{source} {target}")
 
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
 
     with pytest.raises(OSError, match="one"):
         files.swap_files(one, two, None)
@@ -192,8 +193,8 @@ def test_a_save_over_the_file_just_before_the_fallback_replaces_it_is_kept(
 ) -> None:
     link, saves = os.link, [b"by hand"]
 
-    def link_then_save(source: Path, target: Path) -> None:
-        link(source, target)
+    def link_then_save(source: str, target: str, **options: Any) -> None:  # noqa: ANN401 - as the function has them
+        link(source, target, **options)
         if saves:
             two.with_name("editor").write_bytes(saves.pop())
             two.with_name("editor").replace(two)

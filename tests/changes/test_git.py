@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -264,3 +265,33 @@ def test_a_long_reason_is_cut_and_many_files_are_counted(state: State) -> None:
 
     assert len(lines[0]) <= git.SUBJECT_LENGTH
     assert "- and 10 more" in lines
+
+
+def test_a_name_that_reads_as_a_pattern_commits_no_other_file(root: Path, state: State, env: dict[str, str]) -> None:
+    write(root, A, b"changed by hand\n")
+
+    outcome = change(state, env, Write(path=NotePath("[a].md"), content=b"new\n"))
+
+    assert outcome.reason == ""
+    assert run(root, env, "show", "--format=", "--name-status", "HEAD").split() == ["A", "[a].md"]
+    assert status(root, env) == [" M a.md"]
+
+
+def test_what_somebody_commits_meanwhile_stays_the_last_commit(
+    root: Path, state: State, env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_run: Any = subprocess.run
+    theirs = ["theirs"]
+
+    def run_and_meet(command: list[str], **options: Any) -> Any:  # noqa: ANN401 - as the function has them
+        if "commit-tree" in command and theirs:
+            run(root, env, "commit", "-q", "--allow-empty", "-m", theirs.pop())
+        return real_run(command, **options)
+
+    monkeypatch.setattr(subprocess, "run", run_and_meet)
+    outcome = edit(state, env)
+
+    assert outcome.commit == ""
+    assert outcome.reason
+    assert run(root, env, "log", "--format=%s").splitlines() == ["theirs", "first"]
+    assert status(root, env) == [" M a.md"]

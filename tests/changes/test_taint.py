@@ -1,4 +1,7 @@
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -237,3 +240,140 @@ def test_only_a_person_clears_all(client: str, taints: Taints) -> None:
     assert len(taints.entries()) == 2
     taints.clear_all(by=access.default_grants("page"))
     assert taints.entries() == ()
+
+
+def nothing_is_stored() -> frozenset[str]:
+    return frozenset()
+
+
+def runs(taints: Taints) -> list[str]:
+    return sorted(one.run for one in taints.entries())
+
+
+def test_what_ended_is_pruned_a_day_later(tmp_path: Path, clock: Clock) -> None:
+    dead = taint.open_taints(tmp_path, now=clock)
+    dead.mark("mcp", "connection-1", "Clippings/a.md")
+    dead.mark("http", "", "Clippings/a.md")
+    dead.shut()
+    own = taint.open_taints(tmp_path, now=clock)
+    clock.wait(60 * 23)
+
+    assert own.prune(nothing_is_stored) == 1  # the client's own, whose hour is over
+    assert runs(own) == ["connection-1"]
+    clock.wait(60 * 2)
+    assert own.prune(nothing_is_stored) == 0  # not twice a day
+    clock.wait(60 * 24)
+    assert own.prune(nothing_is_stored) == 1
+    assert own.entries() == ()
+    assert list((tmp_path / taint.HOLDERS_FOLDER).iterdir()) == []
+    own.shut()
+
+
+def test_what_is_stored_or_goes_on_in_another_process_is_never_pruned(tmp_path: Path, clock: Clock) -> None:
+    alive, own = taint.open_taints(tmp_path, now=clock), taint.open_taints(tmp_path, now=clock)
+    alive.mark("mcp", "connection-1", "Clippings/a.md")
+    dead = taint.open_taints(tmp_path, now=clock)
+    dead.mark("agent", "session-1", "Clippings/a.md")
+    dead.mark("agent", "run-1", "Clippings/a.md")
+    dead.shut()
+    clock.wait(60 * 24 * 400)
+
+    assert own.prune(lambda: frozenset({"session-1"})) == 1
+    assert runs(own) == ["connection-1", "session-1"]
+    assert alive.is_tainted("mcp", "connection-1")
+    alive.shut()
+    own.shut()
+
+
+def test_a_connection_of_a_process_that_was_killed_is_pruned(tmp_path: Path, clock: Clock) -> None:
+    code = (
+        "import os, sys; from pathlib import Path; from knapper.changes.proposals import taint\n"
+        "taint.open_taints(Path(sys.argv[1])).mark('mcp', 'killed', 'a'); os._exit(9)"
+    )
+    _ = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    clock.time = datetime.now(UTC) + timedelta(days=2)
+    own = taint.open_taints(tmp_path, now=clock)
+
+    assert runs(own) == ["killed"]
+    assert own.prune(nothing_is_stored) == 1
+    own.shut()
+
+
+def test_a_session_that_another_process_goes_on_with_is_held_by_that(tmp_path: Path, clock: Clock) -> None:
+    first = taint.open_taints(tmp_path, now=clock)
+    first.mark("agent", "run-1", "Clippings/a.md")
+    second = taint.open_taints(tmp_path, now=clock)
+    second.begin("agent", "run-1")
+    first.shut()
+    clock.wait(60 * 24 * 3)
+    own = taint.open_taints(tmp_path, now=clock)
+
+    assert own.prune(nothing_is_stored) == 0
+    assert second.is_tainted("agent", "run-1")
+    second.shut()
+    own.shut()
+
+
+def test_where_it_is_not_known_what_is_stored_nothing_is_pruned(tmp_path: Path, clock: Clock) -> None:
+    dead = taint.open_taints(tmp_path, now=clock)
+    dead.mark("agent", "session-1", "Clippings/a.md")
+    dead.shut()
+    own = taint.open_taints(tmp_path, now=clock)
+    clock.wait(60 * 24 * 3)
+
+    assert own.prune(lambda: None) == 0
+    assert runs(own) == ["session-1"]
+    own.shut()
+
+
+def test_what_is_read_again_while_it_is_pruned_stays(tmp_path: Path, clock: Clock) -> None:
+    dead = taint.open_taints(tmp_path, now=clock)
+    dead.mark("agent", "session-1", "Clippings/a.md")
+    dead.shut()
+    own, other = taint.open_taints(tmp_path, now=clock), taint.open_taints(tmp_path, now=clock)
+    clock.wait(60 * 24 * 3)
+
+    def meanwhile() -> frozenset[str]:
+        other.begin("agent", "session-1")
+        return frozenset()
+
+    assert own.prune(meanwhile) == 0
+    assert runs(own) == ["session-1"]
+    other.shut()
+    own.shut()
+
+
+def test_a_list_of_the_version_before_is_taken_over(tmp_path: Path, clock: Clock) -> None:
+    with closing(sqlite3.connect(tmp_path / taint.FILE)) as database:
+        database.executescript(
+            "CREATE TABLE taints (client TEXT NOT NULL, run TEXT NOT NULL, at TEXT NOT NULL, source TEXT NOT NULL,"
+            " seen TEXT NOT NULL DEFAULT '', inherited INTEGER NOT NULL DEFAULT 0,"
+            " PRIMARY KEY (client, run)) WITHOUT ROWID; PRAGMA user_version = 2;"
+            "INSERT INTO taints VALUES ('mcp', 'new', '2026-03-10T08:30:00+00:00', 'a', '2026-03-10T08:30:00', 0);"
+            "INSERT INTO taints VALUES ('mcp', 'old', '2025-03-10T08:30:00+00:00', 'a', '2025-03-10T08:30:00', 0);"
+        )
+    own = taint.open_taints(tmp_path, now=clock)
+
+    assert own.prune(nothing_is_stored) == 1  # who holds it isn't known: a process of the version before may go on
+    assert runs(own) == ["new"]
+    own.shut()
+
+
+def test_locks_that_nothing_stands_for_are_removed(tmp_path: Path, clock: Clock) -> None:
+    own = taint.open_taints(tmp_path, now=clock)
+    own.mark("agent", "run-1", "Clippings/a.md")
+    own.mark("http", "", "Clippings/a.md")
+    stray, fresh = (tmp_path / taint.HOLDERS_FOLDER / name for name in ("stray.lock", "fresh.lock"))
+    for file in (stray, fresh):
+        file.touch()
+    for file in stray.parent.iterdir():
+        os.utime(file, (0, 0))
+    os.utime(fresh)
+    clock.wait(60 * 24 * 3)
+    _ = own.prune(nothing_is_stored)
+
+    assert not stray.exists()
+    assert fresh.exists()
+    assert runs(own) == ["run-1"]
+    assert len(list(stray.parent.iterdir())) == 2
+    own.shut()

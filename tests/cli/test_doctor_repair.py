@@ -179,6 +179,25 @@ def test_a_backup_fills_up_what_a_damaged_page_held(vault: Path, capsys: pytest.
     assert "the rest is from journal.db." in checks["repair"]["text"]
 
 
+def test_of_changes_that_are_lost_no_step_is_kept(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forget_backups(vault)
+    path = folder_of(vault) / "journal.db"
+    damage_pages(path, "changes")
+
+    code, _ = doctor(capsys, vault, "--repair")
+    with closing(sqlite3.connect(path)) as database:
+        kept, total = (
+            database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("changes", "steps")
+        )
+        orphans = database.execute("PRAGMA foreign_key_check").fetchall()
+
+    assert code == 0
+    assert kept < CHANGES
+    assert (total > 0) is (kept > 0)
+    assert orphans == []
+    assert main.run(["-v", str(vault), "log"]) == 0
+
+
 def test_a_damaged_journal_is_not_blamed_on_the_disk(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settle(folder_of(vault) / "journal.db")
     worlds.damage(folder_of(vault) / "journal.db")

@@ -18,7 +18,7 @@ def samples(setting: Setting, folder: Path) -> list[str]:
         first, *_, last = setting.choices
         return [last, first, last, first]
     if setting.kind == "url":
-        return [f"http://host{n}/v1" for n in range(4)]
+        return [f"https://host{n}/v1" for n in range(4)]
     if setting.kind == "path":
         return [str(folder / str(n)) for n in range(4)]
     return [f"value-{n}-of-at-least-24-signs" for n in range(4)]

@@ -254,6 +254,21 @@ def test_a_text_that_is_not_what_was_stored_is_told_and_not_shown(tmp_path: Path
     assert "was damaged" in outcome.problems[0]
 
 
+def test_a_check_finds_a_text_that_nobody_has_asked_for_yet(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha beta\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        with engine.store.database.transaction(counts=False) as connection:
+            connection.execute("UPDATE chunks SET text = 'alpha bet4'")
+        unchecked = engine.refresh(check=False)
+        checked = engine.refresh(check=True)
+        shown = engine.search(SearchRequest(text="alpha")).hits[0].row.text
+
+    assert not unchecked.was_damaged
+    assert checked.was_damaged
+    assert shown == "alpha beta"
+
+
 @pytest.mark.parametrize("value", [60_000.0, float("nan")])
 def test_a_vector_with_a_flipped_bit_is_told(tmp_path: Path, value: float) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha beta\n", "b.md": "gamma\n"})

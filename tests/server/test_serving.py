@@ -83,6 +83,21 @@ def test_what_waits_is_told_with_the_pages_address_over_http_and_mcp(vault: Path
     assert result["structuredContent"]["message"] in texts
 
 
+def test_behind_a_proxy_what_waits_is_reviewed_at_the_public_address(vault: Path, own_home: Path) -> None:
+    names = [f"{number}.md" for number in range(6)]
+    worlds.fill(vault, dict.fromkeys(names, "x\n"))
+    given = {"paths": names, "field": "status", "value": "done"}
+    public = '[server]\npublic_url = "https://notes.example/k/"\n'
+    with servers.serving(vault, config=public, home=own_home) as server, server.client() as client:
+        answer = client.post("/tools/batch_update_frontmatter", json=given).json()
+        proxied = client.get("/health", headers={"host": "notes.example"})
+        other = client.get("/health", headers={"host": "other.example"})
+        _ = server.stop()
+
+    assert answer["review_url"] == f"https://notes.example/k/#proposal={answer['proposal_id']}"
+    assert (proxied.status_code, other.status_code) == (200, 403)
+
+
 def test_two_servers_at_one_port_are_one_too_many(vault: Path, own_home: Path) -> None:
     with servers.serving(vault, home=own_home) as server:
         second = subprocess.run(

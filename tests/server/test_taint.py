@@ -284,3 +284,60 @@ def test_no_program_trusts_itself_or_is_shown_what_others_have_read(tmp_path: Pa
 def test_who_is_to_be_trusted_has_to_be_clear(tmp_path: Path, body: dict[str, Any]) -> None:
     with apps.world(tmp_path, notes=NOTES) as world, world.client(world.token("page")) as page:
         assert page.post("/trust", json=body).status_code == 422
+
+
+def let_weeks_pass(state: Path) -> None:
+    """Have all runs have read what they read weeks ago."""
+    let_an_hour_pass(state)
+    with closing(sqlite3.connect(state / taint.FILE)) as database:
+        _ = database.execute("UPDATE taints SET seen = '2026-01-01T00:00:00+00:00'")
+        _ = database.execute("DELETE FROM pruned")
+        database.commit()
+
+
+def held_runs(state: Path) -> set[str]:
+    with closing(sqlite3.connect(state / taint.FILE)) as database:
+        return {row[0] for row in database.execute("SELECT run FROM taints")}
+
+
+def test_of_what_ended_only_sessions_and_runs_that_can_go_on_stay_listed(tmp_path: Path) -> None:
+    with (
+        apps.world(tmp_path, notes=NOTES) as world,
+        world.client(None, chats.mounted(world.hub, world.stop, cast().open)) as client,
+    ):
+        state = world.settings.state_dir
+        kept, deleted = begun(client), begun(client)
+        for session in (kept, deleted):
+            asked = client.post("/ask", json={**FOREIGN, "session_id": session}).json()
+        _ = client.delete(f"/sessions/{deleted}")
+        before = held_runs(state)
+        let_weeks_pass(state)
+    for backup in (state / "vaults").rglob("backups/sessions.db.*"):  # which a repair would bring back
+        backup.unlink()
+    with apps.world(tmp_path, notes=NOTES) as world:
+        cast_again = chats.mounted(world.hub, world.stop, cast().open)
+        with world.client(None, cast_again) as client:
+            _ = status(client)
+            after = held_runs(state)
+            still = chat_status(client, kept)
+
+    assert {kept, deleted, asked["run_id"], ""} <= before
+    assert after == {kept}
+    assert still == ["proposed"]
+
+
+def test_with_a_damaged_store_nothing_is_pruned(tmp_path: Path) -> None:
+    with (
+        apps.world(tmp_path, notes=NOTES) as world,
+        world.client(None, chats.mounted(world.hub, world.stop, cast().open)) as client,
+    ):
+        state = world.settings.state_dir
+        session = begun(client)
+        _ = client.post("/ask", json={**FOREIGN, "session_id": session})
+        let_weeks_pass(state)
+    for file in (state / "vaults").rglob("sessions.db"):
+        _ = file.write_bytes(b"no database" * 1_000)
+    with apps.world(tmp_path, notes=NOTES) as world, world.client(None) as client:
+        _ = status(client)
+
+    assert session in held_runs(state)

@@ -112,3 +112,44 @@ def test_the_server_is_set_by_file_and_variables(own_home: Path, monkeypatch: py
     assert (server.host, server.port, server.token, server.threads) == ("::1", 9000, "t" * 40, 3)
     assert server.origins == ("app://obsidian.md", "http://a.example:80")
     assert server.hosts == ("notes.example",)
+
+
+def test_the_public_address_may_call_the_server(own_home: Path) -> None:
+    server = written(
+        own_home, '[server]\npublic_url = "https://Notes.Example:8443/knap/"\nhosts = ["a.example"]\n'
+    ).server
+
+    assert server.public_url == "https://notes.example:8443/knap"
+    assert server.hosts == ("a.example", "notes.example")
+    assert written(own_home, '[server]\npublic_url = "http://[::1]:9000"\n').server.public_url == "http://[::1]:9000"
+    assert written(own_home, '[server]\npublic_url = "http://localhost"\n').server.public_url == "http://localhost"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://notes.example",
+        "http://127.0.0.1.evil.example",
+        "ftp://notes.example",
+        "notes.example",
+        "https://me:secret@notes.example",
+        "https://notes.example/?x=1",
+        "https://notes.example/#x",
+        "https://notes.example:port",
+        "https://notes.example:0",
+        "https://notes.example:65536",
+        "https://",
+        "https://:443",
+        "https://no tes.example",
+        "https://notes.example/a b",
+        "https://notes.example\\@evil.example",
+        "https://notes.example/\u202ecba",
+        "https://[::1",
+    ],
+)
+def test_a_public_address_is_one_that_can_be_opened_safely(own_home: Path, address: str) -> None:
+    with pytest.raises(SetupError, match=r"server\.public_url") as failure:
+        _ = written(own_home, f"[server]\npublic_url = {json.dumps(address)}\n")
+
+    assert failure.value.code == "config_invalid"
+    assert "secret" not in f"{failure.value.message} {failure.value.hint}"

@@ -9,6 +9,7 @@ import pytest
 from knapper.config import ClientSettings
 from knapper.index import engine, refresh
 from knapper.tools import files
+from knapper.tools.context import Context
 from knapper.vault import access
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
@@ -254,3 +255,94 @@ def test_restoring_and_internal_reads_take_paths_only(tmp_path: Path) -> None:
 
         assert not listed["results"]
         assert opened.call(context, "restore_files", names=["Preferences"])["success"] is False
+
+
+def changed_everywhere(vault: Opener) -> None:
+    """Have every note changed once, and a change of every note proposed."""
+    with vault.open() as context:
+        for path in NOTES:
+            if path.endswith(".md"):
+                assert opened.call(context, "append_to_file", path=path, content="more")["status"] == "applied"
+    with vault.open("agent") as context:
+        for path in NOTES:
+            if path.endswith(".md"):
+                assert opened.call(context, "append_to_file", path=path, content="yet more")["status"] == "proposed"
+
+
+def filtered(context: Context, tool: str, path: str) -> set[str]:
+    """Name the files of what a filter by path lists."""
+    answer = opened.call(context, tool, path=path)
+    assert answer["success"], answer
+    if tool == "list_proposals":
+        return {row["path"] for row in answer["results"]}
+    return {file["path"] for row in answer["results"] for file in row["files"]}
+
+
+LISTS = ("list_changes", "list_proposals")
+
+
+@pytest.mark.parametrize("tool", LISTS)
+def test_filters_by_path_take_names(vault: Opener, tool: str) -> None:
+    changed_everywhere(vault)
+    with vault.open() as context:
+        for name in (
+            LINKS,
+            LINKS.lower(),
+            "Links inside",
+            "[[Internal links|these]]",
+            "Down/internal links",
+            LINKS[:-3],
+        ):
+            assert filtered(context, tool, name) == {LINKS}, name
+        assert filtered(context, tool, "u\u0308ber UNS") == {LINKS}
+        assert filtered(context, tool, "Cafe\u0301/Crème") == {"Café/Crème.md"}
+        assert filtered(context, tool, "2026") == {"2026/Work/Plan.md"}
+        assert filtered(context, tool, "secret/") == {"Secret/Vault key.md", "Secret/Work/Plan.md", "Secret/Home.md"}
+        assert filtered(context, tool, "Nothing of this name") == set()
+
+
+@pytest.mark.parametrize("tool", LISTS)
+def test_a_filter_by_a_name_of_several_notes_lists_them(vault: Opener, tool: str) -> None:
+    changed_everywhere(vault)
+    with vault.open(HIDING) as context:
+        answer = opened.call(context, tool, path="Work/Plan")
+        hidden = opened.call(context, tool, path="Treasure"), opened.call(context, tool, path="Treasury")
+
+    assert (answer["code"], answer["candidates"]) == ("ambiguous_name", ["2025/Work/Plan.md", "2026/Work/Plan.md"])
+    assert hidden[0] == hidden[1]
+    assert hidden[0]["results"] == []
+
+
+@pytest.mark.parametrize("tool", LISTS)
+def test_a_filter_by_a_path_that_is_gone_means_that_path_and_no_other_note(vault: Opener, tool: str) -> None:
+    changed_everywhere(vault)
+    with vault.open() as context:
+        _ = opened.call(context, "delete_file", path="Home.md")
+        _ = opened.call(context, "move_file", source="2025/Plan of all.md", destination="New/Plan of all.md")
+        # Another note has the end of the path by now, and a note that was never changed has the title.
+        worlds.fill(vault.root, {"Else/Home.md": "# Plan of all\n"})
+
+        assert "Home.md" in filtered(context, tool, "Home.md")
+        assert "Else/Home.md" not in filtered(context, tool, "Home.md")
+        assert filtered(context, tool, "2025/Plan of all.md") >= {"2025/Plan of all.md"}
+        assert filtered(context, tool, "Else/Home") == set()
+
+
+def test_a_filter_takes_a_folder_before_a_note_of_its_name(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"Plans/a.md": "1", "Deep/Plans.md": "2"})
+    with vault.open() as context:
+        for path in ("Plans/a.md", "Deep/Plans.md"):
+            _ = opened.call(context, "append_to_file", path=path, content="x")
+
+        assert filtered(context, "list_changes", "plans") == {"Plans/a.md"}
+        assert filtered(context, "list_changes", "Plans.md") == {"Deep/Plans.md"}
+
+
+@pytest.mark.parametrize("tool", LISTS)
+def test_a_filter_that_leads_out_of_the_vault_is_refused(vault: Opener, tool: str) -> None:
+    with vault.open() as person, vault.open("mcp") as program:
+        for path in ("../x.md", "/etc/passwd", "C:/x.md"):
+            assert opened.call(person, tool, path=path)["code"] == "outside_vault", path
+        told = {str(opened.call(program, tool, path=path)) for path in ("/etc/passwd", f"{vault.root}/None.md")}
+
+    assert len(told) == 1

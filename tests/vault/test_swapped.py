@@ -1,5 +1,6 @@
 """Whoever can put links into a vault while it is read gets nothing of what lies outside it."""
 
+import contextlib
 import errno
 import os
 import subprocess
@@ -8,7 +9,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import pytest
 
@@ -236,3 +237,86 @@ def test_nothing_is_written_where_a_folder_became_a_link(root: Path, way: str, f
         WRITES[way](root / "Area" / "Topic")
     assert {path: path.read_bytes() for path in outside(root).rglob("*") if path.is_file()} == before
     assert {path for path in outside(root).rglob("*") if path.is_dir()} == folders
+
+
+WITHOUT_NATIVE: Final = Files(native=None, wait_s=0)
+METADATA: Final[dict[str, Callable[[Path], object]]] = {
+    "sync": lambda folder: WITHOUT_NATIVE.sync(folder / "a.md"),
+    "sync_folder": WITHOUT_NATIVE.sync_folder,
+    "sync_subfolder": lambda folder: WITHOUT_NATIVE.sync_folder(folder / "sub"),
+    "stage_with_mode": lambda folder: WITHOUT_NATIVE.stage(folder / "t", b"x", like=None, mode=0o600),
+    "stage_like": lambda folder: WITHOUT_NATIVE.stage(folder.parent / "t", b"x", like=folder / "a.md", mode=None),
+    "mkdir": lambda folder: WITHOUT_NATIVE.mkdir(folder / "sub", mode=0o755),
+    "mkdir_new": lambda folder: WITHOUT_NATIVE.mkdir(folder / "new", mode=0o755),
+    "place": lambda folder: WITHOUT_NATIVE.place(folder / "a.md", folder / "c.md"),
+    "place_folder": lambda folder: WITHOUT_NATIVE.place(folder / "sub", folder / "other"),
+    "place_there": lambda folder: WITHOUT_NATIVE.place(folder.parent / "mine.md", folder / "c.md"),
+    "swap": lambda folder: WITHOUT_NATIVE.swap(folder / "a.md", folder / "b.md"),
+    "swap_there": lambda folder: WITHOUT_NATIVE.swap(folder.parent / "mine.md", folder / "b.md"),
+    "mend": lambda folder: WITHOUT_NATIVE.mend(folder / "kept"),
+    "respell": lambda folder: WITHOUT_NATIVE.respell(folder / "a.md", folder / "A.md"),
+    "link_hash": lambda folder: WITHOUT_NATIVE.link_hash(folder / "link"),
+}
+
+
+@pytest.mark.parametrize("operation", METADATA)
+def test_no_operation_of_a_change_reaches_through_a_folder_that_became_a_link(tmp_path: Path, operation: str) -> None:
+    root, outside = tmp_path / "vault", tmp_path / "outside"
+    for place in (outside, outside / "sub", root):
+        place.mkdir()
+    for name in ("a.md", "b.md", "kept-old"):
+        (outside / name).write_text(name, encoding="utf-8")
+    (outside / "link").symlink_to("a.md")
+    (outside / "a.md").chmod(0o600)
+    (outside / "sub").chmod(0o700)
+    (root / "mine.md").write_text("mine", encoding="utf-8")
+    (root / "folder").symlink_to(outside)
+    before = _places(outside)
+
+    with pytest.raises(OSError) as refused:  # noqa: PT011 - its number is looked at
+        METADATA[operation](root / "folder")
+
+    assert refused.value.errno in {errno.ELOOP, errno.ENOTDIR}
+    assert _places(outside) == before
+    assert (root / "mine.md").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("operation", ["hash_now", "settled_hash"])
+def test_of_what_lies_behind_a_link_no_kind_is_told(tmp_path: Path, operation: str) -> None:
+    (tmp_path / "outside" / "sub").mkdir(parents=True)
+    (tmp_path / "folder").symlink_to(tmp_path / "outside")
+
+    with pytest.raises(OSError):  # noqa: PT011 - as above
+        getattr(WITHOUT_NATIVE, operation)(tmp_path / "folder" / "sub")
+    assert WITHOUT_NATIVE.hash_now(tmp_path / "outside" / "sub") == "folder"
+    assert WITHOUT_NATIVE.hash_now(tmp_path / "outside" / "none") is None
+
+
+def test_what_stands_in_for_a_file_gets_its_mode_and_attributes_though_its_name_is_swapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between writing the new text and giving it the mode of the old one, the folder becomes a link."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "folder" / "like").write_text("x", encoding="utf-8")
+    (tmp_path / "folder" / "like").chmod(0o640)
+    (tmp_path / "outside" / "t").write_text("theirs", encoding="utf-8")
+    (tmp_path / "outside" / "t").chmod(0o600)
+    fdopen: Any = os.fdopen
+
+    def swap_then_write(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - as the function has them
+        if (tmp_path / "folder" / "t").exists() and not (tmp_path / "folder").is_symlink():
+            (tmp_path / "folder").rename(tmp_path / "away")
+            (tmp_path / "folder").symlink_to(tmp_path / "outside")
+        return fdopen(*arguments, **options)
+
+    monkeypatch.setattr(os, "fdopen", swap_then_write)
+    with contextlib.suppress(OSError):
+        WITHOUT_NATIVE.stage(tmp_path / "folder" / "t", b"mine", like=tmp_path / "folder" / "like", mode=None)
+
+    assert (tmp_path / "outside" / "t").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "outside" / "t").read_text(encoding="utf-8") == "theirs"
+
+
+def _places(folder: Path) -> dict[str, tuple[int, int]]:
+    return {path.name: (path.lstat().st_ino, path.lstat().st_mode) for path in (folder, *folder.iterdir())}

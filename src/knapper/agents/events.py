@@ -116,6 +116,18 @@ class Usage(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Debug(BaseEvent):
+    """A model's conversation, for clients that asked for debug output."""
+
+    kind: ClassVar[str] = "debug"
+    phase: str
+    """Whose: ``chat``, or the agent's of a task."""
+    title: str
+    text: str
+    """Formatted for reading: JSON over several lines, prompts unchanged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Error(BaseEvent):
     """An error that ended the turn."""
 
@@ -147,7 +159,7 @@ class Done(BaseEvent):
     notes: list[JSONValue] = field(default_factory=list[JSONValue])
 
 
-Event: TypeAlias = Text | ToolCall | ToolResult | Round | ProposalEvent | QuestionEvent | Usage | Error | Done
+Event: TypeAlias = Text | ToolCall | ToolResult | Round | ProposalEvent | QuestionEvent | Usage | Debug | Error | Done
 
 TRACE_FIELD: Final = "trace"
 """The field of a stored outcome that has the entries."""

@@ -173,7 +173,16 @@ def _check_task(task: str, options: Choices | Hints) -> str:
 
 
 _ALWAYS_SHOWN: Final = ("state", "answer", "run_id", "pipeline", "usage")
-_SHOWN_IF_SET: Final = ("question", "citations", "proposals", "edit_results", "proposed_edits", "opened", "context")
+_SHOWN_IF_SET: Final = (
+    "question",
+    "citations",
+    "proposals",
+    "waiting",
+    "edit_results",
+    "proposed_edits",
+    "opened",
+    "context",
+)
 
 
 def shape_outcome(outcome: dict[str, JSONValue]) -> Answer:

@@ -154,25 +154,17 @@ class ClientChats:
         """Return the service that answers messages in them."""
         return self.chats.conversations
 
-    def session(self, active_file: str) -> Session:
-        """Find the session of an open note, or the default one if no note is open.
+    def open_note(self, active_file: str) -> str:
+        """Return the path of the open note by its path or name; as given where the client sees none.
 
         Raises:
-            RefusedError: The note is hidden from the client (code ``note_hidden``).
-        """
-        self.check(active_file)
-        return self.conversations.route(active_file)
-
-    def check(self, active_file: str) -> None:
-        """Check that a note isn't hidden from the client, without revealing whether it exists.
-
-        Raises:
-            RefusedError: It is (code ``note_hidden``), or it lies outside the vault.
+            RefusedError: It is hidden (code ``note_hidden``), whether it exists or not, or lies outside the vault.
             BadInput: The text can be no path.
+            Ambiguous: Several notes have the name.
         """
         raw = active_file.strip()
         if not raw:
-            return
+            return ""
         view = self.conversations.context_of("").view
         if not view.visible(view.parse(raw)):
             raise RefusedError(
@@ -180,6 +172,7 @@ class ClientChats:
                 hint="leave active_file out, or have the owner show it: `knap config` tells what hides it",
                 code="note_hidden",
             )
+        return self.conversations.locate(raw)
 
     def chat(self) -> ChatConfig:
         """Open the configured model with the vault's tools.

@@ -63,7 +63,8 @@ def narrow_context(context: Context, asker: ClientSettings, asker_run: str = "")
         return narrow_context(open_vault(name), asker, asker_run)
 
     scripting = replace(context.scripting, open_vault=other)
-    return replace(context, view=view, open_writer=writer, scripting=scripting)
+    vaults = tuple(name for name in context.vaults if asker.may_open(name))
+    return replace(context, view=view, vaults=vaults, open_writer=writer, scripting=scripting)
 
 
 def policy_covers(wider: Policy, narrower: Policy) -> bool:

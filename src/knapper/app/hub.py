@@ -313,6 +313,7 @@ class Hub(Closeable):
             KnapError: As for `open`.
         """
         context = self.open(self.name_for(client, vault)).context(client, submit_options=submit_options)
+        context = replace(context, vaults=tuple(self.names_for(client)))
         if self.page_address:
             page = page_places(self.page_address, context.vault if len(self._names) > 1 else "")
             context = replace(context, review=replace(context.review, page=page))

@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from knapper import config
 from knapper.changes.disk import apply, databases
@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from knapper.index.engine import Engine
     from knapper.vault.access import Grants
     from knapper.vault.view import View
+
+
+_RUN_TABLES: Final = {
+    "sessions": ("sessions.db*",),
+    "runs": ("task_runs.db*",),
+    "paused": ("paused.db*",),
+}
+"""In which tables and files sessions and runs are stored, with their copies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +90,8 @@ class VaultWriters:
             untold=recovered,
         )
 
-    def _back_up(self) -> None:
-        """Copy the state's databases once a day, also in a server that runs for weeks."""
+    def _tidy(self) -> None:
+        """Copy the state's databases and prune what ended, once a day, also in a server that runs for weeks."""
         today = datetime.now(UTC).date()
         if self.backup_days == [today]:
             return
@@ -91,6 +99,8 @@ class VaultWriters:
         # What couldn't be copied is told by `knap doctor`: writing goes on without.
         max_bytes = self.settings.journal.backup_mb * 1_000_000
         _ = databases.back_up_daily(self.state.folder, max_bytes=max_bytes, today=today)
+        with contextlib.suppress(StorageError):  # one entry more takes nothing from anybody
+            _ = self.taints.prune(lambda: find_stored_runs(self.settings.state_dir))
 
     def recover(self) -> None:
         """Finish or take back what was cut short since this was opened, unless its writer is still at work.
@@ -106,7 +116,7 @@ class VaultWriters:
 
     def writer(self, view: View, grants: Grants) -> Writer:
         """Create the writer of one client."""
-        self._back_up()
+        self._tidy()
         engine, state = self.engine, self.state
         return Writer(
             context=DraftContext(
@@ -126,6 +136,24 @@ class VaultWriters:
             on_applied=_make_committer(state) if self.settings.commits_to_git else _no_notices,
             recovered=self.recovered,
         )
+
+
+def find_stored_runs(state_dir: Path) -> set[str] | None:
+    """Return the ids of all sessions and runs that the vaults of a state folder hold, also in backups.
+
+    They are what foreign text may have gone into that somebody may go on with. None where a file can't be read.
+    """
+    stored: set[str] = set()
+    try:
+        for table, names in _RUN_TABLES.items():
+            for path in (path for name in names for path in (state_dir / "vaults").rglob(name)):
+                if path.name.endswith(("-wal", "-shm", ".part")) or databases.ASIDE_FOLDER in path.parts:
+                    continue
+                with contextlib.closing(databases.connect_to_read(path)) as database:
+                    stored.update(str(row[0]) for row in database.execute(f"SELECT id FROM {table}"))  # noqa: S608  # constants
+    except (OSError, sqlite3.Error):
+        return None
+    return stored
 
 
 def _describe_recovery(recovery: Recovered) -> str:

@@ -315,12 +315,14 @@ class Reviewer:
     def refit(self, proposal_id: str) -> Proposal:
         """Fit a proposal to the files as they are now, and return it as the client may see it.
 
+        Where the state can't be written, it is returned as it was last fitted: nobody can decide on it then.
+
         Raises:
             NotFound: There is none, or it is about a file that the client may not know of.
             ConflictError: A block of it in a note was edited by hand.
         """
         proposal = self.writer.proposals.show(proposal_id, visible=self.writer.context.view.visible)
-        if proposal.status not in {"open", "stale"}:
+        if proposal.status not in {"open", "stale"} or self.writer.proposals.is_read_only:
             return proposal
         sync_note_blocks(self.writer, proposal_id)
         with self._hiding_errors(proposal_id):

@@ -8,13 +8,12 @@ from typing import Any, Final, cast
 import click
 
 from knapper import app
-from knapper.agents.events import ToolCall
+from knapper.agents.events import Debug, ToolCall
 from knapper.agents.pipeline import context
 from knapper.agents.pipeline.context import TaskRequest
 from knapper.agents.pipeline.pipeline import PipelineEventSink
 from knapper.agents.pipeline.records import (
     ContextEvent,
-    Debug,
     Navigate,
     Notice,
     PhaseProgress,

@@ -139,6 +139,13 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/*?#@]+")
 _HOST = re.compile(r"[^\s/*?#@]+")
 ANY_LOCAL_PAGE = "http://localhost"
 """Obsidian on Android has this origin, and so have all apps of its making, and any page at a machine's port 80."""
+_PUBLIC_URL = re.compile(
+    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*)"
+    r"(?::(?P<port>[1-9][0-9]{0,4}))?(?P<path>(?:/[\w.~%-]+)*)",
+    re.ASCII | re.IGNORECASE,
+)
+_MAX_PORT = 65_535
+_LOOPBACK_NAMES = ("localhost", "[::1]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +239,12 @@ class ServerSettings(SettingsSection):
     hosts: tuple[str, ...] = setting(
         (), "Names by which the server may be called besides its own address, such as a proxy's."
     )
+    public_url: Url = setting(
+        "",
+        "The address at which others reach the server, such as a proxy's: https://notes.example/knapper. Links to "
+        "proposals begin with it, and its name counts as one of server.hosts.",
+        env=("KNAP_PUBLIC_URL",),
+    )
     max_body_mb: int = setting(10, "How large a request may be, in megabytes.", least=1, most=1_000)
     requests_per_minute: int = setting(
         1_200, "How many requests one client may make in a minute; 0 for no limit.", most=1_000_000
@@ -250,7 +263,7 @@ class ServerSettings(SettingsSection):
         """Return the section with origins and hosts in the form that requests are compared with.
 
         Raises:
-            SetupError: The token is too short, or something isn't an origin or a name.
+            SetupError: The token is too short, or something isn't an origin, a name or a public address.
         """
         _check_token(self.token)
         origins = tuple(one.rstrip("/").lower() for one in self.origins)
@@ -263,7 +276,10 @@ class ServerSettings(SettingsSection):
             )
         hosts = tuple(one.lower() for one in self.hosts)
         _check_forms("server.hosts", hosts, _HOST, "write names alone, such as notes.example")
-        return replace(self, host=self.host or "127.0.0.1", origins=origins, hosts=hosts)
+        public_url, public_host = _check_public_url(self.public_url)
+        if public_host and public_host not in hosts:
+            hosts = (*hosts, public_host)
+        return replace(self, host=self.host or "127.0.0.1", origins=origins, hosts=hosts, public_url=public_url)
 
 
 def _check_token(token: str) -> None:
@@ -277,6 +293,26 @@ def _check_forms(name: str, values: tuple[str, ...], form: re.Pattern[str], hint
     for one in values:
         if not form.fullmatch(one):
             raise _invalid_setting_error(name, f"'{one}' can't stand there", hint)
+
+
+def _check_public_url(url: str) -> tuple[str, str]:
+    """Return a public address, its host in lower case, and the host; both are empty for none.
+
+    The message doesn't quote it: it may hold a password.
+    """
+    if not url:
+        return "", ""
+    match = _PUBLIC_URL.fullmatch(url)
+    if match is None or int(match["port"] or 0) > _MAX_PORT:
+        hint = "write scheme, name and path alone, such as https://notes.example, without user, `?` and `#`"
+        raise _invalid_setting_error("server.public_url", "it isn't an address that a browser can open as it is", hint)
+    host = match["host"].lower()
+    is_loopback = host in _LOOPBACK_NAMES or re.fullmatch(r"127(?:\.[0-9]{1,3}){3}", host)
+    if match["scheme"].lower() == "http" and not is_loopback:
+        raise _invalid_setting_error(
+            "server.public_url", "over http, others could read what is sent", "give the address that has https"
+        )
+    return url.lower()[: match.start("path")] + url[match.start("path") :], "" if is_loopback else host.strip("[]")
 
 
 def _invalid_setting_error(name: str, problem: str, hint: str) -> SetupError:

@@ -304,8 +304,9 @@ def serve_vaults(
     application = app.create_app(
         hub, server, security.load_client_tokens(settings), work, _list_mounts(hub, sessions, work, watch=watch)
     )
-    hub.page_address = addresses.socket_url(bound_socket)
-    server_record = addresses.make_record(hub.page_address, work.instance)
+    own_url = addresses.socket_url(bound_socket)
+    hub.page_address = server.public_url or own_url
+    server_record = addresses.make_record(own_url, work.instance)
     logging.config.dictConfig(logs.logging_configuration(file=log_file))
 
     def announce() -> None:

@@ -145,10 +145,51 @@ def list_folder(path: str | Path, *, system: System = SYSTEM) -> Generator[list[
         os.close(descriptor)
 
 
+def open_folder(path: str | Path, *, system: System = SYSTEM) -> int:
+    """Open a folder, which Windows can't; arguments and errors are those of `open_file`."""
+    return _open(os.fspath(path), _FOLDER_FLAGS, system)
+
+
+def rename(source: str | Path, target: str | Path, *, system: System = SYSTEM) -> None:
+    """Rename a file, folder or link, also over a file; arguments and errors are those of `open_file`."""
+    with parent(source, system=system) as (from_folder, name), parent(target, system=system) as (to_folder, new_name):
+        os.replace(name, new_name, src_dir_fd=from_folder, dst_dir_fd=to_folder)
+
+
 def lstat(path: str | Path, *, system: System = SYSTEM) -> os.stat_result:
     """Return the status of a file, folder or link itself; arguments and errors are those of `open_file`."""
     with parent(path, system=system) as (folder, name):
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
+
+
+def exists(path: str | Path, *, system: System = SYSTEM) -> bool:
+    """Return whether a name is there, be it of a link to nothing; False where a link lies on the way.
+
+    Raises:
+        OSError: It can't be told, for lack of permission.
+    """
+    return _mode(path, system) is not None
+
+
+def is_folder(path: str | Path, *, system: System = SYSTEM) -> bool:
+    """Return whether a path is a folder, and no link to one; errors are those of `exists`."""
+    mode = _mode(path, system)
+    return mode is not None and stat.S_ISDIR(mode)
+
+
+def is_file(path: str | Path, *, system: System = SYSTEM) -> bool:
+    """Return whether a path is a regular file, and no link to one; errors are those of `exists`."""
+    mode = _mode(path, system)
+    return mode is not None and stat.S_ISREG(mode)
+
+
+def _mode(path: str | Path, system: System) -> int | None:
+    try:
+        return lstat(path, system=system).st_mode
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}:
+            return None
+        raise
 
 
 @contextlib.contextmanager

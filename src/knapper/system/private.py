@@ -31,7 +31,7 @@ TOLD_VARIABLES_NAME: Final = "told-variables"
 STATE_NAMES: Final = frozenset(
     {
         *("vaults", "server", SANDBOX_NAME, "eval", TOLD_VARIABLES_NAME),
-        *("taint.db", "taint.db-wal", "taint.db-shm", "write.lock", "write.lock.pid", "write.next.lock"),
+        *("taint", "taint.db", "taint.db-wal", "taint.db-shm", "write.lock", "write.lock.pid", "write.next.lock"),
     }
 )
 """What lies in the state folder itself."""

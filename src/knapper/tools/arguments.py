@@ -2,7 +2,8 @@
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from typing_extensions import TypedDict
@@ -13,6 +14,7 @@ from knapper.index.filters import Filter, PropertyOp, PropertyTest
 from knapper.tools.context import Context
 from knapper.vault import files, paths
 from knapper.vault.paths import NotePath
+from knapper.vault.view import strip_brackets
 
 _ROOT_SPELLINGS = frozenset({"", ".", "/", "./"})
 MAX_TEXT = 10_000
@@ -93,6 +95,32 @@ def resolve_folder(context: Context, raw: str) -> NotePath:
         message = f"no folder {paths.quote_path(path)} in the vault"
         raise NotFound(message, hint=hint, code="no_such_folder", details={"nearest": nearest})
     return empty_folder
+
+
+def resolve_filter(context: Context, raw: str, has_rows: Callable[[str], bool]) -> str:
+    """Return the path that a filter means: of a folder, or of a file by its path or a name as in Obsidian.
+
+    What was changed under a path that is gone by now is asked for by that path, so a path with rows counts first, then
+    a folder. A text that means nothing visible is returned as it is, and nothing will match it.
+
+    Args:
+        context: The vault, as the client sees it.
+        raw: The path or name, as a caller wrote it; empty for no filter.
+        has_rows: Returns whether anything is listed for a path.
+
+    Raises:
+        BadInput: The text isn't a valid path.
+        Ambiguous: Several visible files have the name; they are listed.
+        RefusedError: The path leads outside the vault.
+    """
+    path = context.view.parse(strip_brackets(raw)) if raw.strip() else ""
+    if not path or has_rows(path):
+        return path
+    with suppress(NotFound):
+        return resolve_folder(context, path)
+    with suppress(NotFound):
+        return context.view.locate(raw)
+    return path
 
 
 def _find_empty_folder(context: Context, path: NotePath) -> NotePath | None:

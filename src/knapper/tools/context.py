@@ -344,6 +344,8 @@ class Context:
     """Opens what runs scripts, once for all vaults."""
     scripting: ScriptAccess = field(default_factory=ScriptAccess)
     """What scripts may use beyond this vault."""
+    vaults: tuple[str, ...] = ()
+    """Names of the vaults that the client may open, the default one first."""
     progress: Callable[[float, float, str], None] = _ignore_progress
     """Receives done, total and a label during long work; may end the work by raising."""
     on_cancel: OnCancel = never_cancelled

@@ -1,6 +1,7 @@
 """List changes from the journal, and undo them."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, TypedDict, Unpack
 
@@ -13,7 +14,7 @@ from knapper.changes.text import diff
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
-from knapper.tools import answers
+from knapper.tools import answers, arguments
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.write import ChangeList, UndoResult
@@ -46,7 +47,7 @@ def list_changes(
         client: Only what this client changed.
         run: Only what this run changed.
         proposal_id: Only what accepting this proposal changed.
-        path: Only what touched this file, or any below this folder.
+        path: Only what touched this file, by its path or name, or any below this folder.
         since: Only from this time on, such as ``2026-01-31T12:00``; without a zone it is the system's.
 
     Returns:
@@ -54,25 +55,29 @@ def list_changes(
 
     Raises:
         BadInput: The path or the time isn't valid.
+        Ambiguous: Several files have the name.
         RefusedError: The path leads outside the vault.
     """
     answers.check_page(limit, offset)
-    since, path = which.get("since", ""), which.get("path", "")
-    path = context.view.parse(path) if path else ""
-    # The same answer as for a file without changes: an error would reveal that a hidden one exists.
-    if path and not _may_see(context, path):
-        return answers.page_of([], 0, limit, offset)
+    since, change_journal = which.get("since", ""), context.writer.state.journal
     query = ChangeFilter(
         client=which.get("client", ""),
         run=which.get("run", ""),
         proposal=which.get("proposal_id", ""),
-        path=path,
         since=parse_moment(since) if since else None,
         sees=None
         if context.view.policy.sees_all
         else lambda end: end.startswith(_TRASH_PREFIX) or _may_see(context, end),
     )
-    listing = undo.list_changes(context.writer.state.journal, query, limit=limit, offset=offset)
+
+    def has_changes(path: str) -> bool:
+        return bool(undo.list_changes(change_journal, replace(query, path=path), limit=1).total)
+
+    path = arguments.resolve_filter(context, which.get("path", ""), has_changes)
+    # The same answer as for a file without changes: an error would reveal that a hidden one exists.
+    if path and not _may_see(context, path):
+        return answers.page_of([], 0, limit, offset)
+    listing = undo.list_changes(change_journal, replace(query, path=path), limit=limit, offset=offset)
     return answers.page_of([_change_row(context, change) for change in listing.changes], listing.total, limit, offset)
 
 

@@ -16,7 +16,7 @@ from knapper.changes.text.blocks import BlockChoice
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError
 from knapper.jsontypes import JSONValue
-from knapper.tools import answers
+from knapper.tools import answers, arguments
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer, write
 from knapper.tools.shapes.write import WriteResult
@@ -38,20 +38,29 @@ def list_proposals(
         context: The vault, as the client sees it.
         status: Only those that are ``open``, ``stale``, ``accepted``, ``partly_accepted``, ``rejected``, ``expired`` or
             ``superseded``; empty for all.
-        path: Only those about this file or folder; empty for all.
+        path: Only those about this file, by its path or name, or about this folder; empty for all.
         limit: How many at most.
         offset: How many of the newest to skip.
 
     Returns:
         ``results`` with id, status, client, created, why they wait, and how many parts are in which state; ``undone``
         and ``undone_by`` where accepted parts were undone.
+
+    Raises:
+        BadInput: The status or the path isn't valid.
+        Ambiguous: Several files have the name.
+        RefusedError: The path leads outside the vault.
     """
     answers.check_page(limit, offset)
     wanted_status: ProposalStatus | None = next((known for known in PROPOSAL_STATUSES if status == known), None)
     if status and wanted_status is None:
         raise BadInput(f"there is no status '{status}'", hint=f"one of: {', '.join(PROPOSAL_STATUSES)}")
-    query = ProposalFilter(status=wanted_status, path=path, visible=context.view.visible)
-    find = context.writer.proposals.find
+    find, query = context.writer.proposals.find, ProposalFilter(visible=context.view.visible)
+
+    def has_proposals(path: str) -> bool:
+        return bool(find(replace(query, path=path), limit=1).total)
+
+    query = replace(query, status=wanted_status, path=arguments.resolve_filter(context, path, has_proposals))
     listing = find(query, limit=limit, offset=offset)
     # A proposal of the other status may match the filter once it is refitted.
     may_have_changed = (

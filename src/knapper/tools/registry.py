@@ -458,21 +458,25 @@ class ToolTable:
             raise NotFound(f"there is no tool '{name}'", hint=_suggest_tool(name, self._specs), code="no_tool")
         return row
 
-    def parameters(self, row: ToolSpec, *, brief: bool = False) -> dict[str, JSONValue]:
+    def parameters(
+        self, row: ToolSpec, *, brief: bool = False, vaults: Sequence[str] | None = None
+    ) -> dict[str, JSONValue]:
         """Return the JSON Schema of a tool's arguments, the vault's name among them where there are several.
 
         Args:
             row: The tool.
             brief: Leave out those that a model can do without.
+            vaults: Names of those that the reader may open, the default one first; None for all.
         """
         schema_without_vault = parameter_schema(row, brief=brief)
-        if len(self._vaults) < 2:
+        known_vaults = self._vaults if vaults is None else vaults
+        if len(known_vaults) < 2:
             return schema_without_vault
-        names: list[JSONValue] = [*self._vaults]
+        names: list[JSONValue] = [*known_vaults]
         vault: dict[str, JSONValue] = {
             "type": "string",
             "enum": names,
-            "default": self._vaults[0],
+            "default": known_vaults[0],
             "description": "Name of the vault to work in.",
         }
         properties: dict[str, JSONValue] = {
@@ -502,7 +506,7 @@ class ToolTable:
         if vault is None:
             return ""
         if not isinstance(vault, str):
-            hint = f"there are: {', '.join(self._vaults)}"
+            hint = "give the vault's name, or leave it out"
             raise BadInput(f"{name} can't be called so: vault: it should be a text", hint=hint, code="bad_arguments")
         return vault
 
@@ -625,7 +629,7 @@ class ToolFinder:
                 "name": row.name,
                 "description": describe(row),
                 "effect": row.effect,
-                "parameters": self._table.parameters(row),
+                "parameters": self._table.parameters(row, vaults=context.vaults or None),
             }
             for row in matches[:limit]
         ]

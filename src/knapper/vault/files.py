@@ -1,4 +1,9 @@
-"""Find and read single files of a vault: follow symbolic links, accept other spellings, suggest similar names."""
+"""Find and read single files of a vault: follow symbolic links, accept other spellings, suggest similar names.
+
+What is read, and what a path turns out to be, is reached by descriptors (`knapper.system.opening`). Resolving goes by
+path before that, since it follows links: each name's own status, and where a link leads, which is then checked against
+the vault's folder. A link that is put there meanwhile can make a path resolve or not; nothing is read through it.
+"""
 
 import errno
 import os

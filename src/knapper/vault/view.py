@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError
+from knapper.system import opening
 from knapper.vault import files as vault_files
 from knapper.vault import obsidian, paths, walk
 from knapper.vault.access import Policy
@@ -119,7 +119,7 @@ class View:
             Ambiguous: Several visible files have the name; the hint and ``details["candidates"]`` list them.
             KnapError: As for `path`; for a missing file, the error is that of the path.
         """
-        name = _strip_brackets(raw)
+        name = strip_brackets(raw)
         path = paths.parse(name, root=self.root)
         folder_error: NotFound | None = None
         try:
@@ -144,7 +144,7 @@ class View:
         if not self.policy.sees_all:
             return False
         with suppress(NotFound):
-            return vault_files.find_path(self.root, path, visible=self.visible).file.is_dir()
+            return opening.is_folder(vault_files.find_path(self.root, path, visible=self.visible).file)
         return False
 
     def _files_named(self, name: str, *, certain: bool) -> list[NotePath]:
@@ -168,7 +168,7 @@ class View:
                 f"{paths.quote_path(path)} can't be made: it wouldn't be visible", hint=hint, code="hidden"
             )
         file = vault_files.find_path(self.root, path, must_exist=False, visible=self.visible)
-        if os.path.lexists(file.file):
+        if opening.exists(file.file):
             hint = "edit it, or choose another name"
             raise ConflictError(f"{paths.quote_path(file.path)} exists already", hint=hint, code="exists")
         _ = paths.check_new(file.path, root=self.root)
@@ -251,7 +251,7 @@ class View:
     def _find(self, path: NotePath) -> vault_files.ResolvedFile:
         """Find a visible file; the error about a missing one names no similar ones, which would take time."""
         file = vault_files.find_path(self.root, path, visible=self.visible)
-        if file.file.is_file():
+        if opening.is_file(file.file):
             return file
         if self.list_files_at(file.file)[1]:
             raise self._folder_error(file.path)
@@ -263,7 +263,7 @@ class View:
             file = vault_files.find_path(self.root, paths.parse(raw, root=self.root), visible=self.visible)
         except KnapError:
             raise paths.unknown_place_error() from None
-        if not file.file.is_file():
+        if not opening.is_file(file.file):
             raise paths.unknown_place_error()
         return file
 
@@ -285,7 +285,7 @@ class View:
             return None
 
 
-def _strip_brackets(raw: str) -> str:
+def strip_brackets(raw: str) -> str:
     """Return what a whole wikilink leads to, such as ``Plan`` for ``[[Plan|the plan]]``; other text as it is."""
     text = raw.strip()
     if not (text.startswith("[[") and text.endswith("]]")):

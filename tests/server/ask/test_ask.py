@@ -54,6 +54,26 @@ def test_edits_wait_for_a_persons_word(tmp_path: Path) -> None:
     assert "It snows" in after
 
 
+def test_what_waits_is_told_with_where_a_person_decides(tmp_path: Path) -> None:
+    with apps.world(tmp_path) as world:
+        world.hub.page_address = "https://notes.example/knap"
+        mount = chats.mounted(world.hub, world.stop, tasks.answering(tasks.EDIT, tasks.ANSWER).open)
+        with world.client(None, mount) as client:
+            told = client.post("/ask", json=TASK).json()
+            followed = client.get(f"/ask/{told['run_id']}/events", headers={"accept": "text/event-stream"}).text
+            plain = client.post("/ask", json=TASK).json()
+
+    (proposal,) = told["proposals"]
+    (row,) = told["waiting"]
+    assert row["proposal_id"] == proposal
+    assert row["review_command"] == f"knap edits review {proposal}"
+    assert row["review_url"] == f"https://notes.example/knap/#proposal={proposal}"
+    assert "nothing has changed yet" in row["message"]
+    assert row["review_url"] in row["message"]
+    assert row["review_url"] in followed
+    assert plain["waiting"] == []
+
+
 def test_without_a_note_the_scout_looks_for_some(tmp_path: Path) -> None:
     with chats.asking(tmp_path, tasks.answering().open) as client:
         told = client.post("/ask", json={"task": "rain?"}).json()

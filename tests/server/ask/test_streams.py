@@ -43,7 +43,7 @@ def test_a_task_is_told_step_by_step_with_its_run_first_and_what_it_came_to_last
 
 def test_debug_tells_prompts_and_replies_readably_and_only_where_it_is_asked_for(tmp_path: Path) -> None:
     cast = Cast({"scout": [[Call("fetch_note", {"path": "Rain.md"})], tasks.SELECT], "task": [tasks.EDIT]})
-    with chats.serving(tmp_path, cast.open) as server, server.client() as client:
+    with chats.serving(tmp_path, cast.open) as server, server.client("page") as client:
         order = {"task": "rain?", "note": "Rain.md", "scout": False}
         with streaming(client, scout=True, debug=True) as heard:
             told = [one.data for one in heard if one.name == "debug"]

@@ -215,3 +215,56 @@ def test_without_a_token_nothing_is_answered(tmp_path: Path) -> None:
         found = {client.post("/chat", json={"message": "hi"}).status_code, client.get("/sessions").status_code}
 
     assert found == {401}
+
+
+def test_debug_shows_a_person_the_prompts_and_replies_of_a_turn(tmp_path: Path) -> None:
+    model = Model([[Call("read_file", {"path": "Rain.md"})], ["It rains."], ["Again."], ["Quiet."]])
+    with apps.world(tmp_path) as world:
+        mount = chats.mounted(world.hub, world.stop, model.open)
+        with world.client(world.token("page"), mount) as page:
+            told = page.post("/chat", json={"message": "rain?", "debug": True}).json()
+            session = told["session_id"]
+            events = page.post(f"/sessions/{session}/chat/stream", json={"message": "and now?", "debug": True}).text
+            plain = page.post("/chat", json={"message": "hush", "debug": False}).json()
+            kept = page.get(f"/sessions/{session}").text
+
+    (shown,) = told["debug"]
+    assert (shown["phase"], shown["title"]) == ("chat", "conversation")
+    for text in (
+        "--- instructions",
+        "--- to the model\nrain?",
+        '--- model calls read_file\n{\n  "path": "Rain.md"\n}',
+        "It rains on the tomatoes.",
+        "--- model\nIt rains.",
+    ):
+        assert text in shown["text"], text
+    assert "event: debug" in events
+    assert "and now?" in events
+    assert "debug" not in plain
+    assert "--- instructions" not in kept
+
+
+@pytest.mark.parametrize("path", ["/chat", "/chat/stream", "/ask", "/ask/stream"])
+def test_prompts_are_shown_to_persons_alone(tmp_path: Path, path: str) -> None:
+    with chats.asking(tmp_path, Model([["Hi."]])) as client:
+        found = client.post(path, json={"message" if "chat" in path else "task": "hi", "debug": True})
+        kept = client.get("/sessions").json()["results"]
+
+    assert (found.status_code, found.json()["code"]) == (403, "needs_person")
+    assert kept == []
+
+
+def test_of_a_turn_that_was_cancelled_the_prompts_are_shown_too(tmp_path: Path) -> None:
+    gate = chats.Gate()
+    with (
+        chats.serving(tmp_path, gate.open, gate=gate) as server,
+        server.client("page") as page,
+        chats.streaming(page, "/chat/stream", {"message": "long?", "debug": True}) as heard,
+    ):
+        start = next(heard)
+        gate.until_waiting()
+        _ = page.post(f"/chat/{start.data['turn_id']}/cancel")
+        names = [one.name for one in heard]
+
+    assert names[-1] == "done"
+    assert "debug" in names

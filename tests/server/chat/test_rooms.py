@@ -93,9 +93,41 @@ def test_clients_with_odd_names_have_sessions_of_their_own(tmp_path: Path, name:
     settings = replace(apps.settings(tmp_path), clients=(odd,))
     with Hub(settings) as hub, contextlib.closing(ClientChatsRegistry(hub)) as chatting:
         own, api = chatting.open(name), chatting.open("http")
-        session = own.session("")
+        session = own.conversations.route("")
 
         assert own.store.list()[1] == 1
         assert api.store.list()[1] == 0
         assert own.store.get(session.id).kind == "none"
         assert own.conversations.folder.parent == api.conversations.folder.parent
+
+
+def test_the_open_note_may_be_named_as_in_obsidian(tmp_path: Path) -> None:
+    notes = {
+        **apps.NOTES,
+        "Deep/Down/Leaf.md": "---\naliases: [Foliage]\n---\n# The leaf\n",
+        "A/Twin.md": "1\n",
+        "B/Twin.md": "2\n",
+        "Private/Diary.md": "---\naliases: [Mine]\n---\nsecret\n",
+    }
+    agent = ClientSettings(grants=access.default_grants("agent"), hidden=("Private/",))
+    with apps.world(tmp_path, agent, notes=notes) as world:
+        mount = chats.mounted(world.hub, world.stop, Model([["Hi."]]).open)
+        with world.client(None, mount) as client:
+            by_path = client.post("/chat", json={"message": "hi", "active_file": "Deep/Down/Leaf.md"}).json()
+            names = ("Leaf", "leaf.md", "Down/Leaf", "Foliage", "the leaf", "[[Leaf|that]]", "deep/down/leaf.md")
+            by_name = [client.post("/chat", json={"message": "hi", "active_file": name}).json() for name in names]
+            own = client.post("/sessions", json={"active_file": "Foliage"}).json()["session"]
+            twin = client.post("/chat", json={"message": "hi", "active_file": "Twin"})
+            twin_session = client.post("/sessions", json={"active_file": "Twin"})
+            hidden, missing = (
+                client.post("/sessions", json={"active_file": name}).json()["session"] for name in ("Mine", "Nobody")
+            )
+            session = client.get(f"/sessions/{by_path['session_id']}").json()
+
+    assert {told["session_id"] for told in by_name} == {by_path["session_id"]}
+    open_notes = {message["active_file"] for message in session["messages"] if message["role"] == "user"}
+    assert open_notes == {"Deep/Down/Leaf.md"}
+    assert own["active_file"] == "Deep/Down/Leaf.md"
+    assert [one.json()["code"] for one in (twin, twin_session)] == ["ambiguous_name"] * 2
+    assert twin.json()["candidates"] == ["A/Twin.md", "B/Twin.md"]
+    assert (hidden["active_file"], missing["active_file"]) == ("Mine", "Nobody")

@@ -18,7 +18,7 @@ from knapper.agents.model import usage
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Exchange, HistorySummary, Session, SessionStore
 from knapper.codemode.model import ModelSpend
-from knapper.errors import BadInput, ConflictError, NotFound, RefusedError, StorageError
+from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError, StorageError
 from knapper.jsontypes import JSONValue
 from knapper.tools import derived
 from knapper.tools.context import Context
@@ -34,6 +34,8 @@ class SessionMessage:
     text: str
     active_file: str = ""
     """The note that is open; empty for none."""
+    debug: bool = False
+    """Whether the model's conversation is reported."""
 
 
 class FinishedTurn(NamedTuple):
@@ -65,11 +67,15 @@ class Conversations:
         """Return the session of an open note, or the default session where none is open; it is created if need be.
 
         A note that doesn't exist or is hidden from the agent has a session under the path as given.
+
+        Raises:
+            Ambiguous: Several notes have the name that is given.
         """
-        if not active_file or not active_file.strip():
+        path = self.locate(active_file or "")
+        if not path:
             return self.store.without_file()
         context = self.context_of("")
-        identity_now = sessions_store.identify_file(context.view, active_file.strip())
+        identity_now = sessions_store.identify_file(context.view, path)
         earlier_paths = (
             sessions_store.list_earlier_paths(context, identity_now.path)
             if identity_now.hash or identity_now.node
@@ -78,6 +84,20 @@ class Conversations:
         return self.store.by_file(
             identity_now, earlier_paths, lambda path: sessions_store.is_file_gone(context.view, path)
         )
+
+    def locate(self, active_file: str) -> str:
+        """Return the path of the open note, which may be named as in Obsidian; as given where the agent sees none.
+
+        Raises:
+            Ambiguous: Several notes have the name; they are listed.
+        """
+        name = active_file.strip()
+        try:
+            return self.context_of("").view.locate(name) if name else ""
+        except Ambiguous:
+            raise
+        except KnapError:
+            return name
 
     async def reply(self, chat: ChatConfig, session_id: str, message: SessionMessage, tell: EventSink) -> Done:
         """Answer a message in a session, and store the turn however it ends.
@@ -123,7 +143,11 @@ class Conversations:
         last = await asyncio.to_thread(self.store.last, session_id)
         history = await self._history(chat, session_id, last, spent)
         message = Message(
-            text=session_message.text, run=session_id, active_file=session_message.active_file, history=history
+            text=session_message.text,
+            run=session_id,
+            active_file=session_message.active_file,
+            history=history,
+            debug=session_message.debug,
         )
         turn = ChatTurn(chat, context, message)
         final_events: list[Done] = []

@@ -26,7 +26,7 @@ from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, e
 
 from knapper.agents import citations, prompting, toolset, untrusted
 from knapper.agents.citations import CheckedAnswer, CitationRepairer
-from knapper.agents.events import Done, Error, Event, Text, ToolCall, ToolResult, TurnState
+from knapper.agents.events import Debug, Done, Error, Event, Text, ToolCall, ToolResult, TurnState
 from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
@@ -79,6 +79,8 @@ class Message:
     active_file: str = ""
     """The note that is open; empty for none."""
     history: Sequence[ModelMessage] = field(default=(), repr=False)
+    debug: bool = False
+    """Whether the model's conversation is reported."""
 
 
 COMPACTED_KEY: Final = "compacted"
@@ -316,6 +318,7 @@ class ChatTurn:
             # Cancelled or not, a write that has started is finished, so that its result is in the history.
             await self._session.finish_writes()
             self._emit_pending()
+            self._emit_debug()
             raise
         except model_usage.MODEL_ERRORS as error:
             self._fail(
@@ -323,6 +326,7 @@ class ChatTurn:
             )
         except KnapError as error:
             self._fail(error, limit=error.code == "budget_spent")
+        self._emit_debug()
         tell(model_usage.make_usage_event(self.spent))
         tell(self.done())
 
@@ -441,6 +445,12 @@ class ChatTurn:
         if part.tool_call_id not in self._session.answers and part.outcome == "retried":
             error = f"there is no tool '{part.tool_name}'"
             self._emit(ToolResult(id=part.tool_call_id, name=part.tool_name, success=False, summary=error))
+
+    def _emit_debug(self) -> None:
+        """Report the conversation as the model had it, where that is asked for."""
+        if self._message.debug and self._run is not None:
+            text = model_replies.format_conversation(self._run.all_messages())
+            self._emit(Debug(phase="chat", title="conversation", text=text))
 
     def _emit_pending(self) -> None:
         for event in self._session.pending_events:

@@ -13,6 +13,7 @@ from pydantic_ai.messages import (
     AgentStreamEvent,
     FinishReason,
     ModelMessage,
+    ModelRequest,
     ModelResponse,
     ModelResponsePart,
     PartDeltaEvent,
@@ -21,6 +22,8 @@ from pydantic_ai.messages import (
     TextPartDelta,
     ThinkingPart,
     ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
 )
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
@@ -395,3 +398,29 @@ def _resolve_reference(parameter: Schema, whole: Schema) -> Schema:
 
 def _as_mapping(value: object) -> Mapping[str, JSONValue]:
     return cast("Mapping[str, JSONValue]", value) if isinstance(value, Mapping) else {}
+
+
+def format_conversation(messages: Sequence[ModelMessage]) -> str:
+    """Return a conversation as text, each part under its kind, with JSON over several lines."""
+    parts: list[str] = []
+    instructions = ""
+    for message in messages:
+        if isinstance(message, ModelRequest) and message.instructions and message.instructions != instructions:
+            instructions = message.instructions
+            parts.append(f"--- instructions\n{instructions}")
+        who = "model" if isinstance(message, ModelResponse) else "to the model"
+        for part in message.parts:
+            if isinstance(part, TextPart | UserPromptPart):
+                parts.append(f"--- {who}\n{_format_json(str(part.content))}")
+            elif isinstance(part, ToolCallPart):
+                parts.append(f"--- {who} calls {part.tool_name}\n{_format_json(part.args_as_json_str())}")
+            elif isinstance(part, ToolReturnPart):
+                parts.append(f"--- {part.tool_name} answers\n{part.model_response_str()}")
+    return "\n\n".join(parts)
+
+
+def _format_json(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except ValueError:
+        return text

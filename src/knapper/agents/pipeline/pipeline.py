@@ -1,7 +1,6 @@
 """Run the agents that a task needs, one after another, and summarize how the run ended."""
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -13,24 +12,18 @@ from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
-    ModelResponse,
-    TextPart,
-    ToolCallPart,
-    ToolReturnPart,
-    UserPromptPart,
 )
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import events, untrusted
-from knapper.agents.events import Error
-from knapper.agents.model import usage
+from knapper.agents.events import Debug, Error
+from knapper.agents.model import replies, usage
 from knapper.agents.pipeline import context, orchestrator, scout
 from knapper.agents.pipeline.context import TaskRequest, UnifiedContext
 from knapper.agents.pipeline.edits import ChatMessage, PipelineContext, TokenAccounting
 from knapper.agents.pipeline.orchestrator import Agents, PipelineStep
 from knapper.agents.pipeline.records import (
     ContextEvent,
-    Debug,
     Navigate,
     Notice,
     Phase,
@@ -50,6 +43,7 @@ from knapper.agents.pipeline.web import WebQuery, WebResearch
 from knapper.codemode.model import ModelSpend
 from knapper.errors import KnapError
 from knapper.jsontypes import JSONValue
+from knapper.tools import answers
 from knapper.tools.context import Context
 
 
@@ -150,28 +144,6 @@ def _read_spent(row: Mapping[str, JSONValue]) -> ModelSpend:
         output_tokens=int(str(row["output_tokens"])),
         cost_usd=None if cost is None else Decimal(str(cost)),
     )
-
-
-def format_conversation(messages: Sequence[ModelMessage]) -> str:
-    """Return a conversation as text, each part under its kind, with JSON over several lines."""
-    parts: list[str] = []
-    for message in messages:
-        who = "model" if isinstance(message, ModelResponse) else "to the model"
-        for part in message.parts:
-            if isinstance(part, TextPart | UserPromptPart):
-                parts.append(f"--- {who}\n{_format_json(str(part.content))}")
-            elif isinstance(part, ToolCallPart):
-                parts.append(f"--- {who} calls {part.tool_name}\n{_format_json(part.args_as_json_str())}")
-            elif isinstance(part, ToolReturnPart):
-                parts.append(f"--- {part.tool_name} answers\n{part.model_response_str()}")
-    return "\n\n".join(parts)
-
-
-def _format_json(text: str) -> str:
-    try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except ValueError:
-        return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -379,7 +351,12 @@ class PipelineRun:
             error=self.error,
             spent=self.spent,
         )
-        return summarize_end(ended, self.request, self._agents.name)
+        outcome = summarize_end(ended, self.request, self._agents.name)
+        waiting: list[JSONValue] = [
+            {"proposal_id": proposal, **answers.review_fields(self._context, proposal)}
+            for proposal in map(str, outcome.proposals)
+        ]
+        return replace(outcome, waiting=waiting)
 
     def paused_state(self) -> PausedState:
         """Return the state to continue from once the question is answered."""
@@ -451,7 +428,9 @@ class PipelineRun:
         self._report("scout", f"notes chosen: {len(result.selected_notes)} ({result.confidence})", state="ended")
         if request.debug:
             self._emit(
-                Debug(phase="scout", title="conversation", text=format_conversation(scout_run.progress.messages))
+                Debug(
+                    phase="scout", title="conversation", text=replies.format_conversation(scout_run.progress.messages)
+                )
             )
 
     async def _web(self, step: PipelineStep) -> None:
@@ -475,7 +454,9 @@ class PipelineRun:
         self._emit(SourcesEvent(web=result.as_dict()))
         self._report("web", describe_web(result), state="ended")
         if request.debug:
-            self._emit(Debug(phase="web", title="conversation", text=format_conversation(research.progress.messages)))
+            self._emit(
+                Debug(phase="web", title="conversation", text=replies.format_conversation(research.progress.messages))
+            )
 
     async def _task(self) -> None:
         request = self.request
@@ -495,7 +476,7 @@ class PipelineRun:
             self.done = await agent.run(lambda text: self._report("task", text))
         finally:
             if request.debug:
-                self._emit(Debug(phase="task", title="conversation", text=format_conversation(agent.messages)))
+                self._emit(Debug(phase="task", title="conversation", text=replies.format_conversation(agent.messages)))
         for path in self.done.opened:
             self._emit(Navigate(path=path))
         for notice in self.done.notices:

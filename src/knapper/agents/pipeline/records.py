@@ -342,17 +342,6 @@ class Notice(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Debug(BaseEvent):
-    """A model's conversation, for clients that asked for debug output."""
-
-    kind: ClassVar[str] = "debug"
-    phase: Phase
-    title: str
-    text: str
-    """Formatted for reading: JSON over several lines, prompts unchanged."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineOutcome(BaseEvent):
     """The end of a run, with its whole outcome."""
 
@@ -368,6 +357,8 @@ class PipelineOutcome(BaseEvent):
     edit_results: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
     proposals: list[JSONValue] = field(default_factory=list[JSONValue])
     """Ids of the new proposal and of those whose pending blocks were changed."""
+    waiting: list[JSONValue] = field(default_factory=list[JSONValue])
+    """The same proposals, each with where a person decides on it: ``proposal_id``, ``message``, ``review_command``."""
     opened: list[JSONValue] = field(default_factory=list[JSONValue])
     citations: list[JSONValue] = field(default_factory=list[JSONValue])
     removed: list[JSONValue] = field(default_factory=list[JSONValue])
@@ -382,7 +373,7 @@ class PipelineOutcome(BaseEvent):
 
 
 PipelineEvent: TypeAlias = (
-    Event | PhaseProgress | SelectionEvent | SourcesEvent | ContextEvent | Navigate | Notice | Debug | PipelineOutcome
+    Event | PhaseProgress | SelectionEvent | SourcesEvent | ContextEvent | Navigate | Notice | PipelineOutcome
 )
 
 

@@ -297,7 +297,8 @@ class PipelineService:
             at=self.now(),
             question=request.task,
             file=request.current,
-            outcome=events.add_trace(outcome.as_dict(), entries),
+            # Where it is reviewed depends on the server that runs then, and is told anew.
+            outcome=events.add_trace(replace(outcome, waiting=[]).as_dict(), entries),
             messages=ModelMessagesTypeAdapter.dump_json(messages).decode(),
         )
         # The session may be deleted or continued elsewhere meanwhile; the answer was sent in any case.

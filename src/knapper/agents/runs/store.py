@@ -74,6 +74,8 @@ def is_run_locked(folder: Path, run_id: str) -> bool:
             return False
     except ConflictError:
         return True
+    except OSError:  # a lock that this user may not take: what is stored of the run counts
+        return True
 
 
 def _lock_path(folder: Path, run_id: str) -> Path:
@@ -217,6 +219,8 @@ class RunStore:
     def prune(self, max_days: float) -> int:
         """Delete runs that weren't updated for so many days, and return how many."""
         oldest = (datetime.now(UTC) - timedelta(days=max_days)).isoformat()
+        if self._ledger.is_read_only:
+            return 0
         with self._ledger.writing() as database:
             return database.execute("DELETE FROM runs WHERE updated < ?", (oldest,)).rowcount
 

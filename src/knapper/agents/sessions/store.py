@@ -46,6 +46,7 @@ async def lock_session(folder: Path, session_id: str, *, wait_s: float = WAIT_S)
     Raises:
         ConflictError: The other turn is still running (code ``session_busy``).
     """
+    private.make_folder(folder / LOCK_FOLDER)
     lock = private.file_lock(_lock_path(folder, session_id))
     if not await acquire_lock(lock, wait_s=max(wait_s, _MIN_WAIT_S)):
         raise ConflictError(
@@ -77,7 +78,10 @@ async def acquire_lock(lock: BaseFileLock, *, wait_s: float) -> bool:
 def is_session_locked(folder: Path, session_id: str) -> bool:
     """Return whether a turn is running in a session, in any process."""
     place = _lock_path(folder, session_id)
-    return place.exists() and is_lock_taken(private.file_lock(place))
+    try:
+        return place.exists() and is_lock_taken(private.file_lock(place))
+    except OSError:  # a lock that this user may not take is one of another account's, of which nothing is known
+        return False
 
 
 def is_lock_taken(lock: BaseFileLock) -> bool:
@@ -96,9 +100,7 @@ def remove_lock(folder: Path, session_id: str) -> None:
 
 
 def _lock_path(folder: Path, session_id: str) -> Path:
-    within = folder / LOCK_FOLDER
-    private.make_folder(within)
-    return within / f"{session_id}.lock"
+    return folder / LOCK_FOLDER / f"{session_id}.lock"
 
 
 SessionKind = Literal["file", "none", "own"]
@@ -600,6 +602,8 @@ class SessionStore:
         Returns:
             The number of deleted sessions.
         """
+        if self._ledger.is_read_only:
+            return 0
         with self._ledger.writing() as database:
             oldest = (self._now() - timedelta(days=max_days)).astimezone(UTC).isoformat()
             deleted = database.execute("DELETE FROM sessions WHERE updated < ?", (oldest,)).rowcount

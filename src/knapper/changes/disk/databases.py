@@ -2,11 +2,13 @@
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from knapper.changes.disk import files
@@ -95,31 +97,119 @@ def find_damage(path: Path) -> str:
         return str(error)
 
 
-def open_or_read(path: Path, prepare: Callable[[sqlite3.Connection], None]) -> tuple[sqlite3.Connection, bool]:
+class _CopyConnection(sqlite3.Connection):
+    """A connection to a temporary copy of a database, which goes with it."""
+
+    folder: "TemporaryDirectory[str] | None" = None
+
+    def close(self) -> None:
+        """Close the connection, and remove the copy."""
+        super().close()
+        if self.folder is not None:
+            self.folder.cleanup()
+
+
+def open_or_read(
+    path: Path,
+    prepare: Callable[[sqlite3.Connection], None],
+    *,
+    version: int,
+    make_tables: Callable[[sqlite3.Connection, int], None],
+) -> tuple[sqlite3.Connection, bool]:
     """Open a database; where the disk is full or can't be written, only to read it as it is.
+
+    Nothing is written beside it then: what an earlier version of the tables lacks is added to a copy in the memory, and
+    a log that nobody keeps in order is read in a temporary copy. A file that isn't there is read as one without rows.
 
     Args:
         path: Of the database; it's created where there is none.
-        prepare: Makes missing tables, and sets the connection's options.
+        prepare: Makes missing tables under the write lock, and sets the connection's options.
+        version: Of the tables.
+        make_tables: Makes those that a version lacks, without a lock.
 
     Returns:
         The connection, and whether it can only read.
 
     Raises:
         sqlite3.Error: It can't be opened.
+        OSError: It can't be read.
+        StorageError: A newer version made the file.
     """
+    if os.access(path.parent, os.W_OK):
+        try:
+            return _connect(path, prepare), not os.access(path, os.W_OK)
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _REFUSAL_CODES or not path.is_file():
+                raise
+    database = _open_to_read(path)
+    database.row_factory = sqlite3.Row
+    found = int(database.execute("PRAGMA user_version").fetchone()[0])
+    if found > version:
+        database.close()
+        raise StorageError(f"'{path}' was made by a newer version", hint="update this program")
+    if found < version:
+        database = _copy_to_memory(database)
+        make_tables(database, found)
+    database.execute("PRAGMA query_only = ON").fetchone()
+    return database, True
+
+
+def _open_to_read(path: Path) -> sqlite3.Connection:
+    """Open a database without writing to its folder."""
+    if not path.is_file():
+        return _connect_memory()
+    if _has_log(path):
+        # In place it can be read with what a living process shares of the log; SQLite would have to make that.
+        with contextlib.suppress(sqlite3.Error):
+            database = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=ro",
+                uri=True,
+                timeout=_BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            try:
+                _ = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            except sqlite3.Error:
+                database.close()
+                raise
+            return database
+        with contextlib.suppress(OSError):  # on a full disk, what the log has is left out
+            return _open_copy(path)
+    return private.connect(path, timeout_s=_BUSY_S, is_immutable=True)
+
+
+def _connect_memory() -> sqlite3.Connection:
+    database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    database.row_factory = sqlite3.Row
+    return database
+
+
+def _copy_to_memory(database: sqlite3.Connection) -> sqlite3.Connection:
+    copy = _connect_memory()
+    database.backup(copy)
+    database.close()
+    return copy
+
+
+def _open_copy(path: Path) -> sqlite3.Connection:
+    """Open a temporary copy of a database and its log."""
+    folder = TemporaryDirectory(prefix="knapper-")
     try:
-        return _connect(path, prepare), not os.access(path, os.W_OK)
-    except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _REFUSAL_CODES or not path.is_file():
-            raise
-        return _connect(path, prepare, is_immutable=True), True
+        for name in (path.name, f"{path.name}-wal"):
+            shutil.copyfile(path.with_name(name), Path(folder.name, name))
+        database = sqlite3.connect(
+            Path(folder.name, path.name), isolation_level=None, check_same_thread=False, factory=_CopyConnection
+        )
+    except BaseException:
+        folder.cleanup()
+        raise
+    database.folder = folder
+    return database
 
 
-def _connect(
-    path: Path, prepare: Callable[[sqlite3.Connection], None], *, is_immutable: bool = False
-) -> sqlite3.Connection:
-    database = private.connect(path, timeout_s=_BUSY_S, is_immutable=is_immutable)
+def _connect(path: Path, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
+    database = private.connect(path, timeout_s=_BUSY_S)
     database.row_factory = sqlite3.Row
     try:
         prepare(database)

@@ -8,6 +8,7 @@ from typing import Final
 
 from knapper.changes.disk.files import Files, HeldFile, hash_content
 from knapper.changes.disk.plan import Step
+from knapper.system import opening
 from knapper.vault import paths
 
 _MAX_SUFFIX: Final = 16
@@ -52,7 +53,7 @@ class DisplacedSaves:
             OSError: It can't be read.
         """
         # Waiting and writing come later, when the file has its name back.
-        if temp.is_dir():
+        if opening.is_folder(temp):
             return
         is_settled, file = self.files.is_settled(temp), self.files.hold(temp)
         content = file.read(timeout_s=0) if is_settled else b""

@@ -1,4 +1,12 @@
-"""File operations of a change: staged files, exchanged names, and waiting for other writers."""
+"""File operations of a change: staged files, exchanged names, and waiting for other writers.
+
+Every file and folder of the vault is reached by descriptors, so that no link that is put on the way meanwhile is
+followed, where the system has them. By path go only:
+
+- what the system has by path alone: Windows' and macOS' own exchange of names, and Windows' modes;
+- the system's trash, whose library takes a path;
+- the state's own files, which lie in a folder of the user alone.
+"""
 
 import contextlib
 import ctypes
@@ -6,11 +14,10 @@ import errno
 import hashlib
 import os
 import platform
-import shutil
+import secrets
 import signal
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,50 +59,58 @@ def stage_file(temp: Path, content: bytes, *, like: Path | None = None, mode: in
         remaining = memoryview(content)
         while remaining:
             remaining = remaining[file.write(remaining) :]
-    if like is not None:
-        copy_metadata(like, temp)
-    elif mode is not None:
-        temp.chmod(mode)
+        if like is not None:
+            _copy_metadata(like, temp, file.fileno())
+        elif mode is not None:
+            _change_mode(file.fileno(), temp, mode)
 
 
-def copy_metadata(source: Path, target: Path) -> None:
-    """Copy owner, attributes, mode and (on macOS) birth time, as far as the system permits."""
-    status = source.stat()
-    target_status = target.stat()
-    if (status.st_uid, status.st_gid) != (target_status.st_uid, target_status.st_gid) and hasattr(os, "chown"):
-        with contextlib.suppress(PermissionError):
-            os.chown(target, status.st_uid, status.st_gid)
-    _copy_attributes(source, target)
-    target.chmod(stat.S_IMODE(status.st_mode))
-    _copy_birth_time(status, target_status, target)
+def _copy_metadata(source: Path, target: Path, handle: int) -> None:
+    """Copy owner, attributes, mode and (on macOS) birth time to an open file, as far as the system permits."""
+    source_handle = opening.open_file(source)
+    try:
+        status, target_status = os.fstat(source_handle), os.fstat(handle)
+        if (status.st_uid, status.st_gid) != (target_status.st_uid, target_status.st_gid) and hasattr(os, "fchown"):
+            with contextlib.suppress(PermissionError):
+                os.fchown(handle, status.st_uid, status.st_gid)
+        _copy_attributes(source_handle, handle)
+    finally:
+        os.close(source_handle)
+    _change_mode(handle, target, stat.S_IMODE(status.st_mode))
+    _copy_birth_time(status, target_status, handle)
+
+
+def _change_mode(handle: int, path: Path, mode: int) -> None:
+    if hasattr(os, "fchmod"):
+        os.fchmod(handle, mode)
+    else:  # Windows, before Python 3.13
+        path.chmod(mode)
 
 
 def sync_file(path: Path) -> None:
-    """Force a file's content to the disk."""
+    """Force the content of a file of the state to the disk."""
     # Windows flushes only files that are open for writing; elsewhere, a read-only file can be synced, too.
-    handle = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0) if os.name == "nt" else os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    _sync_and_close(os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0) if os.name == "nt" else os.O_RDONLY))
 
 
 def sync_folder(path: Path) -> None:
-    """Force a folder's names to the disk, where the system can."""
+    """Force the names in a folder to the disk, where the system can; no link on the way is followed."""
     if os.name == "nt":
         # NTFS journals names, and a folder can't be opened to sync it.
         return
-    handle = os.open(path, os.O_RDONLY)
+    _sync_and_close(opening.open_folder(path))
+
+
+def _sync_and_close(handle: int) -> None:
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
-def _copy_attributes(source: Path, target: Path) -> None:
+def _copy_attributes(source: int, target: int) -> None:
     if sys.platform == "darwin":
-        libc = ctypes.CDLL(None)
-        libc.copyfile(os.fsencode(source), os.fsencode(target), None, _MACOS_ACL_AND_XATTR)
+        ctypes.CDLL(None).fcopyfile(source, target, None, _MACOS_ACL_AND_XATTR)
         return
     if not hasattr(os, "listxattr"):
         return
@@ -106,7 +121,7 @@ def _copy_attributes(source: Path, target: Path) -> None:
                 os.setxattr(target, attribute, os.getxattr(source, attribute))
 
 
-def _copy_birth_time(status: os.stat_result, target_status: os.stat_result, target: Path) -> None:
+def _copy_birth_time(status: os.stat_result, target_status: os.stat_result, target: int) -> None:
     # On macOS, setting an earlier modification time moves the birth time with it.
     if sys.platform == "darwin":
         os.utime(target, (status.st_birthtime, status.st_birthtime))
@@ -209,13 +224,13 @@ def swap_files(temp: Path, target: Path, how: NativeRename | None) -> None:
     try:
         # A second name keeps the displaced file. Linked again if the target was saved before its identity was read.
         while _keep_second_name(target, old) != _file_identity(target):
-            old.unlink()
-        temp.replace(target)
+            _unlink(old)
+        opening.rename(temp, target)
     except OSError:
         with contextlib.suppress(FileNotFoundError):
-            old.unlink()
+            _unlink(old)
         raise
-    old.rename(temp)
+    opening.rename(old, temp)
 
 
 def place_file(source: Path, target: Path, how: NativeRename | None) -> None:
@@ -227,18 +242,19 @@ def place_file(source: Path, target: Path, how: NativeRename | None) -> None:
     """
     if how and _try_native(how, source, target, "noreplace"):
         return
-    if source.is_dir() and not source.is_symlink():
+    if stat.S_ISDIR(opening.lstat(source).st_mode):
         # Making the folder reserves the name; a folder may be renamed over an empty one.
-        target.mkdir()
-        try:
-            source.rename(target)
-        except OSError:
-            target.rmdir()
-            raise
+        with opening.parent(target) as (folder, name):
+            os.mkdir(name, dir_fd=folder)
+            try:
+                opening.rename(source, target)
+            except OSError:
+                os.rmdir(name, dir_fd=folder)
+                raise
         return
     # Unlike a rename, a link never replaces an existing file.
     try:
-        os.link(source, target, follow_symlinks=False)
+        _link(source, target)
     except FileExistsError:
         raise
     except OSError as error:
@@ -246,19 +262,19 @@ def place_file(source: Path, target: Path, how: NativeRename | None) -> None:
             raise
         _reserve_and_replace(source, target)
         return
-    source.unlink()
+    _unlink(source)
 
 
 def finish_swap(temp: Path) -> None:
     """Finish an exchange that a kill interrupted: the displaced file becomes *temp*."""
     old = _old_name(temp)
-    if not os.path.lexists(old):
+    if _names(old) is None:
         return
-    if os.path.lexists(temp):
+    if opening.exists(temp):
         # The target was not yet replaced, and is the same file.
-        old.unlink()
+        _unlink(old)
     else:
-        old.rename(temp)
+        opening.rename(old, temp)
 
 
 def _try_native(how: NativeRename, source: Path, target: Path, manner: RenameMode) -> bool:
@@ -273,29 +289,61 @@ def _try_native(how: NativeRename, source: Path, target: Path, manner: RenameMod
 
 def _reserve_and_replace(source: Path, target: Path) -> None:
     # Without links, an empty file reserves the name: the replacement alone would overwrite an existing file.
-    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-    try:
-        source.replace(target)
-    except OSError:
-        target.unlink()
-        raise
+    with opening.parent(target) as (folder, name):
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, dir_fd=folder))
+        try:
+            opening.rename(source, target)
+        except OSError:
+            os.unlink(name, dir_fd=folder)
+            raise
 
 
 def _keep_second_name(target: Path, old: Path) -> tuple[int, int, int]:
     try:
-        os.link(target, old)
+        _link(target, old)
     except OSError as error:
         if error.errno not in UNSUPPORTED | {errno.EMLINK}:
             raise
         identity = _file_identity(target)
-        shutil.copy2(target, old)
+        _copy_file(target, old)
         return identity
     return _file_identity(old)
 
 
+def _copy_file(source: Path, target: Path) -> None:
+    """Copy a file with its mode and dates to a new name."""
+    with opening.open_stream(source) as opened:
+        status = os.fstat(opened.fileno())
+        stage_file(target, opened.read(), like=source)
+    with opening.open_stream(target) as copy:
+        if os.utime in os.supports_fd:
+            os.utime(copy.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
+        else:
+            os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
 def _file_identity(path: Path) -> tuple[int, int, int]:
-    status = path.stat()
+    status = opening.lstat(path)
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _names(path: Path) -> os.stat_result | None:
+    """Return the status of a name; None if nothing has it. A link on the way is an error."""
+    try:
+        return opening.lstat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _link(source: Path, target: Path) -> None:
+    """Give a file, or a link itself, a second name."""
+    with opening.parent(source) as (from_folder, name), opening.parent(target) as (to_folder, new_name):
+        os.link(name, new_name, src_dir_fd=from_folder, dst_dir_fd=to_folder, follow_symlinks=False)
+
+
+def _unlink(path: Path) -> None:
+    with opening.parent(path) as (folder, name):
+        os.unlink(name, dir_fd=folder)
 
 
 def _old_name(temp: Path) -> Path:
@@ -353,13 +401,12 @@ class HeldFile:
 
 def _leases_work(folder: Path) -> bool:
     """Return whether this file system grants leases at all, tried with a new file that no other program has open."""
-    handle, name = tempfile.mkstemp(prefix=f"{TEMP_PREFIX}probe-", dir=folder)
-    os.close(handle)
-    probe = Path(name)
+    probe = folder / f"{TEMP_PREFIX}probe-{secrets.token_hex(8)}"
+    stage_file(probe, b"", mode=0o600)
     try:
-        handle = os.open(probe, os.O_RDONLY)
+        handle = opening.open_file(probe)
     finally:
-        probe.unlink()
+        _unlink(probe)
     try:
         return _lease_granted(handle)
     finally:
@@ -462,7 +509,9 @@ class Files:
 
     def link_hash(self, path: Path) -> str:
         """Return the hash of a symbolic link's own target path: ``link:`` and 64 hex digits."""
-        return LINK_PREFIX + hashlib.sha256(os.fsencode(path.readlink())).hexdigest()
+        with opening.parent(path) as (folder, name):
+            target = os.readlink(name, dir_fd=folder)
+        return LINK_PREFIX + hashlib.sha256(os.fsencode(target)).hexdigest()
 
     def names(self, path: Path) -> list[str]:
         """Return the names in a folder."""
@@ -503,7 +552,11 @@ class Files:
 
     def sync(self, path: Path) -> None:
         """Force a file's content to the disk."""
-        sync_file(path)
+        # Windows flushes only files that are open for writing, and refuses links by opening them to read.
+        if os.name == "nt":
+            sync_file(path)
+        else:
+            _sync_and_close(opening.open_file(path))
 
     def sync_folder(self, path: Path) -> None:
         """Force a folder's names to the disk."""
@@ -519,7 +572,7 @@ class Files:
 
     def respell(self, source: Path, target: Path) -> None:
         """Change the case of a name on a file system that ignores case."""
-        source.rename(target)
+        opening.rename(source, target)
 
     def mend(self, temp: Path) -> None:
         """Finish an exchange that a kill interrupted; see `finish_swap`."""
@@ -534,8 +587,14 @@ class Files:
         """Make a folder; nothing happens if it exists."""
         with contextlib.suppress(FileExistsError), opening.parent(path) as (folder, name):
             os.mkdir(name, dir_fd=folder)
-        if mode is not None:
+        if mode is not None and os.name == "nt":
             path.chmod(mode)
+        elif mode is not None:
+            handle = opening.open_folder(path)
+            try:
+                os.fchmod(handle, mode)
+            finally:
+                os.close(handle)
 
     def rmdir(self, path: Path) -> None:
         """Remove an empty folder."""
@@ -561,9 +620,9 @@ class Files:
 
 
 def _hash_settled(path: Path, *, timeout_s: float) -> str | None:
-    if path.is_dir():
-        return HASH_FOLDER
     try:
+        if stat.S_ISDIR(opening.lstat(path).st_mode):
+            return HASH_FOLDER
         if not wait_for_writers(path, timeout_s=timeout_s):
             return HASH_OPEN
         with opening.open_stream(path) as file:

@@ -143,9 +143,13 @@ def prepare_journal(database: sqlite3.Connection, path: Path) -> None:
                 # SQLite takes this setting only before the first table is made.
                 database.execute("PRAGMA auto_vacuum = INCREMENTAL")
                 database.execute("PRAGMA journal_mode = WAL").fetchone()
-                database.executescript("BEGIN IMMEDIATE;" + _SCHEMA + "COMMIT;")
+                _make_tables(database)
     database.execute("PRAGMA foreign_keys = ON")
     database.execute(f"PRAGMA journal_size_limit = {_MOST_WAL_BYTES}").fetchone()
+
+
+def _make_tables(database: sqlite3.Connection) -> None:
+    database.executescript("BEGIN IMMEDIATE;" + _SCHEMA + "COMMIT;")
 
 
 def _schema_version(database: sqlite3.Connection) -> int:
@@ -430,7 +434,12 @@ def open_journal(folder: Path) -> Journal:
     path = folder / JOURNAL_FILE
     databases.check_emptied(path)
     with _storage_errors(path):
-        database, is_read_only = databases.open_or_read(path, lambda database: prepare_journal(database, path))
+        database, is_read_only = databases.open_or_read(
+            path,
+            lambda database: prepare_journal(database, path),
+            version=SCHEMA_VERSION,
+            make_tables=lambda database, _: _make_tables(database),
+        )
         return Journal(database, path, is_read_only=is_read_only)
 
 

@@ -9,6 +9,7 @@ from knapper.changes.disk import files, plan
 from knapper.changes.disk.files import FileKind, Files, Stamp
 from knapper.changes.disk.plan import ChangePlan, Conflict, Effect, Step, StepKind
 from knapper.errors import BadInput, RefusedError, StorageError
+from knapper.system import opening
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
@@ -239,7 +240,7 @@ class PlanBuilder:
         """Return a path for a temp file: beside the target, or further up if that folder is made, moved or removed."""
         at = step.target_at or step.source_at
         folder = paths.parent_folder(at)
-        while folder and (self._is_unstable(folder) or not (self._root / folder).is_dir()):
+        while folder and (self._is_unstable(folder) or not opening.is_folder(self._root / folder)):
             folder = paths.parent_folder(folder)
         name = files.temp_name(self._change_id, number)
         return f"{folder}/{name}" if folder else name

@@ -232,12 +232,12 @@ class SharedDatabase:
         self._begun = self._database.total_changes
 
 
-def open_shared_database(path: Path, schema: str, version: int) -> SharedDatabase:
+def open_shared_database(path: Path, schema: str | tuple[str, ...], version: int) -> SharedDatabase:
     """Open a file, and create it where there is none.
 
     Args:
         path: In the vault's state folder, which exists.
-        schema: SQL that makes the tables, none of which is there.
+        schema: SQL that makes the tables, none of which is there; or of each version what it adds to the one before.
         version: Of the schema.
 
     Raises:
@@ -246,22 +246,30 @@ def open_shared_database(path: Path, schema: str, version: int) -> SharedDatabas
     databases.check_emptied(path)
     with _storage_errors(path):
         database, is_read_only = databases.open_or_read(
-            path, lambda database: _prepare_database(database, path, schema, version)
+            path,
+            lambda database: _prepare_database(database, path, schema, version),
+            version=version,
+            make_tables=lambda database, found: _make_tables(database, found, schema, version),
         )
         return SharedDatabase(database, path, is_read_only=is_read_only)
 
 
-def _prepare_database(database: sqlite3.Connection, path: Path, schema: str, version: int) -> None:
+def _prepare_database(database: sqlite3.Connection, path: Path, schema: str | tuple[str, ...], version: int) -> None:
     if _schema_version(database) > version:
         raise StorageError(f"'{path}' was made by a newer version", hint="update this program")
     if _schema_version(database) < version:
         with hold_write_lock(path.parent, timeout_s=BUSY_S):
             # Checked again under the lock: another process may have made the tables meanwhile.
-            if _schema_version(database) < version:
+            if (found := _schema_version(database)) < version:
                 database.execute("PRAGMA journal_mode = WAL").fetchone()
-                database.executescript(f"BEGIN IMMEDIATE; {schema} PRAGMA user_version = {version}; COMMIT;")
+                _make_tables(database, found, schema, version)
     database.execute("PRAGMA synchronous = FULL")
     database.execute("PRAGMA foreign_keys = ON")
+
+
+def _make_tables(database: sqlite3.Connection, found: int, schema: str | tuple[str, ...], version: int) -> None:
+    missing = schema if isinstance(schema, str) else "".join(schema[found:])
+    database.executescript(f"BEGIN IMMEDIATE; {missing} PRAGMA user_version = {version}; COMMIT;")
 
 
 def _schema_version(database: sqlite3.Connection) -> int:

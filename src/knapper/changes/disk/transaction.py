@@ -14,6 +14,7 @@ from knapper.changes.disk.files import HASH_OPEN, Files, Stamp
 from knapper.changes.disk.journal import Journal
 from knapper.changes.disk.plan import ChangeMeta, ChangePlan, Step, StepKind, changed_error, symlink_error
 from knapper.errors import ConflictError, KnapError, StorageError
+from knapper.system import opening
 from knapper.vault import paths
 
 LOCK_TIMEOUT_S = 10.0
@@ -619,7 +620,7 @@ def sync_folders(context: ExecutionContext, steps: Iterable[Step]) -> None:
     """Sync the folders in which steps changed names, each once."""
     places = {place for step in steps for place in (step.source_at, step.target_at, step.temp) if place}
     folders = {context.at(place).parent for place in places}
-    _for_each(context.files.sync_folder, [folder for folder in folders if folder.is_dir()])
+    _for_each(context.files.sync_folder, [folder for folder in folders if opening.is_folder(folder)])
 
 
 def metadata_source(context: ExecutionContext, earlier: Sequence[Step], at: str) -> Path | None:

@@ -65,6 +65,11 @@ class Proposals:
         self.note_blocks = NoteBlockStore(own, self._reader)
         """The blocks in notes that show hunks."""
 
+    @property
+    def is_read_only(self) -> bool:
+        """Return whether the disk can't be written, so that proposals can only be read."""
+        return self._ledger.is_read_only
+
     def save(self, draft: Draft, meta: ChangeMeta, note: ProposalTerms | None = None) -> Proposal:
         """Store a draft until somebody accepts or rejects it.
 

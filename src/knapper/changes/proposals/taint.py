@@ -1,20 +1,29 @@
 """Taint: which clients, runs and sessions have read text that others wrote, and until when they only propose."""
 
+import contextlib
 import sqlite3
-from collections.abc import Callable, Iterable
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from knapper.changes.disk import storage
 from knapper.changes.disk.storage import SharedDatabase
 from knapper.errors import RefusedError
+from knapper.system import private
 from knapper.vault.access import Grants
 
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
 FILE = "taint.db"
-SCHEMA_VERSION = 2
-_SCHEMA = """
+HOLDERS_FOLDER = "taint"
+"""Of the locks of processes in which tainted runs go on."""
+_SCHEMAS = (
+    """
 CREATE TABLE IF NOT EXISTS taints (
     client TEXT NOT NULL,
     run TEXT NOT NULL,
@@ -22,15 +31,27 @@ CREATE TABLE IF NOT EXISTS taints (
     source TEXT NOT NULL,
     PRIMARY KEY (client, run)
 ) WITHOUT ROWID;
+""",
+    """
 ALTER TABLE taints ADD COLUMN seen TEXT NOT NULL DEFAULT '';
 ALTER TABLE taints ADD COLUMN inherited INTEGER NOT NULL DEFAULT 0;
 UPDATE taints SET seen = at;
-"""
+""",
+    """
+ALTER TABLE taints ADD COLUMN holder TEXT NOT NULL DEFAULT '';
+CREATE TABLE pruned (at TEXT NOT NULL);
+""",
+)
+"""Of each version, what it adds to the one before."""
 _IN_FORCE = "(run <> '' OR seen > :horizon)"
 _APPLIES = f"((run <> '' AND run = :run) OR (run = '' AND client = :client)) AND {_IN_FORCE}"
 DEFAULT_MINUTES: Final = 60
 _STEP: Final = timedelta(minutes=1)
 """How often a client's last reading is stored anew, which waits for the disk; its taint lasts that much longer."""
+_ENDED_FOR: Final = timedelta(days=1)
+"""How long after its last reading an ended run is kept: its stored state may be under way."""
+_UNHELD_FOR: Final = timedelta(days=30)
+"""The same of a run whose process isn't known: an older version or a full disk may have left that out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +80,58 @@ class Taint:
     """Whether it was only begun by a tainted client, and hasn't read any such text by itself."""
 
 
+class _Holder:
+    """A lock that a process has while its tainted runs go on; the system releases it when the process dies."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take nothing yet: most processes have no tainted runs."""
+        self._folder = folder
+        self._lock: BaseFileLock | None = None
+        self.name = ""
+
+    def hold(self) -> str:
+        """Return the lock's name, taking it on first use; empty where it can't be taken."""
+        if self._lock is None:
+            name = uuid.uuid4().hex
+            with contextlib.suppress(OSError):
+                private.make_folder(self._folder)
+                lock = private.file_lock(_lock_file(self._folder, name), timeout_s=0)
+                _ = lock.acquire()
+                self._lock, self.name = lock, name
+        return self.name
+
+    def release(self) -> None:
+        """Release the lock and remove its file: the process's runs have ended."""
+        if self._lock is not None:
+            _remove_lock(self._folder, self.name, self._lock)
+            self._lock, self.name = None, ""
+
+
+def _lock_file(folder: Path, name: str) -> Path:
+    return folder / f"{name}.lock"
+
+
+def _is_held(folder: Path, name: str) -> bool:
+    """Return whether the process that took a lock still lives; the file of a dead one is removed."""
+    if not _lock_file(folder, name).exists():
+        return False
+    lock = private.file_lock(_lock_file(folder, name), timeout_s=0)
+    try:
+        _ = lock.acquire()
+    except (OSError, TimeoutError):  # a lock that can't be tried may be held
+        return True
+    _remove_lock(folder, name, lock)
+    return False
+
+
+def _remove_lock(folder: Path, name: str, lock: "BaseFileLock") -> None:
+    with contextlib.suppress(OSError):
+        _lock_file(folder, name).unlink(missing_ok=True)
+    lock.release()
+    with contextlib.suppress(OSError):  # Windows removes no file that is open
+        _lock_file(folder, name).unlink(missing_ok=True)
+
+
 def _utc_now() -> datetime:
     return datetime.now(UTC)
 
@@ -82,6 +155,8 @@ class Taints:
         self._ledger = own
         self._lifetime = lifetime
         self._now = now
+        self._folder = own.path.parent / HOLDERS_FOLDER
+        self._holder = _Holder(self._folder)
         self._askers: tuple[Reader, ...] = ()
         self._sessions: tuple[Reader, ...] = ()
 
@@ -182,12 +257,69 @@ class Taints:
         with self._ledger.writing() as database:
             _ = database.execute("DELETE FROM taints")
 
+    def prune(self, find_stored: Callable[[], Collection[str] | None]) -> int:
+        """Forget clients whose time is over, and runs and connections that can't go on; at most once a day.
+
+        A run is kept while it is stored, and while the process lives that last worked in it. Whatever is touched
+        meanwhile stays.
+
+        Args:
+            find_stored: Returns the ids of all sessions and runs that are stored; None if these can't be told. It is
+                called where something may have ended.
+
+        Returns:
+            The number of entries that were removed.
+
+        Raises:
+            StorageError: The file can't be used.
+        """
+        if self._ledger.is_read_only:
+            return 0
+        now = self._now()
+        times = {"horizon": self._horizon(), "day": _stamp(now - _ENDED_FOR)}
+        with self._ledger.reading() as database:
+            over = database.execute("SELECT count(*) FROM taints WHERE run = '' AND seen <= :horizon", times).fetchone()
+            pruned_today = database.execute("SELECT 1 FROM pruned WHERE at > :day", times).fetchone()
+            old = database.execute("SELECT * FROM taints WHERE run <> '' AND seen < :day", times).fetchall()
+        if not over[0] and (pruned_today or not old):
+            return 0
+        ended = [] if pruned_today else self._find_ended(old, find_stored)
+        self._remove_dead_locks()
+        with self._ledger.writing() as database:
+            removed = database.execute("DELETE FROM taints WHERE run = '' AND seen <= :horizon", times).rowcount
+            for row in ended:
+                sql = "DELETE FROM taints WHERE client = ? AND run = ? AND seen = ? AND holder = ?"
+                removed += database.execute(sql, (row["client"], row["run"], row["seen"], row["holder"])).rowcount
+            _ = database.execute("DELETE FROM pruned")
+            _ = database.execute("INSERT INTO pruned VALUES (?)", (_stamp(now),))
+        return removed
+
+    def _find_ended(
+        self, rows: Iterable[sqlite3.Row], find_stored: Callable[[], Collection[str] | None]
+    ) -> list[sqlite3.Row]:
+        # The holders first: what one of them stores before it ends is then found among what is stored.
+        unknown_since = _stamp(self._now() - _UNHELD_FOR)
+        held = {name: _is_held(self._folder, name) for name in {str(row["holder"]) for row in rows} if name}
+        ended = [row for row in rows if not held.get(row["holder"], row["seen"] >= unknown_since)]
+        stored = find_stored() if ended else ()
+        return [] if stored is None else [row for row in ended if row["run"] not in stored]
+
+    def _remove_dead_locks(self) -> None:
+        """Remove locks of processes that died, whose entries a person may have removed."""
+        youngest = time.time() - _ENDED_FOR.total_seconds()
+        with contextlib.suppress(OSError):
+            for file in self._folder.glob("*.lock"):
+                if file.lstat().st_mtime < youngest:
+                    _ = _is_held(self._folder, file.stem)
+
     def shut(self) -> None:
-        """Close the file."""
+        """Close the file; the runs of this process have ended."""
         self._ledger.shut()
+        self._holder.release()
 
     def _linked(self, askers: Iterable[Reader], sessions: Iterable[Reader]) -> "Taints":
         linked = Taints(self._ledger, lifetime=self._lifetime, now=self._now)
+        linked._holder = self._holder
         linked._askers, linked._sessions = tuple(dict.fromkeys(askers)), tuple(dict.fromkeys(sessions))
         return linked
 
@@ -221,21 +353,24 @@ class Taints:
         row = _find_row(database, reader)
         if row is None or row["inherited"] > inherited:
             return False
-        return bool(reader.run) or _stamp(self._now() - _STEP) < row["seen"]
+        if reader.run:
+            return bool(self._holder.name) and row["holder"] == self._holder.name
+        return _stamp(self._now() - _STEP) < row["seen"]
 
     def _write(self, database: sqlite3.Connection, reader: Reader, source: str, *, inherited: bool) -> bool:
         row, now = _find_row(database, reader), _stamp(self._now())
         is_new = row is None or (not reader.run and row["seen"] <= self._horizon())
+        holder = self._holder.hold() if reader.run else ""
         if row is None or is_new or row["inherited"] > inherited:
-            values = (reader.client, reader.run, now, source, now, inherited)
-            _ = database.execute(
-                "INSERT OR REPLACE INTO taints (client, run, at, source, seen, inherited) VALUES (?, ?, ?, ?, ?, ?)",
-                values,
+            values = (reader.client, reader.run, now, source, now, inherited, holder)
+            sql = (
+                "INSERT OR REPLACE INTO taints (client, run, at, source, seen, inherited, holder)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)"
             )
+            _ = database.execute(sql, values)
         else:
-            _ = database.execute(
-                "UPDATE taints SET seen = max(seen, ?) WHERE client = ? AND run = ?", (now, reader.client, reader.run)
-            )
+            sql = "UPDATE taints SET seen = max(seen, ?), holder = ? WHERE client = ? AND run = ?"
+            _ = database.execute(sql, (now, holder, reader.client, reader.run))
         return is_new
 
     def _read(self, row: sqlite3.Row) -> Taint:
@@ -280,5 +415,5 @@ def open_taints(
     Raises:
         StorageError: The file can't be used.
     """
-    ledger = storage.open_shared_database(folder / FILE, _SCHEMA, SCHEMA_VERSION)
+    ledger = storage.open_shared_database(folder / FILE, _SCHEMAS, len(_SCHEMAS))
     return Taints(ledger, lifetime=lifetime, now=now)

@@ -8,7 +8,9 @@ from knapper.cli import inputs, options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.render import changes
+from knapper.errors import KnapError
 from knapper.tools import answers, journal
+from knapper.tools.context import Context
 
 
 class LogOptions(TypedDict):
@@ -54,8 +56,16 @@ def command(said: GlobalOptions, path: str, **own: Unpack[LogOptions]) -> ExitCo
             path=path,
             since=since,
         )
-        is_there = not path or (context.view.root / path).exists()
+        is_there = not path or (context.view.root / path).exists() or _is_name(context, path)
     nothing = "nothing was changed"
     if not is_there:
         nothing += f", and there is no file or folder '{output.one_line(path)}' in the vault"
     return output.print_listing(said, answer, changes.render_changes(answer), nothing=nothing)
+
+
+def _is_name(context: Context, name: str) -> bool:
+    try:
+        _ = context.view.locate(name)
+    except KnapError:
+        return False
+    return True

@@ -21,7 +21,7 @@ from knapper import __version__
 from knapper.app import Hub
 from knapper.config.sections import ServerSettings
 from knapper.errors import BadInput, KnapError, NotFound, StorageError
-from knapper.server import logs, replies
+from knapper.server import logs, replies, security
 from knapper.server.addresses import PRODUCT
 from knapper.server.http import binding, openapi, routes, trust
 from knapper.server.http.binding import Endpoint, ToolInvoker, ToolRoute
@@ -120,6 +120,7 @@ async def _handle_unexpected(request: Request, error: Exception) -> Response:
 
 
 HEALTH_PATH: Final = "/health"
+DOCUMENT_PATH: Final = "/openapi.json"
 HEALTH_OPERATION: Final[dict[str, Any]] = {
     "operationId": "get_health",
     "summary": "Tell whether the server answers.",
@@ -207,7 +208,7 @@ def create_app(
     open_paths = _OPEN_PATHS.union(*(mount.open_paths for mount in mounts))
     buckets = RequestBuckets(server.requests_per_minute) if server.requests_per_minute else None
     app = _ApiApp(
-        table=hub.table,
+        hub=hub,
         lifespan=_join_lifespans([mount.lifespan for mount in mounts if mount.lifespan is not None]),
         middleware=[
             Middleware(RequestTracing),
@@ -230,21 +231,24 @@ def create_app(
 
 
 class _ApiApp(FastAPI):
-    """An application whose OpenAPI document is derived from the tools."""
+    """An application whose OpenAPI document is derived from the tools, and names to each client its own vaults."""
 
-    def __init__(self, *, table: ToolTable, **more: Any) -> None:  # noqa: ANN401 - FastAPI's own
+    def __init__(self, *, hub: Hub, **more: Any) -> None:  # noqa: ANN401 - FastAPI's own
         super().__init__(
             title="Knapper",
             version=__version__,
             summary="Search, question and edit Markdown vaults.",
             docs_url=None,  # it would load its scripts from elsewhere
             redoc_url=None,
+            openapi_url=None,  # the document depends on who asks
             redirect_slashes=False,
             **more,
         )
-        self._table = table
+        self._hub = hub
         self._faces: list[ToolRoute] = []
-        self._document: dict[str, Any] | None = None
+        self._documents: dict[tuple[str, ...], dict[str, Any]] = {}
+        """By the vaults that a client may open."""
+        self.add_api_route(DOCUMENT_PATH, self._document_endpoint, response_model=None, include_in_schema=False)
 
     def add_tool_route(self, route: ToolRoute, endpoint: Endpoint) -> None:
         """Add a tool's route; it is described only when the document is requested."""
@@ -255,10 +259,18 @@ class _ApiApp(FastAPI):
             added.path_regex = re.compile(added.path_regex.pattern, re.DOTALL)
 
     def openapi(self) -> dict[str, Any]:
+        """Return the document for those who may open all vaults."""
+        return self._document(tuple(self._hub.vaults))
+
+    def _document(self, vaults: tuple[str, ...]) -> dict[str, Any]:
         """Return the document, with the tools' own descriptions."""
-        if self._document is None:
-            self._document = openapi.complete_document(super().openapi(), self._faces, self._table)
-        return self._document
+        if vaults not in self._documents:
+            described = super().openapi()
+            self._documents[vaults] = openapi.complete_document(described, self._faces, self._hub.table, vaults)
+        return self._documents[vaults]
+
+    async def _document_endpoint(self, request: Request) -> Response:
+        return replies.JsonReply(self._document(tuple(self._hub.names_for(security.client_of(request.scope)))))
 
 
 def _add_routes(app: _ApiApp, invoker: ToolInvoker) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from starlette.responses import StreamingResponse
 
     from knapper.agents.background import JobEventSink, TurnJob
+    from knapper.agents.chat.conversations import SessionMessage
     from knapper.agents.chat.turn import ChatConfig
     from knapper.agents.sessions.store import Exchange, Session
     from knapper.app.chats import ClientChats, ClientChatsRegistry
@@ -59,8 +60,8 @@ _TURN_PROPERTIES: Final[Mapping[str, Any]] = {
 TURN_CONTENT: Final = json_content(_TURN_PROPERTIES)
 STREAM_CONTENT: Final[Mapping[str, Any]] = stream_content(
     "`start` comes first, with turn_id, session_id and message; then `text`, `tool_call`, `tool_result`, `proposal`, "
-    "`question`, `usage` and `error`, as they happen; `done` comes last, with the answer. A lost connection doesn't "
-    "end the turn: GET /chat/{turn_id}/events goes on."
+    "`question`, `debug`, `usage` and `error`, as they happen; `done` comes last, with the answer. A lost "
+    "connection doesn't end the turn: GET /chat/{turn_id}/events goes on."
 )
 CANCEL_CONTENT: Final = json_content(
     {"turn_id": _STRING, "session_id": _STRING, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
@@ -150,13 +151,12 @@ class ChatService:
         """
         return await self.run_blocking(lambda: self._all().open(client, vault))
 
-    async def begin(self, client_chats: ClientChats, text: str, active_file: str, session_id: str = "") -> TurnJob:
+    async def begin(self, client_chats: ClientChats, message: SessionMessage, session_id: str = "") -> TurnJob:
         """Start answering a message.
 
         Args:
             client_chats: The sender's chats.
-            text: The message.
-            active_file: The note that the person has open; empty for none.
+            message: The message, with the note that the person has open by its path or name.
             session_id: The session; empty for the open note's.
 
         Raises:
@@ -165,29 +165,27 @@ class ChatService:
             ConflictError: It is answering another message (code ``session_busy``).
             SetupError: There is no model.
             StorageError: The server is stopping (code ``stopping``).
-            KnapError: The note is hidden, or too many turns are running.
+            KnapError: The note is hidden, several have its name, or too many turns are running.
         """
-        from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - a server without chats needn't pay for models
-
-        if not text.strip():
+        if not message.text.strip():
             raise BadInput("the message is empty", hint="say something")
 
-        def prepare() -> tuple[Session, ChatConfig]:
-            client_chats.check(active_file)
+        def prepare() -> tuple[Session, ChatConfig, str]:
+            note = client_chats.open_note(message.active_file)
             if session_id:
-                return client_chats.store.get(session_id), client_chats.chat()
+                return client_chats.store.get(session_id), client_chats.chat(), note
             chat = client_chats.chat()  # first, so that where no model is set up, no session is begun
-            return client_chats.session(active_file), chat
+            return client_chats.conversations.route(note), chat, note
 
-        session, chat = await self.run_blocking(prepare)
+        session, chat, note = await self.run_blocking(prepare)
         if find_running_turn(client_chats, session.id) is not None:
             raise session_busy_error()
-        message = SessionMessage(text=text, active_file=active_file.strip())
+        opened = replace(message, active_file=note)
 
         def work(tell: JobEventSink) -> Coroutine[object, object, object]:
-            return client_chats.conversations.reply(chat, session.id, message, tell)
+            return client_chats.conversations.reply(chat, session.id, opened, tell)
 
-        return self.jobs.begin(client_chats.turns, session.id, work, text)
+        return self.jobs.begin(client_chats.turns, session.id, work, message.text)
 
     async def find(self, client: str, turn_id: str) -> TurnJob:
         """Find a client's turn by its id, or the latest one of a session by the session's id, to show it.
@@ -277,6 +275,7 @@ def _describe_turn(
 ) -> dict[str, JSONValue]:
     question = next((event for event in event_data if event["type"] == "question"), None)
     proposals = [event["proposal"] for event in event_data if event["type"] == "proposal"]
+    conversations: list[JSONValue] = [*(event for event in event_data if event["type"] == "debug")]
     copied_fields = ("citations", "removed", "tools", "changes", "usage", "model", "state", "notes")
     return {
         "response": done["answer"],
@@ -285,6 +284,7 @@ def _describe_turn(
         "proposals": proposals,
         "question": question and {"question": question["question"], "options": question["options"]},
         **{name: done[name] for name in copied_fields},
+        **({"debug": conversations} if conversations else {}),
     }
 
 
@@ -394,8 +394,7 @@ async def _begin_session(
     active_file, title = args.text("active_file"), args.text("title")
 
     def begin() -> Session:
-        client_chats.check(active_file)
-        return client_chats.store.begin(file=active_file.strip(), name=title)
+        return client_chats.store.begin(file=client_chats.open_note(active_file), name=title)
 
     return await _session_answer(service, client_chats, await service.run_blocking(begin))
 
@@ -516,8 +515,13 @@ _MESSAGE: Final = Parameter(name="message", doc="What the person says.", require
 _IGNORED_SESSION_ID: Final = Parameter(
     name="session_id", doc="Taken, and not used: the active file alone tells the session."
 )
-_BY_FILE_PARAMETERS: Final = (_MESSAGE, _IGNORED_SESSION_ID, _ACTIVE_FILE, VAULT_PARAMETER)
-_BY_ID_PARAMETERS: Final = (_MESSAGE, _ACTIVE_FILE, VAULT_PARAMETER)
+_DEBUG: Final = Parameter(
+    name="debug",
+    doc="Tell the model's prompts and replies: as an event `debug`, and in the answer's `debug`. Only for persons.",
+    kind="flag",
+)
+_BY_FILE_PARAMETERS: Final = (_MESSAGE, _IGNORED_SESSION_ID, _ACTIVE_FILE, _DEBUG, VAULT_PARAMETER)
+_BY_ID_PARAMETERS: Final = (_MESSAGE, _ACTIVE_FILE, _DEBUG, VAULT_PARAMETER)
 
 
 def chat_routes(service: ChatService) -> tuple[RouteSpec, ...]:
@@ -562,12 +566,26 @@ def _make_turn_start(service: ChatService, answer: Callable[[TurnJob, Request], 
         args = await binding.read_arguments(request, _BY_ID_PARAMETERS if session_id else _BY_FILE_PARAMETERS)
         try:
             client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
-            turn = await service.begin(client_chats, args.text("message"), args.text("active_file"), session_id)
+            turn = await service.begin(client_chats, _read_message(client_chats, request, args), session_id)
         except SetupError as error:
             return background.setup_needed_reply(error, request)
         return await answer(turn, request)
 
     return endpoint
+
+
+def _read_message(client_chats: ClientChats, request: Request, args: RequestArguments) -> SessionMessage:
+    """Read a message from a request's arguments.
+
+    Raises:
+        RefusedError: A program asks for prompts, which may hold what the owner wrote for models alone.
+    """
+    from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - a server without chats needn't pay for models
+
+    is_debugged = args.flag("debug") is True
+    if is_debugged:
+        security.check_person(client_chats.chats.hub.settings, request.scope, "see a model's prompts")
+    return SessionMessage(text=args.text("message"), active_file=args.text("active_file"), debug=is_debugged)
 
 
 async def _wait_for_turn(turn: TurnJob, request: Request) -> Response:

@@ -48,27 +48,38 @@ def error_responses() -> dict[str, Any]:
     }
 
 
-def complete_document(described: Mapping[str, Any], faces: Sequence[ToolRoute], table: ToolTable) -> dict[str, Any]:
-    """Add the tools' routes to a document, with the schemas that they refer to."""
+def complete_document(
+    described: Mapping[str, Any], faces: Sequence[ToolRoute], table: ToolTable, vaults: Sequence[str]
+) -> dict[str, Any]:
+    """Add the tools' routes to a document, with the schemas that they refer to.
+
+    Args:
+        described: The document without them.
+        faces: The routes.
+        table: The tools.
+        vaults: Names of those that the reader may open.
+    """
     paths: dict[str, dict[str, Any]] = {path: dict(operations) for path, operations in described["paths"].items()}
     schemas: dict[str, JSONValue] = {ERROR_SCHEMA_NAME: dict(ERROR_SCHEMA)}
     for route in faces:
-        described_route, shared = describe_tool_route(route, table)
+        described_route, shared = describe_tool_route(route, table, vaults)
         paths.setdefault(route.path.replace(":path}", "}"), {})[route.method.lower()] = described_route
         schemas |= shared
     components = {**described.get("components", {}), "schemas": schemas, "securitySchemes": dict(SECURITY_SCHEMES)}
     return {**described, "paths": paths, "components": components}
 
 
-def describe_tool_route(route: ToolRoute, table: ToolTable) -> tuple[dict[str, Any], dict[str, JSONValue]]:
-    """Describe a route.
+def describe_tool_route(
+    route: ToolRoute, table: ToolTable, vaults: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, JSONValue]]:
+    """Describe a route to a reader who may open some vaults.
 
     Returns:
         The operation, and the schemas that it refers to, by name.
     """
     row = table.find(route.tool)
     definitions: dict[str, JSONValue] = {}
-    parameter_schema = _extract_definitions(table.parameters(row), f"{row.name}.", definitions)
+    parameter_schema = _extract_definitions(table.parameters(row, vaults=vaults), f"{row.name}.", definitions)
     answer_schema = _extract_definitions(registry.answer_schema(row), f"{row.name}.", definitions)
     described: dict[str, Any] = {
         "operationId": _tool_operation_id(route),

@@ -1,6 +1,6 @@
 """Declare the routes that call tools: tools by name, search, notes, proposals and changes."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -65,9 +65,8 @@ def make_list_endpoint(invoker: ToolInvoker) -> Callable[[Request], Awaitable[Re
     """Create the endpoint that lists the tools."""
 
     async def endpoint(request: Request) -> Response:
-        del request
-        table = invoker.hub.table
-        rows: list[JSONValue] = [_describe_tool(table, row) for row in table.specs]
+        table, vaults = invoker.hub.table, invoker.hub.names_for(security.client_of(request.scope))
+        rows: list[JSONValue] = [_describe_tool(table, row, vaults) for row in table.specs]
         return replies.JsonReply({"success": True, "results": rows, "total": len(rows)})
 
     return endpoint
@@ -87,7 +86,7 @@ def make_unknown_tool_endpoint(invoker: ToolInvoker) -> Callable[[Request], Awai
     return endpoint
 
 
-def _describe_tool(table: ToolTable, row: ToolSpec) -> JSONValue:
+def _describe_tool(table: ToolTable, row: ToolSpec, vaults: Sequence[str]) -> JSONValue:
     return {
         "name": row.name,
         "title": row.title,
@@ -95,7 +94,7 @@ def _describe_tool(table: ToolTable, row: ToolSpec) -> JSONValue:
         "effect": row.effect,
         "profile": row.profile,
         "open_world": row.open_world,
-        "parameters": table.parameters(row),
+        "parameters": table.parameters(row, vaults=vaults),
         "returns": registry.answer_schema(row),
     }
 

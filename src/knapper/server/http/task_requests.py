@@ -33,6 +33,10 @@ _OUTCOME_PROPERTIES: Final[Mapping[str, Any]] = {
     "proposed_edits": _OBJECTS,
     "edit_results": {**_OBJECT, "description": "How many edits could be made, and why others couldn't."},
     "proposals": {**_STRINGS, "description": "Ids of what waits for a person's word; see /proposals."},
+    "waiting": {
+        **_OBJECTS,
+        "description": "The same, each with proposal_id, message, review_command and, from a server, review_url.",
+    },
     "opened": {**_STRINGS, "description": "Notes to be opened for the person."},
     "citations": _OBJECTS,
     "removed": {**_OBJECTS, "description": "Citations that were dropped, each with the reason."},
@@ -239,7 +243,7 @@ TASK_PARAMETERS: Final = (
     Parameter(name="answer", doc="What the person says to that; only with run_id.", maximum=_MAX_ANSWER_CHARS),
     Parameter(
         name="debug",
-        doc="Tell the models' prompts and replies: as events `debug`, and in the answer's `debug`.",
+        doc="Tell the models' prompts and replies: as events `debug`, and in the answer's `debug`. Only for persons.",
         kind="flag",
     ),
     *OVERRIDE_PARAMETERS,

@@ -458,6 +458,8 @@ def _make_task_start(
         check_task_or_answer(args)
         try:
             client_pipelines = await tasks.client_pipelines(security.client_of(request.scope), args.text("vault"))
+            if args.flag("debug") is True:
+                security.check_person(client_pipelines.pipelines.hub.settings, request.scope, "see a model's prompts")
             job = await _start_task(tasks, client_pipelines, args)
         except SetupError as error:
             return background.setup_needed_reply(error, request)

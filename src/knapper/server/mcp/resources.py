@@ -316,11 +316,22 @@ def _invalid_params(message: str) -> MCPError:
 class PromptProvider(Provider):
     """The prompts; those that ask for changes only if tools may change notes."""
 
-    def __init__(self, vaults: Sequence[str], choice: ToolSelection = "full") -> None:
-        """Create the prompts from their functions, for a server of these vaults and tools."""
+    def __init__(self, session: McpSession, choice: ToolSelection = "full") -> None:
+        """Take what tells which vaults a client may open, and the selection of tools."""
         super().__init__()
-        functions = (ask, weekly_review) if choice == "read-only" else (ask, weekly_review, meeting_summary, tidy_note)
-        self._prompts = [_VaultPrompt.of(function, vaults, choice) for function in functions]
+        self._desk = session
+        self._choice: ToolSelection = choice
+        self._made: dict[tuple[str, ...], list[_VaultPrompt]] = {}
+        """By the vaults that a client may open."""
+
+    async def get_tasks(self) -> Sequence[FastMCPComponent]:
+        """Return nothing: no prompt runs in the background, and at a server's start nobody asks yet."""
+        return []
 
     async def _list_prompts(self) -> Sequence[Prompt]:
-        return self._prompts
+        vaults = tuple(self._desk.vaults())
+        if vaults not in self._made:
+            reading, writing = (ask, weekly_review), (meeting_summary, tidy_note)
+            functions = reading if self._choice == "read-only" else (*reading, *writing)
+            self._made[vaults] = [_VaultPrompt.of(function, vaults, self._choice) for function in functions]
+        return self._made[vaults]

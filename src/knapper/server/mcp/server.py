@@ -10,13 +10,22 @@ from typing import Any, Final, cast
 
 from fastmcp import FastMCP
 from fastmcp.server.dependencies import get_context
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.server.providers.base import Provider
 from fastmcp.tools.base import Tool, ToolResult
 from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.json_schema import dereference_refs
 from fastmcp.utilities.versions import VersionSpec
-from mcp_types import TextContent, ToolAnnotations
+from mcp_types import (
+    DiscoverRequest,
+    DiscoverResult,
+    InitializeRequest,
+    InitializeResult,
+    TextContent,
+    ToolAnnotations,
+)
 from pydantic import PrivateAttr
+from typing_extensions import override
 
 from knapper import __version__
 from knapper.errors import KnapError, RefusedError
@@ -154,17 +163,21 @@ class TableTool(Tool):
     _choice: ToolSelection = PrivateAttr()
 
     @classmethod
-    def of(cls, row: ToolSpec, session: McpSession, choice: ToolSelection = "full") -> "TableTool":
+    def of(
+        cls, row: ToolSpec, session: McpSession, vaults: Sequence[str], choice: ToolSelection = "full"
+    ) -> "TableTool":
         """Derive the tool from its row.
 
         Args:
             row: The row.
             session: Carries out the calls.
+            vaults: Names of those that the client may open.
             choice: Among which tools it is offered; of the essential ones each definition leaves out what a model can
                 do without, for it takes room in its context.
         """
         is_brief = choice == "essential" and row.profile == "essential"
-        parameters = dereference_refs(session.hub.table.parameters(row, brief=is_brief))  # some clients know no "$ref"
+        # Some clients know no "$ref".
+        parameters = dereference_refs(session.hub.table.parameters(row, brief=is_brief, vaults=vaults))
         if is_brief:
             is_first = row is session.hub.table.listed_tools(choice)[0]
             parameters = shorten_parameters(parameters, names_vaults=is_first)
@@ -280,25 +293,29 @@ class ToolProvider(Provider):
         super().__init__()
         self._desk = session
         self._choice: ToolSelection = choice
-        self._made: dict[str, TableTool] = {}
+        self._made: dict[tuple[tuple[str, ...], str], TableTool] = {}
+        """By the vaults that a client may open, and the tool's name."""
 
     async def _list_tools(self) -> Sequence[Tool]:
-        return [self._tool(row) for row in self._desk.hub.table.listed_tools(self._choice)]
+        vaults = tuple(self._desk.vaults())
+        return [self._tool(row, vaults) for row in self._desk.hub.table.listed_tools(self._choice)]
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
         del version
         allowed = self._desk.hub.table.callable_tools(self._choice)
         row = next((row for row in allowed if row.name == name), None)
-        return self._tool(row) if row else _MissingTool.of(name, self._desk, is_read_only=self._choice == "read-only")
+        if row is None:
+            return _MissingTool.of(name, self._desk, is_read_only=self._choice == "read-only")
+        return self._tool(row, tuple(self._desk.vaults()))
 
     async def get_tasks(self) -> Sequence[FastMCPComponent]:
         """Offer no background tasks; the library would list all tools at its start to look for some."""
         return []
 
-    def _tool(self, row: ToolSpec) -> TableTool:
-        tool = self._made.get(row.name)
+    def _tool(self, row: ToolSpec, vaults: tuple[str, ...]) -> TableTool:
+        tool = self._made.get((vaults, row.name))
         if tool is None:
-            tool = self._made[row.name] = TableTool.of(row, self._desk, self._choice)
+            tool = self._made[vaults, row.name] = TableTool.of(row, self._desk, vaults, self._choice)
         return tool
 
 
@@ -339,18 +356,45 @@ def build_server(
     vaults = session.hub.vaults
     server = kind(
         SERVER_NAME,
-        _write_instructions(vaults),
+        _INSTRUCTIONS,
         version=__version__,
         website_url=None,
-        providers=[ToolProvider(session, choice), ResourceProvider(vaults, session), PromptProvider(vaults, choice)],
+        providers=[ToolProvider(session, choice), ResourceProvider(vaults, session), PromptProvider(session, choice)],
         mask_error_details=True,
         list_page_size=_LIST_PAGE_SIZE,
         dereference_schemas=False,  # done once for each tool; every call over HTTP without a session lists all of them
     )
+    server.add_middleware(_VaultNaming(session))
     server.add_completion_handler(ArgumentCompleter(vaults, session))
     return server
 
 
-def _write_instructions(vaults: Sequence[str]) -> str:
-    names = ", ".join(vaults)
-    return f"{_INSTRUCTIONS}- Vaults: {names}.\n"
+class _VaultNaming(Middleware):
+    """Middleware that adds the vaults of whoever connects to the instructions, with a handshake or without."""
+
+    def __init__(self, session: McpSession) -> None:
+        self._desk = session
+
+    @override
+    async def on_initialize(
+        self,
+        context: MiddlewareContext[InitializeRequest],
+        call_next: CallNext[InitializeRequest, InitializeResult | None],
+    ) -> InitializeResult | None:
+        result = await call_next(context)
+        return result and result.model_copy(update={"instructions": self._write_instructions()})
+
+    @override
+    async def on_discover(
+        self,
+        context: MiddlewareContext[DiscoverRequest],
+        call_next: CallNext[DiscoverRequest, DiscoverResult | dict[str, Any]],
+    ) -> DiscoverResult | dict[str, Any]:
+        result = await call_next(context)
+        if isinstance(result, dict):
+            return {**result, "instructions": self._write_instructions()}
+        return result.model_copy(update={"instructions": self._write_instructions()})
+
+    def _write_instructions(self) -> str:
+        names = ", ".join(self._desk.vaults())
+        return f"{_INSTRUCTIONS}- Vaults: {names}.\n" if names else _INSTRUCTIONS
