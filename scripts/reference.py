@@ -1,4 +1,4 @@
-"""Write the reference pages that the code itself can tell: settings, commands, modules."""
+"""Write what the code itself can tell: the reference pages, and the definitions of tools that MCP lists."""
 
 import ast
 import re
@@ -9,15 +9,18 @@ from typing import Final
 
 import click
 
+from knapper.app import tables
 from knapper.cli.main import COMMANDS, knap
 from knapper.config.clients import CLIENT_SETTINGS
 from knapper.config.declarations import Setting
 from knapper.config.settings import CONFIG_ENV, SETTINGS, VAULT_SETTINGS
+from knapper.server.mcp import definitions as mcp_definitions
 from scripts import tool_reference
 
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "docs" / "reference"
 SOURCE: Final = ROOT / "src" / "knapper"
+DEFINITIONS: Final = SOURCE / "server" / "mcp" / mcp_definitions.FILE
 _WRITTEN: Final = "`scripts/reference` writes this page from {what}; change it there."
 _PACKAGES: Final = ("errors", "app", "config", "vault", "net", "index", "changes", "tools", "cli")
 """The order of the layers, from the ground up; others follow by name."""
@@ -116,10 +119,14 @@ def modules() -> str:
     )
 
 
+def definitions() -> str:
+    """Write what MCP lists of each tool, which a start reads in the place of building it."""
+    return mcp_definitions.dump_definitions(tables.build_table().specs)
+
+
 def main() -> None:
-    """Write the pages that changed, and name them."""
-    for name, text in pages().items():
-        path = FOLDER / name
+    """Write the pages and the definitions that changed, and name them."""
+    for path, text in {**{FOLDER / name: text for name, text in pages().items()}, DEFINITIONS: definitions()}.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8", newline="\n")
             sys.stdout.write(f"reference: wrote {path.relative_to(ROOT).as_posix()}\n")

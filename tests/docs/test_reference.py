@@ -14,6 +14,10 @@ def test_a_page_says_what_the_code_says(name: str) -> None:
     assert (reference.FOLDER / name).read_text(encoding="utf-8") == PAGES[name], "run scripts/reference"
 
 
+def test_the_definitions_that_mcp_lists_are_those_of_the_tools() -> None:
+    assert reference.DEFINITIONS.read_text(encoding="utf-8") == reference.definitions(), "run scripts/reference"
+
+
 def test_every_module_has_a_line() -> None:
     lines = PAGES["modules.md"].splitlines()
     stems = sorted(
@@ -37,10 +41,11 @@ def test_every_setting_and_every_command_has_a_place() -> None:
 def test_a_page_that_is_up_to_date_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "FOLDER", tmp_path)
     monkeypatch.setattr(reference, "ROOT", tmp_path)
+    monkeypatch.setattr(reference, "DEFINITIONS", tmp_path / "tools.json")
     reference.main()
     written = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
 
     reference.main()
 
-    assert set(written) == set(PAGES)
+    assert set(written) == {*PAGES, "tools.json"}
     assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == written

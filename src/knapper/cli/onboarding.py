@@ -260,7 +260,8 @@ def connect_client(options: GlobalOptions, client: McpClient, machine: MachinePa
     """
     settings = setup.read_settings(options)
     request = install.InstallRequest(
-        command=launching.server_command(options, settings, "full"), environment=launching.server_environment(settings)
+        command=launching.server_command(options, settings, "standard"),
+        environment=launching.server_environment(settings),
     )
     file = client.file(machine)
     report: dict[str, Any] = dict(install.install(client, request, file))

@@ -9,6 +9,7 @@ from knapper.config.declarations import FilePath, SettingsSection, Url, setting
 from knapper.errors import SetupError
 
 OfferedTools = Literal["full", "essential"]
+McpProfile = Literal["standard", "essential", "full", "read-only"]
 
 _NO_LIMIT = "0 for no limit."
 _KEY_PROVIDERS = ("openai", "anthropic", "fireworks", "openrouter")
@@ -224,6 +225,10 @@ class ServerSettings(SettingsSection):
     origins: tuple[str, ...] = setting(("app://obsidian.md",), "Origins whose web pages may call the server.")
     hosts: tuple[str, ...] = setting(
         (), "Names by which the server may be called besides its own address, such as a proxy's."
+    )
+    mcp_profile: McpProfile = setting("standard", "Which tools MCP clients are offered at /mcp.")
+    mcp_output_schemas: bool = setting(
+        False, "Whether each tool at /mcp says what it answers; with the profiles full and read-only it always does."
     )
     max_body_mb: int = setting(10, "How large a request may be, in megabytes.", least=1, most=1_000)
     requests_per_minute: int = setting(

@@ -18,6 +18,7 @@ class McpOptions(TypedDict):
     """The command's own options."""
 
     profile: ToolSelection
+    output_schemas: bool | None
     client: str
     watch: bool
 
@@ -36,7 +37,7 @@ def _profile_option(command: Callable[..., Any]) -> Callable[..., Any]:
     option = click.option(
         "--profile",
         type=click.Choice(TOOL_SELECTIONS),
-        default="full",
+        default="standard",
         show_default=True,
         help="Selection of tools to offer.",
     )
@@ -55,6 +56,11 @@ def _profile_option(command: Callable[..., Any]) -> Callable[..., Any]:
     ),
 )
 @_profile_option
+@click.option(
+    "--output-schemas/--no-output-schemas",
+    default=None,
+    help="Whether each tool says what it answers.  [default: with full and read-only]",
+)
 @click.option("--client", default="mcp", show_default=True, metavar="NAME", help="Client whose policy applies.")
 @click.option("--watch/--no-watch", default=True, help="Keep the index up to date while serving.  [default: watch]")
 @options.shared_options
@@ -73,13 +79,15 @@ def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
     gc.disable()  # collecting while libraries are imported costs a fifth of the time to the handshake
     from knapper.app import open_hub  # noqa: PLC0415 - installing needn't pay for it
     from knapper.server.mcp import stdio  # noqa: PLC0415 - the same
+    from knapper.server.mcp.definitions import ToolListing  # noqa: PLC0415 - the same
 
     gc.freeze()
     gc.enable()
     config = setup.read_settings(global_options)
     _check_client(own["client"], config)
+    listing = ToolListing(choice=own["profile"], output_schemas=own["output_schemas"])
     with open_hub(config, only=bool(global_options.vault), client=own["client"]) as hub:
-        stdio.serve_stdio(hub, own["client"], own["profile"], watch=own["watch"])
+        stdio.serve_stdio(hub, own["client"], listing, watch=own["watch"])
     return ExitCode.OK
 
 
