@@ -553,7 +553,10 @@ def add_vault_parameter(parameters: Mapping[str, JSONValue], vaults: Sequence[st
         "default": vaults[0],
         "description": "Name of the vault to work in.",
     }
-    properties = {**cast("dict[str, JSONValue]", parameters["properties"]), _VAULT_PARAMETER: vault}
+    properties: dict[str, JSONValue] = {
+        **cast("dict[str, JSONValue]", parameters["properties"]),
+        _VAULT_PARAMETER: vault,
+    }
     return {**parameters, "properties": properties}
 
 

@@ -262,7 +262,7 @@ def test_what_the_standard_choice_leaves_out_can_be_passed_and_called_all_the_sa
 @pytest.mark.parametrize("choice", ["full", "read-only"])
 def test_a_second_name_is_listed_nowhere(vault: opened.Opener, choice: ToolSelection) -> None:
     names = {one.name for one in ask(vault, lambda asking: asking.list_tools(), choice=choice)}
-    found = call(vault, "find_tool", {"query": "list all tags", "limit": 50}, choice=choice).structured_content or {}
+    found = told(call(vault, "find_tool", {"query": "list all tags", "limit": 50}, choice=choice))
 
     assert "list_tags" in names
     assert "list_all_tags" not in names | {one["name"] for one in found["results"]}
@@ -270,8 +270,8 @@ def test_a_second_name_is_listed_nowhere(vault: opened.Opener, choice: ToolSelec
 
 def test_find_tool_says_what_a_tool_answers_where_that_is_asked_for(vault: opened.Opener) -> None:
     query = {"query": "read_file", "limit": 1}
-    short = call(vault, "find_tool", query, choice="standard").structured_content or {}
-    long = call(vault, "find_tool", {**query, "returns": True}, choice="standard").structured_content or {}
+    short = told(call(vault, "find_tool", query, choice="standard"))
+    long = told(call(vault, "find_tool", {**query, "returns": True}, choice="standard"))
 
     assert "returns" not in short["results"][0]
     assert "content" in long["results"][0]["returns"]["properties"]

@@ -165,5 +165,6 @@ def load_definitions() -> "Mapping[str, McpDefinition]":
 
 
 def _read_definition(tool: dict[str, Any], answers: Sequence[dict[str, Any]]) -> McpDefinition:
-    names = {name: tuple(tool[name]) for name in ("shown", "usual")}
-    return McpDefinition(**{**tool, **names, "answer": answers[tool["answer"]]})
+    listed: dict[str, Any] = {name: tuple(tool[name]) for name in ("shown", "usual")}
+    members: dict[str, Any] = {**tool, **listed, "answer": answers[tool["answer"]]}
+    return McpDefinition(**members)
