@@ -116,6 +116,14 @@ class Usage(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Notice(BaseEvent):
+    """A notice for the person."""
+
+    kind: ClassVar[str] = "notice"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Error(BaseEvent):
     """An error that ended the turn."""
 
@@ -147,7 +155,7 @@ class Done(BaseEvent):
     notes: list[JSONValue] = field(default_factory=list[JSONValue])
 
 
-Event: TypeAlias = Text | ToolCall | ToolResult | Round | ProposalEvent | QuestionEvent | Usage | Error | Done
+Event: TypeAlias = Text | ToolCall | ToolResult | Round | ProposalEvent | QuestionEvent | Usage | Notice | Error | Done
 
 TRACE_FIELD: Final = "trace"
 """The field of a stored outcome that has the entries."""

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import click
 
 from knapper import app
-from knapper.agents.events import ToolCall
+from knapper.agents.events import Notice, ToolCall
 from knapper.agents.pipeline import context
 from knapper.agents.pipeline.context import TaskRequest
 from knapper.agents.pipeline.pipeline import PipelineEventSink
@@ -16,7 +16,6 @@ from knapper.agents.pipeline.records import (
     ContextEvent,
     Debug,
     Navigate,
-    Notice,
     PhaseProgress,
     PipelineEvent,
     PipelineOutcome,

@@ -8,7 +8,7 @@ from knapper.agents.pipeline import scopes
 from knapper.config.declarations import FilePath, SettingsSection, Url, setting
 from knapper.errors import SetupError
 
-OfferedTools = Literal["full", "essential"]
+OfferedTools = Literal["auto", "full", "essential"]
 McpProfile = Literal["standard", "essential", "full", "read-only"]
 
 _NO_LIMIT = "0 for no limit."
@@ -50,7 +50,9 @@ class ModelSettings(SettingsSection):
         most=10_000_000,
     )
     tools: OfferedTools = setting(
-        "full", "Which tools the model is offered: all, or the essential ones, which suits small models."
+        "auto",
+        "Which tools the model is offered: all, or the essential ones, which suits models that read little at once; "
+        "auto takes those where model.context_tokens or the model's server says so.",
     )
     turn_tokens: int = setting(
         500_000, f"How many tokens one answer may use, tool calls included; {_NO_LIMIT}", most=1_000_000_000

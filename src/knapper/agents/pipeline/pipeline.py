@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import events, untrusted
-from knapper.agents.events import Error
+from knapper.agents.events import Error, Notice
 from knapper.agents.model import usage
 from knapper.agents.pipeline import context, orchestrator, scout
 from knapper.agents.pipeline.context import TaskRequest, UnifiedContext
@@ -32,7 +32,6 @@ from knapper.agents.pipeline.records import (
     ContextEvent,
     Debug,
     Navigate,
-    Notice,
     Phase,
     PhaseProgress,
     PipelineEvent,

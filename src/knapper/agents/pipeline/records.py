@@ -334,14 +334,6 @@ class Navigate(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notice(BaseEvent):
-    """A notice for the person."""
-
-    kind: ClassVar[str] = "notice"
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Debug(BaseEvent):
     """A model's conversation, for clients that asked for debug output."""
 
@@ -382,7 +374,7 @@ class PipelineOutcome(BaseEvent):
 
 
 PipelineEvent: TypeAlias = (
-    Event | PhaseProgress | SelectionEvent | SourcesEvent | ContextEvent | Navigate | Notice | Debug | PipelineOutcome
+    Event | PhaseProgress | SelectionEvent | SourcesEvent | ContextEvent | Navigate | Debug | PipelineOutcome
 )
 
 
