@@ -38,6 +38,7 @@ def test_every_setting_and_every_command_has_a_place() -> None:
     assert [row.name for row in reference.COMMANDS if f"\n## knap {row.name}\n" not in commands] == []
 
 
+@pytest.mark.timeout(60)
 def test_a_page_that_is_up_to_date_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "FOLDER", tmp_path)
     monkeypatch.setattr(reference, "ROOT", tmp_path)

@@ -47,7 +47,9 @@ class ToolSpec:
     effect: ToolEffect = "read"
     profile: ToolProfile = "full"
     alias: str = ""
-    """A second name for a function that has a row of its own; it can be called by it, but is listed once."""
+    """The tool's name, where one function stands in the table under several."""
+    is_twin: bool = False
+    """Whether another row lists the same function; this one can be called, and isn't listed."""
     shown: tuple[str, ...] = ()
     """The parameters that the essential selection lists; empty for all. A call may pass the others too."""
     rare: tuple[str, ...] = ()
@@ -70,11 +72,6 @@ class ToolSpec:
     def title(self) -> str:
         """Return the name as a person reads it: ``Find backlinks``."""
         return self.name.replace("_", " ").capitalize()
-
-    @property
-    def is_twin(self) -> bool:
-        """Return whether another row lists the same function."""
-        return bool(self.alias)
 
     @property
     def takes_submit_options(self) -> bool:

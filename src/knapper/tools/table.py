@@ -32,7 +32,7 @@ TOOLS: Final = (
     ToolSpec(function=passages.search_semantic),
     ToolSpec(function=passages.search_task_relevant),
     ToolSpec(function=notes.list_tags),
-    ToolSpec(function=notes.list_tags, alias="list_all_tags"),
+    ToolSpec(function=notes.list_tags, alias="list_all_tags", is_twin=True),
     ToolSpec(function=notes.vault_status),
     ToolSpec(function=files.create_file, effect="write", profile="essential"),
     ToolSpec(
