@@ -61,6 +61,9 @@ config
 eval --help
 script --help
 bench --help
+mcp install
+mcp status --no-try
+mcp uninstall --all
 mcp --help
 watch --help
 serve --help

@@ -90,6 +90,9 @@ config
 eval EVIL
 script EVIL
 bench EVIL
+mcp install
+mcp status --no-try
+mcp uninstall --all --dry-run
 mcp install EVIL
 watch EVIL
 serve EVIL
