@@ -24,6 +24,7 @@ NAMES = (
     "growth",
     "scouting",
     "mcp",
+    "tokens",
     "scripts",
     "retrieval",
     "model",

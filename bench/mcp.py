@@ -16,7 +16,7 @@ from bench.frame import Goal, Report, Row
 from bench.places import Places
 
 SUMMARY = "MCP over pipes: the handshake before anything is indexed, and round trips of tools"
-_HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
 
 
 class Server:
@@ -27,13 +27,18 @@ class Server:
         assert process.stdout is not None
         self._to, self._from = process.stdin, process.stdout
         self._number = 0
+        self.pid = process.pid
+        self.received = 0
+        """Bytes of the last message."""
 
     def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request and wait for its answer."""
         self._number += 1
         self._send({"id": self._number, "method": method, "params": params})
         while True:
-            answer = json.loads(self._from.readline())
+            line = self._from.readline()
+            self.received = len(line)
+            answer = json.loads(line)
             if answer.get("id") == self._number:
                 return answer["result"]
 
@@ -60,8 +65,8 @@ def run(where: Places, options: argparse.Namespace) -> Report | str:
     for _ in range(options.rounds):
         with vaults.scratch(where.cache) as fresh:
             begin = time.perf_counter()
-            with _server(vault, fresh) as server:
-                server.ask("initialize", _HELLO)
+            with started(vault, fresh) as server:
+                server.ask("initialize", HELLO)
                 hellos.append((time.perf_counter() - begin) * 1000)
     with vaults.scratch(where.cache) as home:
         times = _calls(vault, home, options.calls)
@@ -80,8 +85,8 @@ def run(where: Places, options: argparse.Namespace) -> Report | str:
 
 def _calls(vault: Path, home: Path, number: int) -> dict[str, list[float]]:
     notes = sorted(path.relative_to(vault).as_posix() for path in vault.rglob("*.md"))[:: max(1, 10_000 // number)]
-    with _server(vault, home) as server:
-        server.ask("initialize", _HELLO)
+    with started(vault, home) as server:
+        server.ask("initialize", HELLO)
         server.tell("notifications/initialized")
         while (
             server.ask("tools/call", {"name": "vault_status", "arguments": {}})["structuredContent"]["pending"]
@@ -116,10 +121,11 @@ def _time(server: Server, name: str, arguments: Mapping[str, Any]) -> float:
 
 
 @contextmanager
-def _server(vault: Path, home: Path) -> Iterator[Server]:
+def started(vault: Path, home: Path, *more: str) -> Iterator[Server]:
+    """Start `knap mcp` for a vault, with a state folder of its own."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("KNAP_", "VAULT_"))}  # noqa: TID251
     environment = {**own, "KNAP_STATE_DIR": str(home / "state"), "KNAP_CONFIG": str(home / "config.toml")}
-    line = [sys.executable, "-m", "knapper.cli", "mcp", "--vault", str(vault)]
+    line = [sys.executable, "-m", "knapper.cli", "mcp", "--vault", str(vault), *more]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
         try:
             yield Server(process)

@@ -1,14 +1,21 @@
-"""Count the tokens of a task that is done in one script, and of the same task through single tools."""
+"""Count tokens: of the tools that each profile lists, and of a task in one script and through single tools."""
 
+import argparse
 import json
+import math
+import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
+from pathlib import Path
 from typing import Any, cast
 
 from tokenizers import Tokenizer
 
-from bench.frame import Row, say
+from bench import generate, mcp, vaults
+from bench.frame import Goal, Report, Row, say
+from bench.places import Places
 from knapper.app import tables
 from knapper.tools import registry
 from knapper.tools.context import Context, ScriptAccess, ToolSignature
@@ -77,18 +84,82 @@ __result__ = sorted([a, b] for a in out for b in out[a] if a < b and a in out.ge
 )
 
 
-def compare(context: Context) -> Iterator[Row]:
-    """Do each task in both ways; rows of tokens."""
-    say("tokens")
+SUMMARY = "What the tools of each MCP profile take of a model's context, and how soon they are listed"
+_PROFILES = ("essential", "standard", "read-only", "full")
+_TOKENS = {"essential": Goal(limit=1_500), "standard": Goal(limit=4_500)}
+_BYTES = {"standard": Goal(limit=20.0)}
+_STAT = Path("/proc")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--notes", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=3, help="starts of each profile (default: 3)")
+
+
+def run(where: Places, options: argparse.Namespace) -> Report | str:
+    vault = generate.vault(where, options.notes)
+    if vault is None:
+        return "no real vaults to generate from"
+    count = counter()
+    rows: list[Row] = []
+    for profile in _PROFILES:
+        listings = [_first_list(where, vault, profile) for _ in range(options.rounds)]
+        tools, kilobytes = listings[0][0], listings[0][1] / 1000
+        shown = [{"name": one["name"], "description": one["description"], **one["inputSchema"]} for one in tools]
+        spent, waited = ([one[place] for one in listings] for place in (2, 3))
+        rows += [
+            Row(what=f"{profile}: tools", values=[len(tools)], digits=0),
+            Row(what=f"{profile}: tokens", values=[count(shown)], digits=0, goal=_TOKENS.get(profile)),
+            Row(what=f"{profile}: `tools/list`", values=[kilobytes], unit="KB", goal=_BYTES.get(profile)),
+            Row(what=f"{profile}: first `tools/list`, processor time", values=spent, unit="s", goal=Goal(limit=0.6)),
+            Row(what=f"{profile}: first `tools/list`, elapsed", values=waited, unit="s"),
+        ]
+    about = (
+        f"`knap mcp` over pipes on {options.notes:,} generated notes and an empty state folder: the list that a client "
+        "asks for right after the handshake. Tokens are those of name, description and parameters, by the package's "
+        "own tokenizer, which splits JSON more finely than large models' do."
+    )
+    return Report(title="Tools in a model's context", about=about, rows=rows)
+
+
+def _first_list(where: Places, vault: Path, profile: str) -> tuple[list[dict[str, Any]], int, float, float]:
+    """Give the tools, and bytes, processor time and time of the first list of a fresh process."""
+    with vaults.scratch(where.cache) as home, mcp.started(vault, home, "--profile", profile) as server:
+        server.ask("initialize", mcp.HELLO)
+        server.tell("notifications/initialized")
+        spent, began = _processor_s(server.pid), time.perf_counter()
+        tools = server.ask("tools/list", {})["tools"]
+        return tools, server.received, _processor_s(server.pid) - spent, time.perf_counter() - began
+
+
+def _processor_s(pid: int) -> float:
+    """Give the processor time of a process so far; not a number where the system doesn't tell."""
+    stat = _STAT / str(pid) / "stat"
+    if not stat.exists():
+        return math.nan
+    fields = stat.read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def counter() -> Callable[[object], int]:
+    """Give what counts the tokens of a text, or of anything as JSON."""
     data = resources.files("knapper.data").joinpath("wordllama").joinpath("tokenizer.json")
     tokenizer = Tokenizer.from_str(data.read_text(encoding="utf-8"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    table = tables.build_table()
-    own = replace(context, scripting=_scripting(table))
 
     def count(value: object) -> int:
         return len(tokenizer.encode(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).ids)
+
+    return count
+
+
+def compare(context: Context) -> Iterator[Row]:
+    """Do each task in both ways; rows of tokens."""
+    say("tokens")
+    count = counter()
+    table = tables.build_table()
+    own = replace(context, scripting=_scripting(table))
 
     def call(name: str, arguments: dict[str, Any]) -> Answer:
         return cast("Answer", table.call(name, arguments, lambda _: own))

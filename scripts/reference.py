@@ -1,4 +1,4 @@
-"""Write the reference pages that the code itself can tell: settings, commands, modules."""
+"""Write what the code itself can tell: the reference pages, and the definitions of tools that MCP lists."""
 
 import ast
 import re
@@ -9,17 +9,20 @@ from typing import Final
 
 import click
 
+from knapper.app import tables
 from knapper.cli import codes
 from knapper.cli.completion import answering, tree
 from knapper.cli.main import COMMANDS, knap
 from knapper.config.clients import CLIENT_SETTINGS
 from knapper.config.declarations import Setting
 from knapper.config.settings import CONFIG_ENV, SETTINGS, VAULT_SETTINGS
+from knapper.server.mcp import definitions as mcp_definitions
 from scripts import man_pages, tool_reference
 
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "docs" / "reference"
 SOURCE: Final = ROOT / "src" / "knapper"
+DEFINITIONS: Final = SOURCE / "server" / "mcp" / mcp_definitions.FILE
 _WRITTEN: Final = "`scripts/reference` writes this page from {what}; change it there."
 _PACKAGES: Final = ("errors", "app", "config", "vault", "net", "index", "changes", "tools", "cli")
 """The order of the layers, from the ground up; others follow by name."""
@@ -150,12 +153,18 @@ def modules() -> str:
     )
 
 
+def definitions() -> str:
+    """Write what MCP lists of each tool, which a start reads in the place of building it."""
+    return mcp_definitions.dump_definitions(tables.build_table().specs)
+
+
 def files() -> dict[Path, str]:
     """Give every file that is written from the code: these pages, the man pages, and the table of completions."""
     return {
         **{FOLDER / name: text for name, text in pages().items()},
         **man_pages.files(),
         answering.TABLE: tree.table_json(),
+        DEFINITIONS: definitions(),
     }
 
 

@@ -35,8 +35,11 @@ def rows() -> Iterator[str]:
 
 def _facts(row: ToolSpec) -> Iterator[str]:
     yield _EFFECTS[row.effect]
-    if row.profile == "essential":
-        yield "In the profile `essential`."
+    if row.profile != "full":
+        profiles = "`essential` and `standard`" if row.profile == "essential" else "`standard`"
+        yield f"In the profile{'s' if row.profile == 'essential' else ''} {profiles}."
+    if row.is_twin:
+        yield "A second name, which lists leave out."
     if row.open_world:
         yield "Reaches beyond the vault."
 

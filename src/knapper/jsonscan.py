@@ -1,4 +1,4 @@
-"""Scan JSON for its values and their positions, so that a text can be read or changed in place."""
+"""Scan JSON, with or without comments, for its values and their positions, so that a text can be changed in place."""
 
 import json
 import re
@@ -12,6 +12,9 @@ JSONKind = Literal["object", "array", "string", "other"]
 
 _TOKEN: Final = re.compile(r'[\s,:]*("[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s,:"{}\[\]]+)', re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})(?:\\u([dD][c-fC-F][0-9a-fA-F]{2}))?|.)", re.DOTALL)
+_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_COMMENT: Final = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TRAILING_COMMA: Final = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 _DECODER: Final = json.JSONDecoder()
 _KINDS: Final[dict[str, JSONKind]] = {"{": "object", "[": "array", '"': "string"}
 
@@ -52,6 +55,21 @@ class JSONString:
     """Character after the opening quote."""
     stop: int
     """The closing quote."""
+
+
+def blank_comments(text: str) -> str:
+    """Return JSONC with spaces in the place of its comments, so that all else keeps its position; lines stay."""
+    return _COMMENT.sub(_blank, text)
+
+
+def blank_trailing_commas(text: str) -> str:
+    """Return JSON without comments with a space in the place of each comma before a closing bracket."""
+    return _TRAILING_COMMA.sub(_blank, text)
+
+
+def _blank(match: re.Match[str]) -> str:
+    found = match.group()
+    return found if found.startswith('"') else re.sub(r"[^\r\n]", " ", found)
 
 
 def find_strings(text: str) -> Iterator[JSONString]:

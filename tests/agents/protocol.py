@@ -26,6 +26,8 @@ class Reply:
     """How long nothing comes after the first part; for who asks for the whole, at all."""
     cut: bool = False
     """Whether the connection ends without an end of the stream."""
+    error: object = None
+    """The body of a refusal, in place of a plain one."""
 
 
 @dataclass
@@ -110,7 +112,8 @@ class Handler(BaseHTTPRequestHandler):
         self.told.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         reply = self.told.replies[min(len(self.told.asked), len(self.told.replies)) - 1]
         if reply.status != 200:
-            body = json.dumps({"error": {"message": f"status {reply.status}", "type": "x"}}).encode()
+            plain = {"error": {"message": f"status {reply.status}", "type": "x"}}
+            body = json.dumps(reply.error or plain).encode()
             self._send(reply.status, body, reply.headers)
         elif not self.told.asked[-1].get("stream"):
             text = "".join(part for part in reply.parts if isinstance(part, str))

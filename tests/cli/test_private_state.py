@@ -66,6 +66,9 @@ completion bash
 eval --help
 script --help
 bench --help
+mcp install
+mcp status --no-try
+mcp uninstall --all
 mcp --help
 watch --help
 serve --help

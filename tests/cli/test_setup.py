@@ -13,7 +13,7 @@ from knapper.cli import options as cli_options
 from knapper.cli.onboarding import LocalModels, Surroundings
 from knapper.server import addresses, pairing
 from knapper.server.addresses import ServerRecord
-from knapper.server.mcp import install
+from knapper.server.mcp import clients
 from knapper.service.systemd import SystemdManager
 from tests.agents import protocol
 from tests.agents.protocol import Reply
@@ -119,7 +119,7 @@ def test_obsidians_open_vault_comes_first(vault: Path, tmp_path: Path) -> None:
         encoding="utf-8",
     )
     (settings_folder / "Claude").mkdir()
-    machine = install.MachinePaths(system="linux", home=tmp_path, config=settings_folder)
+    machine = clients.MachinePaths(system="linux", home=tmp_path, config=settings_folder)
     options = cli_options.GlobalOptions(config="")
 
     found = onboarding.look_around(onboarding.setup.read_settings(options), machine, tmp_path)
@@ -169,7 +169,7 @@ def test_service_and_clients_are_set_up_when_named(
 def test_three_answers_are_enough(
     vault: Path, config: Path, manager: SystemdManager, monkeypatch: pytest.MonkeyPatch, own_home: Path
 ) -> None:
-    cursor = install.find_client("cursor")
+    cursor = clients.find_client("cursor")
     found = Surroundings(
         vaults=[vault.parent, vault],
         local_models=[LocalModels(title="Ollama", names=("ollama:qwen3",))],

@@ -101,6 +101,9 @@ completion EVIL
 eval EVIL
 script EVIL
 bench EVIL
+mcp install
+mcp status --no-try
+mcp uninstall --all --dry-run
 mcp install EVIL
 watch EVIL
 serve EVIL

@@ -14,6 +14,10 @@ def test_a_page_says_what_the_code_says(name: str) -> None:
     assert (reference.FOLDER / name).read_text(encoding="utf-8") == PAGES[name], "run scripts/reference"
 
 
+def test_the_definitions_that_mcp_lists_are_those_of_the_tools() -> None:
+    assert reference.DEFINITIONS.read_text(encoding="utf-8") == reference.definitions(), "run scripts/reference"
+
+
 def test_every_module_has_a_line() -> None:
     lines = PAGES["modules.md"].splitlines()
     stems = sorted(

@@ -128,6 +128,14 @@ class Debug(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Notice(BaseEvent):
+    """A notice for the person."""
+
+    kind: ClassVar[str] = "notice"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Error(BaseEvent):
     """An error that ended the turn."""
 
@@ -159,7 +167,9 @@ class Done(BaseEvent):
     notes: list[JSONValue] = field(default_factory=list[JSONValue])
 
 
-Event: TypeAlias = Text | ToolCall | ToolResult | Round | ProposalEvent | QuestionEvent | Usage | Debug | Error | Done
+Event: TypeAlias = (
+    Text | ToolCall | ToolResult | Round | ProposalEvent | QuestionEvent | Usage | Debug | Notice | Error | Done
+)
 
 TRACE_FIELD: Final = "trace"
 """The field of a stored outcome that has the entries."""

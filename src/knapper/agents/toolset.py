@@ -180,6 +180,11 @@ class ToolSession:
     """Signals to calls that can be stopped at any time, such as scripts, that the turn is cancelled."""
     _last: str = ""
 
+    def show_essential_tools(self) -> None:
+        """Show the essential tools alone from now on, until the model finds others."""
+        self.brief = True
+        self.listed_names = _list_names(self.rows, essential=True)
+
     async def finish_writes(self) -> None:
         """Stop what can be stopped, and wait until no call writes any more."""
         self.cancelling.cancel()
@@ -205,7 +210,7 @@ def open_tool_session(
         max_chars: Characters of a result that the model is shown at once.
         essential: Whether only the essential tools are shown until the model finds others.
     """
-    listed_names = {name for name, row in rows.items() if row.profile == "essential" or not essential}
+    listed_names = _list_names(rows, essential=essential)
     results = ResultExcerpts(mark=untrusted.new_mark(), max_chars=max_chars)
     cancelling = CancelSignal()
     cancellable = replace(context, on_cancel=cancelling.subscribe)
@@ -217,6 +222,10 @@ def open_tool_session(
         brief=essential,
         cancelling=cancelling,
     )
+
+
+def _list_names(rows: Mapping[str, ToolSpec], *, essential: bool) -> set[str]:
+    return {name for name, row in rows.items() if registry.is_listed(row, "essential" if essential else "full")}
 
 
 def summarize_answer(answer: Mapping[str, JSONValue]) -> str:

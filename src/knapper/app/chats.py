@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from knapper.agents import background
 from knapper.agents.chat.conversations import Conversations
-from knapper.agents.chat.turn import ChatConfig
-from knapper.agents.model import providers, usage
+from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig
+from knapper.agents.model import names, providers, usage
 from knapper.agents.model.providers import ModelTimeouts
 from knapper.agents.offers import AGENT_TOOLS
 from knapper.agents.prompting import Prompts
@@ -30,9 +30,11 @@ from knapper.tools import derived, files
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from knapper.agents.model.names import ModelName
     from knapper.agents.model.usage import Meter
     from knapper.agents.sessions.store import Exchange, Session, SessionStore
     from knapper.app.hub import Hub
+    from knapper.config.sections import ModelSettings
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
 
@@ -46,6 +48,10 @@ class VaultChats(Closeable):
     meter: Meter
     hub: Hub
     vault: str
+    small_models: set[str] = field(default_factory=set[str])
+    """Models that have refused a request for its length, or whose server says that they read little at once."""
+    contexts: dict[str, int] = field(default_factory=dict[str, int])
+    """How many tokens models read at once, as far as their servers say."""
 
     def chat(self, model: str = "") -> ChatConfig:
         """Open a model with the vault's tools; nothing is sent yet.
@@ -72,15 +78,35 @@ class VaultChats(Closeable):
             now=local_now,
             meter=self.meter,
             context_tokens=model_settings.context_tokens,
-            essential=model_settings.tools == "essential",
+            essential=_offers_essential_tools(model_settings),
+            small_models=self.small_models,
+            read_context=self._context_reader(model_names[0]) if model_settings.tools == "auto" else None,
             telemetry=model_settings.telemetry,
             may_write=not settings.client(AGENT_CLIENT).grants.is_read_only,
         )
+
+    def _context_reader(self, model: ModelName) -> Callable[[], int] | None:
+        """Return what asks a model's own server once how much the model reads; None where that isn't told anyway."""
+        if model.provider not in {"ollama", "compatible"}:
+            return None
+        contexts, find_key = self.contexts, models.configured_keys(self.hub.settings).find
+
+        def read() -> int:
+            # Ollama says it once the model is loaded; other servers say it at once or never.
+            if str(model) not in contexts or (model.provider == "ollama" and not contexts[str(model)]):
+                contexts[str(model)] = names.read_context_tokens(model, find_key(model))
+            return contexts[str(model)]
+
+        return read
 
     def close(self) -> None:
         """Close the sessions and the account; the hub stays open."""
         self.store.shut()
         self.meter.shut()
+
+
+def _offers_essential_tools(settings: ModelSettings) -> bool:
+    return settings.tools == "essential" or (settings.tools == "auto" and settings.context_tokens < SMALL_CONTEXT)
 
 
 def open_chats(hub: Hub, vault: str = "") -> VaultChats:

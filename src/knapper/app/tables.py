@@ -6,7 +6,8 @@ from typing import Final
 from knapper.agents.offers import AgentTools
 from knapper.codemode import tool
 from knapper.tools import table
-from knapper.tools.registry import ToolFinder, ToolSpec, ToolTable
+from knapper.tools.finder import ToolFinder
+from knapper.tools.registry import ToolSpec, ToolTable
 
 # Its row stands here, since importing a row's class costs 0.1 s, which `knap script` needn't wait for.
 _SCRIPT_TOOL: Final = ToolSpec(
@@ -14,6 +15,7 @@ _SCRIPT_TOOL: Final = ToolSpec(
     effect="write",
     profile="essential",
     shown=("code",),
+    rare=("timeout_s",),
     takes_long=True,
     has_submit_options=False,
 )
@@ -29,7 +31,7 @@ def build_table(vaults: Sequence[str] = (), offers: AgentTools | None = None) ->
     rows = (*table.TOOLS, _SCRIPT_TOOL, *(offers or AgentTools()).rows())
     finder = ToolFinder(ToolTable(rows, vaults))
     finder_rows = (
-        ToolSpec(function=finder.find_tool, profile="essential"),
+        ToolSpec(function=finder.find_tool, profile="essential", shown=("query", "limit")),
         ToolSpec(
             function=finder.call_tool,
             effect="destructive",

@@ -154,7 +154,7 @@ def server_command(options: GlobalOptions, config: Settings, profile: ToolSelect
         words += ["--config", str(config.config_file)]
     if options.env_file:
         words += ["--env-file", str(Path(options.env_file).absolute())]
-    return words if profile == "full" else [*words, "--profile", profile]
+    return words if profile == "standard" else [*words, "--profile", profile]
 
 
 def server_environment(config: Settings) -> dict[str, str]:

@@ -19,14 +19,14 @@ from knapper.cli.render.formatting import pluralize
 from knapper.config import editing
 from knapper.errors import BadInput, KnapError, SetupError
 from knapper.index.filters import Filter
-from knapper.server.mcp import install
+from knapper.server.mcp import clients, install
 from knapper.vault import obsidian
 
 if TYPE_CHECKING:
     from knapper.cli.options import GlobalOptions
     from knapper.config import Settings
     from knapper.config.declarations import SettingValue
-    from knapper.server.mcp.install import MachinePaths, McpClient
+    from knapper.server.mcp.clients import MachinePaths, McpClient
 
 
 StepState = Literal["done", "unchanged", "skipped", "failed"]
@@ -93,14 +93,8 @@ def look_around(settings: Settings, machine: MachinePaths, folder: Path) -> Surr
         vaults=list(vaults),
         local_models=[found for title, server in _LOCAL_SERVERS if (found := _local_models(settings, title, server))],
         keys=[provider for provider in _HOSTED if keys.find(ModelName(provider=provider, name="*"))],
-        clients=[client for client in install.CLIENTS if is_installed(client, machine)],
+        clients=[client for client in clients.CLIENTS if client.is_installed(machine)],
     )
-
-
-def is_installed(client: McpClient, machine: MachinePaths) -> bool:
-    """Return whether a client has settings here, or a folder for them."""
-    file = client.file(machine)
-    return file.is_file() or (file.parent != machine.home and file.parent.is_dir())
 
 
 def _local_models(settings: Settings, title: str, server: ModelName) -> LocalModels | None:
@@ -261,7 +255,8 @@ def connect_client(options: GlobalOptions, client: McpClient, machine: MachinePa
     """
     settings = setup.read_settings(options)
     request = install.InstallRequest(
-        command=launching.server_command(options, settings, "full"), environment=launching.server_environment(settings)
+        command=launching.server_command(options, settings, "standard"),
+        environment=launching.server_environment(settings),
     )
     file = client.file(machine)
     report: dict[str, Any] = dict(install.install(client, request, file))
@@ -277,8 +272,8 @@ def connect_client(options: GlobalOptions, client: McpClient, machine: MachinePa
     return StepReport(
         step="client",
         state="done",
-        text=f"{client.title} knows the server; restart it to see it",
-        undo=f"remove the entry '{install.ENTRY_NAME}' from {file}{backup_note}",
+        text=f"{client.title} knows the server; restart it to see it{backup_note}",
+        undo=f"knap mcp uninstall {client.name}",
     )
 
 

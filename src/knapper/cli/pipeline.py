@@ -8,14 +8,13 @@ from typing import Any, Final, cast
 import click
 
 from knapper import app
-from knapper.agents.events import Debug, ToolCall
+from knapper.agents.events import Debug, Notice, ToolCall
 from knapper.agents.pipeline import context
 from knapper.agents.pipeline.context import TaskRequest
 from knapper.agents.pipeline.pipeline import PipelineEventSink
 from knapper.agents.pipeline.records import (
     ContextEvent,
     Navigate,
-    Notice,
     PhaseProgress,
     PipelineEvent,
     PipelineOutcome,

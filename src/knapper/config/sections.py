@@ -8,7 +8,8 @@ from knapper.agents.pipeline import scopes
 from knapper.config.declarations import FilePath, SettingsSection, Url, setting
 from knapper.errors import SetupError
 
-OfferedTools = Literal["full", "essential"]
+OfferedTools = Literal["auto", "full", "essential"]
+McpProfile = Literal["standard", "essential", "full", "read-only"]
 DEFAULT_PORT = 25_627
 """2, then K-N-A-P on a telephone's keys: assigned to nobody by IANA, and below what Kubernetes and systems give out."""
 
@@ -51,7 +52,9 @@ class ModelSettings(SettingsSection):
         most=10_000_000,
     )
     tools: OfferedTools = setting(
-        "full", "Which tools the model is offered: all, or the essential ones, which suits small models."
+        "auto",
+        "Which tools the model is offered: all, or the essential ones, which suits models that read little at once; "
+        "auto takes those where model.context_tokens or the model's server says so.",
     )
     turn_tokens: int = setting(
         500_000, f"How many tokens one answer may use, tool calls included; {_NO_LIMIT}", most=1_000_000_000
@@ -244,6 +247,10 @@ class ServerSettings(SettingsSection):
         "The address at which others reach the server, such as a proxy's: https://notes.example/knapper. Links to "
         "proposals begin with it, and its name counts as one of server.hosts.",
         env=("KNAP_PUBLIC_URL",),
+    )
+    mcp_profile: McpProfile = setting("standard", "Which tools MCP clients are offered at /mcp.")
+    mcp_output_schemas: bool = setting(
+        False, "Whether each tool at /mcp says what it answers; with the profiles full and read-only it always does."
     )
     max_body_mb: int = setting(10, "How large a request may be, in megabytes.", least=1, most=1_000)
     requests_per_minute: int = setting(

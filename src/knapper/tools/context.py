@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from knapper.vault.access import Policy
 
 
-ToolSelection = Literal["essential", "full", "read-only"]
-"""The few that most work needs, all, or all that change nothing."""
+ToolSelection = Literal["essential", "standard", "full", "read-only"]
+"""The few that most work needs; those of daily use; all; all that change nothing."""
 TOOL_SELECTIONS: Final[tuple[ToolSelection, ...]] = get_args(ToolSelection)
 
 OnCancel = Callable[[Callable[[], None]], Callable[[], None]]

@@ -1,18 +1,27 @@
-"""Tool specifications: their schemas, checked calls by name, the table of tools, and the search for tools."""
+"""Tool specifications: their schemas, checked calls by name, and the table of tools."""
 
 import inspect
 import json
-import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
-from typing import Annotated, Any, Final, Literal, NotRequired, Required, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NotRequired,
+    Protocol,
+    Required,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import docstring_parser
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
-from typing_extensions import TypedDict
 
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.index import database
@@ -23,7 +32,8 @@ from knapper.tools.shapes import Answer
 
 ToolEffect = Literal["read", "write", "destructive"]
 """What a call does to the vault: nothing, adds to it, or replaces or removes what was there."""
-ToolProfile = Literal["essential", "full"]
+ToolProfile = Literal["essential", "standard", "full"]
+"""The smallest selection that lists a tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +47,13 @@ class ToolSpec:
     effect: ToolEffect = "read"
     profile: ToolProfile = "full"
     alias: str = ""
-    """The tool's name, where one function is listed under several."""
+    """The tool's name, where one function stands in the table under several."""
+    is_twin: bool = False
+    """Whether another row lists the same function; this one can be called, and isn't listed."""
     shown: tuple[str, ...] = ()
     """The parameters that the essential selection lists; empty for all. A call may pass the others too."""
+    rare: tuple[str, ...] = ()
+    """The parameters that the standard selection doesn't list; a call may pass them too."""
     open_world: bool = False
     """Whether it reaches beyond the vault."""
     takes_long: bool = False
@@ -63,6 +77,37 @@ class ToolSpec:
     def takes_submit_options(self) -> bool:
         """Return whether a call may carry a reason, and be a dry run."""
         return self.has_submit_options and self.effect != "read"
+
+
+class SelectableTool(Protocol):
+    """What decides in which selections a tool is listed."""
+
+    @property
+    def effect(self) -> ToolEffect:
+        """Return what a call does to the vault."""
+        ...
+
+    @property
+    def profile(self) -> ToolProfile:
+        """Return the smallest selection that lists it."""
+        ...
+
+    @property
+    def is_twin(self) -> bool:
+        """Return whether another row lists the same function."""
+        ...
+
+
+def is_listed(tool: SelectableTool, choice: ToolSelection) -> bool:
+    """Return whether a selection lists a tool."""
+    if tool.is_twin or not is_callable(tool, choice):
+        return False
+    return choice in {"full", "read-only", tool.profile} or tool.profile == "essential"
+
+
+def is_callable(tool: SelectableTool, choice: ToolSelection) -> bool:
+    """Return whether a selection lets a tool be called: a small one lists few tools, but excludes none."""
+    return choice != "read-only" or tool.effect == "read"
 
 
 _ANY_JSON_REF: Final = "#/$defs/JsonValue"
@@ -437,15 +482,9 @@ class ToolTable:
         """Return every row."""
         return tuple(self._specs.values())
 
-    def callable_tools(self, choice: ToolSelection) -> tuple[ToolSpec, ...]:
-        """Return the rows that can be called: a small selection lists few tools, but excludes none."""
-        return self.listed_tools("read-only" if choice == "read-only" else "full")
-
     def listed_tools(self, choice: ToolSelection) -> tuple[ToolSpec, ...]:
-        """Return the rows that are listed."""
-        if choice == "read-only":
-            return tuple(row for row in self.specs if row.effect == "read")
-        return tuple(row for row in self.specs if row.profile == "essential" or choice == "full")
+        """Return the rows that a selection lists."""
+        return tuple(row for row in self.specs if is_listed(row, choice))
 
     def find(self, name: str) -> ToolSpec:
         """Return a tool's row.
@@ -468,22 +507,7 @@ class ToolTable:
             brief: Leave out those that a model can do without.
             vaults: Names of those that the reader may open, the default one first; None for all.
         """
-        schema_without_vault = parameter_schema(row, brief=brief)
-        known_vaults = self._vaults if vaults is None else vaults
-        if len(known_vaults) < 2:
-            return schema_without_vault
-        names: list[JSONValue] = [*known_vaults]
-        vault: dict[str, JSONValue] = {
-            "type": "string",
-            "enum": names,
-            "default": known_vaults[0],
-            "description": "Name of the vault to work in.",
-        }
-        properties: dict[str, JSONValue] = {
-            **cast("dict[str, JSONValue]", schema_without_vault["properties"]),
-            _VAULT_PARAMETER: vault,
-        }
-        return {**schema_without_vault, "properties": properties}
+        return add_vault_parameter(parameter_schema(row, brief=brief), self._vaults if vaults is None else vaults)
 
     def call(self, name: str, arguments: Mapping[str, object], open_vault: VaultOpener) -> Answer:
         """Call a tool.
@@ -518,172 +542,26 @@ class ToolTable:
             return cast("Answer", error.as_dict())
 
 
+def add_vault_parameter(parameters: Mapping[str, JSONValue], vaults: Sequence[str]) -> dict[str, JSONValue]:
+    """Return the schema of a tool's arguments with the vault's name among them, where there are several vaults."""
+    if len(vaults) < 2:
+        return dict(parameters)
+    names: list[JSONValue] = [*vaults]
+    vault: dict[str, JSONValue] = {
+        "type": "string",
+        "enum": names,
+        "default": vaults[0],
+        "description": "Name of the vault to work in.",
+    }
+    properties: dict[str, JSONValue] = {
+        **cast("dict[str, JSONValue]", parameters["properties"]),
+        _VAULT_PARAMETER: vault,
+    }
+    return {**parameters, "properties": properties}
+
+
 def _suggest_tool(name: str, known: Iterable[str]) -> str:
     from rapidfuzz import process  # noqa: PLC0415 - only a mistyped name costs it
 
     match = process.extractOne(name, list(known), score_cutoff=60)
     return f"did you mean '{match[0]}'?" if match else "find_tool finds tools by what they do"
-
-
-_WORD: Final = re.compile(r"[a-z]{2,}")
-_NAME_WEIGHT: Final = 3.0
-"""Weight of a word in a tool's name, where one in its description weighs 1."""
-_SUMMARY_WEIGHT: Final = 1.0
-"""Additional weight of a word in the description's first sentence."""
-_SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
-    "note": ("file",),
-    "remove": ("delete", "trash"),
-    "erase": ("delete", "trash"),
-    "rename": ("move",),
-    "revert": ("undo",),
-    "restore": ("undo",),
-    "history": ("change",),
-    "internet": ("web",),
-    "online": ("web",),
-    "overwrite": ("write",),
-    "make": ("create",),
-    "new": ("create",),
-    "top": ("beginning",),
-    "bottom": ("end",),
-    "many": ("several", "batch"),
-    "dead": ("broken",),
-    "similar": ("meaning",),
-    "heading": ("section",),
-    "frontmatter": ("property",),
-    "metadata": ("property",),
-    "recording": ("audio",),
-    "speech": ("audio",),
-    "forget": ("remove",),
-    "google": ("web",),
-    "download": ("page",),
-    "url": ("page", "web"),
-    "remember": ("preference",),
-    "modified": ("saved",),
-    "edited": ("saved",),
-    "changed": ("saved",),
-    "yesterday": ("date",),
-    "week": ("date",),
-    "month": ("date",),
-    "recent": ("date", "saved"),
-    "recently": ("date", "saved"),
-    "link": ("backlink",),
-    "linked": ("backlink",),
-    "linking": ("backlink",),
-    "mention": ("backlink",),
-    "approve": ("accept",),
-    "decline": ("reject",),
-}
-"""Other words for what tools do, mapped to those of their descriptions."""
-
-
-class ToolDescription(TypedDict):
-    """A tool with its description and parameters."""
-
-    name: str
-    description: str
-    effect: str
-    parameters: dict[str, object]
-
-
-class FoundTools(TypedDict):
-    """The tools that were found, the best match first."""
-
-    success: bool
-    results: list[ToolDescription]
-    total: int
-    message: NotRequired[str]
-
-
-class CalledToolAnswer(TypedDict):
-    """The answer of the called tool."""
-
-    success: bool
-
-
-class ToolFinder:
-    """The two tools that find and call the others."""
-
-    def __init__(self, table: ToolTable) -> None:
-        """Search in *table*."""
-        self._table = table
-
-    def find_tool(self, context: Context, query: str, limit: int = 5) -> Annotated[Answer, FoundTools]:
-        """Find more tools: for links, tags, dates, sections, daily notes, review, the web; call one with call_tool.
-
-        They are found by what they do, and returned with their parameters. Only callable tools are found: a read-only
-        client finds those that read.
-
-        Args:
-            context: The vault, as the client sees it.
-            query: What is to be done, in a few words, or a tool's name.
-            limit: How many at most, 1 to 50.
-
-        Raises:
-            BadInput: The limit is out of its range.
-        """
-        if not 1 <= limit <= 50:
-            raise BadInput(f"limit is {limit}", hint="give 1 to 50")
-        matches = rank_tools(query, self._table.callable_tools(context.tool_selection))
-        rows: list[JSONValue] = [
-            {
-                "name": row.name,
-                "description": describe(row),
-                "effect": row.effect,
-                "parameters": self._table.parameters(row, vaults=context.vaults or None),
-            }
-            for row in matches[:limit]
-        ]
-        answer: Answer = {"success": True, "results": rows, "total": len(matches)}
-        return answer if rows else {**answer, "message": "no tool fits; other words may help"}
-
-    def call_tool(
-        self, context: Context, name: str, arguments: Mapping[str, JSONValue] | None = None
-    ) -> Annotated[Answer, CalledToolAnswer]:
-        """Call any tool that find_tool found.
-
-        Args:
-            context: The vault, as the client sees it.
-            name: The tool's name.
-            arguments: What it takes, by name.
-
-        Raises:
-            NotFound: There is no such tool.
-            KnapError: As the tool says.
-        """
-        return invoke_tool(self._table.find(name), context, arguments or {})
-
-
-def rank_tools(query: str, rows: Iterable[ToolSpec]) -> list[ToolSpec]:
-    """Return the tools that share words with a query, the best match first; a word that few tools have weighs more."""
-    candidates = [(row, _weighted_words(row)) for row in rows]
-    scores = [0.0] * len(candidates)
-    for word in _split_words(query):
-        synonyms = {word, *_SYNONYMS.get(word, ())}
-        shares = [_word_weight(synonyms, weighted) for _, weighted in candidates]
-        matching = sum(share > 0 for share in shares)
-        for number, share in enumerate(shares):
-            scores[number] += share and share * math.log(1 + len(candidates) / matching)
-    order = sorted(range(len(candidates)), key=lambda number: -scores[number])
-    return [candidates[number][0] for number in order if scores[number]]
-
-
-def _weighted_words(row: ToolSpec) -> tuple[tuple[float, set[str]], ...]:
-    """Return a tool's words with their weights, by where they occur."""
-    name = _split_words(row.name)
-    return (
-        (_NAME_WEIGHT / (1 + len(name) / 10), name),
-        (_SUMMARY_WEIGHT, _split_words(summarize(row))),
-        (1.0, _split_words(describe(row))),
-    )
-
-
-def _word_weight(ways: set[str], places: Iterable[tuple[float, set[str]]]) -> float:
-    return sum(weight for weight, words in places if any(_has_word(word, words) for word in ways))
-
-
-def _has_word(word: str, words: set[str]) -> bool:
-    return any(one.startswith(word) or word.startswith(one) for one in words if min(len(one), len(word)) > 2)
-
-
-def _split_words(text: str) -> set[str]:
-    return {word.removesuffix("s") for word in _WORD.findall(text.casefold())}

@@ -7,38 +7,83 @@ from pathlib import Path
 import pytest
 
 from knapper.cli import main
-from knapper.errors import BadInput, SetupError, StorageError
-from knapper.server.mcp import install
-from knapper.server.mcp.install import InstallRequest, MachinePaths, System
+from knapper.errors import BadInput, ConflictError, SetupError, StorageError
+from knapper.server.mcp import clients, install
+from knapper.server.mcp.clients import MachinePaths, McpClient, System
+from knapper.server.mcp.install import InstallRequest
 
 WANTED = InstallRequest(command=["/usr/bin/python3", "-m", "knapper.cli", "mcp"], environment={})
 
 
 def machine(system: System, home: Path) -> MachinePaths:
-    return MachinePaths(system=system, home=home, config=install.config_folder(system, home))
+    return MachinePaths(system=system, home=home, config=clients.config_folder(system, home))
 
 
 @pytest.mark.parametrize(
-    ("system", "place"),
+    ("client", "system", "place"),
     [
-        ("macos", "Library/Application Support/Claude/claude_desktop_config.json"),
-        ("windows", "AppData/Roaming/Claude/claude_desktop_config.json"),
+        ("claude-desktop", "macos", "Library/Application Support/Claude/claude_desktop_config.json"),
+        ("claude-desktop", "windows", "AppData/Roaming/Claude/claude_desktop_config.json"),
+        ("vscode", "macos", "Library/Application Support/Code/User/mcp.json"),
+        ("zed", "macos", ".config/zed/settings.json"),
+        ("zed", "windows", "AppData/Roaming/zed/settings.json"),
+        ("devin", "macos", ".config/devin/mcp_config.json"),
+        ("devin", "windows", "AppData/Roaming/devin/mcp_config.json"),
+        ("codex", "windows", ".codex/config.toml"),
+        ("copilot-cli", "macos", ".copilot/mcp-config.json"),
+        ("gemini-cli", "windows", ".gemini/settings.json"),
     ],
 )
-def test_each_system_keeps_settings_in_its_own_place(tmp_path: Path, system: System, place: str) -> None:
-    assert install.find_client("claude-desktop").file(machine(system, tmp_path)) == tmp_path / place
+def test_each_system_keeps_settings_in_its_own_place(tmp_path: Path, client: str, system: System, place: str) -> None:
+    found = clients.find_client(client).file(machine(system, tmp_path))
+
+    assert os.path.normcase(found) == os.path.normcase(tmp_path / place)
+
+
+def test_a_folder_that_a_variable_names_is_where_the_settings_are(tmp_path: Path) -> None:
+    folders = {"CODEX_HOME": tmp_path / "x", "COPILOT_HOME": tmp_path / "y"}
+    facts = MachinePaths(system="linux", home=tmp_path, config=tmp_path / ".config", folders=folders)
+
+    assert clients.find_client("codex").file(facts) == tmp_path / "x" / "config.toml"
+    assert clients.find_client("copilot-cli").file(facts) == tmp_path / "y" / "mcp-config.json"
+    assert clients.find_client("gemini-cli").file(facts) == tmp_path / ".gemini" / "settings.json"
+
+
+def test_windsurfs_old_place_is_used_until_the_new_one_is_there(tmp_path: Path) -> None:
+    facts = MachinePaths(system="linux", home=tmp_path, config=tmp_path / ".config")
+    devin = clients.find_client("windsurf")
+    before = devin.file(facts)
+    (tmp_path / ".codeium" / "windsurf").mkdir(parents=True)
+    old = devin.file(facts)
+    (tmp_path / ".config" / "devin").mkdir(parents=True)
+
+    assert devin.name == "devin"
+    assert before == devin.file(facts) == tmp_path / ".config" / "devin" / "mcp_config.json"
+    assert old == tmp_path / ".codeium" / "windsurf" / "mcp_config.json"
+
+
+def test_a_client_is_installed_by_its_settings_its_folder_or_its_program(tmp_path: Path) -> None:
+    bare = MachinePaths(system="linux", home=tmp_path, config=tmp_path / ".config", programs=frozenset({"codex"}))
+    (tmp_path / ".claude.json").write_text("{}", "utf-8")
+    (tmp_path / ".gemini").mkdir()
+
+    assert [client.name for client in clients.CLIENTS if client.is_installed(bare)] == [
+        "claude-code",
+        "codex",
+        "gemini-cli",
+    ]
 
 
 def test_every_client_has_a_place_and_a_name_of_its_own(tmp_path: Path) -> None:
-    files = {client.file(machine("macos", tmp_path)) for client in install.CLIENTS}
+    files = {client.file(machine("macos", tmp_path)) for client in clients.CLIENTS}
 
-    assert len(files) == len(install.CLIENTS) == len({client.name for client in install.CLIENTS})
+    assert len(files) == len(clients.CLIENTS) == len({client.name for client in clients.CLIENTS})
 
 
 def test_a_new_entry_makes_the_file(tmp_path: Path) -> None:
     where = tmp_path / "new" / "settings.json"
 
-    done = install.install(install.find_client("cursor"), WANTED, where)
+    done = install.install(clients.find_client("cursor"), WANTED, where)
 
     entry = json.loads(where.read_text("utf-8"))["mcpServers"]["knapper"]
     assert entry == {"command": "/usr/bin/python3", "args": ["-m", "knapper.cli", "mcp"]}
@@ -51,7 +96,7 @@ def test_other_entries_stay_and_what_was_there_is_kept(tmp_path: Path) -> None:
     where.write_bytes(before)
     where.chmod(0o600)
 
-    done = install.install(install.find_client("vscode"), WANTED, where)
+    done = install.install(clients.find_client("vscode"), WANTED, where)
 
     after = json.loads(where.read_text("utf-8"))
     assert list(after) == ["theme", "servers"]
@@ -61,10 +106,10 @@ def test_other_entries_stay_and_what_was_there_is_kept(tmp_path: Path) -> None:
     assert where.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("client", install.CLIENTS, ids=lambda client: client.name)
-def test_each_client_gets_its_entry_after_a_dry_run_that_writes_nothing(
-    tmp_path: Path, client: install.McpClient
-) -> None:
+@pytest.mark.parametrize(
+    "client", [client for client in clients.CLIENTS if client.format != "toml"], ids=lambda client: client.name
+)
+def test_each_client_gets_its_entry_after_a_dry_run_that_writes_nothing(tmp_path: Path, client: McpClient) -> None:
     where = client.file(machine("linux", tmp_path))
     where.parent.mkdir(parents=True, exist_ok=True)
     before = json.dumps({client.key: {"other": {"command": "x"}}, "kept": 1})
@@ -77,15 +122,84 @@ def test_each_client_gets_its_entry_after_a_dry_run_that_writes_nothing(
     after = json.loads(where.read_text("utf-8"))
     assert (untouched, planned["changed"], "backup" in planned) == ([before], True, False)
     assert set(after[client.key]) == {"other", "knapper"}
-    assert after[client.key]["knapper"].get("type") == ("stdio" if client.typed else None)
+    assert client.fixed.items() <= after[client.key]["knapper"].items()
     assert Path(str(done["backup"])).read_text("utf-8") == before
+
+
+@pytest.mark.parametrize("client", clients.CLIENTS, ids=lambda client: client.name)
+def test_what_was_entered_is_taken_out_again(tmp_path: Path, client: McpClient) -> None:
+    where = tmp_path / "settings"
+    before = "[mcp_servers.other]\ncommand = 'x'\n" if client.format == "toml" else f'{{"{client.key}": {{"a": {{}}}}}}'
+    where.write_text(before, "utf-8")
+    install.install(client, WANTED, where)
+    entered = install.find_entry(client, where)
+    planned = install.uninstall(client, where, dry_run=True)
+    still = install.find_entry(client, where)
+
+    done = install.uninstall(client, where)
+    again = install.uninstall(client, where)
+
+    assert (planned["changed"], done["changed"], again["changed"]) == (True, True, False)
+    assert (entered == still, install.find_entry(client, where)) == (True, None)
+    assert where.read_text("utf-8") == before
+    assert "knapper" in Path(str(done["backup"])).read_text("utf-8")
+
+
+def test_what_isnt_there_is_taken_out_of_nothing(tmp_path: Path) -> None:
+    done = install.uninstall(clients.find_client("cursor"), tmp_path / "gone" / "mcp.json")
+
+    assert (done["changed"], list(tmp_path.iterdir())) == (False, [])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no such modes there")
+def test_settings_that_are_read_only_are_told_and_kept(tmp_path: Path) -> None:
+    where = tmp_path / "mcp.json"
+    install.install(clients.find_client("cursor"), WANTED, where)
+    before = where.read_bytes()
+    where.chmod(0o400)
+
+    with pytest.raises(SetupError, match="read-only") as caught:
+        install.uninstall(clients.find_client("cursor"), where)
+
+    assert "by hand" in caught.value.hint
+    assert where.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [where]
+
+
+def test_a_link_stays_one_when_the_entry_goes(tmp_path: Path) -> None:
+    real, where = tmp_path / "real.json", tmp_path / "mcp.json"
+    real.write_text("{}", "utf-8")
+    where.symlink_to(real)
+    install.install(clients.find_client("cursor"), WANTED, where)
+
+    install.uninstall(clients.find_client("cursor"), where)
+
+    assert where.is_symlink()
+    assert json.loads(real.read_text("utf-8")) == {"mcpServers": {}}
+
+
+def test_what_the_client_saves_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = tmp_path / "mcp.json"
+    where.write_text("{}", "utf-8")
+    backup = vars(install)["_write_backup"]
+
+    def save_meanwhile(settings_file: Path, raw: bytes) -> Path:
+        settings_file.write_text('{"saved": "meanwhile"}', "utf-8")
+        return backup(settings_file, raw)
+
+    monkeypatch.setattr(install, "_write_backup", save_meanwhile)
+
+    with pytest.raises(ConflictError, match="changed meanwhile"):
+        install.install(clients.find_client("cursor"), WANTED, where)
+
+    assert where.read_text("utf-8") == '{"saved": "meanwhile"}'
 
 
 def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
     where = tmp_path / "mcp.json"
-    install.install(install.find_client("cursor"), WANTED, where)
+    install.install(clients.find_client("cursor"), WANTED, where)
 
-    again = install.install(install.find_client("cursor"), WANTED, where)
+    again = install.install(clients.find_client("cursor"), WANTED, where)
 
     assert again["changed"] is False
     assert [path.name for path in tmp_path.iterdir()] == ["mcp.json"]
@@ -94,9 +208,9 @@ def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
 def test_two_backups_have_two_names(tmp_path: Path) -> None:
     where = tmp_path / "mcp.json"
     where.write_text('{"mcpServers": {}}', "utf-8")
-    first = install.install(install.find_client("cursor"), WANTED, where)
+    first = install.install(clients.find_client("cursor"), WANTED, where)
     second = install.install(
-        install.find_client("cursor"), InstallRequest(command=["other"], environment={"A": "1"}), where
+        clients.find_client("cursor"), InstallRequest(command=["other"], environment={"A": "1"}), where
     )
 
     assert first["backup"] != second["backup"]
@@ -105,7 +219,7 @@ def test_two_backups_have_two_names(tmp_path: Path) -> None:
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     where = tmp_path / "mcp.json"
 
-    done = install.install(install.find_client("cursor"), WANTED, where, dry_run=True)
+    done = install.install(clients.find_client("cursor"), WANTED, where, dry_run=True)
 
     assert "knapper" in str(done["content"])
     assert not where.exists()
@@ -117,7 +231,7 @@ def test_settings_that_arent_plain_json_are_left_alone(tmp_path: Path, raw: byte
     where.write_bytes(raw)
 
     with pytest.raises(SetupError) as caught:
-        install.install(install.find_client("cursor"), WANTED, where)
+        install.install(clients.find_client("claude-desktop"), WANTED, where)
 
     assert "by hand" in caught.value.hint
     assert where.read_bytes() == raw
@@ -134,7 +248,7 @@ def test_what_a_person_added_to_our_entry_stays(tmp_path: Path) -> None:
     }
     where.write_text(json.dumps({"mcpServers": {"knapper": entry}}), "utf-8")
 
-    install.install(install.find_client("cursor"), WANTED, where)
+    install.install(clients.find_client("cursor"), WANTED, where)
 
     assert json.loads(where.read_bytes())["mcpServers"]["knapper"] == {
         "command": WANTED.command[0],
@@ -156,7 +270,7 @@ def test_settings_arent_written_anew(tmp_path: Path, raw: bytes) -> None:
     where = tmp_path / "mcp.json"
     where.write_bytes(raw)
 
-    install.install(install.find_client("cursor"), WANTED, where)
+    install.install(clients.find_client("cursor"), WANTED, where)
 
     after = where.read_bytes()
     begin = after.index(b'"knapper"')
@@ -171,7 +285,7 @@ def test_the_backup_is_as_private_as_the_settings(tmp_path: Path, mode: int) -> 
     where.write_text('{"key": "secret"}', "utf-8")
     where.chmod(mode)
 
-    done = install.install(install.find_client("cursor"), WANTED, where)
+    done = install.install(clients.find_client("cursor"), WANTED, where)
 
     assert Path(str(done["backup"])).stat().st_mode & 0o777 == mode
 
@@ -200,7 +314,7 @@ def test_what_isnt_a_file_that_may_be_written_is_left_alone(tmp_path: Path, kind
     before = where.lstat()
 
     with pytest.raises((SetupError, StorageError)):
-        install.install(install.find_client("cursor"), WANTED, where)
+        install.install(clients.find_client("cursor"), WANTED, where)
 
     assert (where.lstat().st_ino, where.lstat().st_mode) == (before.st_ino, before.st_mode)
     assert list(tmp_path.iterdir()) == [where]
@@ -211,7 +325,7 @@ def test_a_name_that_nobody_can_read_is_refused(tmp_path: Path, name: str) -> No
     where = tmp_path / "mcp.json"
 
     with pytest.raises(BadInput, match="no name"):
-        install.install(install.find_client("cursor"), InstallRequest(command=["x"], environment={}, name=name), where)
+        install.install(clients.find_client("cursor"), InstallRequest(command=["x"], environment={}, name=name), where)
 
     assert not where.exists()
 
@@ -237,7 +351,7 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
     real.write_text("{}", "utf-8")
     where.symlink_to(real)
 
-    install.install(install.find_client("cursor"), WANTED, where)
+    install.install(clients.find_client("cursor"), WANTED, where)
 
     assert where.is_symlink()
     assert "knapper" in real.read_text("utf-8")
@@ -315,7 +429,7 @@ def test_a_dry_run_shows_what_to_enter_where_the_settings_cant_be_changed(
     where = tmp_path / "mcp.json"
     where.write_text("{} // mine", "utf-8")
 
-    code = main.run(["-v", str(tmp_path), "mcp", "install", "cursor", "--file", str(where), "--dry-run"])
+    code = main.run(["-v", str(tmp_path), "mcp", "install", "claude-desktop", "--file", str(where), "--dry-run"])
 
     told = capsys.readouterr().out
     assert code == 0
@@ -343,11 +457,11 @@ def test_a_persons_name_isnt_for_a_model(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="Cursor"):
-        install.install(install.find_client("cursor"), WANTED, tmp_path)
+        install.install(clients.find_client("cursor"), WANTED, tmp_path)
 
 
 def test_an_unknown_client_is_told_with_those_that_are_known() -> None:
     with pytest.raises(BadInput) as caught:
-        install.find_client("emacs")
+        clients.find_client("emacs")
 
     assert "claude-desktop" in caught.value.hint

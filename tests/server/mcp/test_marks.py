@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from knapper.app import Hub
 from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.errors import StorageError
+from knapper.server.mcp.definitions import ToolListing
 from knapper.server.mcp.server import build_server
 from knapper.server.mcp.session import Caller, McpSession
 from knapper.tools.context import ToolSelection
@@ -53,7 +54,9 @@ def ask(found: Settings, do: Do, *, choice: ToolSelection = "full", client: str 
     async def run() -> Any:  # noqa: ANN401 - the same
         with Hub(found) as hub:
             async with Client(
-                build_server(McpSession(hub=hub, identify=lambda: Caller(client, "session")), choice)
+                build_server(
+                    McpSession(hub=hub, identify=lambda: Caller(client, "session")), ToolListing(choice=choice)
+                )
             ) as asking:
                 return await do(asking)
 

@@ -16,6 +16,7 @@ from fastmcp import Client
 from tokenizers import Tokenizer
 
 from knapper.app import Hub, tables
+from knapper.server.mcp.definitions import ToolListing
 from knapper.server.mcp.server import CallCancelled, ProgressReporter, build_server
 from knapper.server.mcp.session import Caller, McpSession
 from knapper.tools.context import ToolSelection
@@ -41,7 +42,7 @@ def ask(
 ) -> Result:
     async def run() -> Result:
         with Hub(vault.settings()) as hub:
-            server = build_server(McpSession(hub=hub, identify=lambda: Caller(client)), choice)
+            server = build_server(McpSession(hub=hub, identify=lambda: Caller(client)), ToolListing(choice=choice))
             async with Client(server) as asking:
                 return await do(asking)
 
@@ -75,7 +76,7 @@ def test_tools_carry_schemas_titles_and_all_four_hints(vault: opened.Opener) -> 
 
 def test_schemas_refer_to_nothing_and_are_made_once(vault: opened.Opener) -> None:
     with Hub(vault.settings()) as hub:
-        server = build_server(McpSession(hub=hub, identify=lambda: Caller("mcp")))
+        server = build_server(McpSession(hub=hub, identify=lambda: Caller("mcp")), ToolListing(choice="full"))
         first, again = ({tool.name: tool for tool in asyncio.run(server.list_tools())} for _ in range(2))
 
     assert not [name for name, tool in first.items() if "$ref" in json.dumps([tool.parameters, tool.output_schema])]
@@ -100,6 +101,7 @@ def test_every_tool_says_by_its_hints_what_it_may_do(vault: opened.Opener) -> No
             row.open_world,
         )
         for row in tables.build_table().specs
+        if not row.is_twin
     }
     assert said == meant
     assert {name for name, hints in said.items() if hints[3]} >= {"web_search", "fetch_page", "transcribe_audio"}
@@ -206,7 +208,7 @@ def test_the_essential_choice_is_small_and_still_reaches_the_rest(vault: opened.
 @pytest.mark.parametrize("names", [("v",), ("home", "work"), ("My Notes", "Büro", "Work", "Archive")])
 def test_the_essential_choice_stays_small_and_tells_the_vaults_once(tmp_path: Path, names: tuple[str, ...]) -> None:
     with Hub(several(tmp_path, names)) as hub:
-        server = build_server(McpSession(hub=hub, identify=lambda: Caller("mcp")), "essential")
+        server = build_server(McpSession(hub=hub, identify=lambda: Caller("mcp")), ToolListing(choice="essential"))
         tools = asyncio.run(server.list_tools())
 
     defined = [{"name": one.name, "description": one.description, **one.parameters} for one in tools]
@@ -214,6 +216,108 @@ def test_the_essential_choice_stays_small_and_tells_the_vaults_once(tmp_path: Pa
     assert tokens(json.dumps(defined)) <= 1_500
     assert [one and one.get("enum") for one in told] == [list(names) if len(names) > 1 else None, *[None] * 9]
     assert all((one is not None) == (len(names) > 1) for one in told)
+
+
+DOCUMENTED = """
+    search_vault read_file list_files_by_frontmatter update_frontmatter batch_update_frontmatter move_file
+    batch_move_files create_file find_backlinks search_by_date_range find_outlinks search_by_folder log_interaction
+    save_preference list_preferences remove_preference get_current_date append_to_file prepend_to_file replace_section
+    append_to_section web_search transcribe_audio
+"""
+
+
+def definitions_of(tools: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - the library's tools
+    """Give what clients show a model; hints are for the client itself."""
+    return [{"name": one.name, "description": one.description, **one.input_schema} for one in tools]
+
+
+def test_the_standard_choice_has_the_documents_tools_and_review_and_is_small(vault: opened.Opener) -> None:
+    tools = ask(vault, lambda asking: asking.list_tools(), choice="standard")
+
+    others = {"edit_file", "find_tool", "call_tool", "run_script", "list_proposals", "show_proposal", "accept_proposal"}
+    assert {one.name for one in tools} == {*DOCUMENTED.split(), *others}
+    assert len(DOCUMENTED.split()) == 23
+    assert tokens(json.dumps(definitions_of(tools))) < 4_500
+    assert not [one.name for one in tools if one.output_schema]
+
+
+def test_the_first_list_of_the_standard_choice_is_under_20_kilobytes(vault: opened.Opener) -> None:
+    tools = ask(vault, lambda asking: asking.list_tools(), choice="standard")
+
+    sent = [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in tools]
+    assert len(json.dumps(sent, separators=(",", ":"))) < 20_000
+
+
+def test_what_the_standard_choice_leaves_out_can_be_passed_and_called_all_the_same(vault: opened.Opener) -> None:
+    by_name = call(vault, "list_all_tags", {}, choice="standard")
+    by_another = call(vault, "call_tool", {"name": "note_info", "arguments": {"path": "Rain.md"}}, choice="standard")
+    rare = call(vault, "search_vault", {"query": "rains", "exclude_folders": ["Garden/"]}, choice="standard")
+    listed = {one.name: one for one in ask(vault, lambda asking: asking.list_tools(), choice="standard")}
+
+    assert [one.is_error for one in (by_name, by_another, rare)] == [False] * 3
+    assert {"list_all_tags", "note_info"}.isdisjoint(listed)
+    assert "exclude_folders" not in listed["search_vault"].input_schema["properties"]
+
+
+@pytest.mark.parametrize("choice", ["full", "read-only"])
+def test_a_second_name_is_listed_nowhere(vault: opened.Opener, choice: ToolSelection) -> None:
+    names = {one.name for one in ask(vault, lambda asking: asking.list_tools(), choice=choice)}
+    found = told(call(vault, "find_tool", {"query": "list all tags", "limit": 50}, choice=choice))
+
+    assert "list_tags" in names
+    assert "list_all_tags" not in names | {one["name"] for one in found["results"]}
+
+
+def test_find_tool_says_what_a_tool_answers_where_that_is_asked_for(vault: opened.Opener) -> None:
+    query = {"query": "read_file", "limit": 1}
+    short = told(call(vault, "find_tool", query, choice="standard"))
+    long = told(call(vault, "find_tool", {**query, "returns": True}, choice="standard"))
+
+    assert "returns" not in short["results"][0]
+    assert "content" in long["results"][0]["returns"]["properties"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "wanted", "has"), [("standard", True, True), ("full", False, False), ("full", None, True)]
+)
+def test_output_schemas_are_listed_where_they_are_asked_for(
+    vault: opened.Opener, choice: ToolSelection, wanted: bool | None, has: bool
+) -> None:
+    async def run() -> set[bool]:
+        with Hub(vault.settings()) as hub:
+            listing = ToolListing(choice=choice, output_schemas=wanted)
+            server = build_server(McpSession(hub=hub, identify=lambda: Caller("mcp")), listing)
+            return {tool.output_schema is not None for tool in await server.list_tools()}
+
+    assert asyncio.run(run()) == {has}
+
+
+def test_who_could_accept_nothing_isnt_offered_it(vault: opened.Opener) -> None:
+    names = {one.name for one in ask(vault, lambda asking: asking.list_tools(), choice="standard", client="agent")}
+
+    assert {"list_proposals", "show_proposal"} <= names
+    assert "accept_proposal" not in names
+
+
+def test_the_list_of_tools_is_there_before_the_tools_are_imported(tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    code = """
+import asyncio, sys
+from pathlib import Path
+from knapper.app import Hub
+from knapper.config import EmbeddingSettings, Settings, Vault
+from knapper.server.mcp.server import build_server
+from knapper.server.mcp.session import Caller, McpSession
+base = Path(sys.argv[1])
+settings = Settings(choice=Vault(name="v", path=base / "vault"), state_dir=base / "state",
+    embeddings=EmbeddingSettings(kind="none"), config_file=base / "config.toml")
+with Hub(settings) as hub:
+    server = build_server(McpSession(hub=hub, identify=lambda: Caller("mcp")))
+    print(len(asyncio.run(server.list_tools())), "knapper.tools.table" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["30", "False"]
 
 
 def test_the_essential_choice_says_what_a_script_has(vault: opened.Opener) -> None:
@@ -393,7 +497,7 @@ def test_long_work_tells_how_far_it_is(tmp_path: Path) -> None:
 def test_a_cancelled_call_ends_at_once_or_at_its_next_report(vault: opened.Opener) -> None:
     async def report() -> str:
         with Hub(vault.settings()) as hub:
-            server = build_server(McpSession(hub=hub, identify=lambda: Caller("mcp")))
+            server = build_server(McpSession(hub=hub, identify=lambda: Caller("mcp")), ToolListing(choice="full"))
             told: list[str] = []
 
             @server.tool

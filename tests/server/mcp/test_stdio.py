@@ -24,6 +24,7 @@ from typing_extensions import TypedDict
 from knapper.app import Hub, tables
 from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.server.mcp import stdio
+from knapper.server.mcp.definitions import ToolListing
 from knapper.tools.registry import ToolSpec, ToolTable
 from knapper.tools.shapes import Answer
 
@@ -52,7 +53,7 @@ found = Settings(
     config_file=base / "config.toml",
 )
 with SlowHub(found) as hub:
-    stdio.serve_stdio(hub, "mcp", "full", watch=False)
+    stdio.serve_stdio(hub, "mcp", ToolListing(choice="full"), watch=False)
 (base / "closed").touch()
 """
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}

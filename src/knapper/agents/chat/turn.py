@@ -26,7 +26,7 @@ from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, e
 
 from knapper.agents import citations, prompting, toolset, untrusted
 from knapper.agents.citations import CheckedAnswer, CitationRepairer
-from knapper.agents.events import Debug, Done, Error, Event, Text, ToolCall, ToolResult, TurnState
+from knapper.agents.events import Debug, Done, Error, Event, Notice, Text, ToolCall, ToolResult, TurnState
 from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
@@ -64,6 +64,10 @@ class ChatConfig:
     """Length at which a conversation is summarized."""
     essential: bool = False
     """Whether only the essential tools are shown until the model finds others."""
+    small_models: set[str] = field(default_factory=set[str])
+    """Names of models that are known to read little at once; those that refuse a request for its length are added."""
+    read_context: Callable[[], int] | None = None
+    """Asks the model's server how many tokens the model reads at once, 0 where it doesn't say; None not to ask."""
     may_write: bool = True
     telemetry: bool = False
     """Whether the turn is traced with OpenTelemetry, without the messages' contents."""
@@ -267,6 +271,11 @@ def _row_path(row: JSONValue) -> str:
 
 
 LIMIT_REACHED: Final = "\n\n[Tool call limit reached]"
+SMALL_CONTEXT: Final = 16_000
+"""Tokens: a model that reads fewer at once is offered the essential tools, since all of them take 13,000."""
+TOOLS_REDUCED: Final = (
+    "the model can't read all tools at once, so it was offered the essential ones; it finds the others by find_tool"
+)
 _RETRY_HINT: Final = "try again, or take another model"
 _RETRIES: Final = 50
 
@@ -286,10 +295,13 @@ class ChatTurn:
         self._context = context
         self._message = message
         rows = toolset.choose_tools(chat.rows, may_write=chat.may_write)
-        self._session = toolset.open_tool_session(rows, context, max_chars=chat.result_chars, essential=chat.essential)
+        essential = chat.essential or chat.name in chat.small_models
+        self._session = toolset.open_tool_session(rows, context, max_chars=chat.result_chars, essential=essential)
         self._usage = RunUsage()
         self._limits = UsageLimits(request_limit=model_usage.MAX_REQUESTS)
         self._run: AgentRun[ToolSession, str] | None = None
+        self._earlier: list[ModelMessage] = []
+        """Messages of this turn from before its tools were reduced."""
         self._reply_texts: list[str] = []
         self._call_ids = model_replies.collect_call_ids(message.history)
         self._rounds = 0
@@ -297,6 +309,7 @@ class ChatTurn:
         self._emit: EventSink = _ignore_event
         self._answer: CheckedAnswer | None = None
         self._notes: tuple[str, ...] = ()
+        self._tool_notices: tuple[str, ...] = ()
         self.state: TurnState = "failed"
         """How the turn ended; *failed* until it has."""
 
@@ -353,7 +366,7 @@ class ChatTurn:
     @property
     def messages(self) -> list[ModelMessage]:
         """Return the messages to add to the conversation, which can continue however the turn ended."""
-        new_messages = list(self._run.new_messages()) if self._run else []
+        new_messages = [*self._earlier, *(self._run.new_messages() if self._run else ())]
         if not new_messages:
             new_messages = [ModelRequest(parts=[UserPromptPart(content=self._message.text)])]
         complete = add_missing_answers(new_messages, self._session.answers)
@@ -378,7 +391,7 @@ class ChatTurn:
             usage=self.spent.as_dict(),
             model=self._chat.name,
             session_id=self._message.run,
-            notes=[*self._notes],
+            notes=[*(self._notes or self._tool_notices)],
         )
 
     async def _loop(self) -> None:
@@ -392,9 +405,40 @@ class ChatTurn:
         )
         if chat.meter:
             self._limits = chat.meter.allow(message.run)
-        async with _make_agent(chat, system).iter(
-            message.text,
-            message_history=list(message.history),
+        if chat.read_context and not self._session.brief:
+            context_tokens = await asyncio.to_thread(chat.read_context)
+            if 0 < context_tokens < SMALL_CONTEXT:
+                chat.small_models.add(chat.name)
+                self._session.show_essential_tools()
+        agent = _make_agent(chat, system)
+        try:
+            await self._converse(agent, message.text, message.history)
+        except model_usage.MODEL_ERRORS as error:
+            if self._session.brief or not model_usage.is_too_long(error):
+                raise
+            self._reduce_tools()
+            # What was asked and called already isn't asked or called again.
+            prompt = None if self._earlier else message.text
+            await self._converse(agent, prompt, [*message.history, *self._earlier])
+
+    def _reduce_tools(self) -> None:
+        """Offer the essential tools alone, after the model's server refused a request for its length."""
+        self._chat.small_models.add(self._chat.name)
+        self._session.show_essential_tools()
+        self._earlier = list(self._run.new_messages()) if self._run else []
+        while self._earlier and isinstance(self._earlier[-1], ModelResponse):  # the library's, for the refused request
+            self._earlier.pop()
+        self._run = None
+        self._tool_notices = (TOOLS_REDUCED,)
+        self._emit(Notice(text=TOOLS_REDUCED))
+
+    async def _converse(
+        self, agent: Agent[ToolSession, str], prompt: str | None, history: Sequence[ModelMessage]
+    ) -> None:
+        """Let the model answer and call tools; without a prompt it goes on where the history ends."""
+        async with agent.iter(
+            prompt,
+            message_history=list(history),
             deps=self._session,
             usage=self._usage,
             usage_limits=self._limits,
@@ -473,7 +517,11 @@ class ChatTurn:
         if self.state == "complete" and not text.strip():
             raise ModelFailure(f"{self._chat.name}: its reply is empty", code="model_reply", hint=_RETRY_HINT)
         replies = [one for one in self._run.new_messages() if isinstance(one, ModelResponse)] if self._run else []
-        self._notes = (*left_out, *(model_replies.truncation_notices(replies[-1]) if replies else ()))
+        self._notes = (
+            *self._tool_notices,
+            *left_out,
+            *(model_replies.truncation_notices(replies[-1]) if replies else ()),
+        )
         checked = await asyncio.to_thread(citations.check_citations, self._context, text)
         if checked.failures and self.state == "complete":
             chat = self._chat

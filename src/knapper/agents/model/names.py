@@ -206,6 +206,34 @@ def check_server(model: ModelName, key: str, *, timeout_s: float = TIMEOUT_S) ->
     return _read_status(model, address, status, body)
 
 
+_CONTEXT_FIELDS: Final = ("loaded_context_length", "max_model_len", "context_length", "max_context_length")
+"""Where lists of models say how many tokens one reads at once: LM Studio, vLLM, Ollama and OpenRouter, others."""
+_CONTEXT_TIMEOUT_S: Final = 1.0
+
+
+def read_context_tokens(model: ModelName, key: str, *, timeout_s: float = _CONTEXT_TIMEOUT_S) -> int:
+    """Return how many tokens a model reads at once, as its server lists it; 0 where it doesn't say, or can't be asked.
+
+    Ollama says it of models that are loaded. It cuts longer requests without a word.
+
+    Args:
+        model: The model.
+        key: Its key; empty for none.
+        timeout_s: How long to wait.
+    """
+    address, headers = _listing_request(model, key)
+    if model.provider == "ollama":
+        address = f"{ollama_url(model)}/api/ps"
+    try:
+        status, body = _get(address, headers, timeout_s)
+        decoded = cast("object", json.loads(body)) if status == 200 else None
+    except (httpx2.RequestError, httpx2.InvalidURL, UnicodeEncodeError, ValueError, RecursionError):
+        return 0
+    rows = [row for row in _read_rows(decoded) if _row_name(row) in _spellings(model)]
+    values = [row[name] for row in rows[:1] for name in _CONTEXT_FIELDS if name in row]
+    return next((value for value in values if isinstance(value, int) and value > 0), 0)
+
+
 def _get(address: str, headers: dict[str, str], timeout_s: float) -> tuple[int, bytes]:
     """Return status and body; both the body's size and the time for reading it are limited."""
     # httpx limits the wait for each part only, so a slow server could send for ever.
@@ -243,23 +271,33 @@ def _read_status(model: ModelName, address: str, status: int, body: bytes) -> Mo
     except (ValueError, RecursionError):
         return ModelServerStatus(state="unusable", text=f"{_host_name(address)} doesn't speak a protocol for models")
     available = _read_model_names(decoded)
-    spellings = {model.name, f"{model.name}:latest", f"models/{model.name}"}
-    if available and model.name != "*" and not spellings & set(available):
+    if available and model.name != "*" and not _spellings(model) & set(available):
         return ModelServerStatus(
             state="unknown_model", text=f"{_host_name(address)} has no model '{model.name}'", models=available
         )
     return ModelServerStatus(state="ok", text=f"{_host_name(address)} answers", models=available)
 
 
+def _spellings(model: ModelName) -> set[str]:
+    return {model.name, f"{model.name}:latest", f"models/{model.name}"}
+
+
 def _read_model_names(decoded: object) -> tuple[str, ...]:
     """Return the names in a list of models, in Ollama's or in OpenAI's format."""
+    return tuple(sorted(filter(None, map(_row_name, _read_rows(decoded)))))
+
+
+def _read_rows(decoded: object) -> list[dict[str, object]]:
     if not isinstance(decoded, dict):
-        return ()
+        return []
     rows = cast("dict[str, object]", decoded)
     models = rows["models"] if "models" in rows else rows.get("data")
     items = cast("list[object]", models) if isinstance(models, list) else []
-    model_rows = [cast("dict[str, object]", row) for row in items if isinstance(row, dict)]
-    return tuple(sorted(filter(None, (str(row.get("name") or row.get("id") or "") for row in model_rows))))
+    return [cast("dict[str, object]", row) for row in items if isinstance(row, dict)]
+
+
+def _row_name(row: Mapping[str, object]) -> str:
+    return str(row.get("name") or row.get("id") or "")
 
 
 def _host_name(address: str) -> str:

@@ -50,21 +50,59 @@ _ERROR_KINDS: tuple[tuple[type[Exception], str, str, str], ...] = (
     (ModelNotFoundError, "model_unknown", "there is no such model", "`knap models` lists those that are there"),
     (ModelQuotaExceededError, "model_quota", "the account's quota is used up", "check the account with the provider"),
     (ModelRateLimitError, "model_busy", "too many requests", "wait a moment, or name a model to fall back on"),
-    (
-        ModelContextWindowExceededError,
-        "model_context",
-        "the conversation is longer than the model can read",
-        "`/clear` begins anew; or lower model.context_tokens",
-    ),
     (ModelTimeoutError, "timeout", "it didn't answer in time", "raise model.timeout_s, or take a smaller model"),
     (ModelRequestTimeout, "timeout", "it didn't answer in time", "raise model.timeout_s, or take a smaller model"),
     (ModelConnectionError, "unreachable", "it can't be reached", "start its server, or check its address"),
 )
 
+_TOO_LONG_HINT = (
+    "`/clear` begins anew; or lower model.context_tokens, or start the model with a longer context (Ollama: num_ctx, "
+    "llama.cpp: --ctx-size)"
+)
 _REJECTED_HINT = (
     'its log says why; a model that can\'t read enough at once needs a longer context, or tools = "essential" below '
     "[model]"
 )
+
+
+_TOO_LONG: Final = re.compile(
+    r"context_length_exceeded|maximum context length|reduce the length of the messages"  # OpenAI, vLLM, Groq
+    r"|exceed_context_size|exceeds? the (?:available )?context (?:size|length|window)|context size has been exceeded"
+    r"|exceed(?:ed|s)? (?:the )?max(?:imum)? context|exceed context window"  # llama.cpp above, Ollama, llama-cpp-python
+    r"|loaded with context length of only|greater than the context length"  # LM Studio
+    r"|prompt is too long|input is too long|input length and `max_tokens` exceed"  # Anthropic, Bedrock
+    r"|too large for model with|must be <= .{0,40}(?:max_input|total)_tokens",  # Mistral, TGI
+    re.IGNORECASE,
+)
+"""How servers say that a request is longer than the model can read."""
+_REQUEST_TOO_LARGE: Final = 413
+
+
+def is_too_long(error: Exception) -> bool:
+    """Return whether a model's server refused a request for its length.
+
+    Args:
+        error: One of `MODEL_ERRORS`.
+    """
+    if isinstance(error, FallbackExceptionGroup):
+        return any(is_too_long(one) for one in error.exceptions if isinstance(one, Exception))
+    if isinstance(error, ModelContextWindowExceededError):
+        return True
+    if isinstance(error, ModelHTTPError):
+        words = f"{error.body}" if error.body else error.message
+        return error.status_code == _REQUEST_TOO_LARGE or _TOO_LONG.search(words[:_MAX_ERROR_CHARS]) is not None
+    # LM Studio sends the error within a stream that began well.
+    return isinstance(error, ModelAPIError) and _TOO_LONG.search(str(error)[:_MAX_ERROR_CHARS]) is not None
+
+
+_MAX_ERROR_CHARS: Final = 10_000
+
+
+def _find_kind(error: Exception) -> tuple[str, str, str] | None:
+    """Return code, text and hint of an error whose kind is known."""
+    if is_too_long(error):
+        return "model_context", "the conversation is longer than the model can read", _TOO_LONG_HINT
+    return next(((code, text, hint) for kind, code, text, hint in _ERROR_KINDS if isinstance(error, kind)), None)
 
 
 def convert_model_error(error: Exception, model: str) -> KnapError:
@@ -82,9 +120,9 @@ def convert_model_error(error: Exception, model: str) -> KnapError:
         )
     if isinstance(error, UsageLimitExceeded):
         return _turn_limit_error()
-    for kind, code, text, hint in _ERROR_KINDS:
-        if isinstance(error, kind):
-            return ModelFailure(f"{model}: {text}{_quote_server(error)}", code=code, hint=hint)
+    if known := _find_kind(error):
+        code, text, hint = known
+        return ModelFailure(f"{model}: {text}{_quote_server(error)}", code=code, hint=hint)
     if isinstance(error, ModelHTTPError):
         hint = _REJECTED_HINT if error.status_code in {400, 413} else "try again, or look at its log"
         text = f"its server answered with status {error.status_code}"

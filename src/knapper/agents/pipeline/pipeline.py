@@ -16,7 +16,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import events, untrusted
-from knapper.agents.events import Debug, Error
+from knapper.agents.events import Debug, Error, Notice
 from knapper.agents.model import replies, usage
 from knapper.agents.pipeline import context, orchestrator, scout
 from knapper.agents.pipeline.context import TaskRequest, UnifiedContext
@@ -25,7 +25,6 @@ from knapper.agents.pipeline.orchestrator import Agents, PipelineStep
 from knapper.agents.pipeline.records import (
     ContextEvent,
     Navigate,
-    Notice,
     Phase,
     PhaseProgress,
     PipelineEvent,

@@ -334,14 +334,6 @@ class Navigate(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notice(BaseEvent):
-    """A notice for the person."""
-
-    kind: ClassVar[str] = "notice"
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineOutcome(BaseEvent):
     """The end of a run, with its whole outcome."""
 
@@ -373,7 +365,7 @@ class PipelineOutcome(BaseEvent):
 
 
 PipelineEvent: TypeAlias = (
-    Event | PhaseProgress | SelectionEvent | SourcesEvent | ContextEvent | Navigate | Notice | PipelineOutcome
+    Event | PhaseProgress | SelectionEvent | SourcesEvent | ContextEvent | Navigate | PipelineOutcome
 )
 
 

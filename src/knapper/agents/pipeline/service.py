@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from knapper.agents import events
-from knapper.agents.events import Error, TraceRecorder
+from knapper.agents.events import Error, Notice, TraceRecorder
 from knapper.agents.model.usage import Meter
 from knapper.agents.pipeline import context as pipeline_context
 from knapper.agents.pipeline import edits, pipeline
@@ -19,7 +19,7 @@ from knapper.agents.pipeline.context import TaskRequest
 from knapper.agents.pipeline.edits import ChatMessage, EditFailure, EditInstruction, EditResults
 from knapper.agents.pipeline.orchestrator import Agents
 from knapper.agents.pipeline.pipeline import PipelineEventSink, PipelineRun, ResumePoint
-from knapper.agents.pipeline.records import Notice, PipelineEvent, PipelineOutcome
+from knapper.agents.pipeline.records import PipelineEvent, PipelineOutcome
 from knapper.agents.pipeline.store import PausedRun, PausedRuns
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Exchange, SessionStore

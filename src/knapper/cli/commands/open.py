@@ -99,10 +99,10 @@ def _find_line(note: Note, heading: str) -> int:
 
 
 def _address(note: Note, file: Path, root: Path, line: int) -> ObsidianAddress:
-    from knapper.server.mcp import install  # noqa: PLC0415 - tells where programs keep their settings
+    from knapper.server.mcp import clients  # noqa: PLC0415 - tells where programs keep their settings
     from knapper.vault import obsidian  # noqa: PLC0415 - for Obsidian alone
 
-    machine = install.detect_machine()
+    machine = clients.detect_machine()
     known = obsidian.find_vaults(obsidian.registry_files(machine.system, home=machine.home, config=machine.config))
     heading = editors.heading_above(note.outline, line) if line else ""
     return editors.obsidian_address(file, known, root, heading)

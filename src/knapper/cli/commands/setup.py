@@ -14,13 +14,13 @@ from knapper.cli.codes import ExitCode
 from knapper.cli.onboarding import StepReport
 from knapper.cli.options import GlobalOptions
 from knapper.errors import BadInput
-from knapper.server.mcp import install
+from knapper.server.mcp import clients
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from knapper.cli.onboarding import Surroundings
-    from knapper.server.mcp.install import McpClient
+    from knapper.server.mcp.clients import McpClient
 
 
 _NONE: Final = "none"
@@ -79,7 +79,7 @@ def command(global_options: GlobalOptions, **own: Unpack[SetupOptions]) -> ExitC
     clients and to install the Obsidian plugin. Every step can be run again without harm. Your notes aren't changed, and
     no key is asked for. What nobody can be asked about is left out: name it with --service, --client or --plugin.
     """
-    machine = install.detect_machine()
+    machine = clients.detect_machine()
     chosen_folder, global_options.vault = global_options.vault, ""
     surroundings = onboarding.look_around(commands_setup.read_settings(global_options), machine, Path.cwd())
     is_asking = output.can_ask() and not own["yes"] and not global_options.as_json
@@ -106,26 +106,26 @@ def _choose(surroundings: Surroundings, chosen_folder: str, own: SetupOptions, *
     model = own["model"] or onboarding.suggested_model(surroundings)
     if is_asking and not own["model"]:
         model = click.prompt("Model that answers (none: search and edit without one)", default=model or _NONE, err=True)
-    clients = [] if own["no_clients"] else [install.find_client(name) for name in own["clients"]]
+    chosen = [] if own["no_clients"] else [clients.find_client(name) for name in own["clients"]]
     service, plugin = own["service"], own["plugin"]
     if is_asking and service is None:
         offered = [] if own["no_clients"] or own["clients"] else list(surroundings.clients)
         offers_plugin = plugin is None and onboarding.can_install_plugin(vault)
         service = click.confirm(_last_question(offered, offers_plugin=offers_plugin), default=True, err=True)
-        clients += offered if service else []
+        chosen += offered if service else []
         plugin = plugin or (offers_plugin and service)
     return SetupChoices(
         vault=vault,
         model="" if model == _NONE else model,
         service=bool(service),
-        clients=clients,
+        clients=chosen,
         plugin=bool(plugin),
     )
 
 
-def _last_question(clients: Sequence[McpClient], *, offers_plugin: bool) -> str:
+def _last_question(offered: Sequence[McpClient], *, offers_plugin: bool) -> str:
     parts = ["Start the server when you log in"]
-    parts += [f"connect {', '.join(client.title for client in clients)}"] if clients else []
+    parts += [f"connect {', '.join(client.title for client in offered)}"] if offered else []
     parts += ["install the Obsidian plugin"] if offers_plugin else []
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
 
@@ -161,7 +161,7 @@ def _list_steps(
         yield lambda: run("service", lambda: onboarding.install_service(options))
     else:
         yield lambda: StepReport(step="service", state="skipped", text="no service", hint="later: knap service install")
-    machine = install.detect_machine()
+    machine = clients.detect_machine()
     for client in choices.clients:
         yield lambda client=client: run("client", lambda: onboarding.connect_client(options, client, machine))
     unconnected = [client.name for client in surroundings.clients if client not in choices.clients]

@@ -12,7 +12,7 @@ from knapper.cli.completion.answering import FLAG, NAMES
 from knapper.cli.main import knap
 from knapper.config.clients import CLIENT_SETTINGS
 from knapper.config.settings import SETTINGS, VAULT_SETTINGS
-from knapper.server.mcp import install
+from knapper.server.mcp import clients
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -153,6 +153,6 @@ def _fixed_names() -> dict[str, list[str]]:
         "setting": [each.name for each in SETTINGS],
         "vaults": [each.name for each in VAULT_SETTINGS],
         "clients": [each.name for each in CLIENT_SETTINGS],
-        "mcp-client": [each.name for each in install.CLIENTS],
+        "mcp-client": [each.name for each in clients.CLIENTS],
         "tool": sorted(each.name for each in tables.build_table().listed_tools("full")),
     }

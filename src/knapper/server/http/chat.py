@@ -60,7 +60,7 @@ _TURN_PROPERTIES: Final[Mapping[str, Any]] = {
 TURN_CONTENT: Final = json_content(_TURN_PROPERTIES)
 STREAM_CONTENT: Final[Mapping[str, Any]] = stream_content(
     "`start` comes first, with turn_id, session_id and message; then `text`, `tool_call`, `tool_result`, `proposal`, "
-    "`question`, `debug`, `usage` and `error`, as they happen; `done` comes last, with the answer. A lost "
+    "`question`, `debug`, `usage`, `notice` and `error`, as they happen; `done` comes last, with the answer. A lost "
     "connection doesn't end the turn: GET /chat/{turn_id}/events goes on."
 )
 CANCEL_CONTENT: Final = json_content(

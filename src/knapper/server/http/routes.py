@@ -21,7 +21,7 @@ _TOOL_SCHEMA: Final[dict[str, Any]] = {
         "title": {"type": "string"},
         "description": {"type": "string"},
         "effect": {"enum": ["read", "write", "destructive"]},
-        "profile": {"enum": ["essential", "full"]},
+        "profile": {"enum": ["essential", "standard", "full"]},
         "open_world": {"type": "boolean"},
         "parameters": {"type": "object", "description": "JSON Schema of the arguments."},
         "returns": {"type": "object", "description": "JSON Schema of the answer."},

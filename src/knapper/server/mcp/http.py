@@ -15,10 +15,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from knapper.app import Hub
 from knapper.server import security
 from knapper.server.http.app import Mount, mount_asgi
+from knapper.server.mcp.definitions import ToolListing
 from knapper.server.mcp.server import build_server
 from knapper.server.mcp.session import Caller, McpSession
 from knapper.server.workers import WorkerThreads
-from knapper.tools.context import ToolSelection
 
 _SESSION_HEADER = "mcp-session-id"
 _VERSION_HEADER = "mcp-protocol-version"
@@ -31,15 +31,17 @@ _RETRY_INTERVAL_MS = 1_000
 """How long a client waits before it comes back for the rest of an answer."""
 
 
-def mount_mcp(hub: Hub, threads: WorkerThreads, choice: ToolSelection = "full") -> Mount:
-    """Create the mount for ``/mcp``.
+def mount_mcp(hub: Hub, threads: WorkerThreads) -> Mount:
+    """Create the mount for ``/mcp``, with the tools that the settings offer there.
 
     Args:
         hub: The vaults; the caller closes it.
         threads: The worker threads.
-        choice: The selection of tools to list.
     """
-    return mount_server(build_server(McpSession(hub=hub, identify=_identify_caller, threads=threads), choice))
+    session = McpSession(hub=hub, identify=_identify_caller, threads=threads)
+    server = hub.settings.server
+    listing = ToolListing(choice=server.mcp_profile, output_schemas=server.mcp_output_schemas or None)
+    return mount_server(build_server(session, listing))
 
 
 def mount_server(server: FastMCP) -> Mount:

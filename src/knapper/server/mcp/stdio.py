@@ -11,6 +11,7 @@ import signal
 import sys
 import uuid
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType, TracebackType
 from typing import Any, Final, Self, cast
@@ -27,9 +28,9 @@ from typing_extensions import override
 
 from knapper.app import Hub
 from knapper.server import logs, watchers
+from knapper.server.mcp.definitions import ToolListing
 from knapper.server.mcp.server import build_server
 from knapper.server.mcp.session import Caller, McpSession
-from knapper.tools.context import ToolSelection
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _PARSE_ERROR_TYPES: Final = frozenset({"json_invalid", "string_unicode"})
@@ -125,28 +126,28 @@ _SHUTDOWN_S: Final = 5.0
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 
-def serve_stdio(hub: Hub, client: str, choice: ToolSelection, *, watch: bool = True) -> None:
+def serve_stdio(hub: Hub, client: str, listing: ToolListing, *, watch: bool = True) -> None:
     """Serve until the client closes its end.
 
     Args:
         hub: The vaults.
         client: The client whose policy applies.
-        choice: The selection of tools to list.
+        listing: Which tools are listed.
         watch: Keep the indexes up to date while serving; the handshake doesn't wait for that.
 
     Raises:
         BrokenPipeError: The client has closed the end that it listens at, and left the other one open.
     """
     logging.config.dictConfig(logs.logging_configuration("WARNING"))
-    asyncio.run(_serve_client(hub, Caller(client, run=f"{client}-{uuid.uuid4().hex[:12]}"), choice, watch=watch))
+    asyncio.run(_serve_client(hub, Caller(client, run=f"{client}-{uuid.uuid4().hex[:12]}"), listing, watch=watch))
 
 
-async def _serve_client(hub: Hub, caller: Caller, choice: ToolSelection, *, watch: bool) -> None:
+async def _serve_client(hub: Hub, caller: Caller, listing: ToolListing, *, watch: bool) -> None:
     session = McpSession(hub=hub, identify=lambda: caller)
-    first_answer, client_left = asyncio.Event(), asyncio.Event()
-    server = build_server(session, choice, kind=partial(_StdioServer, client_left))
-    server.add_middleware(_FirstAnswerMiddleware(first_answer))
-    watch_task = asyncio.create_task(_watch_vaults(hub, first_answer)) if watch else None
+    progress, client_left = _ClientProgress(), asyncio.Event()
+    server = build_server(session, listing, kind=partial(_StdioServer, client_left))
+    server.add_middleware(_ProgressMiddleware(progress))
+    background_task = asyncio.create_task(_work_in_background(hub, progress, watch=watch))
     end_tasks: list[asyncio.Task[Any]] = [
         asyncio.create_task(_wait_for_signal()),
         asyncio.create_task(client_left.wait()),
@@ -155,7 +156,7 @@ async def _serve_client(hub: Hub, caller: Caller, choice: ToolSelection, *, watc
     try:
         _ = await asyncio.wait((serve_task, *end_tasks), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        others = [*end_tasks, watch_task] if watch_task else end_tasks
+        others = [*end_tasks, background_task]
         for task in others:
             task.cancel()
         _ = await asyncio.gather(*others, return_exceptions=True)
@@ -230,20 +231,45 @@ def _open_stdin() -> anyio.AsyncFile[str]:
     return anyio.wrap_file(io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape"))
 
 
-class _FirstAnswerMiddleware(Middleware):
-    """Middleware that signals when the client's first message was answered."""
+_HANDSHAKE_METHODS: Final = frozenset({"initialize", "notifications/initialized", "ping", "server/discover"})
+_MAX_QUIET_S: Final = 2.0
+"""How long a client may be quiet after the handshake before its vaults are read anyway."""
 
-    def __init__(self, first_answer: asyncio.Event) -> None:
-        self._met = first_answer
+
+@dataclass(frozen=True, slots=True)
+class _ClientProgress:
+    """How far a client has come."""
+
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether its first message was answered."""
+    in_use: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether a message after the handshake was answered, such as the list of tools."""
+
+
+class _ProgressMiddleware(Middleware):
+    """Middleware that notes how far the client has come."""
+
+    def __init__(self, progress: _ClientProgress) -> None:
+        self._progress = progress
 
     async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:  # noqa: ANN401 - whatever it is
         answer = await call_next(context)
-        self._met.set()
+        self._progress.answered.set()
+        if context.method not in _HANDSHAKE_METHODS:
+            self._progress.in_use.set()
         return answer
 
 
-async def _watch_vaults(hub: Hub, first_answer: asyncio.Event) -> None:
-    """Keep the indexes up to date, starting after the first answer: reading a vault delays other work."""
-    await first_answer.wait()
+async def _work_in_background(hub: Hub, progress: _ClientProgress, *, watch: bool) -> None:
+    """Prepare for the first call, and keep the indexes up to date.
+
+    Both begin once the client has its list of tools, since either would delay that.
+    """
+    await progress.answered.wait()
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(progress.in_use.wait(), _MAX_QUIET_S)
+    _ = await asyncio.to_thread(lambda: hub.table)  # what the tools need is imported here
+    if not watch:
+        return
     async with watchers.run_watchers(watchers.engine_openers(hub)):
         await asyncio.Event().wait()
