@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,7 @@ def _time(server: Server, name: str, arguments: Mapping[str, Any]) -> float:
 
 
 @contextmanager
-def started(vault: Path, home: Path, *more: str) -> Iterator[Server]:
+def started(vault: Path, home: Path, *more: str) -> Generator[Server]:
     """Start `knap mcp` for a vault, with a state folder of its own."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("KNAP_", "VAULT_"))}  # noqa: TID251
     environment = {**own, "KNAP_STATE_DIR": str(home / "state"), "KNAP_CONFIG": str(home / "config.toml")}

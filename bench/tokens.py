@@ -106,7 +106,7 @@ def run(where: Places, options: argparse.Namespace) -> Report | str:
         listings = [_first_list(where, vault, profile) for _ in range(options.rounds)]
         tools, kilobytes = listings[0][0], listings[0][1] / 1000
         shown = [{"name": one["name"], "description": one["description"], **one["inputSchema"]} for one in tools]
-        spent, waited = ([one[place] for one in listings] for place in (2, 3))
+        spent, waited = [one[2] for one in listings], [one[3] for one in listings]
         rows += [
             Row(what=f"{profile}: tools", values=[len(tools)], digits=0),
             Row(what=f"{profile}: tokens", values=[count(shown)], digits=0, goal=_TOKENS.get(profile)),

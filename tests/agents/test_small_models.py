@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from knapper.agents.chat import turn
-from knapper.agents.events import Notice, ToolResult
+from knapper.agents.events import Event, Notice, ToolResult
 from knapper.agents.model import names, providers
 from knapper.cli import main
 from tests.agents import protocol, scripted
@@ -79,7 +79,7 @@ def vault(tmp_path: Path) -> opened.Opener:
 @contextmanager
 def chatting(
     server: Server, *, small_models: set[str] | None = None, read_context: Callable[[], int] | None = None
-) -> Iterator[turn.ChatConfig]:
+) -> Generator[turn.ChatConfig]:
     model = providers.open_model(
         [names.ModelName(provider="compatible", name="tiny", base_url=server.base_url)],
         lambda _: "",
@@ -172,6 +172,7 @@ def test_another_refusal_reduces_nothing(vault: opened.Opener, status: int) -> N
 
 def test_a_model_that_has_refused_begins_with_the_essential_tools(vault: opened.Opener) -> None:
     small: set[str] = set()
+    events: list[Event] = []
     refusal = Reply(status=400, error=REFUSALS["ollama"][1])
     with (
         protocol.serving(refusal, Reply(parts=["One."]), Reply(parts=["Two."])) as server,
