@@ -12,7 +12,7 @@ from knapper.cli.commands import open as open_command
 from knapper.cli.commands.open import OpenOptions
 from knapper.cli.options import GlobalOptions
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound, SetupError
-from knapper.server.mcp import install
+from knapper.server.mcp import clients
 from knapper.vault.obsidian import KnownVault
 from tests.index import worlds
 
@@ -174,8 +174,8 @@ def test_the_list_of_obsidian_is_read_where_it_keeps_it(
     (config / "obsidian" / "obsidian.json").write_text(
         json.dumps({"vaults": {"a1": {"path": str(vault.parent)}}}), encoding="utf-8"
     )
-    machine = install.MachinePaths(system="linux", home=vault.parent, config=config)
-    monkeypatch.setattr(install, "detect_machine", lambda: machine)
+    machine = clients.MachinePaths(system="linux", home=vault.parent, config=config)
+    monkeypatch.setattr(clients, "detect_machine", lambda: machine)
 
     assert main.run(["open", "Garden", "--print"]) == 0
     assert capsys.readouterr().out == f"obsidian://open?vault={vault.parent.name}&file=My%20Notes%2FGarden.md\n"

@@ -14,6 +14,7 @@ from knapper.app import Hub, open_hub
 from knapper.config import ClientSettings, Vault
 from knapper.server import credentials
 from knapper.server.mcp import http as mcp
+from knapper.server.mcp.definitions import ToolListing
 from knapper.server.mcp.server import build_server
 from knapper.server.mcp.session import Caller, McpSession
 from knapper.server.workers import WorkerThreads
@@ -188,7 +189,7 @@ async def test_a_client_that_may_open_none_hears_of_none(hub: Hub) -> None:
         hub.settings, clients=(ClientSettings(grants=access.default_grants("mcp"), vaults=("elsewhere",)),)
     )
     with open_hub(settings) as other:
-        async with Client(build_server(McpSession(hub=other, identify=lambda: Caller("mcp")), "essential")) as client:
+        async with Client(build_server(McpSession(hub=other, identify=lambda: Caller("mcp")), ToolListing(choice="essential"))) as client:
             tools = [tool.model_dump(mode="json") for tool in await client.list_tools()]
             hello = client.initialize_result
 
