@@ -135,7 +135,7 @@ def test_over_mcp_a_client_hears_of_its_own_vaults_alone(hub: Hub, server: TestC
                 assert told(ask(method)) <= set(own), method
             tools = ask("tools/list")["tools"]
             enums = {tuple(one["inputSchema"]["properties"].get("vault", {}).get("enum", ())) for one in tools}
-            assert enums == {own if len(own) > 1 else ()}
+            assert enums - {()} == ({own} if len(own) > 1 else set())  # a short definition leaves them to the first
             assert told(ask("tools/call", **FIND)) <= set(own)
             assert told(ask("tools/call", **BAD_VAULT)) <= set(own)
             assert told(ask("tools/call", **NO_TEXT)) <= set(own)
@@ -189,7 +189,8 @@ async def test_a_client_that_may_open_none_hears_of_none(hub: Hub) -> None:
         hub.settings, clients=(ClientSettings(grants=access.default_grants("mcp"), vaults=("elsewhere",)),)
     )
     with open_hub(settings) as other:
-        async with Client(build_server(McpSession(hub=other, identify=lambda: Caller("mcp")), ToolListing(choice="essential"))) as client:
+        session = McpSession(hub=other, identify=lambda: Caller("mcp"))
+        async with Client(build_server(session, ToolListing(choice="essential"))) as client:
             tools = [tool.model_dump(mode="json") for tool in await client.list_tools()]
             hello = client.initialize_result
 
