@@ -3,12 +3,16 @@
 The weights and the tokenizer are those of WordLlama (MIT). Its published wheel has them, but is compiled for some
 Pythons only, so the three files are taken out of it here and nothing of it is needed at run time.
 
-The interpreter of scripts is CPython with our guest modules, built into a WebAssembly component. It is built anew when
-the guest or what it is built with changes; nothing is fetched for it.
+The interpreter of scripts is CPython with our guest modules, built into a WebAssembly component and compressed: it is
+read once, when it is compiled to machine code. It is built anew when the guest changes; nothing is fetched for it. No
+two builds of it are alike, as it holds the memory of a started Python with its random hashes. So a source archive
+contains it, and wheels from the same archive are alike.
 """
 
+import gzip
 import hashlib
 import importlib.metadata
+import json
 import shutil
 import subprocess
 import sys
@@ -55,9 +59,11 @@ PIECES = (
     ),
 )
 GUEST = Path("src/knapper/codemode/guest")
-COMPONENT = Path("src/knapper/data/scripts/interpreter.wasm")
+COMPONENT = Path("src/knapper/data/scripts/interpreter.wasm.gz")
 STAMP = "interpreter.stamp"
 """Lies beside the component; says what it was built from, and its own hash."""
+COMPACT = "tokenizer.kit"
+"""The tokenizer of the embedder once more, in the form that is read fast."""
 
 
 class CustomBuildHook(BuildHookInterface[BuilderConfig]):
@@ -78,6 +84,7 @@ class CustomBuildHook(BuildHookInterface[BuilderConfig]):
         root = Path(self.root)
         try:
             provide_embedder(root / TARGET)
+            provide_tokenizer(root / TARGET)
             provide_interpreter(root)
         except RuntimeError as error:
             self.app.abort(str(error))
@@ -145,6 +152,34 @@ def write(wheel: Path, target: Path) -> None:
         part.replace(target / piece.name)
 
 
+def provide_tokenizer(target: Path) -> None:
+    """Write the compact form of the embedder's tokenizer.
+
+    Raises:
+        RuntimeError: The library for it isn't here.
+    """
+    try:
+        content = compact_tokenizer((target / "tokenizer.json").read_bytes())
+    except ImportError as error:
+        raise RuntimeError("Knapper's build needs kitoken, of [build-system].requires: install it here.") from error
+    path = target / COMPACT
+    if not path.is_file() or path.read_bytes() != content:
+        _ = path.write_bytes(content)
+
+
+def compact_tokenizer(text: bytes) -> bytes:
+    """Convert a tokenizer from JSON.
+
+    Its special tokens are left out: in a note they are HTML, and kitoken would split texts at them.
+    """
+    from kitoken import Kitoken  # noqa: PLC0415 - tests import this module where nothing is built
+
+    definition = json.loads(text)
+    definition |= {"added_tokens": [], "post_processor": None}
+    definition["model"]["unk_token"] = None
+    return Kitoken.from_tokenizers(json.dumps(definition, ensure_ascii=False).encode()).to_bytes()
+
+
 def provide_interpreter(root: Path) -> None:
     """Build the interpreter of scripts, unless it is there and made of these very sources.
 
@@ -159,10 +194,11 @@ def provide_interpreter(root: Path) -> None:
     component.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         stage(root / GUEST, Path(folder))
-        built = Path(folder) / component.name
+        built = Path(folder) / component.stem
         build_interpreter(Path(folder), built)
         part = component.with_name(f"{component.name}.part")
-        _ = shutil.copyfile(built, part)
+        # zlib and not lzma, which would save 2 MB more: many a Python that was compiled at home has no lzma.
+        _ = part.write_bytes(gzip.compress(built.read_bytes(), 9, mtime=0))
         _ = part.replace(component)
     _ = stamp.write_text(stamped(component, sources), encoding="utf-8")
 

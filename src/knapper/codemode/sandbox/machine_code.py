@@ -120,7 +120,7 @@ def find_missing_walls(report: Mapping[str, str], facts: PlatformInfo | None = N
     return {name: report.get(name, "it wasn't raised") for name in expected if report.get(name) != STANDS}
 
 
-COMPONENT_FILE: Final = Path(__file__).parents[2] / "data" / "scripts" / "interpreter.wasm"
+COMPONENT_FILE: Final = Path(__file__).parents[2] / "data" / "scripts" / "interpreter.wasm.gz"
 STAMP_FILE: Final = "interpreter.stamp"
 _LOCK_TIMEOUT_S: Final = 300
 _COMPILE_TIMEOUT_S: Final = 600
