@@ -6,12 +6,9 @@ the terms of the tool that installed Knapper.
 
 import importlib.util
 import json
-import shlex
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Final, Literal, TypeVar, cast, get_args
 
@@ -77,6 +74,9 @@ class Installation:
 
     def shown_command(self, *names: ExtraName) -> str:
         """Return the same command, quoted for this system's shell."""
+        import shlex  # noqa: PLC0415 - only what is missing should cost it
+        import subprocess  # noqa: PLC0415 - the same
+
         command = self.command(*names)
         return subprocess.list2cmdline(command) if self.system == "win32" else shlex.join(command)
 
@@ -133,6 +133,8 @@ def explain_import(error: ImportError) -> SetupError | None:
 
 def _read_source() -> str:
     """Return the address that this program was installed from, other than a package index."""
+    from importlib import metadata  # noqa: PLC0415 - only what is missing should cost it
+
     try:
         text = metadata.distribution(_PACKAGE).read_text("direct_url.json")
         origin = cast("Mapping[str, object]", json.loads(text)) if text else {}

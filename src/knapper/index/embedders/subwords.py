@@ -51,7 +51,10 @@ class CompactTokenizer:
 
     def has_letter(self, token: int) -> bool:
         """Return whether a token contains a letter or digit, or part of one."""
-        return _holds_letter(self._tokenizer.decode([token]))
+        try:
+            return _holds_letter(self._tokenizer.decode([token]))
+        except ValueError:  # bytes that have a token of their own never get this one
+            return False
 
     def unknown_token(self) -> None:
         """Return None: unknown characters become the tokens of their bytes."""
