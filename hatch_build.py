@@ -13,6 +13,7 @@ import gzip
 import hashlib
 import importlib.metadata
 import json
+import lzma
 import shutil
 import subprocess
 import sys
@@ -59,11 +60,13 @@ PIECES = (
     ),
 )
 GUEST = Path("src/knapper/codemode/guest")
-COMPONENT = Path("src/knapper/data/scripts/interpreter.wasm.gz")
+COMPONENT = Path("src/knapper/data/scripts/interpreter.wasm.xz")
 STAMP = "interpreter.stamp"
 """Lies beside the component; says what it was built from, and its own hash."""
 COMPACT = "tokenizer.kit"
 """The tokenizer of the embedder once more, in the form that is read fast."""
+PACKED = "tokenizer.json.gz"
+"""And compressed, for systems where that form can't be read; of the three, wheels have these two."""
 
 
 class CustomBuildHook(BuildHookInterface[BuilderConfig]):
@@ -153,7 +156,7 @@ def write(wheel: Path, target: Path) -> None:
 
 
 def provide_tokenizer(target: Path) -> None:
-    """Write the compact form of the embedder's tokenizer.
+    """Write the compact and the compressed form of the embedder's tokenizer.
 
     Raises:
         RuntimeError: The library for it isn't here.
@@ -162,9 +165,10 @@ def provide_tokenizer(target: Path) -> None:
         content = compact_tokenizer((target / "tokenizer.json").read_bytes())
     except ImportError as error:
         raise RuntimeError("Knapper's build needs kitoken, of [build-system].requires: install it here.") from error
-    path = target / COMPACT
-    if not path.is_file() or path.read_bytes() != content:
-        _ = path.write_bytes(content)
+    packed = gzip.compress((target / "tokenizer.json").read_bytes(), 9, mtime=0)
+    for path, data in ((target / COMPACT, content), (target / PACKED, packed)):
+        if not path.is_file() or path.read_bytes() != data:
+            _ = path.write_bytes(data)
 
 
 def compact_tokenizer(text: bytes) -> bytes:
@@ -197,8 +201,7 @@ def provide_interpreter(root: Path) -> None:
         built = Path(folder) / component.stem
         build_interpreter(Path(folder), built)
         part = component.with_name(f"{component.name}.part")
-        # zlib and not lzma, which would save 2 MB more: many a Python that was compiled at home has no lzma.
-        _ = part.write_bytes(gzip.compress(built.read_bytes(), 9, mtime=0))
+        _ = part.write_bytes(lzma.compress(built.read_bytes(), preset=9))
         _ = part.replace(component)
     _ = stamp.write_text(stamped(component, sources), encoding="utf-8")
 

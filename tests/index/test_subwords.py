@@ -66,7 +66,7 @@ def test_the_packaged_file_is_what_the_json_gives() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"kitoken", b"kitoken\x00\x09later"])
 def test_a_compact_form_that_cant_be_read_is_left_for_the_json(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "tokenizer.json").write_bytes(FILE.read_bytes())
+    (tmp_path / subwords.PACKED_FILE).write_bytes((static.FOLDER / subwords.PACKED_FILE).read_bytes())
     (tmp_path / subwords.COMPACT_FILE).write_bytes(content)
 
     tokenizer = subwords.read_tokenizer(tmp_path / "tokenizer.json", hint="", is_packaged=True)

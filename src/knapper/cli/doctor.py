@@ -147,7 +147,7 @@ def _nearest_existing(path: Path) -> Path:
 
 _OLDEST_PYTHON = (3, 11)
 _OLDEST_SQLITE = (3, 38)
-_MODEL_FILES = ("weights.safetensors", "tokenizer.json", "tokenizer.kit")
+_MODEL_FILES = ("weights.safetensors", "tokenizer.kit", "tokenizer.json.gz")
 _REINSTALL = "install Knapper again, as you did before"
 
 

@@ -5,6 +5,7 @@ that the tokenizers library needs for the JSON. Both give the same tokens. A tab
 any tokenizer, and takes that library.
 """
 
+import gzip
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 COMPACT_FILE: Final = "tokenizer.kit"
-"""The definition beside ``tokenizer.json``, made from it when the package is built."""
+"""The packaged definition, made from JSON when the package is built."""
+PACKED_FILE: Final = "tokenizer.json.gz"
+"""The JSON, for systems that have no kitoken."""
 _LAST_ASCII: Final = 0x7F
 _BYTE_TOKEN_LENGTH: Final = len("<0x2D>")
 
@@ -92,15 +95,18 @@ def read_tokenizer(path: Path, *, hint: str, is_packaged: bool) -> SubwordTokeni
     Args:
         path: Its ``tokenizer.json``.
         hint: What to do if it can't be read.
-        is_packaged: It is the package's own, and the compact definition beside it is taken in its place.
+        is_packaged: It is the package's own: the compact definition or the compressed JSON beside it are read instead.
 
     Raises:
         EmbedderError: It is missing or damaged, or the library for it isn't installed.
     """
+    compact = _read_compact(path.with_name(COMPACT_FILE)) if is_packaged else None
+    if compact is not None:
+        return compact
+    path = path.with_name(PACKED_FILE) if is_packaged else path
     if not path.is_file():
         raise EmbedderError(f"the embedder's file {path} is missing", hint=hint)
-    compact = _read_compact(path.with_name(COMPACT_FILE)) if is_packaged else None
-    return compact or JsonTokenizer(_read_json(path, hint=hint))
+    return JsonTokenizer(_read_json(path, hint=hint))
 
 
 def _read_compact(path: Path) -> CompactTokenizer | None:
@@ -121,7 +127,9 @@ def _read_json(path: Path, *, hint: str) -> "Tokenizer":
             "embeddings", f"the tokenizer {path}", error=EmbedderError, code="embedder_extra"
         ) from error
     try:
-        tokenizer = Tokenizer.from_file(str(path))
+        content = path.read_bytes()
+        packed = path.name == PACKED_FILE
+        tokenizer = Tokenizer.from_str((gzip.decompress(content) if packed else content).decode())
     except Exception as error:
         if not errors.raised_by(error, "tokenizers"):
             raise
