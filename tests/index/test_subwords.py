@@ -1,5 +1,6 @@
 """The compact tokenizer gives the tokens of the JSON that it was made from."""
 
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -62,6 +63,7 @@ def test_the_packaged_file_is_what_the_json_gives() -> None:
     packaged = (static.FOLDER / subwords.COMPACT_FILE).read_bytes()
 
     assert hatch_build.compact_tokenizer(FILE.read_bytes()) == packaged, "run scripts/setup"
+    assert hashlib.sha256(packaged).hexdigest() == subwords.COMPACT_SHA256
 
 
 @pytest.mark.parametrize("content", [b"", b"kitoken", b"kitoken\x00\x09later"])

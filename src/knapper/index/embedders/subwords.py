@@ -6,6 +6,7 @@ any tokenizer, and takes that library.
 """
 
 import gzip
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 COMPACT_FILE: Final = "tokenizer.kit"
 """The packaged definition, made from JSON when the package is built."""
+COMPACT_SHA256: Final = "4e353ada701b7c79303b489a22bb9b7bce6b0ebfe65c02d2a9bc062b66e8eb5e"
+"""Of that file: kitoken ends the whole process over one that is damaged, so no other is shown to it."""
 PACKED_FILE: Final = "tokenizer.json.gz"
 """The JSON, for systems that have no kitoken."""
 _LAST_ASCII: Final = 0x7F
@@ -114,7 +117,10 @@ def _read_compact(path: Path) -> CompactTokenizer | None:
     try:
         from kitoken import Kitoken  # noqa: PLC0415 - has no wheel for Windows on ARM
 
-        return CompactTokenizer(Kitoken(path.read_bytes()))
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != COMPACT_SHA256:
+            return None
+        return CompactTokenizer(Kitoken(content))
     except (ImportError, OSError, ValueError):  # a later kitoken may have another format
         return None
 
