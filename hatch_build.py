@@ -14,6 +14,7 @@ import hashlib
 import importlib.metadata
 import json
 import lzma
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from typing import Any
 
 from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 WHEEL = "wordllama==0.4.0.post1"
 TARGET = Path("src/knapper/data/wordllama")
@@ -91,6 +93,30 @@ class CustomBuildHook(BuildHookInterface[BuilderConfig]):
             provide_interpreter(root)
         except RuntimeError as error:
             self.app.abort(str(error))
+
+
+class ReadmeHook(MetadataHookInterface):
+    """Give package indexes the README with whole addresses, as they show it without its neighbours."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Enter the README of this version.
+
+        Args:
+            metadata: The project's; gets ``readme``.
+        """
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        whole = whole_addresses(text, metadata["urls"]["Repository"], f"v{metadata['version']}")
+        metadata["readme"] = {"content-type": "text/markdown", "text": whole}
+
+
+def whole_addresses(text: str, repository: str, tag: str) -> str:
+    """Return Markdown whose pictures and links have whole addresses, at a tag of the repository."""
+
+    def complete(match: re.Match[str]) -> str:
+        kind = "raw" if match["picture"] else "blob"
+        return f"{match['picture']}[{match['text']}]({repository}/{kind}/{tag}/{match['path']})"
+
+    return re.sub(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?![a-z]+:|#)(?P<path>[^)\s]+)\)", complete, text)
 
 
 def provide_embedder(target: Path) -> None:

@@ -41,8 +41,8 @@ def parts_of_knapper() -> dict[str, int]:
     for file in distribution.files or ():
         path = Path(str(distribution.locate_file(file)))
         if path.is_file():
-            inside = file.parts
-            name = "/".join(inside[1:3]) if inside[1:2] == ("data",) else inside[1] if inside[1:2] == ("web",) else "code"
+            folder = file.parts[1:2]
+            name = "/".join(file.parts[1:3]) if folder == ("data",) else "web" if folder == ("web",) else "code"
             parts[name] = parts.get(name, 0) + path.stat().st_size
     return dict(sorted(parts.items(), key=lambda item: -item[1]))
 
@@ -69,7 +69,8 @@ def main(arguments: list[str]) -> int:
     sizes = measure()
     total = sum(sizes.values()) / MB
     if options.json:
-        print(json.dumps({"mb": round(total, 1), "packages": len(sizes), "sizes": sizes, "knapper": parts_of_knapper()}))
+        report = {"mb": round(total, 1), "packages": len(sizes), "sizes": sizes, "knapper": parts_of_knapper()}
+        print(json.dumps(report))
     else:
         print_table(sizes, parts_of_knapper())
     problems: list[str] = []

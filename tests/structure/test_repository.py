@@ -45,7 +45,7 @@ def test_no_file_names_the_place_it_was_written_at() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "packaging/core.lock", "packaging/all.lock"])
+@pytest.mark.parametrize("name", ["requirements.lock", "packaging/core.lock", "packaging/agents.lock"])
 def test_a_lock_pins_every_package_by_hashes_and_has_no_address(name: str) -> None:
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     entries = "\n".join(line for line in lines if not line.startswith("#")).replace("\\\n", "").splitlines()
