@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 ROOT: Final = Path(__file__).parents[1]
 _VERSION: Final = r"[0-9]+(?:\.[0-9A-Za-z]+)*"
-_ADDRESS: Final = r"https://github\.com/[\w.-]+/[\w.-]+?(?=[/\"\s]|$)"
+_ADDRESS: Final = r"https://github\.com/[\w.-]+/[\w.-]+?(?=[/\"\s>]|$)"
 _NO_HASH: Final = "0" * 64
 
 

@@ -147,3 +147,8 @@ def _read_source() -> str:
         details = cast("Mapping[str, object]", repository)
         return f"{details.get('vcs', 'git')}+{url}@{details.get('commit_id', 'HEAD')}"
     return url
+
+
+if __name__ == "__main__":
+    # For installers, which keep the extras of an earlier installation: `models,web`.
+    sys.stdout.write(",".join(sorted(find_installation().extras)))
