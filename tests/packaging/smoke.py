@@ -40,7 +40,7 @@ COMMANDS: Sequence[Sequence[str]] = (
     ("sessions",),
     ("trust",),
     ("tool", "get_current_date"),
-    ("mcp", "status"),
+    ("mcp", "install", "cursor", "--dry-run"),
     ("eval", "--help"),
 )
 MISSING = (
@@ -67,6 +67,9 @@ REQUESTS = (
         "params": {"name": "search_vault", "arguments": {"query": "green fence"}},
     },
 )
+
+
+LISTS = ("prompts/list", "resources/list", "resources/templates/list")
 
 
 class Trial:
@@ -111,9 +114,15 @@ class Trial:
 
     def talk_over_mcp(self) -> None:
         """Have a tool called over MCP."""
-        lines = "".join(f"{json.dumps(request)}\n" for request in REQUESTS)
-        printed = self.converse(lines, answers=3)
+        more = [{"jsonrpc": "2.0", "id": 10 + number, "method": name} for number, name in enumerate(LISTS)]
+        review = {"name": "weekly_review", "arguments": {"days": "3"}}
+        more.append({"jsonrpc": "2.0", "id": 20, "method": "prompts/get", "params": review})
+        lines = "".join(f"{json.dumps(request)}\n" for request in [*REQUESTS, *more])
+        printed = self.converse(lines, answers=3 + len(more))
         answers = {answer["id"]: answer for answer in map(json.loads, printed) if "id" in answer}
+        failed = [answer for answer in answers.values() if "error" in answer]
+        if failed:
+            sys.exit(f"smoke: MCP answers {failed}")
         names = {tool["name"] for tool in answers[2]["result"]["tools"]}
         if not {"search_vault", "edit_file"} <= names or "Fence.md" not in json.dumps(answers[3]):
             sys.exit(f"smoke: MCP answers {answers}")
@@ -155,7 +164,11 @@ class Trial:
         request = urllib.request.Request(
             record["url"].rstrip("/") + path,
             data=json.dumps(body).encode() if body else None,
-            headers={"authorization": f"Bearer {token}", "content-type": "application/json"},
+            headers={
+                "authorization": f"Bearer {token}",
+                "content-type": "application/json",
+                "accept": "application/json, text/event-stream",
+            },
         )
         try:
             with urllib.request.urlopen(request, timeout=60) as reply:
@@ -179,6 +192,9 @@ def try_core(trial: Trial) -> None:
         page, html = trial.visit("/")
         if status != 200 or '"knapper"' not in body or page != 200 or "<html" not in html:
             sys.exit(f"smoke: the server answers {status}, {body}; {page}")
+        status, body = trial.visit("/mcp", **REQUESTS[0])
+        if status != 200 or "serverInfo" not in body:
+            sys.exit(f"smoke: MCP over HTTP answers {status}, {body}")
         status, body = trial.visit("/chat", message="hello")
         if "knapper[" not in body and "no_model" not in body:
             sys.exit(f"smoke: a chat without models answers {status}, {body}")

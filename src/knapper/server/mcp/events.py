@@ -1,15 +1,20 @@
-"""The messages of MCP's streams, kept for clients that come back for the rest of an answer."""
+"""What MCP keeps between requests: the messages of streams, for clients that come back, and no session state."""
 
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, Never, cast
 from uuid import uuid4
 
+from fastmcp import FastMCP
 from mcp.server.streamable_http import EventCallback, EventId, EventMessage, EventStore, StreamId
 from mcp_types import JSONRPCMessage
 from typing_extensions import override
+
+if TYPE_CHECKING:
+    from fastmcp.server.server import StateValue
+    from key_value.aio.adapters.pydantic import PydanticAdapter
 
 _MAX_EVENTS: Final = 256
 _MAX_EVENTS_PER_STREAM: Final = 32
@@ -106,3 +111,34 @@ class RecentEvents(EventStore):
         stream.remove(event_id)
         if not stream:
             del self._streams[event.stream]
+
+
+class NoState:
+    """The state of a session, in the form that the library asks for: there is none."""
+
+    async def get(self, key: str) -> None:
+        """Return None: nothing is kept."""
+
+    async def put(self, key: str, value: object, **options: object) -> Never:
+        """Refuse to keep anything.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError("Knapper keeps what belongs to a session itself")
+
+    async def delete(self, key: str) -> bool:
+        """Return False: there was nothing."""
+        del key
+        return False
+
+
+class StatelessServer(FastMCP):
+    """An MCP server without the library's store of sessions, whose packages take 14 MB.
+
+    Whenever tools are listed or called, the library looks there for rules on which of them a session sees.
+    """
+
+    @property
+    def _state_store(self) -> "PydanticAdapter[StateValue]":
+        return cast("PydanticAdapter[StateValue]", NoState())

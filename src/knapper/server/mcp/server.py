@@ -24,6 +24,7 @@ from knapper.jsontypes import JSONValue
 from knapper.server import workers
 from knapper.server.mcp import confirmation
 from knapper.server.mcp.confirmation import Question
+from knapper.server.mcp.events import StatelessServer
 from knapper.server.mcp.resources import ArgumentCompleter, PromptProvider, ResourceProvider
 from knapper.server.mcp.session import McpSession
 from knapper.server.workers import StopSignal
@@ -327,7 +328,7 @@ Search, read and edit a vault of Markdown notes.
 
 
 def build_server(
-    session: McpSession, choice: ToolSelection = "full", *, kind: Callable[..., FastMCP] = FastMCP
+    session: McpSession, choice: ToolSelection = "full", *, kind: Callable[..., FastMCP] = StatelessServer
 ) -> FastMCP:
     """Build the server; nothing is opened or indexed yet.
 
