@@ -95,7 +95,7 @@ def find_installation(prefix: Path | None = None) -> Installation:
         installer = "pipx"
     elif importlib.util.find_spec("pip") is None:
         installer = "uv"
-    present = frozenset(name for name in NAMES if is_installed(name))
+    present: frozenset[ExtraName] = frozenset(name for name in NAMES if is_installed(name))
     return Installation(installer=installer, source=_read_source(), extras=present)
 
 
@@ -137,7 +137,7 @@ def _read_source() -> str:
 
     try:
         text = metadata.distribution(_PACKAGE).read_text("direct_url.json")
-        origin = cast("Mapping[str, object]", json.loads(text)) if text else {}
+        origin = cast("Mapping[str, object]", json.loads(text or "{}"))
     except (metadata.PackageNotFoundError, OSError, ValueError):
         return ""
     url, repository = origin.get("url"), origin.get("vcs_info")

@@ -31,7 +31,7 @@ NOTHING = Surroundings(vaults=(), local_models=(), keys=())
 def installed(monkeypatch: pytest.MonkeyPatch) -> set[ExtraName]:
     """Give the extras that count as installed: all."""
     names = set(extras.NAMES)
-    monkeypatch.setattr(extras, "is_installed", lambda name: name in names)
+    monkeypatch.setattr(extras, "is_installed", names.__contains__)
     return names
 
 

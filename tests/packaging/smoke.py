@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
 NOTE = "# Fence\n\nThe fence is green. See [[Gate]].\n"
@@ -47,7 +48,7 @@ MISSING = (
     (("ask", "--model", "ollama:any", "what colour has the fence"), "models"),
     (("run", "--model", "ollama:any", "describe the fence"), "models"),
 )
-REQUESTS = (
+REQUESTS: Sequence[Mapping[str, object]] = (
     {
         "jsonrpc": "2.0",
         "id": 1,
@@ -114,7 +115,9 @@ class Trial:
 
     def talk_over_mcp(self) -> None:
         """Have a tool called over MCP."""
-        more = [{"jsonrpc": "2.0", "id": 10 + number, "method": name} for number, name in enumerate(LISTS)]
+        more: list[Mapping[str, object]] = [
+            {"jsonrpc": "2.0", "id": 10 + number, "method": name} for number, name in enumerate(LISTS)
+        ]
         review = {"name": "weekly_review", "arguments": {"days": "3"}}
         more.append({"jsonrpc": "2.0", "id": 20, "method": "prompts/get", "params": review})
         lines = "".join(f"{json.dumps(request)}\n" for request in [*REQUESTS, *more])
@@ -143,7 +146,7 @@ class Trial:
         return printed
 
     @contextlib.contextmanager
-    def serving(self) -> Iterator[str]:
+    def serving(self) -> Generator[str]:
         """Start the HTTP server; give its address, and stop it at the end."""
         command = [str(self.knap), "--vault", str(self.vault), "serve", "--port", "0", "--json"]
         with subprocess.Popen(

@@ -5,6 +5,7 @@ import json
 import shlex
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,10 @@ def test_the_project_has_the_extras_that_are_named() -> None:
     assert project["optional-dependencies"]["all"] == [f"knapper[{','.join(sorted(NAMES))}]"]
 
 
+def _distribution(found: object, _: str) -> object:
+    return found
+
+
 def test_a_source_of_another_kind_than_an_index_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     class Distribution:
         def __init__(self, origin: object) -> None:
@@ -102,7 +107,7 @@ def test_a_source_of_another_kind_than_an_index_is_kept(monkeypatch: pytest.Monk
             assert name == "direct_url.json"
             return json.dumps(self.origin)
 
-    origins = {
+    origins: dict[str, object] = {
         "": {"url": 3},
         "file:///x": {"url": "file:///x", "dir_info": {}},
         "git+https://example.org/k@abc": {
@@ -112,7 +117,7 @@ def test_a_source_of_another_kind_than_an_index_is_kept(monkeypatch: pytest.Monk
     }
     sources: list[str] = []
     for origin in origins.values():
-        monkeypatch.setattr("importlib.metadata.distribution", lambda _, origin=origin: Distribution(origin))
+        monkeypatch.setattr("importlib.metadata.distribution", partial(_distribution, Distribution(origin)))
         sources.append(extras.find_installation().source)
 
     assert sources == list(origins)

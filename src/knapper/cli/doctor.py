@@ -31,6 +31,7 @@ from knapper.codemode.sandbox import machine_code
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Settings, Vault
 from knapper.errors import KnapError
+from knapper.extras import ExtraName
 from knapper.index import fulltext, integrity, refresh
 from knapper.index.filters import Filter
 from knapper.system import private
@@ -192,7 +193,8 @@ def check_model_files(settings: Settings) -> CheckResult:
 
 def check_extras(settings: Settings) -> CheckResult:
     """Check that the extras which the configuration needs are installed."""
-    absent = {name: setting for name, setting in models.wanted_extras(settings) if not extras.is_installed(name)}
+    wanted = models.wanted_extras(settings)
+    absent: dict[ExtraName, str] = {name: setting for name, setting in wanted if not extras.is_installed(name)}
     if absent:
         text = "; ".join(
             f"{setting} needs the extra '{name}', which isn't installed" for name, setting in absent.items()

@@ -289,7 +289,7 @@ def run_installer(command: Sequence[str]) -> None:
 def offer_extras() -> StepReport | None:
     """Return which extras aren't installed, and the commands for them; None if all are."""
     installation = extras.find_installation()
-    absent = [name for name in extras.NAMES if name not in installation.extras]
+    absent: list[ExtraName] = [name for name in extras.NAMES if name not in installation.extras]
     if not absent:
         return None
     purposes = "; ".join(f"{name} ({extras.EXTRAS[name].purpose})" for name in absent)
