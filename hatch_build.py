@@ -3,12 +3,18 @@
 The weights and the tokenizer are those of WordLlama (MIT). Its published wheel has them, but is compiled for some
 Pythons only, so the three files are taken out of it here and nothing of it is needed at run time.
 
-The interpreter of scripts is CPython with our guest modules, built into a WebAssembly component. It is built anew when
-the guest or what it is built with changes; nothing is fetched for it.
+The interpreter of scripts is CPython with our guest modules, built into a WebAssembly component and compressed: it is
+read once, when it is compiled to machine code. It is built anew when the guest changes; nothing is fetched for it. No
+two builds of it are alike, as it holds the memory of a started Python with its random hashes. So a source archive
+contains it, and wheels from the same archive are alike.
 """
 
+import gzip
 import hashlib
 import importlib.metadata
+import json
+import lzma
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +26,7 @@ from typing import Any
 
 from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 WHEEL = "wordllama==0.4.0.post1"
 TARGET = Path("src/knapper/data/wordllama")
@@ -55,9 +62,13 @@ PIECES = (
     ),
 )
 GUEST = Path("src/knapper/codemode/guest")
-COMPONENT = Path("src/knapper/data/scripts/interpreter.wasm")
+COMPONENT = Path("src/knapper/data/scripts/interpreter.wasm.xz")
 STAMP = "interpreter.stamp"
 """Lies beside the component; says what it was built from, and its own hash."""
+COMPACT = "tokenizer.kit"
+"""The tokenizer of the embedder once more, in the form that is read fast."""
+PACKED = "tokenizer.json.gz"
+"""And compressed, for systems where that form can't be read; of the three, wheels have these two."""
 
 
 class CustomBuildHook(BuildHookInterface[BuilderConfig]):
@@ -78,9 +89,34 @@ class CustomBuildHook(BuildHookInterface[BuilderConfig]):
         root = Path(self.root)
         try:
             provide_embedder(root / TARGET)
+            provide_tokenizer(root / TARGET)
             provide_interpreter(root)
         except RuntimeError as error:
             self.app.abort(str(error))
+
+
+class ReadmeHook(MetadataHookInterface):
+    """Give package indexes the README with whole addresses, as they show it without its neighbours."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Enter the README of this version.
+
+        Args:
+            metadata: The project's; gets ``readme``.
+        """
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        whole = whole_addresses(text, metadata["urls"]["Repository"], f"v{metadata['version']}")
+        metadata["readme"] = {"content-type": "text/markdown", "text": whole}
+
+
+def whole_addresses(text: str, repository: str, tag: str) -> str:
+    """Return Markdown whose pictures and links have whole addresses, at a tag of the repository."""
+
+    def complete(match: re.Match[str]) -> str:
+        kind = "raw" if match["picture"] else "blob"
+        return f"{match['picture']}[{match['text']}]({repository}/{kind}/{tag}/{match['path']})"
+
+    return re.sub(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?![a-z]+:|#)(?P<path>[^)\s]+)\)", complete, text)
 
 
 def provide_embedder(target: Path) -> None:
@@ -145,6 +181,35 @@ def write(wheel: Path, target: Path) -> None:
         part.replace(target / piece.name)
 
 
+def provide_tokenizer(target: Path) -> None:
+    """Write the compact and the compressed form of the embedder's tokenizer.
+
+    Raises:
+        RuntimeError: The library for it isn't here.
+    """
+    try:
+        content = compact_tokenizer((target / "tokenizer.json").read_bytes())
+    except ImportError as error:
+        raise RuntimeError("Knapper's build needs kitoken, of [build-system].requires: install it here.") from error
+    packed = gzip.compress((target / "tokenizer.json").read_bytes(), 9, mtime=0)
+    for path, data in ((target / COMPACT, content), (target / PACKED, packed)):
+        if not path.is_file() or path.read_bytes() != data:
+            _ = path.write_bytes(data)
+
+
+def compact_tokenizer(text: bytes) -> bytes:
+    """Convert a tokenizer from JSON.
+
+    Its special tokens are left out: in a note they are HTML, and kitoken would split texts at them.
+    """
+    from kitoken import Kitoken  # noqa: PLC0415 - tests import this module where nothing is built
+
+    definition = json.loads(text)
+    definition |= {"added_tokens": [], "post_processor": None}
+    definition["model"]["unk_token"] = None
+    return Kitoken.from_tokenizers(json.dumps(definition, ensure_ascii=False).encode()).to_bytes()
+
+
 def provide_interpreter(root: Path) -> None:
     """Build the interpreter of scripts, unless it is there and made of these very sources.
 
@@ -159,10 +224,10 @@ def provide_interpreter(root: Path) -> None:
     component.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         stage(root / GUEST, Path(folder))
-        built = Path(folder) / component.name
+        built = Path(folder) / component.stem
         build_interpreter(Path(folder), built)
         part = component.with_name(f"{component.name}.part")
-        _ = shutil.copyfile(built, part)
+        _ = part.write_bytes(lzma.compress(built.read_bytes(), preset=9))
         _ = part.replace(component)
     _ = stamp.write_text(stamped(component, sources), encoding="utf-8")
 

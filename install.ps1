@@ -26,11 +26,16 @@ $python = Find-Python
 Say "Python: $python"
 $home_ = Join-Path $env:LOCALAPPDATA "Programs\knapper"
 $knap = Join-Path $home_ "Scripts\knap.exe"
+function Get-Wanted($earlier) { # this folder, with the extras of an earlier installation
+    $extras = if (Test-Path -LiteralPath $earlier) { & $earlier -m knapper.extras 2>$null }
+    if ($extras) { return ".[$extras]" }
+    return "."
+}
 if (Get-Command uv -ErrorAction SilentlyContinue) {
-    Invoke-Step "uv" @("tool", "install", "--force", "--python", $python, ".")
+    Invoke-Step "uv" @("tool", "install", "--force", "--python", $python, (Get-Wanted (Join-Path (& uv tool dir) "knapper\Scripts\python.exe")))
     $knap = Join-Path (& uv tool dir --bin) "knap.exe"
 } elseif (Get-Command pipx -ErrorAction SilentlyContinue) {
-    Invoke-Step "pipx" @("install", "--force", "--python", $python, ".")
+    Invoke-Step "pipx" @("install", "--force", "--python", $python, (Get-Wanted (Join-Path (& pipx environment --value PIPX_LOCAL_VENVS) "knapper\Scripts\python.exe")))
     $knap = Join-Path (& pipx environment --value PIPX_BIN_DIR) "knap.exe"
 } else {
     Say "installing into $home_"

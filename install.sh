@@ -63,14 +63,20 @@ python=$(find_python) || {
 }
 say "Python: $python"
 
+wanted() { # PYTHON OF AN EARLIER INSTALLATION: this folder, with the extras that are installed there
+  local extras
+  extras=$("$1" -m knapper.extras 2>/dev/null || true)
+  echo "$what${extras:+[$extras]}"
+}
+
 home=$HOME/.local/opt/knapper bin=$HOME/.local/bin man=$HOME/.local/share/man/man1
 if [ "$venv_only" = 0 ] && command -v uv >/dev/null; then
   say "installing by uv"
-  run uv tool install --force --python "$python" "$what"
+  run uv tool install --force --python "$python" "$(wanted "$(uv tool dir 2>/dev/null)/knapper/bin/python")"
   knap=$(uv tool dir --bin 2>/dev/null || echo "$bin")/knap
 elif [ "$venv_only" = 0 ] && command -v pipx >/dev/null; then
   say "installing by pipx"
-  run pipx install --force --python "$python" "$what"
+  run pipx install --force --python "$python" "$(wanted "$(pipx environment --value PIPX_LOCAL_VENVS 2>/dev/null)/knapper/bin/python")"
   knap=$(pipx environment --value PIPX_BIN_DIR 2>/dev/null || echo "$bin")/knap
 else
   wanted=$("$python" -c 'import sys; print(*sys.version_info[:2])')

@@ -17,7 +17,7 @@ NAMES = [
     "python",
     "sqlite",
     "embedder",
-    "onnx",
+    "extras",
     "config",
     "vault",
     "state",
@@ -224,8 +224,9 @@ def test_an_extra_that_is_wanted_but_missing_fails(
 
     _, checks = doctor(capsys, "-v", str(vault))
 
-    assert checks["onnx"]["state"] == "fail"
-    assert "knapper[onnx]" in checks["onnx"]["hint"]
+    assert checks["extras"]["state"] == "fail"
+    assert checks["extras"]["text"].startswith("embeddings.kind = onnx needs the extra 'embeddings'")
+    assert "knapper[anthropic,embeddings,models,web]" in checks["extras"]["hint"]
 
 
 def test_text_gives_each_finding_a_line(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,15 +2,19 @@
 
 import json
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 import pytest
 
+from knapper import extras
 from knapper.cli import launching, main, onboarding, output, plugin
 from knapper.cli import options as cli_options
 from knapper.cli.onboarding import LocalModels, Surroundings
+from knapper.errors import SetupError
+from knapper.extras import ExtraName, Installation
 from knapper.server import addresses, pairing
 from knapper.server.addresses import ServerRecord
 from knapper.server.mcp import clients
@@ -22,6 +26,14 @@ from tests.service.machines import RecordingRunner
 
 RUNNING = ServerRecord(pid=1, url="http://127.0.0.1:9", started="2026-11-23T09:00:00+00:00", version="1", instance="a")
 NOTHING = Surroundings(vaults=(), local_models=(), keys=())
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> set[ExtraName]:
+    """Give the extras that count as installed: all."""
+    names = set(extras.NAMES)
+    monkeypatch.setattr(extras, "is_installed", names.__contains__)
+    return names
 
 
 @pytest.fixture
@@ -164,6 +176,66 @@ def test_service_and_clients_are_set_up_when_named(
     assert rows[3]["undo"] == "knap service uninstall"
     assert manager.file.exists()
     assert "mcp" in entry["args"]
+
+
+def test_a_model_brings_the_packages_that_it_needs(installed: set[ExtraName], monkeypatch: pytest.MonkeyPatch) -> None:
+    installed -= {"models", "anthropic"}
+    monkeypatch.setattr(extras, "find_installation", lambda: Installation(installer="pipx", system="linux"))
+    commands: list[Sequence[str]] = []
+
+    def install_extras(command: Sequence[str]) -> None:
+        commands.append(command)
+        installed.update({"models", "anthropic"})
+
+    missing = onboarding.missing_extras("anthropic:some")
+    report = onboarding.add_extras(missing, install_extras)
+
+    assert commands == [["pipx", "install", "--force", "knapper[anthropic,models]"]]
+    assert (report.state, onboarding.missing_extras("anthropic:some"), onboarding.missing_extras("")) == (
+        "done",
+        [],
+        [],
+    )
+
+
+@pytest.mark.parametrize("system", ["linux", "win32"])
+def test_packages_that_cant_be_fetched_are_told_with_the_command(
+    installed: set[ExtraName], monkeypatch: pytest.MonkeyPatch, system: str
+) -> None:
+    installed -= {"models"}
+    monkeypatch.setattr(extras, "find_installation", lambda: Installation(installer="uv tool", system=system))
+    commands: list[Sequence[str]] = []
+
+    with pytest.raises(SetupError) as caught:
+        onboarding.add_extras(["models"], commands.append)
+
+    assert "uv tool install" in caught.value.hint
+    assert len(commands) == (system == "linux")  # Windows doesn't let a running program be replaced
+
+
+def test_an_installer_that_fails_or_isnt_there_is_an_error_with_the_command() -> None:
+    with pytest.raises(SetupError, match="code 3") as failed:
+        onboarding.run_installer([sys.executable, "-c", "raise SystemExit(3)"])
+    with pytest.raises(SetupError, match="can't be started") as absent:
+        onboarding.run_installer(["no-such-installer-at-all", "a b"])
+
+    assert "SystemExit(3)" in failed.value.hint
+    assert absent.value.hint == "run: no-such-installer-at-all 'a b'"
+
+
+@pytest.mark.usefixtures("config")
+def test_what_isnt_installed_is_offered_last(
+    vault: Path, installed: set[ExtraName], capsys: pytest.CaptureFixture[str]
+) -> None:
+    installed -= {"web", "audio"}
+
+    code = main.run(["setup", "--vault", str(vault), "--json"])
+    last = json.loads(capsys.readouterr().out)["steps"][-1]
+
+    assert (code, last["step"], last["state"]) == (0, "extras", "skipped")
+    assert "web (web search and web pages)" in last["text"]
+    assert "audio" in last["text"]
+    assert "knapper[" in last["hint"]
 
 
 def test_three_answers_are_enough(

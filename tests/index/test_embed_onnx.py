@@ -191,4 +191,4 @@ def test_the_missing_extra_is_named() -> None:
     with pytest.raises(EmbedderError) as raised:
         OnnxEmbedder(SETTINGS).query("q")
 
-    assert "pip install 'knapper[onnx]'" in raised.value.hint
+    assert "embeddings" in raised.value.hint

@@ -94,6 +94,20 @@ def test_a_wheel_is_installed_in_the_place_of_the_folder(programs: Path) -> None
     assert (missing.returncode, "there is no" in missing.stderr) == (1, True)
 
 
+@pytest.mark.parametrize(("tool", "place"), [("uv", "knapper"), ("pipx", "knapper")])
+def test_the_extras_of_an_earlier_installation_stay(programs: Path, tool: str, place: str) -> None:
+    fake(programs, "python3", f'exec {sys.executable} "$@"')
+    fake(programs, tool, f"echo {programs.parent}/tools")
+    earlier = programs.parent / "tools" / place / "bin"
+    earlier.mkdir(parents=True)
+    fake(programs, "earlier", '[ "$*" = "-m knapper.extras" ] && echo models,web')
+    shutil.move(programs / "earlier", earlier / "python")
+
+    shown = run("install.sh", programs, "--dry-run")
+
+    assert " .[models,web]\n" in shown.stdout
+
+
 def test_without_a_fitting_python_the_way_to_one_is_told(programs: Path) -> None:
     fake(programs, "python3", "exit 1")
 

@@ -14,6 +14,7 @@ FORBIDDEN = {
     "a package registry's host": re.compile(r"\b(?:py[p]i|npm[j]s|python[h]osted|crate[s])\.(?:org|com|io)\b"),
     "a path of one machine": re.compile(r"(?<![\w.~])/(?:wor[k]|roo[t])/\w|(?<![\w.])/tm[p]/\w"),
 }
+PINNED = re.compile(r"[\w.-]+==[\w.!+]+( ; [\w.<>=!'() ]+?)?(\s+--hash=sha256:[0-9a-f]{64})+\s*")
 
 
 def kept() -> list[Path]:
@@ -44,9 +45,10 @@ def test_no_file_names_the_place_it_was_written_at() -> None:
     assert found == []
 
 
-def test_the_lock_pins_every_package_and_has_no_address() -> None:
-    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    pins = [line for line in lines if line and not line.startswith("#")]
+@pytest.mark.parametrize("name", ["requirements.lock", "packaging/core.lock", "packaging/agents.lock"])
+def test_a_lock_pins_every_package_by_hashes_and_has_no_address(name: str) -> None:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    entries = "\n".join(line for line in lines if not line.startswith("#")).replace("\\\n", "").splitlines()
 
-    assert pins
-    assert [line for line in pins if not re.fullmatch(r"[\w.-]+==[\w.!+]+", line)] == []
+    assert entries
+    assert [entry for entry in entries if not PINNED.fullmatch(entry)] == []

@@ -1,5 +1,6 @@
 """The models, keys and web provider that the configuration names; nothing is opened."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from knapper.agents.model import names
@@ -9,6 +10,7 @@ from knapper.errors import RefusedError, SetupError
 from knapper.vault.access import Grants
 
 if TYPE_CHECKING:
+    from knapper.extras import ExtraName
     from knapper.net.web import WebOptions
 
 
@@ -50,6 +52,25 @@ def check_model_allowed(settings: Settings, model: str, grants: Grants) -> None:
             else "leave model out",
             code="model_not_allowed",
         )
+
+
+def wanted_extras(settings: Settings) -> "Iterator[tuple[ExtraName, str]]":
+    """Yield the extras that the configuration needs, each with the setting that needs it."""
+    model_names = {"model.name": settings.model.name, "agents.scout.model": settings.agents.scout.model}
+    model_names |= dict.fromkeys(["model.fallbacks"], ",".join(settings.model.fallbacks))
+    for setting, name in model_names.items():
+        if name:
+            yield "models", setting
+        if "anthropic:" in name:
+            yield "anthropic", setting
+    if settings.web.is_allowed:
+        yield "web", "web.access"
+    if settings.audio.provider == "whisper":
+        yield "audio", "audio.provider = whisper"
+    if settings.embeddings.kind == "onnx":
+        yield "embeddings", "embeddings.kind = onnx"
+    elif settings.embeddings.kind == "static" and settings.embeddings.folder:
+        yield "embeddings", "embeddings.folder"
 
 
 def configured_keys(settings: Settings) -> ApiKeys:

@@ -1,7 +1,6 @@
 """Check the installation and the vault, and report what to do."""
 
 import contextlib
-import importlib.util
 import os
 import shutil
 import sqlite3
@@ -17,7 +16,7 @@ from typing import Final, Literal
 import click
 import watchfiles
 
-from knapper import app, config
+from knapper import app, config, extras
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName
 from knapper.app import models
@@ -32,6 +31,7 @@ from knapper.codemode.sandbox import machine_code
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Settings, Vault
 from knapper.errors import KnapError
+from knapper.extras import ExtraName
 from knapper.index import fulltext, integrity, refresh
 from knapper.index.filters import Filter
 from knapper.system import private
@@ -148,8 +148,8 @@ def _nearest_existing(path: Path) -> Path:
 
 _OLDEST_PYTHON = (3, 11)
 _OLDEST_SQLITE = (3, 38)
-_MODEL_FILES = ("weights.safetensors", "tokenizer.json")
-_REINSTALL = "install the package again: `pip install --force-reinstall knapper`"
+_MODEL_FILES = ("weights.safetensors", "tokenizer.kit", "tokenizer.json.gz")
+_REINSTALL = "install Knapper again, as you did before"
 
 
 def check_python(settings: Settings) -> CheckResult:
@@ -191,17 +191,20 @@ def check_model_files(settings: Settings) -> CheckResult:
     return CheckResult(name="embedder", state="fail" if needed else "warn", text=text, hint=_REINSTALL)
 
 
-def check_onnx(settings: Settings) -> CheckResult:
-    """Check the extra for ONNX models, if it is configured."""
-    is_installed = importlib.util.find_spec("fastembed") is not None
-    if is_installed:
-        return CheckResult(name="onnx", state="ok", text="the extra is installed")
-    if settings.embeddings.kind == "onnx":
-        hint = "install it: `pip install 'knapper[onnx]'`, or set embeddings.kind to static"
-        return CheckResult(
-            name="onnx", state="fail", text="embeddings.kind is onnx, but the extra isn't installed", hint=hint
+def check_extras(settings: Settings) -> CheckResult:
+    """Check that the extras which the configuration needs are installed."""
+    wanted = models.wanted_extras(settings)
+    absent: dict[ExtraName, str] = {name: setting for name, setting in wanted if not extras.is_installed(name)}
+    if absent:
+        text = "; ".join(
+            f"{setting} needs the extra '{name}', which isn't installed" for name, setting in absent.items()
         )
-    return CheckResult(name="onnx", state="ok", text="the extra isn't installed, and not needed")
+        hint = f"run: {extras.find_installation().shown_command(*absent)}"
+        return CheckResult(name="extras", state="fail", text=text, hint=hint)
+    present = [name for name in extras.NAMES if extras.is_installed(name)]
+    unneeded = [name for name in extras.NAMES if name not in present]
+    text = f"installed: {', '.join(present) or 'none'}" + (f"; not needed: {', '.join(unneeded)}" if unneeded else "")
+    return CheckResult(name="extras", state="ok", text=text)
 
 
 _MODEL_HINTS = {
@@ -454,7 +457,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_python,
     check_sqlite,
     check_embedder,
-    check_onnx,
+    check_extras,
     check_configuration,
     check_vault,
     check_state,

@@ -56,10 +56,12 @@ def _print_error(error: KnapError, *, as_json: bool) -> None:
         click.echo(escapes.plain(f"hint: {error.hint}"), err=True)
 
 
-def to_knap_error(error: KnapError | click.ClickException | OSError) -> KnapError:
-    """Return an error of ours, of the parser or of the system as one of ours."""
+def to_knap_error(error: KnapError | click.ClickException | ImportError | OSError) -> KnapError:
+    """Return an error of ours, of the parser, of a missing extra or of the system as one of ours."""
     if isinstance(error, KnapError):
         return error
+    if isinstance(error, ImportError):
+        return from_import_error(error)
     return from_usage_error(error) if isinstance(error, click.ClickException) else from_os_error(error)
 
 
@@ -77,6 +79,16 @@ def from_usage_error(error: click.ClickException) -> KnapError:
         has_vault = bool(ctx.ensure_object(GlobalOptions).vault)
         hint = QUOTING_HINT if has_vault else f"name the vault first: `knap --vault FOLDER {ctx.info_name}`"
     return BadInput(f"{text[:1].lower()}{text[1:]}".rstrip("."), hint=hint, code="usage")
+
+
+def from_import_error(error: ImportError) -> KnapError:
+    """Turn the absence of an extra's package into one of ours; other errors are raised again."""
+    from knapper import extras  # noqa: PLC0415 - only such an error should cost it
+
+    problem = extras.explain_import(error)
+    if problem is None:
+        raise error
+    return problem
 
 
 def from_os_error(error: OSError) -> KnapError:
@@ -300,7 +312,7 @@ def run(args: Sequence[str]) -> int:
     except BrokenPipeError:  # who read the output has enough
         discard_output()
         return ExitCode.OK
-    except (KnapError, click.ClickException, OSError) as error:
+    except (KnapError, click.ClickException, ImportError, OSError) as error:
         return report_error(to_knap_error(error), as_json=_wants_json(global_options, args))
     except _database_error_type() as error:
         return report_error(from_database_error(error), as_json=_wants_json(global_options, args))

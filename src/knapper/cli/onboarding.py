@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from knapper import app
+from knapper import app, extras
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName, Provider
 from knapper.app import models
@@ -18,6 +22,7 @@ from knapper.cli.render import indexing
 from knapper.cli.render.formatting import pluralize
 from knapper.config import editing
 from knapper.errors import BadInput, KnapError, SetupError
+from knapper.extras import ExtraName
 from knapper.index.filters import Filter
 from knapper.server.mcp import clients, install
 from knapper.vault import obsidian
@@ -115,6 +120,11 @@ def run_step(step: str, action: Callable[[], StepReport]) -> StepReport:
         return action()
     except KnapError as error:
         return StepReport(step=step, state="failed", text=error.message, hint=error.hint)
+    except ImportError as error:
+        problem = extras.explain_import(error)
+        if problem is None:
+            raise
+        return StepReport(step=step, state="failed", text=problem.message, hint=problem.hint)
 
 
 def add_vault(options: GlobalOptions, folder: Path) -> StepReport:
@@ -219,6 +229,71 @@ def _ask_model(settings: Settings, wanted: Sequence[ModelName]) -> str:
         raise usage.convert_model_error(error, str(wanted[0])) from error
     text = " ".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
     return f"'{' '.join(text.split())[:_SHOWN_CHARACTERS]}'" if text else "(without words)"
+
+
+ExtraInstaller = Callable[[Sequence[str]], None]
+"""Runs the command that installs extras; raises `SetupError` where that fails."""
+
+
+def missing_extras(model: str) -> Sequence[ExtraName]:
+    """Return the extras that a model needs and that aren't installed; an empty name needs none."""
+    needed: tuple[ExtraName, ...] = ("models", "anthropic") if model.startswith("anthropic:") else ("models",)
+    return [name for name in needed if model and not extras.is_installed(name)]
+
+
+def add_extras(names: Sequence[ExtraName], install: ExtraInstaller) -> StepReport:
+    """Install extras, with the tool that installed Knapper.
+
+    Raises:
+        SetupError: They can't be installed; the hint is the command.
+    """
+    installation = extras.find_installation()
+    shown = installation.shown_command(*names)
+    if installation.system == "win32" and installation.installer in {"pipx", "uv tool"}:
+        raise SetupError(
+            f"{installation.installer} can't replace a program that is running",
+            hint=f"run: {shown}; then knap setup again",
+            code="extra_by_hand",
+        )
+    install(installation.command(*names))
+    importlib.invalidate_caches()
+    absent = [name for name in names if not extras.is_installed(name)]
+    if absent:
+        raise SetupError(f"the extra '{absent[0]}' isn't there after all", hint=f"run: {shown}", code="extra_failed")
+    return StepReport(step="extras", state="done", text=f"installed by: {shown}")
+
+
+def run_installer(command: Sequence[str]) -> None:
+    """Run a command that installs extras; its output goes to the error stream.
+
+    Raises:
+        SetupError: It failed.
+    """
+    try:
+        done = subprocess.run(list(command), stdout=sys.stderr, check=False)  # noqa: S603 - a command of our own
+    except OSError as error:
+        raise SetupError(
+            f"{command[0]} can't be started: {error.strerror}", hint=f"run: {shlex.join(command)}", code="extra_failed"
+        ) from error
+    if done.returncode:
+        raise SetupError(
+            f"installing failed with code {done.returncode}", hint=f"run: {shlex.join(command)}", code="extra_failed"
+        )
+
+
+def offer_extras() -> StepReport | None:
+    """Return which extras aren't installed, and the commands for them; None if all are."""
+    installation = extras.find_installation()
+    absent: list[ExtraName] = [name for name in extras.NAMES if name not in installation.extras]
+    if not absent:
+        return None
+    purposes = "; ".join(f"{name} ({extras.EXTRAS[name].purpose})" for name in absent)
+    return StepReport(
+        step="extras",
+        state="skipped",
+        text=f"not installed: {purposes}",
+        hint=f"later, such as: {installation.shown_command(absent[0])}",
+    )
 
 
 def install_service(options: GlobalOptions) -> StepReport:

@@ -23,6 +23,7 @@ from typing import (
 import docstring_parser
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
 
+from knapper import extras
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.index import database
 from knapper.index.engine import DAMAGE_ERRORS
@@ -339,6 +340,11 @@ def invoke_tool(row: ToolSpec, context: Context, arguments: Mapping[str, object]
         context = replace(context, submit_options=replace(context.submit_options or SubmitOptions(), **submit_options))
     try:
         return row.function(context, **values)
+    except ImportError as error:
+        problem = extras.explain_import(error)
+        if problem is None:
+            raise
+        raise problem from error
     # A damaged file of the state shows only when it is queried, deep inside a tool.
     except DAMAGE_ERRORS as error:
         failure = context.index.explain(error) or database.as_storage_error(error)

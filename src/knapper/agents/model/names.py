@@ -118,9 +118,11 @@ class ApiKeys:
 def read_keyring(name: str) -> str:
     """Return a key from the system's keyring; empty where it has none, or no keyring works."""
     # keyring searches for the system's service when it is imported, which most keys don't need.
-    import keyring  # noqa: PLC0415 - see above
-    from keyring.errors import KeyringError  # noqa: PLC0415 - the same
-
+    try:
+        import keyring  # noqa: PLC0415 - see above
+        from keyring.errors import KeyringError  # noqa: PLC0415 - the same
+    except ImportError:  # the extra that needs keys isn't installed, and without it none was stored
+        return ""
     try:
         return keyring.get_password(KEYRING_SERVICE, name) or ""
     except KeyringError:

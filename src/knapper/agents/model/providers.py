@@ -8,6 +8,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.settings import ModelSettings
 
+from knapper import extras
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName, Provider
 from knapper.errors import SetupError
@@ -108,8 +109,6 @@ def _open_anthropic(wanted: ModelName, key: str, patience: ModelTimeouts) -> Mod
         from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - see above
         from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - the same
     except ImportError as error:
-        raise SetupError(
-            "Anthropic's client isn't installed", code="missing_extra", hint="pip install 'knapper[anthropic]'"
-        ) from error
+        raise extras.missing("anthropic", "a model of Anthropic's") from error
     service = AnthropicProvider(api_key=key or _NO_KEY, base_url=wanted.base_url or None)
     return AnthropicModel(wanted.name, provider=service, settings=patience.settings())

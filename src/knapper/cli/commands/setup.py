@@ -105,7 +105,9 @@ def _choose(surroundings: Surroundings, chosen_folder: str, own: SetupOptions, *
     vault = Path(chosen_folder) if chosen_folder else _choose_vault(surroundings.vaults, is_asking=is_asking)
     model = own["model"] or onboarding.suggested_model(surroundings)
     if is_asking and not own["model"]:
-        model = click.prompt("Model that answers (none: search and edit without one)", default=model or _NONE, err=True)
+        fetched = "; for another, packages are fetched" if onboarding.missing_extras("any") else ""
+        question = f"Model that answers (none: search and edit without one{fetched})"
+        model = click.prompt(question, default=model or _NONE, err=True)
     chosen = [] if own["no_clients"] else [clients.find_client(name) for name in own["clients"]]
     service, plugin = own["service"], own["plugin"]
     if is_asking and service is None:
@@ -153,6 +155,9 @@ def _list_steps(
     folder = choices.vault.expanduser().absolute()
     yield lambda: run("vault", lambda: onboarding.add_vault(options, folder))
     yield lambda: run("index", lambda: onboarding.fill_index(options, str(folder)))
+    missing = onboarding.missing_extras(choices.model)
+    if missing:
+        yield lambda: run("extras", lambda: onboarding.add_extras(missing, onboarding.run_installer))
     if choices.model:
         yield lambda: run("model", lambda: onboarding.choose_model(options, choices.model))
     else:
@@ -172,6 +177,9 @@ def _list_steps(
         yield lambda: run("plugin", lambda: onboarding.install_plugin(options, str(folder)))
     elif onboarding.can_install_plugin(folder):
         yield lambda: StepReport(step="plugin", state="skipped", text="no plugin", hint="later: knap plugin install")
+    offer = onboarding.offer_extras()
+    if offer is not None:
+        yield lambda: offer
 
 
 def _no_model(surroundings: Surroundings) -> StepReport:

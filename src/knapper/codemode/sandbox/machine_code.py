@@ -120,7 +120,7 @@ def find_missing_walls(report: Mapping[str, str], facts: PlatformInfo | None = N
     return {name: report.get(name, "it wasn't raised") for name in expected if report.get(name) != STANDS}
 
 
-COMPONENT_FILE: Final = Path(__file__).parents[2] / "data" / "scripts" / "interpreter.wasm"
+COMPONENT_FILE: Final = Path(__file__).parents[2] / "data" / "scripts" / "interpreter.wasm.xz"
 STAMP_FILE: Final = "interpreter.stamp"
 _LOCK_TIMEOUT_S: Final = 300
 _COMPILE_TIMEOUT_S: Final = 600
@@ -194,6 +194,9 @@ class MachineCode:
             _ = self.ensure_compiled()
 
     def _compile(self) -> None:
+        if importlib.util.find_spec("_lzma") is None:
+            hint = "install Python's lzma: with pyenv, install liblzma-dev (xz on macOS), then this Python once more"
+            raise SetupError("this Python has no lzma, which the interpreter of scripts needs", hint=hint)
         part = self.folder / f"{self.file.name}.{os.getpid()}.part"
         part.unlink(missing_ok=True)
         names = [str(self.component), str(part), str(self.file)]

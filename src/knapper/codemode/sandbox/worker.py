@@ -110,8 +110,10 @@ def main() -> None:
 
 def compile_code() -> None:
     """Compile a component to machine code, in a process that has nothing else to do."""
+    import lzma  # noqa: PLC0415 - no worker that runs scripts needs it
+
     source, part, target = sys.argv[-3:]
-    compiled = component.Component(engine.make_engine(), Path(source).read_bytes())
+    compiled = component.Component(engine.make_engine(), lzma.decompress(Path(source).read_bytes()))
     # Written to a new file, flushed, and renamed: a crash or a full disk leaves no partial code under the final name.
     descriptor = private.open_new(Path(part))
     with os.fdopen(descriptor, "wb") as file:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper import errors
+from knapper import errors, extras
 from knapper.index.embedders import base
 from knapper.index.embedders.base import EmbedderError, EmbedderSettings, normalize_rows, replace_surrogates
 
@@ -154,10 +154,8 @@ def _import_library() -> OnnxModels:
     try:
         return cast("OnnxModels", importlib.import_module("fastembed").TextEmbedding)
     except ImportError as error:
-        raise EmbedderError(
-            "embeddings.kind is onnx, and the library for it isn't installed",
-            hint="run: pip install 'knapper[onnx]'",
-            code="embedder_extra",
+        raise extras.missing(
+            "embeddings", "embeddings.kind = onnx", error=EmbedderError, code="embedder_extra"
         ) from error
 
 

@@ -6,7 +6,6 @@ also give each token a weight, and several tokens one row.
 """
 
 import json
-import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,10 +16,10 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
-from knapper import errors
+from knapper.index.embedders import subwords
 from knapper.index.embedders.base import EmbedderError, normalize_rows, replace_surrogates
+from knapper.index.embedders.subwords import SubwordTokenizer
 
 _DTYPES = {
     "F16": np.dtype("<f2"),
@@ -89,8 +88,6 @@ _POOLED_TEXTS = 256
 """Texts that are pooled at a time, which limits the memory for their tokens."""
 _SUMMED_TOKENS = 4_096
 """Tokens of one text that are added up at a time."""
-_BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
-_LAST_ASCII = 0x7F
 _HINT = "install knapper anew, or set embeddings.kind to endpoint, onnx or none"
 _FOLDER_HINT = "embeddings.folder has to hold tokenizer.json and model.safetensors, as model2vec writes them"
 _WEIGHTS_FILE = "weights.safetensors"
@@ -170,19 +167,19 @@ class StaticEmbedder:
         rows = np.zeros((len(texts), self.dimensions), np.float32)
         for at in range(0, len(texts), _POOLED_TEXTS):
             slab = [replace_surrogates(text) for text in texts[at : at + _POOLED_TEXTS]]
-            encodings = self._tokenizer.encode_batch_fast(slab, add_special_tokens=False)
-            self._pool([self._tokens(encoding.ids) for encoding in encodings], rows[at : at + _POOLED_TEXTS])
+            tokens = [self._tokens(ids) for ids in self._tokenizer.tokenize(slab)]
+            self._pool(tokens, rows[at : at + _POOLED_TEXTS])
         return normalize_rows(self._checked(rows))
 
     def query(self, text: str) -> NDArray[np.float32]:
-        """Embed a query, without the threads that are used for many texts.
+        """Embed a query.
 
         Raises:
             EmbedderError: A file of the model is missing or damaged.
         """
         row = np.zeros((1, self.dimensions), np.float32)
-        encoding = self._tokenizer.encode(replace_surrogates(text), add_special_tokens=False)
-        self._pool([self._tokens(encoding.ids)], row)
+        (ids,) = self._tokenizer.tokenize([replace_surrogates(text)])
+        self._pool([self._tokens(ids)], row)
         return normalize_rows(self._checked(row))[0]
 
     def close(self) -> None:
@@ -214,7 +211,7 @@ class StaticEmbedder:
         """Return whether a token contains a letter or digit, or part of one."""
         is_spoken = self._spoken.get(token)
         if is_spoken is None:
-            is_spoken = self._spoken[token] = _holds_letter(self._tokenizer.id_to_token(token) or "")
+            is_spoken = self._spoken[token] = self._tokenizer.has_letter(token)
         return is_spoken
 
     @cached_property
@@ -227,25 +224,16 @@ class StaticEmbedder:
             return _read_table(self.folder)
 
     @cached_property
-    def _tokenizer(self) -> Tokenizer:
+    def _tokenizer(self) -> SubwordTokenizer:
         table = self._table
         with self._lock:
-            return _read_tokenizer(table.tokenizer, hint=_hint(self.folder))
+            is_packaged = self.folder == FOLDER
+            return subwords.read_tokenizer(table.tokenizer, hint=_hint(self.folder), is_packaged=is_packaged)
 
     @cached_property
     def _unknown(self) -> int | None:
         """The token of unknown words, which model2vec leaves out; None where there is none."""
-        name = getattr(self._tokenizer.model, "unk_token", None) if self._table.is_model2vec else None
-        return self._tokenizer.token_to_id(name) if isinstance(name, str) else None
-
-
-def _holds_letter(token: str) -> bool:
-    """Return whether a token's text has meaning; ``<0x2D>`` is the byte of a sign, ``<0xE4>`` part of a letter."""
-    byte = _BYTE_TOKEN.fullmatch(token)
-    if byte is None:
-        return any(character.isalnum() for character in token)
-    code = int(byte[1], 16)
-    return code > _LAST_ASCII or chr(code).isalnum()
+        return self._tokenizer.unknown_token() if self._table.is_model2vec else None
 
 
 def _distinct_ids(ids: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -259,22 +247,6 @@ def _distinct_ids(ids: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], 
 
 def _hint(folder: Path) -> str:
     return _HINT if folder == FOLDER else _FOLDER_HINT
-
-
-def _read_tokenizer(path: Path, *, hint: str) -> Tokenizer:
-    if not path.is_file():
-        raise EmbedderError(f"the embedder's file {path} is missing", hint=hint)
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:
-        if not errors.raised_by(error, "tokenizers"):
-            raise
-        raise EmbedderError(f"the embedder's file {path} is damaged", hint=hint) from error
-    # "<s>" in a note is HTML and not the model's token.
-    tokenizer.encode_special_tokens = True
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
 
 
 def _read_table(folder: Path) -> TokenTable:

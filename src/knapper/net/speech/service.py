@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Literal, Protocol, cast
 from urllib.parse import urlsplit
 
-from knapper import errors
+from knapper import errors, extras
 from knapper.net.speech.remote import (
     Audio,
     RemoteTranscriber,
@@ -162,10 +162,8 @@ def _load_library() -> WhisperModelFactory:
     try:
         return cast("WhisperModelFactory", importlib.import_module("faster_whisper").WhisperModel)
     except ImportError as error:
-        raise TranscriberError(
-            "audio.provider is whisper, and the library for it isn't installed",
-            hint="run: pip install 'knapper[whisper]'",
-            code="transcriber_extra",
+        raise extras.missing(
+            "audio", "audio.provider = whisper", error=TranscriberError, code="transcriber_extra"
         ) from error
 
 

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Scope
 
-from knapper import __version__
+from knapper import __version__, extras
 from knapper.app import Hub
 from knapper.config.sections import ServerSettings
 from knapper.errors import BadInput, KnapError, NotFound, StorageError
@@ -73,6 +73,7 @@ def add_error_handlers(app: FastAPI) -> None:
     They are async, so that they need no thread and still answer while the server stops.
     """
     app.add_exception_handler(KnapError, _handle_knap_error)
+    app.add_exception_handler(ImportError, _handle_import_error)
     app.add_exception_handler(OSError, _handle_os_error)
     app.add_exception_handler(HTTPException, _handle_routing_error)
     app.add_exception_handler(RequestValidationError, _handle_validation_error)
@@ -82,6 +83,14 @@ def add_error_handlers(app: FastAPI) -> None:
 async def _handle_knap_error(request: Request, error: Exception) -> Response:
     failure = error if isinstance(error, KnapError) else KnapError("something failed")
     return replies.error_reply(logs.redact_error(request.scope, failure))
+
+
+async def _handle_import_error(request: Request, error: Exception) -> Response:
+    """Reply to a request that needs packages which aren't installed."""
+    problem = extras.explain_import(error) if isinstance(error, ImportError) else None
+    if problem is None:
+        raise error
+    return replies.error_reply(logs.redact_error(request.scope, problem))
 
 
 async def _handle_os_error(request: Request, error: Exception) -> Response:

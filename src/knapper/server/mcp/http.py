@@ -5,8 +5,6 @@ from contextlib import asynccontextmanager
 
 from fastmcp import FastMCP
 from fastmcp.server.dependencies import get_http_request
-from fastmcp.server.event_store import EventStore
-from key_value.aio.stores.memory import MemoryStore
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -16,17 +14,13 @@ from knapper.app import Hub
 from knapper.server import security
 from knapper.server.http.app import Mount, mount_asgi
 from knapper.server.mcp.definitions import ToolListing
+from knapper.server.mcp.events import RecentEvents
 from knapper.server.mcp.server import build_server
 from knapper.server.mcp.session import Caller, McpSession
 from knapper.server.workers import WorkerThreads
 
 _SESSION_HEADER = "mcp-session-id"
 _VERSION_HEADER = "mcp-protocol-version"
-_MAX_STORED_EVENTS = 256
-"""Messages that are kept for clients that come back, of all together."""
-_MAX_EVENTS_PER_STREAM = 32
-"""Those of one answer."""
-_EVENT_TTL_S = 60
 _RETRY_INTERVAL_MS = 1_000
 """How long a client waits before it comes back for the rest of an answer."""
 
@@ -50,13 +44,11 @@ def mount_server(server: FastMCP) -> Mount:
     A client that loses its connection can resume its answer for a minute. A session belongs to the client that started
     it: for other clients it doesn't exist.
     """
-    event_store = EventStore(
-        MemoryStore(max_entries_per_collection=_MAX_STORED_EVENTS),
-        max_events_per_stream=_MAX_EVENTS_PER_STREAM,
-        ttl=_EVENT_TTL_S,
-    )
     app = server.http_app(
-        path=security.MCP_PATH, host_origin_protection=False, event_store=event_store, retry_interval=_RETRY_INTERVAL_MS
+        path=security.MCP_PATH,
+        host_origin_protection=False,
+        event_store=RecentEvents(),
+        retry_interval=_RETRY_INTERVAL_MS,
     )
 
     @asynccontextmanager

@@ -1,14 +1,15 @@
 """MCP resources (notes, status, proposals) and prompts for common work."""
 
+import inspect
 import json
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
 from urllib.parse import quote
 
+import docstring_parser
 import mcp_types
 from fastmcp.prompts.base import Prompt, PromptArgument, PromptResult
-from fastmcp.prompts.function_prompt import FunctionPrompt
 from fastmcp.resources import ResourceContent, ResourceResult
 from fastmcp.resources.base import Resource
 from fastmcp.resources.security import ResourceSecurity
@@ -256,23 +257,27 @@ def tidy_note(note: str) -> str:
     )
 
 
-class _VaultPrompt(FunctionPrompt):
+class _VaultPrompt(Prompt):
     """A prompt that reports invalid arguments as the protocol asks, and has a vault argument if there are several."""
 
+    _function: Callable[..., str] = PrivateAttr()
     _vaults: tuple[str, ...] = PrivateAttr(default=())
     _last: str = PrivateAttr(default="")
 
     @classmethod
     def of(cls, function: Callable[..., str], vaults: Sequence[str], choice: ToolSelection) -> "_VaultPrompt":
-        """Create the prompt from its function, for a server of these vaults and tools."""
-        base_prompt = FunctionPrompt.from_function(function)
-        prompt = cls(**{name: getattr(base_prompt, name) for name in FunctionPrompt.model_fields})
+        """Create the prompt from its function, whose parameters are text, for a server of these vaults and tools."""
+        doc = docstring_parser.parse(inspect.getdoc(function) or "", style=docstring_parser.DocstringStyle.GOOGLE)
+        descriptions = {parameter.arg_name: parameter.description for parameter in doc.params}
+        arguments = [
+            PromptArgument(name=name, description=descriptions.get(name), required=parameter.default is parameter.empty)
+            for name, parameter in inspect.signature(function).parameters.items()
+        ]
         if len(vaults) > 1:
             vault_description = f"Which of the vaults {', '.join(vaults)}; {vaults[0]} if it isn't given."
-            prompt.arguments = [
-                *(prompt.arguments or []),
-                PromptArgument(name=_VAULT, description=vault_description, required=False),
-            ]
+            arguments.append(PromptArgument(name=_VAULT, description=vault_description, required=False))
+        prompt = cls(name=function.__name__, description=doc.short_description, arguments=arguments)
+        prompt._function = function
         prompt._vaults = tuple(vaults)
         prompt._last = _HIDDEN_TOOLS_NOTICE if choice == "essential" else ""
         return prompt
@@ -295,7 +300,8 @@ class _VaultPrompt(FunctionPrompt):
         if not _is_day_count(values.get("days", "1")):
             raise _invalid_params(f"days is a number from 1 to {_MAX_DAYS}")
         vault_line = f"This is about the vault {vault!r}: give it to each tool as {_VAULT}." if vault else ""
-        return _append_lines(await super().render(values), vault_line, self._last)
+        result = PromptResult(self._function(**values), description=self.description)
+        return _append_lines(result, vault_line, self._last)
 
 
 def _append_lines(result: PromptResult, *lines: str) -> PromptResult:

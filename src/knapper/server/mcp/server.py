@@ -32,6 +32,7 @@ from knapper.server import workers
 from knapper.server.mcp import confirmation, definitions
 from knapper.server.mcp.confirmation import Question
 from knapper.server.mcp.definitions import McpDefinition, ToolListing
+from knapper.server.mcp.events import StatelessServer
 from knapper.server.mcp.resources import ArgumentCompleter, PromptProvider, ResourceProvider
 from knapper.server.mcp.session import McpSession
 from knapper.server.workers import StopSignal
@@ -330,7 +331,7 @@ Search, read and edit a vault of Markdown notes.
 
 
 def build_server(
-    session: McpSession, listing: ToolListing = _STANDARD_LISTING, *, kind: Callable[..., FastMCP] = FastMCP
+    session: McpSession, listing: ToolListing = _STANDARD_LISTING, *, kind: Callable[..., FastMCP] = StatelessServer
 ) -> FastMCP:
     """Build the server; nothing is opened or indexed yet.
 

@@ -17,7 +17,6 @@ from types import FrameType, TracebackType
 from typing import Any, Final, Self, cast
 
 import anyio
-from fastmcp import FastMCP
 from fastmcp.server.context import reset_transport, set_transport
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from mcp.server.stdio import stdio_server
@@ -29,6 +28,7 @@ from typing_extensions import override
 from knapper.app import Hub
 from knapper.server import logs, watchers
 from knapper.server.mcp.definitions import ToolListing
+from knapper.server.mcp.events import StatelessServer
 from knapper.server.mcp.server import build_server
 from knapper.server.mcp.session import Caller, McpSession
 
@@ -193,7 +193,7 @@ def _exit_process() -> None:
     os._exit(0)
 
 
-class _StdioServer(FastMCP):
+class _StdioServer(StatelessServer):
     """The library's server, which also answers invalid lines and detects a client that has gone."""
 
     def __init__(self, client_left: asyncio.Event, *args: Any, **more: Any) -> None:  # noqa: ANN401 - as the library has them
