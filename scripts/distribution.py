@@ -247,7 +247,7 @@ def install_by_pip(workshop: Workshop, name: str, python: str) -> str:
     environment = workshop.folder / _ODD / f"pip {name}"
     run([python, "-m", "venv", environment])
     pip = [program(environment, "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
-    run([*pip, "--require-hashes", "--requirement", ROOT / "packaging/core.lock"])
+    run([*pip, "--require-hashes", "--no-deps", "--requirement", ROOT / "packaging/core.lock"])
     run([*pip, "--no-deps", "--no-index", workshop.wheel])
     run([*pip[:3], "check"])
     return try_installed(program(environment, "knap"))
@@ -343,7 +343,7 @@ def make_tools(workshop: Workshop) -> str:
     """Install the tools, by their hashes."""
     run([sys.executable, "-m", "venv", workshop.tools])
     pip = [program(workshop.tools, "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
-    run([*pip, "--require-hashes", "--requirement", ROOT / "packaging/tools.lock"])
+    run([*pip, "--require-hashes", "--no-deps", "--requirement", ROOT / "packaging/tools.lock"])
     return ""
 
 

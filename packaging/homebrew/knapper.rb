@@ -18,7 +18,7 @@ class Knapper < Formula
     system "python3.13", "-m", "venv", libexec
     pip = [libexec/"bin/python", "-m", "pip", "--disable-pip-version-check", "install"]
     # Every file is checked against the hashes of the release's lock.
-    system(*pip, "--require-hashes", "--only-binary", ":all:", "--requirement", "packaging/agents.lock")
+    system(*pip, "--require-hashes", "--no-deps", "--only-binary", ":all:", "--requirement", "packaging/agents.lock")
     resource("wheel").stage { system(*pip, "--no-deps", "--no-index", Dir["*.whl"].first) }
     bin.install_symlink libexec/"bin/knap"
   end
