@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 
-from knapper.agents.model import replies
+from knapper.agents.model import replies as model_replies
 from tests.agents.scripted import Call, Reply, delta
 
 Agent = str
@@ -39,7 +39,7 @@ class Cast:
 
     def prompts(self, agent: Agent, number: int = -1) -> str:
         """Give all that the agent was told in one request."""
-        return replies.format_conversation(self.asked[agent][number])
+        return model_replies.format_conversation(self.asked[agent][number])
 
     async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
         agent, reply = self._next(messages, info)
