@@ -14,7 +14,7 @@ FORBIDDEN = {
     "a package registry's host": re.compile(r"\b(?:py[p]i|npm[j]s|python[h]osted|crate[s])\.(?:org|com|io)\b"),
     "a path of one machine": re.compile(r"(?<![\w.~])/(?:wor[k]|roo[t])/\w|(?<![\w.])/tm[p]/\w"),
 }
-PINNED = re.compile(r"[\w.-]+(\[[\w,-]+\])?==[\w.!+]+( ; [\w.<>=!'() ]+?)?(\s+--hash=sha256:[0-9a-f]{64})+\s*")
+PINNED = re.compile(r"[\w.-]+(\[[\w, -]+\])?==[\w.!+]+( ; [\w.<>=!'() ]+?)?(\s+--hash=sha256:[0-9a-f]{64})+\s*")
 
 
 def kept() -> list[Path]:
