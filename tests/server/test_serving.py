@@ -109,7 +109,7 @@ def test_two_servers_at_one_port_are_one_too_many(vault: Path, own_home: Path) -
         _ = server.stop()
 
     assert second.returncode == 3
-    assert f"port {server.port} of 127.0.0.1 is taken" in second.stderr
+    assert f"your server already answers at http://127.0.0.1:{server.port}" in second.stderr
     assert "--port" in second.stderr
 
 
