@@ -29,14 +29,14 @@ def test_search_by_words_only_needs_no_embedder() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "loaded"), [("none", set[str]()), ("static", {"numpy", "tokenizers"}), ("endpoint", {"httpx2", "numpy"})]
+    ("kind", "loaded"), [("none", set[str]()), ("static", {"numpy"}), ("endpoint", {"httpx2", "numpy"})]
 )
 def test_opening_imports_only_what_the_kind_needs(kind: EmbedderKind, loaded: set[str]) -> None:
     model = "m" if kind == "endpoint" else ""
     code = (
         "import sys; from knapper.app.vault import *; "
         f"open_embedder(EmbedderSettings(kind={kind!r}, model={model!r}, base_url='http://localhost:1')); "
-        "print(*sorted({'numpy', 'tokenizers', 'httpx2', 'fastembed'} & set(sys.modules)))"
+        "print(*sorted({'numpy', 'kitoken', 'tokenizers', 'httpx2', 'fastembed'} & set(sys.modules)))"
     )
 
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -64,7 +64,7 @@ def test_a_missing_module_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "trafilatura", None)
 
     with pytest.raises(ImportError) as caught:
-        importlib.import_module("trafilatura.settings")
+        importlib.import_module("trafilatura.nowhere")  # that no other test has imported
     problem = extras.explain_import(caught.value)
 
     assert problem is not None
