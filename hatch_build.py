@@ -1,4 +1,4 @@
-"""Put into the package what isn't kept as source: the default embedder's data, and the interpreter of scripts.
+"""Put into the package what isn't kept as source: the embedder's data, the interpreter of scripts, and the page.
 
 The weights and the tokenizer are those of WordLlama (MIT). Its published wheel has them, but is compiled for some
 Pythons only, so the three files are taken out of it here and nothing of it is needed at run time.
@@ -7,11 +7,15 @@ The interpreter of scripts is CPython with our guest modules, built into a WebAs
 read once, when it is compiled to machine code. It is built anew when the guest changes; nothing is fetched for it. No
 two builds of it are alike, as it holds the memory of a started Python with its random hashes. So a source archive
 contains it, and wheels from the same archive are alike.
+
+The page is built from `ui/` by `scripts/page.py`. It needs Node and npm's registry; without them everything else is
+still installed, and `knap serve` says that its page is missing.
 """
 
 import gzip
 import hashlib
 import importlib.metadata
+import importlib.util
 import json
 import lzma
 import re
@@ -91,8 +95,12 @@ class CustomBuildHook(BuildHookInterface[BuilderConfig]):
             provide_embedder(root / TARGET)
             provide_tokenizer(root / TARGET)
             provide_interpreter(root)
+            problem = provide_page(root)
         except RuntimeError as error:
             self.app.abort(str(error))
+        else:
+            if problem:
+                self.app.display_warning(problem)
 
 
 class ReadmeHook(MetadataHookInterface):
@@ -278,3 +286,24 @@ def build_interpreter(folder: Path, target: Path) -> None:
             "packages of [build-system].requires are installed here, then build again. It said:\n"
             f"{done.stderr.strip()[:3_000]}"
         )
+
+
+def provide_page(root: Path) -> str:
+    """Build the page, unless it is there and made of these very sources.
+
+    Returns:
+        Why it can't be built here; empty where it is there.
+
+    Raises:
+        RuntimeError: Its sources can't be built.
+    """
+    spec = importlib.util.spec_from_file_location("knapper_page_build", root / "scripts" / "page.py")
+    if spec is None or spec.loader is None:
+        raise RuntimeError("scripts/page.py is missing")
+    page = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(page)
+    try:
+        page.provide(root)
+    except page.Unreachable as error:
+        return f"Knapper is installed without its page: {error}. scripts/page build builds it later."
+    return ""

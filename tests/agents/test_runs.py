@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo
 
 from knapper.agents.events import Usage
-from knapper.agents.runs import engine, service
+from knapper.agents.runs import engine, model, service
 from knapper.agents.runs.engine import RetrievalRequest, RunPrompts
 from knapper.agents.runs.model import NodeChanged, RetrievedContext, RunDone, RunLimits, RunOrder, RunStarted
 from knapper.agents.runs.retrieving import VaultRetriever
@@ -436,3 +437,32 @@ def test_orders_that_can_not_be_carried_out_are_refused(make: Make) -> None:
         _ = world.begin("alpha", strategy="x")
     with pytest.raises(NotFound, match="no run 'nothing'"):
         _ = world.runs.show("nothing")
+
+
+def test_each_part_knows_when_it_was_at_what(make: Make) -> None:
+    world = make(Brain(plans={"T": [Part("alpha"), Part("beta", needs=["alpha"])]}))
+
+    run = world.run("T")
+
+    nodes = {node.id: node for node in world.runs.show(run.id).nodes}
+    assert [span.doing for span in nodes["root"].spans] == ["deciding", "planning", "planned", "joining"]
+    assert [span.doing for span in nodes["1"].spans] == ["waiting", "retrieving", "answering"]
+    spans = [span for node in nodes.values() for span in node.spans]
+    assert all(span.ended is not None and span.started <= span.ended for span in spans)
+    alpha_end, beta_start = nodes["1"].spans[-1].ended, nodes["2"].spans[0].started
+    assert alpha_end is not None
+    assert alpha_end <= beta_start
+    brief = nodes["1"].brief()
+    assert brief["spans"] == [span.as_dict() for span in nodes["1"].spans]
+
+
+def test_a_span_that_broke_off_is_dropped_when_the_run_is_resumed() -> None:
+    first, later = datetime(2026, 3, 10, 12, tzinfo=UTC), datetime(2026, 3, 10, 13, tzinfo=UTC)
+    spans = model.continue_spans((), "retrieving", first, has_ended=False)
+    assert model.continue_spans(spans, "retrieving", later, has_ended=False) == spans
+    assert model.continue_spans(spans, "", later, has_ended=False) == spans
+
+    closed = model.continue_spans(spans, "", later, has_ended=True)
+
+    assert [(span.doing, span.ended) for span in closed] == [("retrieving", later)]
+    assert model.continue_spans(closed, "", later, has_ended=True) == closed

@@ -18,9 +18,10 @@ from knapper.app.client_runs import ClientRunsRegistry
 from knapper.app.runs import OpenedRuns
 from knapper.codemode.checkpoints import CheckpointStore
 from knapper.config import Settings
-from knapper.server.http import runs
+from knapper.server.http import feed, runs
 from knapper.server.http.app import Mount
-from knapper.server.workers import StopSignal
+from knapper.server.http.runs import RunService
+from knapper.server.workers import StopSignal, WorkerThreads
 from tests.agents import run_world
 from tests.agents.run_world import Brain
 from tests.agents.scripted import Model
@@ -90,27 +91,42 @@ def serving(
         return work(tasks, replace(made, retrieve=found.of(tasks.checkpoints), poll_s=0.05))
 
     def mounts(hub: Hub, stop: StopSignal) -> Sequence[Mount]:
-        return [runs.mount_runs(hub, stop, lambda is_leaving: ClientRunsRegistry(hub, engine, is_leaving))]
+        service = RunService(lambda is_leaving: ClientRunsRegistry(hub, engine, is_leaving))
+        news = feed.mount_feed(hub, threads, stop, [feed.run_source(hub, service)])
+        return [runs.mount_runs(hub, stop, service=service), news]
 
+    threads = WorkerThreads(2)
     with sites.serving(base, Model([["Yes."]]).open, notes=NOTES, change=change, more=mounts) as site:
         yield site
+    threads.close()
 
 
-def begin(tab: Page, task: str, *, by_scripts: bool = False) -> None:
-    """Begin a run by the form."""
-    tab.get_by_role("button", name="New run").click()
+def begin(site: Site, tab: Page, task: str, *, by_scripts: bool = False) -> None:
+    """Begin a run by the form; the browser is signed in already."""
+    tab.goto(f"{site.address}/app/runs?new=1")
     tab.get_by_label("Task", exact=True).fill(task)
     ticked = tab.get_by_role("checkbox", name="Let the model write scripts")
     if ticked.is_enabled():
         ticked.set_checked(by_scripts)
     tab.get_by_role("button", name="Begin").click()
-    expect(tab.locator(".run-head .task")).to_have_text(task)
+    expect(tab.locator(".k-run-task")).to_have_text(task)
 
 
 def state(tab: Page) -> Locator:
-    return tab.locator(".run-state")
+    return tab.locator(".k-run-state")
 
 
 def part(tab: Page, node_id: str) -> Locator:
-    """Give the line of a part in the tree."""
-    return tab.locator(f"[data-node='{node_id}'] > .part")
+    """Give the row of a part in the tree."""
+    return tab.locator(f"[role=treeitem][data-node='{node_id}']")
+
+
+def pane(tab: Page) -> Locator:
+    """Give the pane, where a part is shown."""
+    return tab.locator(".k-pane")
+
+
+def more(tab: Page, name: str) -> None:
+    """Do what stands in the menu of the run."""
+    tab.get_by_role("button", name="More", exact=True).click()
+    tab.get_by_role("menuitem", name=name).click()

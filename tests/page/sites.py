@@ -51,10 +51,13 @@ class Site:
         """Give an address that signs in, once."""
         return credentials.sign_in_url(self.address, self.seats.new_code())
 
-    def enter(self, tab: Page) -> None:
-        """Sign a browser in, and wait until it shows the conversation."""
+    def enter(self, tab: Page, address: str = "/") -> None:
+        """Sign a browser in, and wait until it shows the page; *address* is one of its own, such as ``/app/chat``."""
         tab.goto(self.door())
-        expect(tab.get_by_label("Message", exact=True)).to_be_visible()
+        expect(tab.get_by_role("navigation", name="Views")).to_be_visible()
+        if address != "/":
+            tab.goto(f"{self.address}{address}")
+            expect(tab.get_by_role("navigation", name="Views")).to_be_visible()
 
     def read(self, path: str) -> str:
         return (self.root / path).read_text(encoding="utf-8")
@@ -73,8 +76,9 @@ def serving(
     notes: Mapping[str, str] = NOTES,
     change: Callable[[Settings], Settings] = lambda found: found,
     more: Callable[[Hub, StopSignal], Sequence[Mount]] = _nothing,
+    open_chatting: Callable[[Hub], ClientChatsRegistry] | None = None,
 ) -> Generator[Site]:
-    """Serve notes below *base*; *more* makes what is served beside the page and its chat."""
+    """Serve notes below *base*; *more* makes what is served beside the page and its chat, *open_chatting* the chats."""
 
     def answering(chats: VaultChats) -> ChatConfig:
         return scripted.chat(open_model(), chats.hub.table.specs, meter=chats.meter)
@@ -84,7 +88,12 @@ def serving(
     taken = addresses.bind_socket("127.0.0.1", 0)
     with Hub(found) as hub:
         work = ServerRuntime(threads=WorkerThreads(4))
-        talk = lifecycle.mount_chats_and_tasks(hub, work.stop, lambda: ClientChatsRegistry(hub, answering))
+
+        def open_usual(own: Hub) -> ClientChatsRegistry:
+            return ClientChatsRegistry(own, answering)
+
+        open_all = open_chatting or open_usual
+        talk = lifecycle.mount_chats_and_tasks(hub, work.stop, lambda: open_all(hub))
         mounts = [page.mount_page(seats, hub.vaults), talk, *more(hub, work.stop)]
         made = app.create_app(hub, found.server, security.load_client_tokens(found), work, mounts)
         thread = threading.Thread(
@@ -111,7 +120,7 @@ def say(tab: Page, text: str) -> None:
 
 def answered(tab: Page) -> None:
     """Wait until the last answer is whole."""
-    expect(tab.locator(".exchange").last.locator("footer")).to_contain_text("scripted")
+    expect(tab.locator(".k-exchange, .exchange").last.locator("footer")).to_contain_text("scripted")
 
 
 def rewriting(**changed: str) -> Call:

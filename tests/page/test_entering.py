@@ -1,5 +1,6 @@
 """Signing in to the page: an address that is good once, a cookie with a key, and nobody else."""
 
+import json
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ from starlette.testclient import TestClient
 from knapper.server import credentials
 from knapper.server.credentials import CODE_MAX_AGE_S, SESSION_MAX_AGE_S, BrowserSessions
 from knapper.server.http import page
+from knapper.server.http.page import PageFiles
 from tests.agents.scripted import Model
 from tests.index import worlds
 from tests.page import sites
@@ -58,7 +60,7 @@ def test_the_address_signs_in_and_stays_in_no_history(tmp_path: Path, tab: Page)
         site.enter(tab)
         cookie = next(one for one in tab.context.cookies() if one.get("name", "").startswith("knapper_page"))
         tab.reload()
-        expect(tab.get_by_label("Message", exact=True)).to_be_visible()
+        expect(tab.get_by_role("navigation", name="Views")).to_be_visible()
 
         expect(tab).to_have_url(f"{site.address}/")
         assert cookie.get("httpOnly")
@@ -71,21 +73,22 @@ def test_an_address_is_good_once(tmp_path: Path, tab: Page, browser: Browser) ->
     with sites.serving(tmp_path, HELLO.open) as site, browser.new_context() as other:
         address = site.door()
         tab.goto(address)
-        expect(tab.get_by_label("Message", exact=True)).to_be_visible()
+        expect(tab.get_by_role("navigation", name="Views")).to_be_visible()
         second = other.new_page()
         second.goto(address)
         expect(second.get_by_role("alert")).to_contain_text("was used before, or is too old")
         second.get_by_label("Address or code").fill(site.door())
         second.keyboard.press("Enter")
 
-        expect(second.get_by_label("Message", exact=True)).to_be_visible()
+        expect(second.get_by_role("navigation", name="Views")).to_be_visible()
 
 
 @pytest.mark.timeout(60)
 def test_who_signs_out_is_out(tmp_path: Path, tab: Page) -> None:
     with sites.serving(tmp_path, HELLO.open) as site:
         site.enter(tab)
-        tab.get_by_role("button", name="Sign out").click()
+        tab.get_by_role("button", name="Appearance and account").click()
+        tab.get_by_role("menuitem", name="Sign out").click()
         expect(tab.get_by_label("Address or code")).to_be_visible()
         tab.reload()
 
@@ -224,7 +227,20 @@ def test_the_page_loads_its_own_files_and_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["nothing.js", "../serving.py", "..%2f..%2fserving.py", "%2e%2e/app.py", "js", "js/", "", "C:/x", "\0", "%00.js"],
+    [
+        *(
+            "nothing.js",
+            "../serving.py",
+            "..%2f..%2fserving.py",
+            "%2e%2e/app.py",
+            "assets",
+            "assets/",
+            "",
+            "C:/x",
+            "\0",
+        ),
+        *("%00.js", "manifest.json", "sources.stamp", "index.html.gz", "../wordllama/LICENSE"),
+    ],
 )
 def test_no_other_file_is_sent(tmp_path: Path, name: str) -> None:
     def run(asking: Asking) -> None:
@@ -238,14 +254,60 @@ def test_no_other_file_is_sent(tmp_path: Path, name: str) -> None:
 
 def test_a_file_that_is_known_already_isnt_sent_again(tmp_path: Path) -> None:
     def run(asking: Asking) -> None:
-        first = asking.client.get("/page/js/main.js")
-        again = asking.client.get("/page/js/main.js", headers={"if-none-match": first.headers["etag"]})
+        (script,) = re.findall(r'<script type="module" src="(/[^"]+)"', asking.client.get("/").text)
+        for encoding in ("gzip", "identity"):
+            first = asking.client.get(script, headers={"accept-encoding": encoding})
+            tag = {"if-none-match": first.headers["etag"], "accept-encoding": encoding}
+            again = asking.client.get(script, headers=tag)
 
-        assert first.headers["content-type"].startswith("text/javascript")
-        assert (again.status_code, again.content) == (304, b"")
+            assert first.headers["content-type"].startswith("text/javascript")
+            assert first.headers.get("content-encoding", "identity") == encoding
+            assert "immutable" in first.headers["cache-control"]
+            assert (again.status_code, again.content) == (304, b"")
+        assert asking.client.get("/").headers["cache-control"] == "no-cache"
 
     with apps.world(tmp_path) as world:
         asking(world, run)
+
+
+@pytest.mark.parametrize("address", ["/app/", "/app/search?q=x", "/app/notes/Plans/Rain.md", "/app/settings/models"])
+def test_every_address_of_the_page_is_the_same_document(tmp_path: Path, address: str) -> None:
+    def run(asking: Asking) -> None:
+        found = asking.client.get(address)
+
+        assert found.status_code == 200
+        assert found.content == asking.client.get("/").content
+        assert asking.client.get(address.removeprefix("/app")).status_code in {200, 401, 404}  # the API's own
+
+    with apps.world(tmp_path) as world:
+        asking(world, run)
+
+
+def test_a_page_that_wasnt_built_says_how_it_is(tmp_path: Path) -> None:
+    files = PageFiles(tmp_path / "nothing")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "manifest.json").write_text("{", encoding="utf-8")
+    reply = page.missing_reply()
+
+    assert not files.is_built
+    assert not PageFiles(broken).is_built
+    assert reply.status_code == 503
+    assert b"scripts/page build" in reply.body
+    assert "default-src 'none'" in reply.headers["content-security-policy"]
+
+
+def test_a_manifest_names_no_file_elsewhere(tmp_path: Path) -> None:
+    folder = tmp_path / "page"
+    folder.mkdir()
+    (tmp_path / "secret.js").write_text("secret", encoding="utf-8")
+    names = ["index.html", "../secret.js", "/etc/passwd.js", "a/../../secret.js", "x.key", ".hidden.js"]
+    rows = {name: {"sha256": "0" * 64, "gzip": False} for name in names}
+    (folder / "manifest.json").write_text(json.dumps({"files": rows}), encoding="utf-8")
+    files = PageFiles(folder)
+
+    assert files.is_built
+    assert [name for name in names if files.find(name)] == ["index.html"]
 
 
 @pytest.mark.timeout(150)
@@ -255,11 +317,8 @@ def test_the_command_prints_an_address_that_signs_in(tmp_path: Path, own_home: P
         command = [*servers.KNAP, "--vault", str(vault), "token", "page", "--port", str(server.port)]
         printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
         tab.goto(printed)
-        expect(tab.get_by_label("Message", exact=True)).to_be_visible()
+        expect(tab.get_by_role("navigation", name="Views")).to_be_visible()
         expect(tab.locator("#standing")).to_have_text("3 notes, up to date", timeout=3 * WAIT_MS)
-        tab.get_by_label("Message", exact=True).fill("Hello?")
-        tab.keyboard.press("Enter")
-        expect(tab.get_by_role("alert").filter(has_text="model")).to_be_visible()
         server.stop()
 
     assert printed.startswith(f"{server.address}/#token=")

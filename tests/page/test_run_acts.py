@@ -11,9 +11,9 @@ from knapper.app.runs import OpenedRuns
 from knapper.errors import RefusedError, SetupError
 from tests.agents.run_world import Brain, Part
 from tests.page import run_sites
-from tests.page.run_sites import Finder, Gated, begin, part, state
+from tests.page.run_sites import Finder, Gated, begin, more, pane, part, state
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(120)
 TASK = "Compare alpha and beta"
 PLANS = {TASK: [Part("Alpha grows?"), Part("Beta stays?")]}
 ANSWERS = {"answer Alpha grows?": "Tall [[A]] (lines 3-3).", f"join {TASK}": "Alpha is taller [[A]] (lines 3-3)."}
@@ -24,22 +24,22 @@ def test_a_run_is_cancelled_and_goes_on_with_more_room(tmp_path: Path, tab: Page
     brain = Gated(plans=PLANS, answers=ANSWERS, held={"answer Beta stays?"})
     with run_sites.serving(tmp_path, brain) as site:
         site.enter(tab)
-        begin(tab, TASK)
-        expect(part(tab, "1")).to_contain_text("✓done")
+        begin(site, tab, TASK)
+        expect(part(tab, "1")).to_have_attribute("data-state", "done")
         tab.get_by_role("button", name="Cancel").click()
-        expect(state(tab)).to_have_text("✂cancelled")
-        expect(tab.locator(".reasons")).to_be_visible()
-        expect(part(tab, "2")).to_contain_text("cut short")
+        expect(state(tab)).to_have_text("Cancelled")
+        expect(tab.get_by_role("list", name="Why it isn't complete")).to_be_visible()
+        expect(part(tab, "2")).to_contain_text("Cut short")
         brain.held.clear()
         asked = len(brain.kinds("Alpha grows?"))
-        tab.get_by_role("button", name="Go on").click()
+        tab.get_by_role("button", name="Resume").click()
         tab.get_by_role("dialog").get_by_label("Parts").fill("60")
-        tab.get_by_role("dialog").get_by_role("button", name="Go on").click()
-        expect(state(tab)).to_have_text("✓complete")
+        tab.get_by_role("dialog").get_by_role("button", name="Resume").click()
+        expect(state(tab)).to_have_text("Complete")
 
-        expect(tab.locator(".run-facts")).to_contain_text("60 parts")
-        expect(tab.locator(".run-said")).to_contain_text("Alpha is taller")
-        expect(tab.get_by_role("button", name="Go on")).not_to_be_visible()
+        expect(tab.locator(".k-run-more")).to_contain_text("60 parts")
+        expect(tab.locator(".k-run-said")).to_contain_text("Alpha is taller")
+        expect(tab.get_by_role("button", name="Resume")).to_have_count(0)
         assert len(brain.kinds("Alpha grows?")) == asked
 
 
@@ -52,44 +52,46 @@ def test_a_part_that_fails_is_named_with_what_it_blocks(tmp_path: Path, tab: Pag
 
     with run_sites.serving(tmp_path, Brain(plans=plans, before=fail)) as site:
         site.enter(tab)
-        begin(tab, TASK)
-        expect(state(tab)).to_have_text("~partial")
+        begin(site, tab, TASK)
+        expect(state(tab)).to_have_text("Partial")
 
-        expect(part(tab, "1")).to_contain_text("✗failed")
-        expect(part(tab, "2")).to_contain_text("⊘blocked")
-        expect(tab.locator(".reasons")).to_contain_text("Alpha grows?: the model <b>broke</b>")
-        expect(tab.locator(".reasons")).to_contain_text("Beta stays?: ")
-        expect(tab.locator("#runs .entry")).to_contain_text("~partial")
+        expect(part(tab, "1")).to_contain_text("Failed")
+        expect(part(tab, "2")).to_contain_text("Blocked")
+        expect(tab.get_by_role("list", name="Why it isn't complete")).to_contain_text(
+            "Alpha grows?: the model <b>broke</b>"
+        )
+        expect(tab.get_by_role("list", name="Why it isn't complete")).to_contain_text("Beta stays?: ")
+        expect(tab.get_by_role("list", name="Runs")).to_contain_text("Partial")
 
 
 def test_a_question_is_answered_where_it_is_asked(tmp_path: Path, tab: Page) -> None:
     finder = Finder(asks=["Alpha grows?"])
     with run_sites.serving(tmp_path, Brain(plans=DEAR, answers=ANSWERS), finder) as site:
         site.enter(tab)
-        begin(tab, TASK)
-        question = tab.locator(".questions .card")
+        begin(site, tab, TASK)
+        question = tab.locator(".k-run-question")
         expect(question).to_contain_text("Little was found in the notes for 'Alpha grows?'")
-        expect(tab.locator("#said")).to_contain_text("The run asks: Little was found")
+        expect(tab.locator(".k-toasts")).to_contain_text("The run asks: Little was found")
         tab.reload()
-        expect(tab.locator("#runs .entry")).to_contain_text("asks you")
+        expect(tab.get_by_role("list", name="Runs")).to_contain_text("asks you")
         question.get_by_role("button", name="Show the part").click()
-        expect(tab.locator(".detail")).to_contain_text("It waits for an answer.")
+        expect(pane(tab)).to_contain_text("It waits for an answer.")
         question.get_by_label("Where to look").fill("in the <b>barn</b>")
         tab.keyboard.press("Enter")
-        expect(state(tab)).to_have_text("✓complete")
+        expect(state(tab)).to_have_text("Complete")
 
         expect(question).to_have_count(0)
-        expect(tab.locator("#runs .entry")).not_to_contain_text("asks you")
+        expect(tab.get_by_role("list", name="Runs")).not_to_contain_text("asks you")
         assert finder.words == ["in the <b>barn</b>"]
-        expect(tab.locator(".detail")).to_contain_text("Answered: in the <b>barn</b>")
+        expect(pane(tab)).to_contain_text("Answered: in the <b>barn</b>")
 
 
 def test_a_part_is_left_out_by_a_press(tmp_path: Path, tab: Page) -> None:
     with run_sites.serving(tmp_path, Brain(plans=DEAR), Finder(asks=["Alpha grows?"])) as site:
         site.enter(tab)
-        begin(tab, TASK)
+        begin(site, tab, TASK)
         tab.get_by_role("button", name="Skip").click()
-        expect(state(tab)).to_have_text("~partial")
+        expect(state(tab)).to_have_text("Partial")
 
         expect(part(tab, "1")).to_contain_text("the person skipped it")
 
@@ -98,21 +100,21 @@ def test_what_changed_since_is_listed_and_done_again(tmp_path: Path, tab: Page) 
     brain = Brain(plans=PLANS, answers=dict(ANSWERS))
     with run_sites.serving(tmp_path, brain) as site:
         site.enter(tab)
-        begin(tab, TASK)
-        expect(state(tab)).to_have_text("✓complete")
-        tab.get_by_role("button", name="What changed since").click()
+        begin(site, tab, TASK)
+        expect(state(tab)).to_have_text("Complete")
+        more(tab, "What changed since")
         expect(tab.get_by_role("dialog")).to_contain_text("No note that this run has read was changed since.")
-        tab.get_by_role("dialog").get_by_role("button", name="Close").click()
+        tab.get_by_role("dialog").locator(".k-dialog-acts").get_by_role("button", name="Close").click()
         (site.root / "B.md").write_text("# B\n\nBeta has grown.\n", encoding="utf-8")
         brain.answers["answer Beta stays?"] = "It has grown."
-        tab.get_by_role("button", name="What changed since").click()
+        more(tab, "What changed since")
         dialog = tab.get_by_role("dialog")
         expect(dialog.get_by_role("listitem")).to_have_text(["2 Beta stays?B.md"])
         dialog.get_by_role("button", name="Do these again").click()
-        expect(state(tab)).to_have_text("✓complete")
+        expect(state(tab)).to_have_text("Complete")
         part(tab, "2").click()
 
-        expect(tab.locator(".detail")).to_contain_text("It has grown.")
+        expect(pane(tab)).to_contain_text("It has grown.")
         assert brain.kinds("Alpha grows?").count("answer") == 1
         assert brain.kinds("Beta stays?").count("answer") == 2
 
@@ -121,32 +123,31 @@ def test_one_part_is_done_again(tmp_path: Path, tab: Page) -> None:
     brain = Brain(plans=PLANS, answers=dict(ANSWERS))
     with run_sites.serving(tmp_path, brain) as site:
         site.enter(tab)
-        begin(tab, TASK)
-        expect(state(tab)).to_have_text("✓complete")
+        begin(site, tab, TASK)
+        expect(state(tab)).to_have_text("Complete")
         part(tab, "1").click()
-        expect(tab.locator(".detail")).to_contain_text("Tall")
+        expect(pane(tab)).to_contain_text("Tall")
         brain.answers["answer Alpha grows?"] = "Taller still."
         tab.get_by_role("button", name="Do this part again").click()
         tab.get_by_role("dialog").get_by_role("button", name="Do it again").click()
 
-        expect(tab.locator(".detail .said")).to_contain_text("Taller still.")
-        expect(state(tab)).to_have_text("✓complete")
+        expect(pane(tab).locator(".k-part-said")).to_contain_text("Taller still.")
+        expect(state(tab)).to_have_text("Complete")
 
 
 def test_an_answer_becomes_a_note_by_a_change_that_is_reviewed(tmp_path: Path, tab: Page) -> None:
     with run_sites.serving(tmp_path, Brain(plans=PLANS, answers=ANSWERS)) as site:
         site.enter(tab)
-        begin(tab, TASK)
+        begin(site, tab, TASK)
         tab.get_by_role("button", name="Write to a note").click()
         dialog = tab.get_by_role("dialog")
         expect(dialog.get_by_role("textbox")).to_have_value("Runs/Compare alpha and beta.md")
         dialog.get_by_role("button", name="Propose").click()
-        review = tab.get_by_role("complementary", name="A change")
-        expect(review.locator(".hunk")).to_contain_text("Alpha is taller")
-        expect(tab.locator("#proposals .entry")).to_have_count(1)
+        expect(tab).to_have_url(re.compile(r"/app/review/[\w-]+$"))
+        expect(tab.locator(".k-hunk")).to_contain_text("Alpha is taller")
         assert not (site.root / "Runs").exists()
-        review.get_by_role("button", name="Accept all that is open").click()
-        expect(review.locator(".proposal")).to_contain_text("accepted")
+        tab.get_by_role("button", name="Accept all").click()
+        expect(tab.locator(".k-review-facts")).to_contain_text("Accepted")
 
         assert "Alpha is taller [[A]]" in site.read("Runs/Compare alpha and beta.md")
 
@@ -154,16 +155,15 @@ def test_an_answer_becomes_a_note_by_a_change_that_is_reviewed(tmp_path: Path, t
 def test_a_run_is_deleted_after_a_question(tmp_path: Path, tab: Page) -> None:
     with run_sites.serving(tmp_path, Brain()) as site:
         site.enter(tab)
-        begin(tab, "Alpha")
-        tab.get_by_role("button", name="Delete").click()
+        begin(site, tab, "Alpha")
+        more(tab, "Delete")
         tab.get_by_role("dialog").get_by_role("button", name="Cancel").click()
         expect(state(tab)).to_be_visible()
-        tab.get_by_role("button", name="Delete").click()
+        more(tab, "Delete")
         tab.get_by_role("dialog").get_by_role("button", name="Delete").click()
-        expect(tab.get_by_label("Message", exact=True)).to_be_visible()
 
-        expect(tab.locator("#runs")).to_have_text("None yet.")
-        expect(tab).to_have_url(re.compile(r":\d+/$"))
+        expect(tab.get_by_role("heading", name="No runs yet")).to_be_visible()
+        expect(tab).to_have_url(f"{site.address}/app/runs")
 
 
 def test_a_model_that_is_missing_is_told_where_a_run_is_begun(tmp_path: Path, tab: Page) -> None:
@@ -172,11 +172,26 @@ def test_a_model_that_is_missing_is_told_where_a_run_is_begun(tmp_path: Path, ta
         raise SetupError("no model is named", hint="set model.name")
 
     with run_sites.serving(tmp_path, Brain(), work=missing) as site:
-        site.enter(tab)
-        tab.get_by_role("button", name="New run").click()
-        expect(tab.locator(".run-form")).to_contain_text("No model is set up. no model is named: set model.name")
+        site.enter(tab, "/app/runs?new=1")
+        expect(tab.locator(".k-run-begin")).to_contain_text("No model is set up. no model is named: set model.name")
         tab.get_by_label("Task", exact=True).fill("Alpha")
         tab.get_by_role("button", name="Begin").click()
 
-        expect(tab.locator(".run-form").get_by_role("alert")).to_contain_text("no model is named")
+        expect(tab.locator(".k-run-begin").get_by_role("alert")).to_contain_text("no model is named")
         expect(tab.get_by_role("button", name="Begin")).to_be_enabled()
+
+
+def test_a_question_waits_in_the_review_and_leads_to_its_run(tmp_path: Path, tab: Page) -> None:
+    with run_sites.serving(tmp_path, Brain(plans=DEAR), Finder(asks=["Alpha grows?"])) as site:
+        site.enter(tab)
+        begin(site, tab, TASK)
+        expect(tab.locator(".k-run-question")).to_be_visible()
+        tab.goto(f"{site.address}/app/review")
+        question = tab.get_by_role("region", name="Questions").get_by_role("link")
+        expect(question).to_contain_text("Little was found in the notes for 'Alpha grows?'")
+        question.click()
+        expect(pane(tab)).to_contain_text("It waits for an answer.")
+        tab.get_by_role("button", name="Skip").click()
+        expect(state(tab)).to_have_text("Partial")
+
+        expect(tab.get_by_role("navigation", name="Views").locator(".k-badge")).to_have_count(0)

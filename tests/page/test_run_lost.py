@@ -1,6 +1,7 @@
 """Runs on the page over lost connections, in other windows and vaults, with hostile text, and on small screens."""
 
 import asyncio
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +23,10 @@ from tests.codemode import conftest
 from tests.codemode.askers import searching
 from tests.index import worlds
 from tests.page import run_sites, test_hostile
-from tests.page.run_sites import Finder, Gated, begin, part, state
+from tests.page.run_sites import Finder, Gated, begin, pane, part, state
 from tests.page.test_hostile import HOSTILE
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(120)
 code_folder, sandbox = conftest.code_folder, conftest.sandbox
 TASK = "Compare alpha and beta"
 PLANS = {TASK: [Part("Alpha grows?"), Part("Beta stays?")]}
@@ -36,17 +37,17 @@ def test_a_run_goes_on_after_the_connection_was_lost(tmp_path: Path, tab: Page) 
     brain = Gated(plans=PLANS, held={"answer Alpha grows?", f"join {TASK}"})
     with run_sites.serving(tmp_path, brain) as site:
         site.enter(tab)
-        begin(tab, TASK)
-        expect(part(tab, "1")).to_contain_text("answering")
+        begin(site, tab, TASK)
+        expect(part(tab, "1")).to_contain_text("Writing the answer")
         site.wire.cut()
-        expect(tab.get_by_text("The run goes on at the server")).to_be_visible()
+        expect(tab.get_by_text("The run continues on the server")).to_be_visible()
         brain.held.discard("answer Alpha grows?")
         site.wire.mend()
-        expect(part(tab, "1")).to_contain_text("✓done")
-        expect(tab.get_by_text("The run goes on at the server")).not_to_be_visible()
+        expect(part(tab, "1")).to_have_attribute("data-state", "done")
+        expect(tab.get_by_text("The run continues on the server")).to_have_count(0)
         brain.held.clear()
 
-        expect(state(tab)).to_have_text("✓complete")
+        expect(state(tab)).to_have_text("Complete")
         expect(tab.get_by_role("treeitem")).to_have_count(3)
 
 
@@ -54,23 +55,22 @@ def test_a_second_window_sees_a_run_go_on(tmp_path: Path, tab: Page) -> None:
     brain = Gated(plans=PLANS, held={"answer Alpha grows?"})
     with run_sites.serving(tmp_path, brain) as site:
         site.enter(tab)
-        begin(tab, TASK)
-        expect(part(tab, "1")).to_contain_text("answering")
+        begin(site, tab, TASK)
+        expect(part(tab, "1")).to_contain_text("Writing the answer")
         other = tab.context.new_page()
         other.goto(tab.url)
-        expect(part(other, "1")).to_contain_text("answering")
+        expect(part(other, "1")).to_contain_text("Writing the answer")
         brain.held.clear()
-        expect(state(other)).to_have_text("✓complete")
+        expect(state(other)).to_have_text("Complete")
         brain.held.add("answer Alpha grows?")
         part(other, "1").click()
         other.get_by_role("button", name="Do this part again").click()
         other.get_by_role("dialog").get_by_role("button", name="Do it again").click()
-        expect(state(other)).to_have_text("…goes on")
-        tab.evaluate("['offline', 'online'].forEach((name) => dispatchEvent(new Event(name)))")  # so that it looks now
-        expect(state(tab)).to_have_text("…goes on")
+        expect(state(other)).to_have_text("Running")
+        expect(state(tab)).to_have_text("Running")
         brain.held.clear()
 
-        expect(state(tab)).to_have_text("✓complete")
+        expect(state(tab)).to_have_text("Complete")
 
 
 def test_a_run_of_another_process_is_followed(tmp_path: Path, tab: Page) -> None:
@@ -81,16 +81,16 @@ def test_a_run_of_another_process_is_followed(tmp_path: Path, tab: Page) -> None
         thread = threading.Thread(target=lambda: asyncio.run(service.carry_out_run(engine, run.id, lambda _: None)))
         thread.start()
         try:
-            site.enter(tab)
-            tab.locator("#runs .entry", has_text=TASK).click()
-            expect(state(tab)).to_have_text("…goes on")
-            expect(part(tab, "1")).to_contain_text("at work")
+            site.enter(tab, "/app/runs")
+            tab.get_by_role("list", name="Runs").get_by_role("link").click()
+            expect(state(tab)).to_have_text("Running")
+            expect(part(tab, "1")).to_contain_text("At work")
         finally:
             brain.held.clear()
             thread.join()
 
-        expect(state(tab)).to_have_text("✓complete")
-        expect(part(tab, "2")).to_contain_text("✓done")
+        expect(state(tab)).to_have_text("Complete")
+        expect(part(tab, "2")).to_have_attribute("data-state", "done")
 
 
 def test_a_run_of_another_vault_is_followed_there(tmp_path: Path, tab: Page) -> None:
@@ -101,16 +101,21 @@ def test_a_run_of_another_vault_is_followed_there(tmp_path: Path, tab: Page) -> 
         change=lambda found: replace(found, vaults=(found.vault, Vault(name="sea", path=other))),
     ) as site:
         site.enter(tab)
-        tab.get_by_label("Vault").select_option("sea")
-        begin(tab, "Alpha")
-        expect(state(tab)).to_have_text("✓complete")
-        tab.locator(".run-said .prose .cite").click()
-        expect(tab.locator(".passage")).to_contain_text("Alpha is a fish.")
-        tab.keyboard.press("Escape")
-        tab.get_by_label("Vault").select_option("v")
+        choose_vault(tab, "sea")
+        begin(site, tab, "Alpha")
+        expect(state(tab)).to_have_text("Complete")
+        part(tab, "root").click()
+        expect(pane(tab).locator(".k-run-cite").first).to_have_attribute("href", "/app/notes/A.md?lines=1-3")
+        choose_vault(tab, "v")
+        tab.goto(f"{site.address}/app/runs")
 
-        expect(tab.locator("#runs")).to_have_text("None yet.")
-        expect(tab.get_by_label("Message", exact=True)).to_be_visible()
+        expect(tab.get_by_role("heading", name="No runs yet")).to_be_visible()
+
+
+def choose_vault(tab: Page, name: str) -> None:
+    tab.get_by_role("button", name="Appearance and account").click()
+    tab.get_by_role("menuitemradio", name=name, exact=True).click()
+    expect(tab.get_by_label("Search your notes")).to_be_visible()
 
 
 def test_a_run_runs_and_loads_nothing_of_what_it_holds(tmp_path: Path, tab: Page) -> None:
@@ -122,14 +127,24 @@ def test_a_run_runs_and_loads_nothing_of_what_it_holds(tmp_path: Path, tab: Page
     with run_sites.serving(tmp_path, brain, Finder({f"Alpha {evil}": found})) as site:
         elsewhere = test_hostile.strangers(tab, site.address)
         site.enter(tab)
-        begin(tab, evil)
-        expect(state(tab)).to_have_text("✓complete")
+        begin(site, tab, evil)
+        expect(state(tab)).to_have_text("Complete")
         part(tab, "1").click()
-        expect(tab.locator(".detail .said")).to_contain_text("<script>")
-        for summary in tab.locator(".detail details > summary").all():
+        expect(pane(tab).locator(".k-part-said")).to_contain_text("<script>")
+        for summary in tab.locator(".k-pane details > summary, .k-main details > summary").all():
             summary.click()
-        for place in (".run-head", ".run-said", ".run-parts", "#runs", "#title"):
-            test_hostile.check(tab, place)
+        for place in (".k-main", ".k-pane", ".k-list"):
+            made = tab.locator(place).locator("img, script, iframe, style, object, embed, link, meta, base")
+            expect(made).to_have_count(0)
+            links = tab.locator(place).locator("a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
+            assert all(re.match("(/app/|https?://|#|$)", link or "") for link in links), links
+            told = (
+                tab.locator(place)
+                .locator("*")
+                .evaluate_all("all => all.flatMap(n => n.getAttributeNames()).filter(n => /^on/.test(n))")
+            )
+            assert told == []
+        assert "owned" not in tab.title().replace(evil, "")
 
         assert elsewhere == []
 
@@ -154,16 +169,16 @@ def test_no_run_is_wider_than_the_screen(tmp_path: Path, browser: Browser, width
     ):
         tab = context.new_page()
         site.enter(tab)
-        if width <= 768:
-            tab.get_by_role("button", name="Conversations and changes").click()
-        begin(tab, "Alpha")
-        expect(state(tab)).to_have_text("✓complete")
+        begin(site, tab, "Alpha")
+        expect(state(tab)).to_have_text("Complete")
+        assert tab.evaluate(WIDE) <= width
+        assert tab.locator(".k-main .k-main-scroll").evaluate("n => n.scrollWidth - n.clientWidth") == 0
         part(tab, "1").click()
-        expect(tab.locator(".detail-title")).to_be_in_viewport()
-        tab.locator(".attempt summary").click()
+        expect(pane(tab).locator("h2")).to_be_in_viewport()
+        tab.locator(".k-attempt summary").click()
 
         assert tab.evaluate(WIDE) <= width
-        assert tab.locator("#run").evaluate("n => n.scrollWidth - n.clientWidth") == 0
+        assert tab.locator(".k-pane-body").evaluate("n => n.scrollWidth - n.clientWidth") == 0
 
 
 @pytest.mark.timeout(180)
@@ -178,15 +193,15 @@ def test_what_real_scripts_find_is_shown(tmp_path: Path, tab: Page, sandbox: Wor
     brain = Brain(scripts={task: [searching("tomatoes watering")]}, answers={task: "[[Garden]] (lines 10-11) says it."})
     with run_sites.serving(tmp_path, brain, work=by_scripts) as site:
         site.enter(tab)
-        begin(tab, task, by_scripts=True)
-        expect(state(tab)).to_have_text("✓complete")
-        first = tab.locator("details.attempt").first
-        expect(first).to_contain_text("first script ran")
+        begin(site, tab, task, by_scripts=True)
+        expect(state(tab)).to_have_text("Complete")
+        part(tab, "root").click()
+        first = pane(tab).locator("details.k-attempt").first
+        expect(first).to_contain_text("First scriptran")
         first.locator("summary").click()
-        expect(first.locator(".script")).to_contain_text("obsidian.search('tomatoes watering', limit=5)")
-        expect(tab.locator(".measure.whole")).to_contain_text("Score")
-        tab.locator(".retrieval .cite", has_text="Garden").first.click()
+        expect(first.locator("code")).to_contain_text("obsidian.search('tomatoes watering', limit=5)")
+        expect(tab.locator(".k-measure[data-whole]")).to_contain_text("Score")
+        cited = pane(tab).locator(".k-retrieval .k-run-cite", has_text="Garden").first
 
-        expect(tab.locator(".passage")).to_contain_text("Tomatoes get two cans.")
-        expect(tab.get_by_text("The note was changed after this answer")).to_have_count(0)
+        expect(cited).to_have_attribute("href", re.compile("^/app/notes/Garden.md"))
         assert "script" in brain.kinds(task)

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.agents.scripted import Model
-from tests.page import sites
+from tests.page import reviews
+from tests.page.reviews import BARN, SHED
 from tests.page.sites import Site
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(120)
 HOSTILE = "Clippings/<img src=x onerror=alert(1)>.md"
 
 
@@ -24,41 +24,57 @@ def may_only_propose(site: Site, client: str) -> bool:
 
 
 def test_a_program_is_shown_and_trusted_again(tmp_path: Path, tab: Page) -> None:
-    with sites.serving(tmp_path, Model([["Hi."]]).open) as site:
+    with reviews.serving(tmp_path) as site:
         read_foreign(site, "http")
         read_foreign(site, "mcp", "session-1")
-        site.enter(tab)
-        shown = tab.locator("#restricted-section")
-        expect(shown.locator("li")).to_have_count(2)
-        expect(shown).to_contain_text(f"read {HOSTILE} · until")
+        site.enter(tab, "/app/review")
+        shown = tab.get_by_role("region", name="Only propose for now")
+        expect(shown.get_by_role("listitem")).to_have_count(2)
+        expect(shown).to_contain_text(f"has read {HOSTILE} · until")
         expect(shown).to_contain_text("mcp in session-1")
         assert may_only_propose(site, "http")
         shown.get_by_role("button", name="Trust http again").click()
-        expect(shown.locator("li")).to_have_count(1)
+        expect(shown.get_by_role("listitem")).to_have_count(1)
 
         assert not may_only_propose(site, "http")
 
 
 def test_all_are_trusted_again_after_a_question(tmp_path: Path, tab: Page) -> None:
-    with sites.serving(tmp_path, Model([["Hi."]]).open) as site:
+    with reviews.serving(tmp_path) as site:
         read_foreign(site, "http")
         read_foreign(site, "mcp")
-        site.enter(tab)
-        shown = tab.locator("#restricted-section")
+        site.enter(tab, "/app/review")
+        shown = tab.get_by_role("region", name="Only propose for now")
         shown.get_by_role("button", name="Trust all").click()
         tab.get_by_role("dialog").get_by_role("button", name="Cancel").click()
-        expect(shown.locator("li")).to_have_count(2)
+        expect(shown.get_by_role("listitem")).to_have_count(2)
         assert may_only_propose(site, "http")
         shown.get_by_role("button", name="Trust all").click()
         tab.get_by_role("dialog").get_by_role("button", name="Trust all").click()
-        expect(shown).to_be_hidden()
+        expect(shown).to_have_count(0)
 
         assert not may_only_propose(site, "http")
         assert not may_only_propose(site, "mcp")
 
 
 def test_where_nobody_is_restricted_nothing_is_shown(tmp_path: Path, tab: Page) -> None:
-    with sites.serving(tmp_path, Model([["Hi."]]).open) as site:
+    with reviews.serving(tmp_path) as site:
+        site.enter(tab)
         with tab.expect_response("**/trust*"):
-            site.enter(tab)
-        expect(tab.locator("#restricted-section")).to_be_hidden()
+            tab.goto(f"{site.address}/app/review")
+        expect(tab.get_by_role("heading", name="Nothing waits for you").first).to_be_visible()
+
+        expect(tab.get_by_role("region", name="Only propose for now")).to_have_count(0)
+
+
+def test_a_proposal_says_what_its_maker_has_read_and_trusts_it_again(tmp_path: Path, tab: Page) -> None:
+    with reviews.serving(tmp_path) as site:
+        read_foreign(site, "agent")
+        reviews.reviewing(site, tab, reviews.propose(site, **{SHED: BARN}))
+        about = tab.locator(".k-review-about")
+        expect(about).to_contain_text("Made after reading text that others wrote. Look twice.")
+        expect(about).to_contain_text(f"It only proposes because it has read {HOSTILE}")
+        about.get_by_role("button", name="Trust agent again").click()
+        expect(about.get_by_role("button", name="Trust agent again")).to_have_count(0)
+
+        assert not may_only_propose(site, "agent")

@@ -1,6 +1,7 @@
 """The whole of it as a person has it: the command, a model behind its protocol, a browser, and notes on the disk."""
 
 import hashlib
+import re
 import subprocess
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tests.index import worlds
 from tests.page.sites import say
 from tests.server import apps, servers
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(150)
 
 
 def test_from_the_command_to_the_note_on_the_disk(tmp_path: Path, own_home: Path, tab: Page) -> None:
@@ -35,17 +36,19 @@ def test_from_the_command_to_the_note_on_the_disk(tmp_path: Path, own_home: Path
         with servers.serving(vault, config=config, home=own_home) as server:
             command = [*servers.KNAP, "--vault", str(vault), "token", "page", "--port", str(server.port)]
             tab.goto(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+            expect(tab.get_by_role("navigation", name="Views")).to_be_visible()
+            tab.get_by_role("link", name="Chat", exact=True).click()
             say(tab, "What of the tomatoes?")
-            tab.get_by_role("button", name="Rain line 3").click()
-            expect(tab.locator(".meant")).to_have_text("It rains on the tomatoes.")
+            tab.get_by_role("link", name=re.compile("^Rain")).click()
+            expect(tab.locator(".k-cited-lines")).to_have_text("It rains on the tomatoes.")
             tab.keyboard.press("Escape")
             say(tab, "Make it beans")
-            tab.get_by_role("button", name="Review").click()
-            tab.get_by_role("button", name="Accept Place 1.1").click()
-            expect(tab.locator(".hunk.accepted")).to_be_visible()
+            card = tab.locator(".k-changes")
+            card.get_by_role("button", name="Accept all").click()
+            expect(card).to_contain_text("Accepted: changes in 1 note")
             tab.reload()
-            expect(tab.locator(".question")).to_have_count(2)
-            expect(tab.locator(".exchange").last).to_contain_text("The change was accepted. Rain.md")
+            expect(tab.locator(".k-question")).to_have_count(2)
+            expect(card).to_contain_text("Accepted: changes in 1 note")
             server.stop()
 
     assert (vault / "Rain.md").read_text(encoding="utf-8") == rewrite["content"]

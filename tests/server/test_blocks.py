@@ -208,3 +208,29 @@ def test_no_generated_request_breaks_the_documents_word(tmp_path: Path, mode: Ge
 
         assert paths <= set(client.get("/openapi.json").json()["paths"])
     assert found == []
+
+
+def test_what_an_editor_applied_is_accepted_once_the_saved_note_has_it(tmp_path: Path) -> None:
+    with person(tmp_path) as (world, client):
+        name = propose(world)
+        early = client.post(f"/proposals/{name}/applied", json={"hunks": ["1.1"]})
+        _ = (world.root / "Plan.md").write_text(NOTE.replace("One.", "1.") + "Typed.\n", encoding="utf-8")
+        told = client.post(f"/proposals/{name}/applied", json={"hunks": ["1.1"]})
+        again = client.post(f"/proposals/{name}/applied", json={"hunks": ["1.1"]})
+        hunks = client.get(f"/proposals/{name}").json()["files"][0]["hunks"]
+        text = (world.root / "Plan.md").read_text(encoding="utf-8")
+
+    assert (early.status_code, early.json()["code"]) == (409, "not_applied")
+    assert told.status_code == 200, told.text
+    assert again.json()["code"] == "not_open"
+    assert [hunk["state"] for hunk in hunks] == ["accepted", "open"]
+    assert text == NOTE.replace("One.", "1.") + "Typed.\n"
+
+
+def test_an_agent_cannot_say_that_an_editor_applied_something(tmp_path: Path) -> None:
+    with apps.world(tmp_path, notes=NOTES) as world, world.client(None, mounted(world)) as client:
+        name = propose(world)
+        _ = (world.root / "Plan.md").write_text(NOTE.replace("One.", "1."), encoding="utf-8")
+        told = client.post(f"/proposals/{name}/applied", json={"hunks": ["1.1"]})
+
+    assert told.status_code == 403

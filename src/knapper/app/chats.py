@@ -168,6 +168,8 @@ class ClientChats:
     turns: background.TurnJobs = field(default_factory=background.make_turn_jobs)
     """Those that go on, or have ended a while ago; used from the server's event loop only."""
     open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat
+    open_named: Callable[[VaultChats, str], ChatConfig] = VaultChats.chat
+    """Opens a model by its name."""
     may_write: bool = True
 
     @property
@@ -200,13 +202,20 @@ class ClientChats:
             )
         return self.conversations.locate(raw)
 
-    def chat(self) -> ChatConfig:
-        """Open the configured model with the vault's tools.
+    def chat(self, model: str = "") -> ChatConfig:
+        """Open a model with the vault's tools.
+
+        Args:
+            model: Its name; empty for the configured one.
 
         Raises:
             SetupError: There is none, or no key for it.
+            RefusedError: The client may not use it (code ``model_not_allowed``).
         """
-        chat = self.open_chat(self.chats)
+        settings = self.chats.hub.settings
+        models.check_model_allowed(settings, model, settings.client(self.client).grants)
+        is_configured = model in {"", settings.model.name}
+        chat = self.open_chat(self.chats) if is_configured else self.open_named(self.chats, model)
         return chat if self.may_write else replace(chat, may_write=False)
 
     def context(self, run: str) -> Context:
@@ -263,15 +272,22 @@ class ClientChats:
 class ClientChatsRegistry:
     """The chats of a server's clients, opened on first use and shared by threads."""
 
-    def __init__(self, hub: Hub, open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat,
+        open_named: Callable[[VaultChats, str], ChatConfig] = VaultChats.chat,
+    ) -> None:
         """Start empty; nothing is opened yet.
 
         Args:
             hub: The vaults; the caller closes it.
             open_chat: Opens what answers.
+            open_named: Opens what answers where a message names a model.
         """
         self._hub = hub
         self._open_chat = open_chat
+        self._open_named = open_named
         self._lock = threading.Lock()
         self._vaults: dict[str, VaultChats] = {}
         self._rooms: dict[tuple[str, str], ClientChats] = {}
@@ -328,6 +344,7 @@ class ClientChatsRegistry:
             client=client,
             chats=replace(vault_chats, conversations=conversations, store=session_store),
             open_chat=self._open_chat,
+            open_named=self._open_named,
             may_write=not hub.settings.client(client).grants.is_read_only,
         )
 

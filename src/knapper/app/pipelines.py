@@ -470,7 +470,7 @@ class ClientPipelinesRegistry:
 
 
 def _open_chat(client_chats: ClientChats, vault_chats: VaultChats, model: str) -> ChatConfig:
-    return vault_chats.chat(model) if model else client_chats.chat()
+    return client_chats.open_named(vault_chats, model) if model else client_chats.chat()
 
 
 _CHARS_PER_TOKEN = 4

@@ -368,6 +368,43 @@ class Reviewer:
         _ = self.writer.proposals.reject(proposal_id, reason, files=files, hunks=hunks)
         return submission
 
+    def record_applied(self, proposal_id: str, hunks: Sequence[str]) -> Proposal:
+        """Record that a person put the new text of hunks into their notes with an editor.
+
+        An editor that has unsaved text does that, as a write beside it would lose the one or the other. The journal
+        has no change of it, so the editor's own undo takes it back.
+
+        Raises:
+            NotFound: There is no such proposal or hunk.
+            BadInput: One isn't open.
+            ConflictError: A note doesn't have the new text in the old one's place.
+            RefusedError: The client isn't a person.
+        """
+        check_person(self.writer, "record what an editor applied")
+
+        def record(alone: Writer) -> Submission:
+            return replace(self, writer=alone).record_applied_locked(proposal_id, hunks)
+
+        _ = self.writer.exclusively(record)
+        return self.writer.proposals.show(proposal_id, visible=self.writer.context.view.visible)
+
+    def record_applied_locked(self, proposal_id: str, hunks: Sequence[str]) -> Submission:
+        """Record as `record_applied` does; the caller holds the write lock."""
+        proposal = self.refit(proposal_id)
+        parts.check_names(proposal, (), hunks)
+        chosen = [(file, one) for file in proposal.files for one in file.hunks if one.id in hunks]
+        for file, one in chosen:
+            if one.state != "open" or file.kind != "edit":
+                raise BadInput(f"hunk {one.id} isn't an open edit", hint="show the proposal again", code="not_open")
+            raw = acceptance.read_note(self.writer.context.view.root, file.path) or b""
+            if one.stale is None or one.hunk.new.replace(b"\r\n", b"\n") not in raw.replace(b"\r\n", b"\n"):
+                hint = "save the note first, or accept the hunk itself"
+                raise ConflictError(
+                    f"'{file.path}' doesn't have the new text of {one.id}", hint=hint, code="not_applied"
+                )
+        _ = self.writer.proposals.note_blocks.mark(proposal_id, {one.id: "accepted" for _, one in chosen})
+        return Submission(status="applied", proposal_id=proposal_id)
+
     def plan_rejection(
         self, proposal_id: str, *, files: Sequence[str] = (), hunks: Sequence[str] = ()
     ) -> tuple[ProposedFile, ...]:

@@ -554,6 +554,27 @@ class Catalog:
         with self._store.database.snapshot() as connection:
             return self._graph.link_ends.get().orphans(self._allowed.mask(connection, self._by_rules(where)))
 
+    def around(
+        self, path: NotePath, where: Filter, *, depth: int, limit: int
+    ) -> tuple[dict[NotePath, int], list[tuple[NotePath, NotePath]], bool]:
+        """Follow links both ways between matching files; see `knapper.index.graph.LinkEnds.around`."""
+        with self._store.database.snapshot() as connection:
+            visible = self._allowed.mask(connection, self._by_rules(where))
+            row = connection.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
+            if row is None:
+                return {path: 0}, [], True
+            start = int(row[0])
+            steps, links, is_complete = self._graph.link_ends.get().around(
+                start, depth=depth, limit=limit, visible=visible
+            )
+            sql = "SELECT id, path FROM files WHERE id IN (SELECT value FROM json_each(?))"
+            paths_of = {int(i): NotePath(found) for i, found in connection.execute(sql, (json.dumps(list(steps)),))}
+        return (
+            {paths_of[i]: step for i, step in steps.items() if i in paths_of},
+            [(paths_of[one], paths_of[other]) for one, other in links if one in paths_of and other in paths_of],
+            is_complete,
+        )
+
     def _ids(self, connection: sqlite3.Connection, listing: ListingQuery) -> tuple[list[int], int]:
         """Return the page's ids, and the number of matching files."""
         where = self._by_rules(listing.where)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 from knapper.errors import ConflictError, StorageError
 from knapper.index import database, integrity, refresh, status
@@ -386,6 +386,21 @@ class Engine:
         with self._explained():
             ruled_question = replace(question, where=self._with_current_rules(question.where))
             return self._open_searcher().related(ruled_question, beside)
+
+    def find_matches(self, query: str, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
+        """Find in each text the words by which a query finds it; see `knapper.index.tokenizer.find_matches`."""
+        from knapper.index import tokenizer  # noqa: PLC0415 - as for the searcher
+
+        with self._explained():
+            _ = self._open_searcher()
+            parsed = tokenizer.parse_query(query)
+            stemmer = cast("SqliteSnapshotCache", self._snapshots).stemmer
+            return [tokenizer.find_matches(parsed, text, stemmer) for text in texts]
+
+    def near_notes(self, path: NotePath, where: Filter, *, limit: int) -> list[tuple[NotePath, float]]:
+        """Return the notes nearest to one in meaning, by the vault's current rules, each with its cosine."""
+        with self._explained():
+            return self._open_searcher().near_notes(path, self._with_current_rules(where), limit=limit)
 
     def status(self, where: Filter | None = None) -> IndexStatus:
         """Return counts of the indexed files that match *where*, or of all."""

@@ -433,7 +433,7 @@ class KeywordRanker:
 
     def __init__(self) -> None:
         """Start with an empty cache."""
-        self._stemmer = Stemmer()
+        self.stemmer = Stemmer()
         self._chunk_counts = RowCounts("chunk_words")
         self._name_counts = RowCounts("title_words")
         self._postings = Postings("chunk_words", _CHUNK_WEIGHTS)
@@ -442,7 +442,7 @@ class KeywordRanker:
 
     def close(self) -> None:
         """Close the stemmer."""
-        self._stemmer.close()
+        self.stemmer.close()
 
     def chunks(
         self,
@@ -454,9 +454,7 @@ class KeywordRanker:
         include_log: bool = False,
     ) -> dict[int, float]:
         """Return the best chunks by BM25, best first; those of the program's log only with *include_log*."""
-        choice = select_words(
-            connection, query, stemmer=self._stemmer, counts=self._chunk_counts, budget=CHUNK_POSTINGS
-        )
+        choice = select_words(connection, query, stemmer=self.stemmer, counts=self._chunk_counts, budget=CHUNK_POSTINGS)
         match = choice.match(query)
         if not match:
             return {}
@@ -482,7 +480,7 @@ class KeywordRanker:
         """
         # All words, as a name may consist of stop words alone, such as "To do" or "The Who".
         every = replace(query, content=query.words)
-        choice = select_words(connection, every, stemmer=self._stemmer, counts=self._name_counts, budget=NAME_POSTINGS)
+        choice = select_words(connection, every, stemmer=self.stemmer, counts=self._name_counts, budget=NAME_POSTINGS)
         if not choice.words:
             return {}
         restriction = _allowed_condition(connection, allowed, shift=0)
@@ -554,7 +552,7 @@ class KeywordRanker:
 
     def _shares(self, connection: sqlite3.Connection, query: Query, files: Sequence[int]) -> dict[int, float]:
         """Return by file the largest share of a title or alias that is in the query."""
-        is_query_stem = frozenset(self._stemmer.stems([query.plain])[0]).__contains__
+        is_query_stem = frozenset(self.stemmer.stems([query.plain])[0]).__contains__
         stems_by_file = self._named(connection, files)
         return {
             file: max(
@@ -573,7 +571,7 @@ class KeywordRanker:
             else []
         )
         new_stems: defaultdict[int, list[Sequence[str]]] = defaultdict(list)
-        for (file, _), stems in zip(names, self._stemmer.stems([name for _, name in names]), strict=True):
+        for (file, _), stems in zip(names, self.stemmer.stems([name for _, name in names]), strict=True):
             new_stems[file].extend([stems] if stems else [])
         if len(cached) > _MAX_CACHED_NAMES:
             cached.clear()

@@ -56,6 +56,37 @@ class LinkEnds:
         linked = {*self.sources[is_link].tolist(), *self.targets[is_link].tolist()}
         return [path for i, path in self.notes if i not in linked and (visible is None or visible[i])]
 
+    def around(
+        self, start: int, *, depth: int, limit: int, visible: FileMask | None = None
+    ) -> tuple[dict[int, int], list[tuple[int, int]], bool]:
+        """Follow links both ways from a file, breadth first.
+
+        Args:
+            start: Its id.
+            depth: Steps.
+            limit: Most files; of a step that doesn't fit, those with the most links to the files before it.
+            visible: Mask by file id; only these files are followed. None shows all.
+
+        Returns:
+            Steps by file id, the nearest first; the links between these files, each pair once for each direction; and
+            whether these are all that links reach.
+        """
+        is_link = (self.targets != 0) & (self.targets != self.sources)
+        if visible is not None:
+            is_link &= visible[self.sources] & visible[self.targets]
+        sources, targets = self.sources[is_link], self.targets[is_link]
+        steps, frontier, is_complete = {start: 0}, [start], True
+        for step in range(1, depth + 1):
+            reached = np.concatenate([targets[np.isin(sources, frontier)], sources[np.isin(targets, frontier)]])
+            ids, counts = np.unique(reached, return_counts=True)
+            order = np.argsort(-counts, kind="stable")
+            frontier = [i for i in ids[order].tolist() if i not in steps]
+            is_complete &= len(frontier) <= limit - len(steps)
+            frontier = frontier[: limit - len(steps)]
+            steps |= dict.fromkeys(frontier, step)
+        within = np.isin(sources, list(steps)) & np.isin(targets, list(steps))
+        return steps, sorted({*zip(sources[within].tolist(), targets[within].tolist(), strict=True)}), is_complete
+
 
 class LinkEndsCache:
     """A thread-safe cache of the ends of all links, while the index stays the same."""

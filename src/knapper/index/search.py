@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final, Literal
 
 import numpy as np
@@ -373,6 +374,8 @@ _RANKING_POOL = 200
 """Candidate chunks of each ranking."""
 MAX_NEAREST: Final = 5
 """Hits that are offered where nothing matches."""
+_MIN_NEARNESS: Final = 0.35
+"""Cosine from which on notes count as near where nothing was learnt for the model."""
 _MIN_COPIED_CHARS: Final = 200
 """A text of this length is a copy wherever it stands again; a shorter one only in a note of the same title."""
 
@@ -473,6 +476,28 @@ class Searcher:
             nearest = () if related_hits else _read_query_hits(snapshot, prepared, rank_nearest(snapshot, rest))
             nearest = tuple(hit for hit in nearest if hit.row.note != open_path)[:MAX_NEAREST]
         return SearchResult(related=related_hits, nearest=nearest, remarks=tuple(prepared.remarks))
+
+    def near_notes(self, path: NotePath, where: Filter, *, limit: int) -> list[tuple[NotePath, float]]:
+        """Return the notes nearest to one in meaning, nearest first, each with the cosine of its nearest chunk.
+
+        Args:
+            path: The note; it isn't among them.
+            where: Which notes may be found.
+            limit: How many at most; none that is below the floor of the model.
+        """
+        model = self._model()
+        if not model:
+            return []
+        with self._snapshots.snapshot(model) as snapshot:
+            direction = mean_direction(snapshot.vectors(snapshot.chunks(path))[1])
+            floor = snapshot.floor()
+            cosines: dict[int, float] = {}
+            for chunk, cosine in _start_nearest(snapshot, direction, where)().items():
+                if cosine >= (_MIN_NEARNESS if floor is None else floor):
+                    _ = cosines.setdefault(snapshot.note(chunk), cosine)  # the nearest chunk of a note comes first
+            paths = snapshot.paths(cosines)
+        ranked = ((paths[note], cosine) for note, cosine in cosines.items() if paths.get(note, path) != path)
+        return list(islice(ranked, limit))
 
     def _prepare(self, request: SearchRequest) -> _PreparedSearch:
         """Parse and embed the query."""

@@ -19,7 +19,7 @@ from knapper.index import database
 from knapper.index.filters import Filter, FilterMasks
 from knapper.index.fulltext import KeywordRanker
 from knapper.index.store import ChunkRow, IndexStore, floor_key
-from knapper.index.tokenizer import Query
+from knapper.index.tokenizer import Query, Stemmer
 from knapper.index.vectors import VectorCache
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
@@ -141,6 +141,11 @@ class SqliteSnapshotCache:
                 executor=self._executor,
                 many=self._many,
             )
+
+    @property
+    def stemmer(self) -> Stemmer:
+        """Return what stems the words of queries and names."""
+        return self._keywords.stemmer
 
     def close(self) -> None:
         """End the threads, after waiting for their current work."""

@@ -275,6 +275,70 @@ def _word_terms(word: str) -> Iterator[Term]:
         yield from _phrase_terms(part[at:], prefix=prefix and part is parts[-1])
 
 
+_TEXT_WORD = re.compile(r"[^\W_][^\W_\u0300-\u036f]*(?:[\u0300-\u036f]+[^\W_]*)*")
+MAX_MATCHES = 200
+"""Most places of a text that are marked."""
+
+
+def find_matches(query: Query, text: str, stemmer: "Stemmer") -> list[tuple[int, int]]:
+    """Find the words of a text by which a query finds it: not those that carry no meaning, such as *the*.
+
+    ``watering the garden`` finds ``Water`` and ``gardens`` in "Water the gardens." as ``[(0, 5), (10, 17)]``.
+
+    Returns:
+        Spans in characters, in order and without overlaps, at most ``MAX_MATCHES``.
+    """
+    terms = [term for term in (*query.content, *query.phrases) if term.text]
+    spans = [*_unspaced_matches(terms, text), *_word_matches(terms, text, stemmer)]
+    merged: list[tuple[int, int]] = []
+    for start, stop in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+        elif start < stop:
+            merged.append((start, stop))
+    return merged[:MAX_MATCHES]
+
+
+def _unspaced_matches(terms: Sequence[Term], text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the runs of a query stand in scripts that don't separate words."""
+    for part in {part for term in terms for part in term.text.split() if _UNSPACED_RUN.fullmatch(part)}:
+        at = text.find(part)
+        while at >= 0:
+            yield at, at + len(part)
+            at = text.find(part, at + 1)
+
+
+def _word_matches(terms: Sequence[Term], text: str, stemmer: "Stemmer") -> Iterator[tuple[int, int]]:
+    """Yield the words whose stem is one of the query's, or begins with a prefix of it."""
+    spaced = [(term, part) for term in terms for part in term.text.split() if not _UNSPACED_RUN.search(part)]
+    words = [part for _, part in spaced]
+    stems = {stem for found in stemmer.stems(words) for stem in found}
+    prefixes = tuple(
+        stem
+        for (term, part), found in zip(spaced, stemmer.stems(words), strict=True)
+        if term.prefix and term.text.endswith(part)
+        for stem in (*found, _plain_form(part))
+    )
+    # Only words with the first letter of one that is looked for are stemmed, which is slow for a whole text.
+    letters = {stem[0] for stem in (*stems, *prefixes) if stem}
+    candidates = [
+        (match.span(), plain)
+        for match in _TEXT_WORD.finditer(text)
+        if (plain := _plain_form(match.group())) and plain[0] in letters
+    ]
+    for (span, plain), found in zip(candidates, stemmer.stems([plain for _, plain in candidates]), strict=True):
+        if stems.intersection(found) or (prefixes and plain.startswith(prefixes)):
+            yield span
+
+
+def _plain_form(word: str) -> str:
+    """Return a word as the full-text index spells it: small letters without marks."""
+    if word.isascii():
+        return word.lower()
+    decomposed = unicodedata.normalize("NFKD", fold_forms(word).lower())
+    return "".join(character for character in decomposed if not unicodedata.combining(character))
+
+
 _MAX_CACHED_WORDS = 20_000
 """Number of cached stems, for the words of notes' names and of queries, which recur."""
 _MAX_CACHED_WORD_CHARS = 100

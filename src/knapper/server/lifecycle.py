@@ -28,7 +28,21 @@ from knapper.index.snapshot import RANKING_THREAD_PREFIX
 from knapper.server import addresses, credentials, logs, pairing, replies, security, watchers, workers
 from knapper.server.addresses import ServerRecord
 from knapper.server.credentials import BrowserSessions
-from knapper.server.http import app, background, blocks, chat, clients, feed, indexing, openapi, page, runs, tasks
+from knapper.server.http import (
+    app,
+    background,
+    blocks,
+    browsing,
+    chat,
+    clients,
+    feed,
+    indexing,
+    openapi,
+    page,
+    runs,
+    spending,
+    tasks,
+)
 from knapper.server.http import settings as settings_routes
 from knapper.server.http.app import Mount, ServerRuntime
 from knapper.server.http.chat import ChatService
@@ -238,7 +252,7 @@ def mount_chats_and_tasks(
     open_chatting: Callable[[], ClientChatsRegistry] | None = None,
     sources: list[WaitingSource] | None = None,
 ) -> Mount:
-    """Create the mounts for ``/chat``, ``/sessions``, ``/ask`` and ``/presets``.
+    """Create the mounts for ``/chat``, ``/sessions``, ``/ask``, ``/presets``, ``/models`` and ``/usage``.
 
     Args:
         hub: The vaults; the caller closes it.
@@ -258,6 +272,7 @@ def mount_chats_and_tasks(
     specs = (
         *chat.chat_routes(chat_service),
         *chat.session_routes(chat_service),
+        *spending.spending_routes(hub, chat_service),
         *tasks.task_routes(task_service),
         *tasks.preset_routes(task_service),
     )
@@ -302,7 +317,7 @@ def serve_vaults(
     sessions = credentials.open_browser_sessions(settings.state_dir)
     work = ServerRuntime(threads=WorkerThreads(server.threads))
     application = app.create_app(
-        hub, server, security.load_client_tokens(settings), work, _list_mounts(hub, sessions, work, watch=watch)
+        hub, server, security.load_client_tokens(settings), work, list_mounts(hub, sessions, work, watch=watch)
     )
     own_url = addresses.socket_url(bound_socket)
     hub.page_address = server.public_url or own_url
@@ -329,7 +344,7 @@ def serve_vaults(
     exit_process(0)
 
 
-def _list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, watch: bool) -> list[Mount]:
+def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, watch: bool) -> list[Mount]:
     """List the mounts beside the routes of tools."""
     opens = watchers.engine_openers(hub) if watch else {}
     codes = pairing.open_codes(hub.settings.state_dir)
@@ -341,6 +356,7 @@ def _list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *,
         page.mount_page(sessions, hub.names_for("page")),
         clients.mount_clients(PairingService(hub, codes, runtime.instance), hub, runtime.threads),
         blocks.mount_blocks(hub, runtime.threads),
+        browsing.mount_browsing(hub, runtime.threads),
         indexing.mount_index(hub, runtime.threads, runtime.stop),
         settings_routes.mount_settings(hub, runtime.threads),
         mount_chats_and_tasks(hub, runtime.stop, sources=sources),

@@ -1,11 +1,11 @@
 """List backlinks, outgoing links, broken links and orphans, and follow links over several steps."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Final, Literal, Unpack, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Final, Literal, Unpack, cast, get_args
 
 from typing_extensions import TypedDict
 
-from knapper.errors import BadInput, NotFound
+from knapper.errors import BadInput, KnapError, NotFound
 from knapper.index.filters import Filter
 from knapper.index.graph import Edge, NameLookup
 from knapper.jsontypes import JSONValue
@@ -16,6 +16,7 @@ from knapper.tools.shapes.read import (
     BacklinkPage,
     BrokenLinkPage,
     NeighborPage,
+    NoteSurroundings,
     OutlinkPage,
     PathPage,
     ReachableNotePage,
@@ -413,6 +414,176 @@ def _nearest_first(
 ) -> list[tuple[NotePath, int, NotePath]]:
     rows = [(path, steps, via) for path, (steps, via) in reached.items() if path != source]
     return sorted(rows, key=lambda row: (row[1], row[0]))
+
+
+_MAX_LINE_CHARS: Final = 600
+_MAX_LINES_OF_NOTE: Final = 20
+"""Most links of one note that are shown with their lines."""
+
+
+def backlink_lines(context: Context, path: str, limit: int, offset: int) -> Answer:
+    """List the notes that link to one, each with the lines that do; taint the client if others wrote them.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Path of the note.
+        limit: How many notes at most.
+        offset: How many to skip at the beginning.
+
+    Returns:
+        ``results`` by path: path, title and ``links`` with line, text and whether it is an embed.
+
+    Raises:
+        NotFound: No such file is visible.
+        BadInput: limit or offset is out of its range.
+    """
+    answers.check_page(limit, offset)
+    freshness = context.freshen(meaning=False)
+    target = context.view.locate(path)
+    by_source: dict[NotePath, list[Edge]] = {}
+    for edge in context.index.graph.incoming(target):
+        if edge.source != target and edge.target and context.sees(edge.source):
+            by_source.setdefault(edge.source, []).append(edge)
+    sources = list(by_source)[offset : offset + limit]
+    foreign_paths = answers.mark_foreign_paths(context, sources)
+    titles = dict(_LinkTraversal(context).titles(sources))
+    rows: list[JSONValue] = [
+        {
+            "path": source,
+            "title": titles.get(source, paths.stem(source)),
+            "links": _link_lines(context, by_source[source][:_MAX_LINES_OF_NOTE]),
+            **({"foreign": True} if source in foreign_paths else {}),
+        }
+        for source in sources
+    ]
+    page = answers.page_of(rows, len(by_source), limit, offset)
+    return {"path": target, **page, **search.freshness_fields(freshness)}
+
+
+def _link_lines(context: Context, edges: Sequence[Edge]) -> list[JSONValue]:
+    """Return the lines in which links of one file stand; none where it can't be read any more."""
+    try:
+        lines = context.view.read_bytes(edges[0].source).decode("utf-8", "replace").splitlines()
+    except KnapError:
+        return []
+    numbers = dict.fromkeys(edge.line for edge in edges)
+    embeds = {edge.line for edge in edges if edge.kind == "embed"}
+    return [
+        {"line": number, "text": lines[number - 1].strip()[:_MAX_LINE_CHARS], "is_embed": number in embeds}
+        for number in numbers
+        if 1 <= number <= len(lines)
+    ]
+
+
+GraphTies = Literal["links", "meaning", "both"]
+GRAPH_TIES: Final[tuple[GraphTies, ...]] = get_args(GraphTies)
+MAX_GRAPH_NODES: Final = 2_000
+_NEAR_PER_NOTE: Final = 5
+"""Notes near in meaning that a note leads to."""
+_MAX_NEAR_SOURCES: Final = 40
+"""Most notes whose nearest ones are looked for: each costs a ranking of all vectors."""
+_MAX_NODE_TAGS: Final = 8
+
+
+def surroundings(
+    context: Context, path: str, *, depth: int = 2, by: GraphTies = "links", limit: int = 300
+) -> Annotated[Answer, NoteSurroundings]:
+    """Return the notes around one and the ties between them, as a graph.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Path of the note in the middle.
+        depth: Steps, 1 to 3.
+        by: What ties notes: links in either direction, nearness in meaning, or both.
+        limit: Most notes, 1 to 2,000.
+
+    Returns:
+        ``nodes`` with path, title, depth and tags, the nearest first; ``edges`` between them, whose ends count nodes
+        from 0; ``is_complete`` is false where the limit left some out.
+
+    Raises:
+        NotFound: No such file is visible.
+        BadInput: An argument is out of its range.
+    """
+    if not 1 <= depth <= _MAX_DEPTH:
+        raise BadInput(f"depth is {depth}", hint=f"give 1 to {_MAX_DEPTH}")
+    if not 1 <= limit <= MAX_GRAPH_NODES:
+        raise BadInput(f"limit is {limit}", hint=f"give 1 to {MAX_GRAPH_NODES}")
+    if by not in GRAPH_TIES:
+        raise BadInput(f"there are no ties '{by}'", hint=f"give {', '.join(GRAPH_TIES)}")
+    freshness = context.freshen(meaning=by != "links")
+    source = context.view.locate(path)
+    where = context.restrict(Filter(kinds=search.NOTE_KINDS))
+    steps, links_found, is_complete = {source: 0}, list[tuple[NotePath, NotePath]](), True
+    if by != "meaning":
+        steps, links_found, is_complete = context.index.catalog.around(source, where, depth=depth, limit=limit)
+    near: dict[tuple[NotePath, NotePath], float] = {}
+    if by != "links":
+        is_complete &= _add_near(context, where, steps, near, depth=depth, limit=limit)
+    nodes = _graph_nodes(context, steps)
+    places = {cast("str", node["path"]): place for place, node in enumerate(nodes)}
+    edges: list[JSONValue] = [
+        {"source": places[one], "target": places[other], "kind": "link"}
+        for one, other in links_found
+        if one in places and other in places
+    ]
+    edges += [
+        dict[str, JSONValue](source=places[one], target=places[other], kind="meaning", cosine=round(cosine, 4))
+        for (one, other), cosine in near.items()
+        if one in places and other in places
+    ]
+    return {
+        "success": True,
+        "path": source,
+        "depth": depth,
+        "by": by,
+        "limit": limit,
+        "is_complete": is_complete,
+        "nodes": [*nodes],
+        "edges": edges,
+        **search.freshness_fields(freshness),
+    }
+
+
+def _add_near(
+    context: Context,
+    where: Filter,
+    steps: dict[NotePath, int],
+    near: dict[tuple[NotePath, NotePath], float],
+    *,
+    depth: int,
+    limit: int,
+) -> bool:
+    """Add the notes near in meaning to each one, breadth first; return whether none was left out."""
+    asked = 0
+    for step in range(depth):
+        for path in [path for path, at in steps.items() if at == step]:
+            if asked == _MAX_NEAR_SOURCES:
+                return False
+            asked += 1
+            for other, cosine in context.index.near_notes(path, where, limit=_NEAR_PER_NOTE):
+                if other not in steps and len(steps) >= limit:
+                    return False
+                steps[other] = min(steps.get(other, depth), step + 1)
+                if (other, path) not in near:
+                    near[path, other] = cosine
+    return True
+
+
+def _graph_nodes(context: Context, steps: Mapping[NotePath, int]) -> list[dict[str, JSONValue]]:
+    """Return the notes of a graph, the nearest first; those that others wrote without their tags."""
+    entries = context.index.catalog.entries(list(steps))
+    tags = context.index.catalog.tags([entry.id for entry in entries.values()])
+    nodes: list[dict[str, JSONValue]] = []
+    for path, step in sorted(steps.items(), key=lambda row: (row[1], row[0])):
+        entry = entries.get(path)
+        node: dict[str, JSONValue] = {"path": path, "title": entry.title if entry else paths.stem(path), "depth": step}
+        if entry and answers.is_foreign_entry(context, entry):
+            nodes.append({**node, "tags": [], "foreign": True})
+        elif entry or step == 0:
+            shown_tags: list[JSONValue] = [*tags.get(entry.id, ())][:_MAX_NODE_TAGS] if entry else []
+            nodes.append({**node, "tags": shown_tags})
+    return nodes
 
 
 def _check_direction(direction: str) -> None:

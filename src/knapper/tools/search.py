@@ -51,7 +51,8 @@ def search_vault(
         created_to: Only notes created on this day or before.
         per_note: Passages of one note at most; 2 if not given.
         include_log: Find what this program logged in daily notes, too.
-        explain: Return the parts of each score.
+        explain: Return the parts of each score, and in ``matches`` which characters of the content the query's words
+            are.
 
     Returns:
         ``results`` with source, content, heading, start_line, end_line, hash, score (relative to the best) and cosine
@@ -83,10 +84,20 @@ def search_vault(
         answer["message"] = "No matching documents found"
         remarks += [*_missing_folders(context, where.folders), *arguments.missing_names(context, where)]
     explain = more.get("explain", False)
-    answer["results"] = [hit_answer(hit, foreign_paths, explain=explain) for hit in ranking.hits]
+    results = [hit_answer(hit, foreign_paths, explain=explain) for hit in ranking.hits]
+    if explain:
+        _add_matches(context, query, results)
+    answer["results"] = [*results]
     if ranking.nearest:
         answer["nearest"] = [hit_answer(hit, foreign_paths, explain=explain) for hit in ranking.nearest]
     return {**answer, **freshness_fields(freshness, remarks)}
+
+
+def _add_matches(context: Context, query: str, results: Sequence[dict[str, JSONValue]]) -> None:
+    """Add to each hit where the query's words stand in its content, in characters."""
+    spans = context.index.find_matches(query, [str(result["content"]) for result in results])
+    for result, found in zip(results, spans, strict=True):
+        result["matches"] = [[start, stop] for start, stop in found]
 
 
 def _missing_folders(context: Context, folders: Sequence[str]) -> Iterator[str]:

@@ -243,3 +243,24 @@ def test_a_turn_that_is_not_there_was_done_nothing_in(tmp_path: Path, number: st
     assert answered.json() == {"success": True, "number": 1, "trace": []}
     assert refused.status_code in {404, 422}
     assert refused.json()["code"] in {"no_turn", "bad_arguments"}
+
+
+def test_sessions_are_found_by_what_was_said_in_them(tmp_path: Path) -> None:
+    with chats.asking(tmp_path, Model([["The barrel holds 100%."], ["Only rain_water."], ["No."]])) as client:
+        ids = [say(client, f"about {name}", name) for name in ("Rain.md", "Garden.md", "New.md")]
+        _ = client.patch(f"/sessions/{ids[2]}", json={"title": "The very last"})
+
+        def found(query: str) -> list[int]:
+            answer = client.get("/sessions", params={"query": query}).json()
+            assert answer["total"] == len(answer["results"])
+            return [ids.index(one["id"]) for one in answer["results"]]
+
+        assert found("BARREL") == [0]
+        assert found("garden.md") == [1]
+        assert found("very last") == [2]
+        assert found("%") == [0]
+        assert found("_") == [1]
+        assert found("'; DROP TABLE sessions; --") == []
+        assert len(found(" ")) == 3
+        _ = client.post(f"/sessions/{ids[0]}/clear")
+        assert found("barrel") == []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from pydantic_ai.exceptions import (
     AgentRunError,
@@ -28,12 +28,15 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
     UserError,
 )
-from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from knapper.agents import events, untrusted
+from knapper.agents.model.names import ModelName
 from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.codemode.model import ModelSpend
 from knapper.errors import KnapError, RefusedError, SetupError, StorageError
+from knapper.jsontypes import JSONValue
 
 
 class ModelFailure(SetupError):
@@ -171,6 +174,7 @@ def _server_message(body: object) -> str:
 
 USAGE_FILE: Final = "usage.db"
 USAGE_VERSION: Final = 1
+_PRICED_TOKENS: Final = 1_000
 MAX_REQUESTS: Final = 100
 """Requests of one turn, whichever tools they call."""
 _USAGE_SCHEMA: Final = """
@@ -425,6 +429,36 @@ class Meter:
                 cost_usd=None if cost is None else Decimal(cost),
             )
         return total
+
+
+class ModelPrice(NamedTuple):
+    """What a model costs, in US dollars for a million tokens."""
+
+    input_usd: Decimal
+    output_usd: Decimal
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Return it as every surface shows it."""
+        return {"input_usd": float(self.input_usd), "output_usd": float(self.output_usd)}
+
+
+def find_price(model: ModelName) -> ModelPrice | None:
+    """Return a model's usual price; None where none is known, as for a server of one's own."""
+    if model.base_url or model.provider in {"ollama", "compatible"}:
+        return None
+    # Of a small request, as long ones cost more a token with some models.
+    sample = ModelResponse(
+        parts=[],
+        usage=RequestUsage(input_tokens=_PRICED_TOKENS, output_tokens=_PRICED_TOKENS),
+        model_name=model.name,
+        provider_name=model.provider,
+    )
+    try:
+        price = sample.cost()
+    except LookupError:
+        return None
+    scale = 1_000_000 // _PRICED_TOKENS
+    return ModelPrice(price.input_price * scale, price.output_price * scale)
 
 
 def open_meter(folder: Path, limits: SpendingLimits, now: Callable[[], datetime]) -> Meter:

@@ -1,7 +1,7 @@
 """Records of task runs: the run, its nodes, their limits, and the events that are streamed."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar, Final, Literal, TypeAlias, cast
 
@@ -139,6 +139,39 @@ class NodeQuestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSpan:
+    """A time in which a node was at one activity."""
+
+    doing: str
+    """As in `NodeChanged`."""
+    started: datetime
+    ended: datetime | None = None
+    """None while it lasts."""
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Return it in the shape that every surface shows."""
+        ended = self.ended.isoformat(timespec="milliseconds") if self.ended else None
+        return {"doing": self.doing, "started": self.started.isoformat(timespec="milliseconds"), "ended": ended}
+
+
+def continue_spans(spans: Sequence[NodeSpan], doing: str, now: datetime, *, has_ended: bool) -> tuple[NodeSpan, ...]:
+    """Return a node's spans after it changed.
+
+    Args:
+        spans: Its spans so far.
+        doing: Its activity from now on; empty where that stays as it was.
+        now: The time.
+        has_ended: Whether nothing more is done for it.
+    """
+    last = spans[-1] if spans else None
+    is_open = last is not None and last.ended is None
+    if not (doing or has_ended) or (last is not None and is_open and last.doing == doing and not has_ended):
+        return (*spans,)
+    closed = (*spans[:-1], replace(last, ended=now)) if last is not None and is_open else (*spans,)
+    return closed if has_ended else (*closed, NodeSpan(doing=doing, started=now))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunNode:
     """One node of a run, with its results so far."""
 
@@ -179,6 +212,8 @@ class RunNode:
     asking: NodeQuestion | None = None
     spent: ModelSpend = field(default_factory=ModelSpend)
     """Its own cost, without that of its children."""
+    spans: tuple[NodeSpan, ...] = ()
+    """When it was at what, in order."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -235,6 +270,8 @@ class RunNode:
             "tier": self.found.tier if self.found else "",
             "citation_count": len(self.citations),
             "tokens": self.spent.tokens,
+            "cost_usd": None if self.spent.cost_usd is None else float(self.spent.cost_usd),
+            "spans": [span.as_dict() for span in self.spans],
         }
 
 

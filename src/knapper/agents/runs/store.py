@@ -313,7 +313,9 @@ def _new_id(now: datetime) -> str:
 
 def _reset_node(node: RunNode) -> RunNode:
     """Return a node as it is before it is worked on again: what broke off at a limit is tried once more."""
-    node = replace(node, state="pending", reason="")
+    # Whoever broke off while it was at something didn't say when.
+    spans = tuple(span for span in node.spans if span.ended is not None)
+    node = replace(node, state="pending", reason="", spans=spans)
     if node.limited:
         node = replace(node, split=None, why="", limited="", inputs="")
     if node.found and node.found.limited:
@@ -377,7 +379,9 @@ class RunTree:
             doing: The current activity.
             changes: The changed fields.
         """
-        node = self._nodes[node_id] = replace(self._nodes[node_id], **changes)
+        node = replace(self._nodes[node_id], **changes)
+        spans = model.continue_spans(node.spans, doing, datetime.now(UTC), has_ended=node.state in ENDED)
+        node = self._nodes[node_id] = replace(node, spans=spans)
         self._store.put(self._run.id, node)
         self._emit(NodeChanged(node=node.brief(), doing=doing))
         return node
@@ -395,7 +399,7 @@ class RunTree:
         for node_id in ids:
             node = self._nodes[node_id]
             self._previous_states[node_id] = "pending"
-            self._nodes[node_id] = replace(node, found=None, answer="", inputs="", asking=None, cached=False)
+            self._nodes[node_id] = replace(node, found=None, answer="", inputs="", asking=None, cached=False, spans=())
 
     def cut(self, reason: str) -> None:
         """End all nodes below the root that haven't ended."""

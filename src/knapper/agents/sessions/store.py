@@ -292,6 +292,10 @@ SELECT_SESSIONS: Final = (
     "SELECT s.*, (SELECT count(*) FROM turns t WHERE t.session = s.id AND t.number > s.cleared) AS turns"
     " FROM sessions s"
 )
+_MATCHES_QUERY: Final = (
+    "(s.name LIKE :like ESCAPE '\\' OR EXISTS (SELECT 1 FROM turns t WHERE t.session = s.id AND t.number > s.cleared"
+    " AND (t.question LIKE :like ESCAPE '\\' OR json_extract(t.outcome, '$.answer') LIKE :like ESCAPE '\\')))"
+)
 _MAX_SHOWN_ID: Final = 80
 
 
@@ -445,12 +449,22 @@ class SessionStore:
         with self._ledger.reading() as database:
             return read_session(require_session_row(database, session_id))
 
-    def list(self, *, limit: int = 50, offset: int = 0) -> tuple[Sequence[Session], int]:
-        """List sessions, the last used first, with the total number."""
+    def list(self, *, limit: int = 50, offset: int = 0, query: str = "") -> tuple[Sequence[Session], int]:
+        """List sessions, the last used first, with the total number.
+
+        Args:
+            limit: How many at most.
+            offset: How many of the last used to skip.
+            query: Only those in whose name, questions or answers this text stands; empty for all.
+        """
+        # A text's own % and _ are no wildcards; turns before the session was last cleared aren't its any more.
+        escaped = query.strip().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        values = {"like": f"%{escaped}%", "limit": limit, "offset": offset}
         with self._ledger.reading() as database:
-            total = int(database.execute("SELECT count(*) FROM sessions").fetchone()[0])
+            where = f"WHERE {_MATCHES_QUERY}" if escaped else ""
+            total = int(database.execute(f"SELECT count(*) FROM sessions s {where}", values).fetchone()[0])  # noqa: S608 - two constants
             page = database.execute(
-                f"{SELECT_SESSIONS} ORDER BY s.updated DESC, s.id LIMIT ? OFFSET ?", (limit, offset)
+                f"{SELECT_SESSIONS} {where} ORDER BY s.updated DESC, s.id LIMIT :limit OFFSET :offset", values
             )
             return [read_session(row) for row in page.fetchall()], total
 

@@ -89,6 +89,7 @@ def _announce(
 ) -> None:
     """Print where the server answers: a line of JSON for a program, some sentences for a person."""
     from knapper.server import credentials  # noqa: PLC0415 - `--help` needn't pay for it
+    from knapper.server.http import page  # noqa: PLC0415 - likewise
 
     if options.as_json:
         _print_event({"event": "serving", **asdict(record), "vaults": vaults})
@@ -99,6 +100,10 @@ def _announce(
     )
     # What isn't a terminal is kept, as a log is: an address that signs in doesn't belong there.
     output.note(options, f"the page: {page_url if sys.stderr.isatty() else '`knap token page` prints its address'}")
+    if not page.PageFiles().is_built:
+        output.note(
+            options, f"the page wasn't built when Knapper was installed; in a clone, {page.BUILD_COMMAND} builds it"
+        )
 
 
 def _print_event(fields: Mapping[str, object]) -> None:

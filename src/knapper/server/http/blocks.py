@@ -1,4 +1,4 @@
-"""Serve the blocks of pending edits in notes: draw, list, accept and reject them."""
+"""Serve pending edits inside notes: draw, list, accept and reject blocks; record what an editor applied itself."""
 
 from __future__ import annotations
 
@@ -38,6 +38,10 @@ _HASH: Final = Parameter(
 _DRY_RUN: Final = Parameter(name="dry_run", doc="Report what would happen, and change nothing.", kind="flag")
 _DRAW_PARAMETERS: Final = (_DRY_RUN, VAULT_PARAMETER)
 _LIST_PARAMETERS: Final = (_PATH, VAULT_PARAMETER)
+_HUNKS: Final = Parameter(
+    name="hunks", doc="Ids of the hunks whose new text the notes have now.", kind="texts", required=True
+)
+_APPLIED_PARAMETERS: Final = (_HUNKS, VAULT_PARAMETER)
 _DECIDE_PARAMETERS: Final = (_PATH, _IDS, _HASH, _DRY_RUN, VAULT_PARAMETER)
 
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
@@ -84,6 +88,16 @@ def mount_blocks(hub: Hub, threads: WorkerThreads) -> Mount:
             f"{draw_description} Only a person may.",
             _DRAW_PARAMETERS,
             WRITE_CONTENT,
+        ),
+        RouteSpec(
+            "POST",
+            "/proposals/{proposal_id}/applied",
+            "proposals",
+            "Record that an editor with unsaved text applied hunks itself.",
+            endpoint(_record_applied, _APPLIED_PARAMETERS, "record what an editor applied"),
+            "The saved notes must have the new text. Only a person may.",
+            _APPLIED_PARAMETERS,
+            openapi.json_content({"id": _STRING, "status": _STRING}),
         ),
         RouteSpec(
             "GET",
@@ -143,6 +157,12 @@ def _make_endpoint(
 
 def _draw(context: Context, request: Request, _: RequestArguments) -> Answer:
     return proposals.show_proposal_in_notes(context, str(request.path_params["proposal_id"]))
+
+
+def _record_applied(context: Context, request: Request, args: RequestArguments) -> Answer:
+    proposal_id = str(request.path_params["proposal_id"])
+    proposal = context.reviewer.record_applied(proposal_id, args.texts("hunks") or ())
+    return {"success": True, "id": proposal.id, "status": proposal.status}
 
 
 def _list(context: Context, _: Request, args: RequestArguments) -> Answer:

@@ -151,19 +151,23 @@ class ChatService:
         """
         return await self.run_blocking(lambda: self._all().open(client, vault))
 
-    async def begin(self, client_chats: ClientChats, message: SessionMessage, session_id: str = "") -> TurnJob:
+    async def begin(
+        self, client_chats: ClientChats, message: SessionMessage, session_id: str = "", model: str = ""
+    ) -> TurnJob:
         """Start answering a message.
 
         Args:
             client_chats: The sender's chats.
             message: The message, with the note that the person has open by its path or name.
             session_id: The session; empty for the open note's.
+            model: The name of the model that answers; empty for the configured one.
 
         Raises:
             BadInput: The message is empty.
             NotFound: There is no such session.
             ConflictError: It is answering another message (code ``session_busy``).
             SetupError: There is no model.
+            RefusedError: The client may not use that model (code ``model_not_allowed``).
             StorageError: The server is stopping (code ``stopping``).
             KnapError: The note is hidden, several have its name, or too many turns are running.
         """
@@ -173,8 +177,8 @@ class ChatService:
         def prepare() -> tuple[Session, ChatConfig, str]:
             note = client_chats.open_note(message.active_file)
             if session_id:
-                return client_chats.store.get(session_id), client_chats.chat(), note
-            chat = client_chats.chat()  # first, so that where no model is set up, no session is begun
+                return client_chats.store.get(session_id), client_chats.chat(model), note
+            chat = client_chats.chat(model)  # first, so that where no model is set up, no session is begun
             return client_chats.conversations.route(note), chat, note
 
         session, chat, note = await self.run_blocking(prepare)
@@ -294,6 +298,9 @@ if TYPE_CHECKING:
 
 _LIMIT: Final = Parameter(name="limit", doc="How many at most; 50 where it is left out.", kind="count", maximum=500)
 _OFFSET: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=1_000_000_000)
+_QUERY: Final = Parameter(
+    name="query", doc="Only those in whose title, questions or answers this text stands.", maximum=200
+)
 _NEW_SESSION_FILE: Final = Parameter(name="active_file", doc="The note that it is about.")
 _TITLE: Final = Parameter(name="title", doc="Its name, 1 to 200 characters.", maximum=200)
 _NEW_TITLE: Final = Parameter(name="title", doc="Its new name, 1 to 200 characters.", required=True, maximum=200)
@@ -312,7 +319,9 @@ def session_routes(service: ChatService) -> tuple[RouteSpec, ...]:
     route = _SessionRoutes(service).route
     session_content = json_content({"session": SESSION_SCHEMA})
     messages_content = {**page_content("messages", MESSAGE_SCHEMA)}
-    messages_content["application/json"]["schema"]["properties"]["session"] = dict(SESSION_SCHEMA)
+    messages_schema: dict[str, Any] = messages_content["application/json"]["schema"]
+    messages_schema["properties"]["session"] = dict(SESSION_SCHEMA)
+    messages_schema["required"] = [*messages_schema["required"], "session"]
     sessions_content = page_content("results", SESSION_SCHEMA)
     export_content = json_content({"status": {"enum": ["applied", "proposed"]}})
     deleted_content = json_content({"deleted": {"type": "string"}})
@@ -323,7 +332,7 @@ def session_routes(service: ChatService) -> tuple[RouteSpec, ...]:
     read = route("GET", "/{session_id}", "Read a session.", _read_session, (_LIMIT, _OFFSET), messages_content)
     new_parameters = (_TITLE, _NEW_SESSION_FILE)
     return (
-        route("GET", "", "List sessions.", _list_sessions, (_LIMIT, _OFFSET), sessions_content),
+        route("GET", "", "List sessions.", _list_sessions, (_QUERY, _LIMIT, _OFFSET), sessions_content),
         route("POST", "", "Start a session.", _begin_session, new_parameters, session_content),
         replace(read, description=read_description),
         replace(trace, description=trace_description),
@@ -379,7 +388,10 @@ async def _list_sessions(
     service: ChatService, client_chats: ClientChats, _: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
     limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
-    sessions, total = await service.run_blocking(lambda: client_chats.store.list(limit=limit, offset=offset))
+    query = args.text("query")
+    sessions, total = await service.run_blocking(
+        lambda: client_chats.store.list(limit=limit, offset=offset, query=query)
+    )
     return {
         "results": [*await _describe_sessions(service, client_chats, *sessions)],
         "total": total,
@@ -520,8 +532,11 @@ _DEBUG: Final = Parameter(
     doc="Tell the model's prompts and replies: as an event `debug`, and in the answer's `debug`. Only for persons.",
     kind="flag",
 )
-_BY_FILE_PARAMETERS: Final = (_MESSAGE, _IGNORED_SESSION_ID, _ACTIVE_FILE, _DEBUG, VAULT_PARAMETER)
-_BY_ID_PARAMETERS: Final = (_MESSAGE, _ACTIVE_FILE, _DEBUG, VAULT_PARAMETER)
+_CHAT_MODEL: Final = Parameter(
+    name="model", doc="The model that answers; one of the configuration, unless a person asks.", maximum=500
+)
+_BY_FILE_PARAMETERS: Final = (_MESSAGE, _IGNORED_SESSION_ID, _ACTIVE_FILE, _CHAT_MODEL, _DEBUG, VAULT_PARAMETER)
+_BY_ID_PARAMETERS: Final = (_MESSAGE, _ACTIVE_FILE, _CHAT_MODEL, _DEBUG, VAULT_PARAMETER)
 
 
 def chat_routes(service: ChatService) -> tuple[RouteSpec, ...]:
@@ -566,7 +581,8 @@ def _make_turn_start(service: ChatService, answer: Callable[[TurnJob, Request], 
         args = await binding.read_arguments(request, _BY_ID_PARAMETERS if session_id else _BY_FILE_PARAMETERS)
         try:
             client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
-            turn = await service.begin(client_chats, _read_message(client_chats, request, args), session_id)
+            message = _read_message(client_chats, request, args)
+            turn = await service.begin(client_chats, message, session_id, args.text("model"))
         except SetupError as error:
             return background.setup_needed_reply(error, request)
         return await answer(turn, request)

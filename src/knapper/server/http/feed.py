@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from knapper.tools.context import Context
 
 
-LOOK_INTERVAL_S: Final = 0.5
+LOOK_INTERVAL_S: Final = 0.2
 """How often is looked for news while somebody listens."""
 _MAX_KEPT: Final = 1_000
 _PAGE: Final = 100

@@ -1,11 +1,11 @@
 """Serve the web page, sign browsers in to it, and authenticate its calls."""
 
-import hashlib
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
@@ -20,18 +20,31 @@ from knapper.server import replies
 from knapper.server.credentials import SESSION_MAX_AGE_S, BrowserSession, BrowserSessions
 from knapper.server.http.app import Mount
 
-WEB_FOLDER: Final = Path(__file__).parents[2] / "web"
+PAGE_FOLDER: Final = Path(__file__).parents[2] / "data" / "page"
+"""What the build of `ui/` leaves: the files, and a manifest that names each."""
+BUILD_COMMAND: Final = "scripts/page build"
+_MANIFEST: Final = "manifest.json"
 _MEDIA_TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".woff2": "font/woff2",
+    ".webmanifest": "application/manifest+json",
 }
+_FILE_NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)*", re.ASCII)
+_HASHED_FOLDER: Final = "assets/"
+_FOREVER: Final = "public, max-age=31536000, immutable"
 _CONTENT_POLICY: Final = (
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    "img-src 'self'",
+    "media-src blob:",  # and so is a recording
+    "frame-src 'self'",  # the frame that draws diagrams, which is sandboxed
+    "img-src 'self' blob:",  # an image of the vault is fetched with the key, and shown from memory
+    "font-src 'self'",
+    "manifest-src 'self'",
     "connect-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
@@ -50,47 +63,140 @@ PAGE_HEADERS: Final = {
     "x-frame-options": "DENY",
 }
 """What the page may do in a browser: load its own files, and call its own server; nothing else."""
+_FRAME_POLICY: Final = (
+    "default-src 'none'",
+    "style-src 'unsafe-inline'",  # diagrams carry styles of their own
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'self'",
+    "sandbox allow-scripts",
+)
+_SCRIPT_HASH: Final = re.compile(r"sha256-[A-Za-z0-9+/]{43}=", re.ASCII)
+
+
+def frame_headers(script: str) -> dict[str, str]:
+    """Return the headers of a frame that the page shows.
+
+    It runs the one script that it holds, without an origin, a network or a way to the page.
+
+    Args:
+        script: The script's hash, as a content policy names it.
+    """
+    headers = {name: value for name, value in PAGE_HEADERS.items() if name != "x-frame-options"}
+    return {**headers, "content-security-policy": "; ".join((f"script-src '{script}'", *_FRAME_POLICY))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFile:
-    """One file."""
+    """One file that the build left."""
 
-    content: bytes = field(repr=False)
+    path: Path
     kind: str
     tag: str
-    """Its ETag."""
+    """Its ETag, without quotes."""
+    has_gzip: bool
+    """Whether it lies compressed beside itself, with the suffix ``.gz``."""
+    script: str
+    """The hash of the only script of a frame; empty for files of the page itself."""
+    is_hashed: bool
+    """Whether its name changes with its content, so that a browser never needs to ask again."""
 
 
-def load_files(folder: Path = WEB_FOLDER) -> Mapping[str, PageFile]:
-    """Read the page's files, by their path below the folder; no other file is ever sent."""
-    files: dict[str, PageFile] = {}
-    for path in sorted(folder.rglob("*")):
-        if path.suffix in _MEDIA_TYPES and path.is_file():
-            content = path.read_bytes()
-            tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            files[path.relative_to(folder).as_posix()] = PageFile(
-                content=content, kind=_MEDIA_TYPES[path.suffix], tag=tag
-            )
-    return files
+class PageFiles:
+    """The files of the built page; no other file is ever sent."""
+
+    def __init__(self, folder: Path = PAGE_FOLDER) -> None:
+        """Look below *folder*; where nothing was built, there is no file."""
+        self._folder = folder
+        self._built_at = 0
+        self._files: Mapping[str, PageFile] = {}
+        self._contents: dict[Path, bytes] = {}
+
+    @property
+    def is_built(self) -> bool:
+        """Return whether there is a page; built anew, it is found anew."""
+        self._load()
+        return _INDEX_FILE in self._files
+
+    def find(self, name: str) -> PageFile | None:
+        """Return a file by its path below the folder; None if the build left none of that name."""
+        return self._files.get(name)
+
+    def read(self, file: PageFile, *, compressed: bool) -> bytes:
+        """Return a file's bytes, which are read once."""
+        path = file.path.with_name(f"{file.path.name}.gz") if compressed else file.path
+        if path not in self._contents:
+            self._contents[path] = path.read_bytes()
+        return self._contents[path]
+
+    def _load(self) -> None:
+        manifest = self._folder / _MANIFEST
+        try:
+            built_at = manifest.stat().st_mtime_ns
+            if built_at == self._built_at:
+                return
+            self._files = _read_manifest(self._folder, manifest.read_bytes())
+            self._built_at = built_at
+        except (OSError, ValueError):
+            self._built_at, self._files = 0, {}
+        self._contents = {}
 
 
-def file_reply(files: Mapping[str, PageFile], name: str, request: Request) -> Response:
+def _read_manifest(folder: Path, content: bytes) -> dict[str, PageFile]:
+    rows = cast("dict[str, dict[str, Any]]", json.loads(content)["files"])
+    return {
+        name: PageFile(
+            path=folder / name,
+            kind=_MEDIA_TYPES[Path(name).suffix],
+            tag=str(row["sha256"])[:32],
+            has_gzip=bool(row["gzip"]),
+            script=_script_hash(row),
+            is_hashed=name.startswith(_HASHED_FOLDER),
+        )
+        for name, row in rows.items()
+        if _FILE_NAME.fullmatch(name) and Path(name).suffix in _MEDIA_TYPES
+    }
+
+
+def _script_hash(row: Mapping[str, Any]) -> str:
+    script = str(row.get("script", ""))
+    return script if _SCRIPT_HASH.fullmatch(script) else ""
+
+
+def file_reply(files: PageFiles, name: str, request: Request) -> Response:
     """Reply with a file, or 304 if the client's copy is current.
 
     Raises:
         NotFound: The page has no such file.
     """
-    file = files.get(name)
+    file = files.find(name)
     if file is None:
         raise NotFound("the page has no such file", hint="the page itself is at /")
-    headers = {**PAGE_HEADERS, "etag": file.tag}
+    compressed = file.has_gzip and "gzip" in request.headers.get("accept-encoding", "")
+    tag = f'"{file.tag}{"-gzip" if compressed else ""}"'
+    headers = {**(frame_headers(file.script) if file.script else PAGE_HEADERS), "etag": tag, "vary": "accept-encoding"}
+    if file.is_hashed:
+        headers["cache-control"] = _FOREVER
+    if compressed:
+        headers["content-encoding"] = "gzip"
     sent_tags = {
         sent_tag.strip().removeprefix("W/") for sent_tag in request.headers.get("if-none-match", "").split(",")
     }
-    if file.tag in sent_tags:
+    if tag in sent_tags:
         return Response(status_code=304, headers=headers)
-    return Response(file.content, media_type=file.kind, headers=headers)
+    return Response(files.read(file, compressed=compressed), media_type=file.kind, headers=headers)
+
+
+def missing_reply() -> Response:
+    """Reply that the page wasn't built, and how it is."""
+    text = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Knapper</title></head><body><h1>Knapper</h1>'
+        "<p>The server runs, but its page wasn't built when it was installed: npm's registry or Node 22 couldn't be "
+        f"reached.</p><p>In a clone of the source, run <code>{BUILD_COMMAND}</code> and reload this page; elsewhere, "
+        "install Knapper again when there is a network. The command line, MCP and the HTTP API work without it.</p>"
+        "</body></html>"
+    )
+    return Response(text, status_code=503, media_type=_MEDIA_TYPES[".html"], headers=PAGE_HEADERS)
 
 
 KEY_HEADER: Final = "x-knapper-key"
@@ -145,6 +251,8 @@ class PageAuth:
 
 
 PAGE_PATH: Final = "/"
+APP_PATH: Final = "/app/"
+"""What the page's own addresses begin with, such as ``/app/notes/PATH``: the API has ``/notes/PATH`` already."""
 FILES_PATH: Final = "/page/"
 SESSION_PATH: Final = "/page/session"
 _INDEX_FILE: Final = "index.html"
@@ -153,15 +261,18 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def mount_page(sessions: BrowserSessions, vaults: Sequence[str] = ()) -> Mount:
-    """Create the mount for ``/`` and ``/page/``.
+    """Create the mount for ``/``, ``/app/`` and ``/page/``.
 
     Args:
         sessions: The signed-in browsers.
         vaults: Names of the vaults to choose from; the first is the default.
     """
-    page_files = load_files()
+    page_files = PageFiles()
+    _ = page_files.is_built
 
     async def index(request: Request) -> Response:
+        if not page_files.is_built:
+            return missing_reply()
         return file_reply(page_files, _INDEX_FILE, request)
 
     async def file(request: Request) -> Response:
@@ -169,13 +280,16 @@ def mount_page(sessions: BrowserSessions, vaults: Sequence[str] = ()) -> Mount:
 
     routes = [
         Route(PAGE_PATH, index, methods=["GET"], include_in_schema=False),
+        Route(f"{APP_PATH}{{address:path}}", index, methods=["GET"], include_in_schema=False),
         Route(SESSION_PATH, _make_sign_in(sessions, vaults), methods=["POST"], include_in_schema=False),
         Route(SESSION_PATH, _make_session_status(sessions, vaults), methods=["GET"], include_in_schema=False),
         Route(SESSION_PATH, _make_sign_out(sessions), methods=["DELETE"], include_in_schema=False),
         Route(f"{FILES_PATH}{{name:path}}", file, methods=["GET"], include_in_schema=False),
     ]
     return Mount(
-        routes=routes, open_paths=frozenset({PAGE_PATH, FILES_PATH}), middleware=(Middleware(PageAuth, seats=sessions),)
+        routes=routes,
+        open_paths=frozenset({PAGE_PATH, APP_PATH, FILES_PATH}),
+        middleware=(Middleware(PageAuth, seats=sessions),),
     )
 
 

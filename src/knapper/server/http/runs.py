@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,7 +16,26 @@ from knapper.server.http import background, binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.background import JobSet, ServerSentEvent
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import RouteSpec, json_content, object_schema, page_content, stream_content
+from knapper.server.http.openapi import RouteSpec
+from knapper.server.http.run_schemas import (
+    ANSWER_CONTENT,
+    ANSWER_PARAMETER,
+    CANCEL_CONTENT,
+    DELETE_CONTENT,
+    EXPORT_CONTENT,
+    EXPORT_TO_PARAMETER,
+    LIMIT_PARAMETERS,
+    NEW_RUN_PARAMETERS,
+    NODE_CONTENT,
+    OPTIONS_CONTENT,
+    PAGE_PARAMETERS,
+    RESUME_PARAMETERS,
+    RUN_CONTENT,
+    RUN_DETAIL_CONTENT,
+    RUNS_CONTENT,
+    STALE_CONTENT,
+    STREAM_CONTENT,
+)
 from knapper.server.workers import WorkerThreads
 
 if TYPE_CHECKING:
@@ -32,141 +51,6 @@ if TYPE_CHECKING:
     from knapper.server.workers import StopSignal
     from knapper.tools.context import ScriptProfile
 
-
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
-_INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
-_BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
-_OBJECTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "object"}}
-_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": _STRING}
-
-TASK_PARAMETER: Final = Parameter(name="task", doc="What is to be done.", required=True, maximum=50_000)
-STRATEGY_PARAMETER: Final = Parameter(name="strategy", doc="How it is split and done; see /runs/options.", maximum=40)
-CODE_MODE_PARAMETER: Final = Parameter(
-    name="code_mode", doc="Whether scripts retrieve; otherwise search does.", kind="flag"
-)
-PROFILE_PARAMETER: Final = Parameter(
-    name="profile",
-    doc="What else scripts may read, where the owner configured any.",
-    choices=("strict", "local", "extended"),
-)
-FRESH_PARAMETER: Final = Parameter(name="fresh", doc="Take nothing from the cache.", kind="flag")
-MODEL_PARAMETER: Final = Parameter(
-    name="model", doc="Another model than the configured one; only a person may name any.", maximum=200
-)
-ALSO_PARAMETER: Final = Parameter(name="also", doc="Other vaults to look through, by name.", kind="texts", maximum=200)
-LIMIT_PARAMETERS: Final = (
-    Parameter(name="depth", doc="Levels of subtasks at most.", kind="count", maximum=8),
-    Parameter(name="nodes", doc="Nodes at most.", kind="count", minimum=1, maximum=500),
-    Parameter(name="minutes", doc="How long it may take, from now.", kind="number", minimum=0.01, maximum=1_440),
-    Parameter(name="tokens", doc="Tokens at most; 0 for no limit.", kind="count", maximum=10**9),
-    Parameter(name="cents", doc="What it may cost; 0 for no limit.", kind="count", maximum=10**6),
-)
-"""Whoever isn't a person may only lower what the owner configured."""
-REPLAY_PARAMETER: Final = Parameter(
-    name="replay",
-    doc="`stale` does again what read notes that have changed, a node's id that and all below.",
-    maximum=200,
-)
-ANSWER_PARAMETER: Final = Parameter(
-    name="answer", doc="`go on`, `skip`, notes by their paths, or where to look.", required=True, maximum=20_000
-)
-EXPORT_TO_PARAMETER: Final = Parameter(name="to", doc="A note, by its ending .md; otherwise a folder.", required=True)
-PAGE_LIMIT_PARAMETER: Final = Parameter(
-    name="limit", doc="How many at most; 50 where it is left out.", kind="count", maximum=500
-)
-PAGE_OFFSET_PARAMETER: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=10**9)
-NEW_RUN_PARAMETERS: Final = (
-    TASK_PARAMETER,
-    STRATEGY_PARAMETER,
-    CODE_MODE_PARAMETER,
-    PROFILE_PARAMETER,
-    FRESH_PARAMETER,
-    MODEL_PARAMETER,
-    ALSO_PARAMETER,
-    *LIMIT_PARAMETERS,
-    VAULT_PARAMETER,
-)
-RESUME_PARAMETERS: Final = (REPLAY_PARAMETER, *LIMIT_PARAMETERS, VAULT_PARAMETER)
-PAGE_PARAMETERS: Final = (PAGE_LIMIT_PARAMETER, PAGE_OFFSET_PARAMETER, VAULT_PARAMETER)
-
-_STATES: Final = ("pending", "running", "complete", "partial", "failed", "cancelled", "interrupted")
-_RUN_PROPERTIES: Final[Mapping[str, Any]] = {
-    "id": _STRING,
-    "task": _STRING,
-    "strategy": _STRING,
-    "code_mode": _BOOLEAN,
-    "model": _STRING,
-    "client": {"type": "string", "description": "On whose behalf it is."},
-    "also": {**_STRINGS, "description": "Other vaults that it looks through."},
-    "state": {"enum": [*_STATES]},
-    "reasons": {**_STRINGS, "description": "Why it isn't complete."},
-    "limits": {"type": "object"},
-    "created": _STRING,
-    "updated": _STRING,
-    "is_live": {"type": "boolean", "description": "Whether somebody carries it out right now."},
-}
-RUN_CONTENT: Final = json_content(_RUN_PROPERTIES)
-_OPEN_QUESTIONS: Final[Mapping[str, Any]] = {
-    **_INTEGER,
-    "description": "Questions to a person that nobody has answered.",
-}
-RUNS_CONTENT: Final = page_content("results", object_schema({**_RUN_PROPERTIES, "asks": _OPEN_QUESTIONS}))
-RUN_DETAIL_CONTENT: Final = json_content(
-    {
-        **_RUN_PROPERTIES,
-        "answer": _STRING,
-        "citations": _OBJECTS,
-        "removed": {**_OBJECTS, "description": "Citations that were dropped, each with the reason."},
-        "usage": {"type": "object"},
-        "cached": _INTEGER,
-        "node_count": _INTEGER,
-        "nodes": {**_OBJECTS, "description": "In brief, parents before their parts."},
-        "checkpoints": {**_OBJECTS, "description": "What it asks a person, and nobody has answered."},
-    }
-)
-NODE_CONTENT: Final = json_content(
-    {"id": _STRING, "task": _STRING, "state": _STRING, "retrieval": {"type": ["object", "null"]}, "answer": _STRING}
-)
-STALE_CONTENT: Final = json_content(
-    {
-        "id": _STRING,
-        "stale": {
-            "type": "object",
-            "additionalProperties": _STRINGS,
-            "description": "By the nodes' ids, the notes that have changed since.",
-        },
-    }
-)
-EXPORT_CONTENT: Final = json_content({"status": {"enum": ["applied", "proposed"]}})
-ANSWER_CONTENT: Final = json_content({"id": _STRING, "run": _STRING, "node": _STRING, "answer": {"type": "object"}})
-CANCEL_CONTENT: Final = json_content(
-    {"id": _STRING, "cancelled": _BOOLEAN, "ended": _BOOLEAN, "state": {"enum": [*_STATES]}}
-)
-DELETE_CONTENT: Final = json_content({"deleted": _STRING})
-OPTIONS_CONTENT: Final = json_content(
-    {
-        "strategies": _OBJECTS,
-        "strategy": {"type": "string", "description": "The one that is taken where none is said."},
-        "code_mode": _BOOLEAN,
-        "profiles": _STRINGS,
-        "limits": {"type": "object", "additionalProperties": {"type": "number"}, "description": "What is usual."},
-        "ranges": {
-            "type": "object",
-            "additionalProperties": object_schema({"least": {"type": "number"}, "most": {"type": "number"}}),
-        },
-        "model": {"type": ["string", "null"], "description": "The configured model; null where there is none."},
-        "model_hint": _STRING,
-        "sandbox_ready": {
-            "type": ["boolean", "null"],
-            "description": "False where scripts have to be prepared first; null where they can't be run here.",
-        },
-        "sandbox_hint": _STRING,
-    }
-)
-STREAM_CONTENT: Final = stream_content(
-    "`start` comes first, with run_id and task; then `run_started`, `node`, `checkpoint`, `usage` and `error`, as they "
-    "happen; `run_done` comes last, with the answer."
-)
 
 T = TypeVar("T")
 _THREADS: Final = 8

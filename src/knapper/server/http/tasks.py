@@ -241,6 +241,7 @@ def _describe_choice(settings: Settings, configured: Preset) -> dict[str, JSONVa
         **{name: value for name, value in configured.as_dict().items() if name != "name"},
         "token_limit": agent_settings.token_limit,
         "chat_history_length": agent_settings.chat_history_length,
+        "linked_notes": agent_settings.linked_notes,
         "orchestrate": agent_settings.orchestrate,
         **pipelines.configured_task_limits(settings).as_dict(),
     }

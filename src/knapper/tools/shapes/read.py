@@ -77,6 +77,8 @@ class PassageHit(TypedDict):
     also: NotRequired[list[PassageCopy]]
     """Where the same text stands, too."""
     explain: NotRequired[dict[str, float]]
+    matches: NotRequired[list[list[int]]]
+    """Start and stop, in characters of the content, of the words that the query looks for."""
     foreign: NotRequired[bool]
     """Whether others wrote it."""
 
@@ -270,6 +272,41 @@ class ReachableNotePage(ListPage):
     path: str
     depth: int
     results: list[ReachableNote]
+
+
+class GraphNode(TypedDict):
+    """A note of a graph."""
+
+    path: str
+    title: str
+    depth: int
+    """Steps from the note in the middle."""
+    tags: list[str]
+    foreign: NotRequired[bool]
+
+
+class GraphEdge(TypedDict):
+    """A tie between two notes of a graph."""
+
+    source: int
+    """The place of its beginning among the nodes, from 0."""
+    target: int
+    kind: Literal["link", "meaning"]
+    cosine: NotRequired[float]
+    """Nearness in meaning."""
+
+
+class NoteSurroundings(IndexAnswer):
+    """The notes around one, and the ties between them."""
+
+    path: str
+    depth: int
+    by: Literal["links", "meaning", "both"]
+    limit: int
+    is_complete: bool
+    """Whether the limit left none out."""
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
 
 
 class FoundNotePage(ListPage):

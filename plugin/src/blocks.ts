@@ -1,0 +1,118 @@
+/** Pending edits that stand in a note as fenced blocks: `ai-edit`, and `ai-new-note` for whole notes. */
+
+import { MarkdownRenderChild, MarkdownRenderer, Notice, TFile } from "obsidian";
+import { failureOf } from "../../ui/client/transport";
+import { button, type Verb } from "./card";
+import { sentence } from "./connection";
+import { openNotes } from "./decisions";
+import type KnapperPlugin from "./main";
+
+export interface EditBlock {
+  id: string;
+  type: "replace" | "add" | "delete";
+  before: string;
+  after: string;
+}
+
+const BADGES = { add: "[+] Add", delete: "[-] Delete", replace: "[~] Replace" } as const;
+
+/** Read what stands between the fences; undefined where it isn't such a block. */
+export function parseBlock(source: string): EditBlock | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(source);
+  } catch {
+    return undefined;
+  }
+  if (value === null || typeof value !== "object") return undefined;
+  const { id, type, before = "", after = "" } = value as Record<string, unknown>;
+  if (typeof id !== "string" || !id || typeof before !== "string" || typeof after !== "string") return undefined;
+  if (type !== "replace" && type !== "add" && type !== "delete") return undefined;
+  return { id, type, before, after };
+}
+
+const BANNER = /^`{3,}ai-new-note[ \t]*\r?\n(?:.*\r?\n)*?`{3,}[ \t]*(?:\r?\n|$)(?:#ai_edit[ \t]*(?:\r?\n|$))?(?:[ \t]*\r?\n)?/m;
+
+/** A note without its first banner; undefined where it has none. */
+export function withoutBanner(text: string): string | undefined {
+  const match = BANNER.exec(text);
+  return match ? text.slice(0, match.index) + text.slice(match.index + match[0].length) : undefined;
+}
+
+/** Show the blocks as widgets, in reading view and live preview. */
+export function registerBlocks(plugin: KnapperPlugin): void {
+  plugin.registerMarkdownCodeBlockProcessor("ai-edit", async (source, element, context) => {
+    const block = parseBlock(source);
+    if (!block) {
+      element.createDiv({ cls: "ai-edit-widget ai-edit-error", text: "Invalid edit block" });
+      return;
+    }
+    const child = new MarkdownRenderChild(element);
+    context.addChild(child);
+    await drawBlock(plugin, block, element, context.sourcePath, child);
+  });
+  plugin.registerMarkdownCodeBlockProcessor("ai-new-note", (source, element, context) => {
+    const root = element.createDiv({ cls: "knapper ai-edit-widget" });
+    root.createSpan({ cls: "ai-edit-type-badge ai-edit-badge-add", text: "[+] New note" });
+    if (source.trim()) root.createDiv({ cls: "ai-edit-after", text: source.trim() });
+    const bar = root.createDiv({ cls: "ai-edit-actions" });
+    button(bar, "Accept", "mod-cta ai-edit-accept", () => void keepNote(plugin, context.sourcePath));
+    button(bar, "Reject", "ai-edit-reject", () => void trashNote(plugin, context.sourcePath));
+  });
+}
+
+async function drawBlock(
+  plugin: KnapperPlugin,
+  block: EditBlock,
+  element: HTMLElement,
+  path: string,
+  child: MarkdownRenderChild,
+): Promise<void> {
+  const root = element.createDiv({ cls: "knapper ai-edit-widget" });
+  root.setAttr("role", "group");
+  root.setAttr("aria-label", `Pending edit ${block.id}`);
+  root.createSpan({ cls: `ai-edit-type-badge ai-edit-badge-${block.type}`, text: BADGES[block.type] });
+  const sides = [
+    ["ai-edit-before", block.before, block.type !== "add"],
+    ["ai-edit-after", block.after, block.type !== "delete"],
+  ] as const;
+  for (const [cls, text, isShown] of sides) {
+    if (isShown) await MarkdownRenderer.render(plugin.app, text, root.createDiv({ cls }), path, child);
+  }
+  const bar = root.createDiv({ cls: "ai-edit-actions" });
+  button(bar, "Accept", "mod-cta ai-edit-accept", () => void decideBlocks(plugin, "accept", path, [block.id]));
+  button(bar, "Reject", "ai-edit-reject", () => void decideBlocks(plugin, "reject", path, [block.id]));
+}
+
+/** Accept or reject blocks of a note at the server, which knows their exact bytes; unsaved text is saved first. */
+export async function decideBlocks(plugin: KnapperPlugin, verb: Verb, path: string, ids: readonly string[]): Promise<boolean> {
+  const { client } = plugin.connection;
+  if (!client) {
+    new Notice("Knapper: the server isn't connected");
+    return false;
+  }
+  try {
+    for (const view of openNotes(plugin.app)) if (view.file?.path === path) await view.save();
+    await client.raw("POST", `/blocks/${verb}`, { body: { path, ids } });
+    new Notice(verb === "accept" ? "Edit accepted" : "Edit rejected");
+    return true;
+  } catch (error) {
+    new Notice(`Knapper: ${sentence(failureOf(error))}`, 8_000);
+    return false;
+  }
+}
+
+async function keepNote(plugin: KnapperPlugin, path: string): Promise<void> {
+  const file = plugin.app.vault.getAbstractFileByPath(path);
+  if (!(file instanceof TFile)) return;
+  for (const view of openNotes(plugin.app)) if (view.file === file) await view.save();
+  await plugin.app.vault.process(file, (text) => withoutBanner(text) ?? text);
+  new Notice("Note kept");
+}
+
+async function trashNote(plugin: KnapperPlugin, path: string): Promise<void> {
+  const file = plugin.app.vault.getAbstractFileByPath(path);
+  if (!(file instanceof TFile)) return;
+  await plugin.app.fileManager.trashFile(file);
+  new Notice("Note moved to the trash");
+}

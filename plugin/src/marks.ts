@@ -1,0 +1,128 @@
+/** Keep the cards of all open editors in step with what waits. */
+
+import type { Extension } from "@codemirror/state";
+import { EditorView } from "@codemirror/view";
+import { Component, MarkdownView, type TFile } from "obsidian";
+import type { CardActions } from "./card";
+import { editorViewOf, noteOf, openNotes } from "./decisions";
+import type KnapperPlugin from "./main";
+import { findPlaces } from "./places";
+import { nextPlace, placesOf, reviewExtension, setPlaces } from "./review";
+import type { Hunk } from "./waiting";
+
+export class Marks extends Component {
+  readonly extension: Extension;
+  /** What was last put into an editor, so that the same isn't drawn again. */
+  private readonly shown = new WeakMap<EditorView, { path: string; key: string }>();
+  private timer = 0;
+  private readingKeys = new Map<string, string>();
+
+  constructor(private readonly plugin: KnapperPlugin) {
+    super();
+    this.extension = reviewExtension((editor) => this.actions(editor));
+  }
+
+  override onload(): void {
+    const { workspace } = this.plugin.app;
+    this.register(this.plugin.waiting.on(() => this.soon()));
+    this.registerEvent(workspace.on("file-open", () => this.soon()));
+    this.registerEvent(workspace.on("layout-change", () => this.soon()));
+    this.register(() => window.clearTimeout(this.timer));
+    this.register(() => this.clear());
+  }
+
+  /** Draw once for several events of one moment. */
+  private soon(): void {
+    window.clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => void this.refresh(), 10);
+  }
+
+  private async refresh(): Promise<void> {
+    for (const view of openNotes(this.plugin.app)) {
+      const editor = editorViewOf(view);
+      if (editor && view.file) await this.draw(editor, view, view.file);
+      if (view.file && view.getMode() === "preview") this.refreshReading(view.file.path);
+    }
+  }
+
+  private async draw(editor: EditorView, view: MarkdownView, file: TFile): Promise<void> {
+    const hunks = this.plugin.settings.marks ? this.plugin.waiting.hunksOf(file.path) : [];
+    const key = keyOf(hunks);
+    const shown = this.shown.get(editor);
+    if (shown?.key === key && shown.path === file.path) return;
+    if (!hunks.length && !placesOf(editor.state).length) {
+      this.shown.set(editor, { path: file.path, key });
+      return;
+    }
+    const disk = hunks.length ? await this.plugin.app.vault.read(file) : "";
+    if (view.file !== file || noteOf(this.plugin.app, editor) !== view) return; // another note was opened meanwhile
+    this.shown.set(editor, { path: file.path, key });
+    editor.dispatch({ effects: setPlaces.of(findPlaces(hunks, editor.state.doc, disk)) });
+  }
+
+  private refreshReading(path: string): void {
+    const key = keyOf(this.plugin.waiting.hunksOf(path));
+    if ((this.readingKeys.get(path) ?? "") === key) return;
+    this.readingKeys.set(path, key);
+    this.plugin.rerenderReading(path);
+  }
+
+  private clear(): void {
+    for (const view of openNotes(this.plugin.app)) {
+      const editor = editorViewOf(view);
+      if (editor && placesOf(editor.state).length) editor.dispatch({ effects: setPlaces.of([]) });
+    }
+  }
+
+  /** Redraw everything, such as after a setting was changed. */
+  redraw(): void {
+    this.soon();
+  }
+
+  /** Put the cursor at the card after or before it, and the focus on the card. */
+  go(editor: EditorView, direction: 1 | -1): boolean {
+    const place = nextPlace(editor.state, direction);
+    if (!place) return false;
+    editor.dispatch({ selection: { anchor: place.from }, effects: EditorView.scrollIntoView(place.from, { y: "center" }) });
+    this.focus(editor, place.hunk);
+    return true;
+  }
+
+  private focus(editor: EditorView, hunk: Hunk): void {
+    // The card is drawn after the editor has measured itself.
+    editor.requestMeasure({
+      read: () => null,
+      write: () => {
+        const cards = editor.dom.querySelectorAll<HTMLElement>(".knapper-card");
+        const card = [...cards].find((one) => one.dataset["hunk"] === `${hunk.proposal} ${hunk.id}`);
+        card?.focus({ preventScroll: true });
+      },
+    });
+  }
+
+  private actions(editor: EditorView): CardActions {
+    const { decisions } = this.plugin;
+    return {
+      decide: async (verb, hunk, extent) => {
+        const hadFocus = editor.dom.contains(editor.dom.ownerDocument.activeElement);
+        const isDone = await decisions.decide(verb, hunk, extent);
+        if (isDone && hadFocus) editor.focus();
+      },
+      edit: (hunk, text) => decisions.edit(hunk, text),
+      leave: (hunk, to) => {
+        if (to === "text") return editor.focus();
+        const places = placesOf(editor.state);
+        const at = places.findIndex((place) => place.hunk.id === hunk.id && place.hunk.proposal === hunk.proposal);
+        const next = places[(at + (to === "next" ? 1 : places.length - 1)) % places.length];
+        if (!next) return;
+        editor.dispatch({ selection: { anchor: next.from }, effects: EditorView.scrollIntoView(next.from, { y: "center" }) });
+        this.focus(editor, next.hunk);
+      },
+    };
+  }
+}
+
+/** Two lists with the same key are drawn alike; a line that only moved isn't read again. */
+function keyOf(hunks: readonly Hunk[]): string {
+  return JSON.stringify(hunks.map((hunk) => [hunk.proposal, hunk.id, hunk.old, hunk.new, hunk.stale ?? "", hunk.edited ?? false]));
+}

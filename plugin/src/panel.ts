@@ -1,0 +1,211 @@
+/** The panel of all that waits in the vault, and of what was changed in it, each with its way back. */
+
+import { ConfirmationModal, ItemView, Notice, TFile, type WorkspaceLeaf } from "obsidian";
+import { failureOf } from "../../ui/client/transport";
+import { button } from "./card";
+import { describeState, sentence } from "./connection";
+import { openNote } from "./decisions";
+import type KnapperPlugin from "./main";
+import type { Proposal, ServerFile, WaitingRow } from "./waiting";
+
+export const REVIEW_VIEW = "knapper-review";
+
+export interface ChangeRow {
+  id: string;
+  at: string;
+  client: string;
+  run?: string;
+  reason?: string;
+  undone?: boolean | string;
+  undoes?: unknown;
+  files: { path: string; target?: string; action?: string }[];
+}
+
+type Tab = "waiting" | "changes";
+const KINDS = { edit: "Edit", create: "New note", move: "Move", trash: "Delete" } as const;
+const PAGE = 50;
+
+export class ReviewView extends ItemView {
+  override navigation = false;
+  private tab: Tab = "waiting";
+  private list!: HTMLElement;
+  private tabs = new Map<Tab, HTMLElement>();
+  private changes: ChangeRow[] = [];
+
+  constructor(
+    leaf: WorkspaceLeaf,
+    private readonly plugin: KnapperPlugin,
+  ) {
+    super(leaf);
+  }
+
+  getViewType(): string {
+    return REVIEW_VIEW;
+  }
+
+  getDisplayText(): string {
+    return "Pending edits";
+  }
+
+  override getIcon(): string {
+    return "file-check-2";
+  }
+
+  protected override onOpen(): Promise<void> {
+    this.contentEl.empty();
+    this.contentEl.addClass("knapper", "knapper-panel");
+    const bar = this.contentEl.createDiv({ cls: "knapper-tabs", attr: { role: "tablist", "aria-label": "Pending edits and changes" } });
+    for (const [tab, text] of [
+      ["waiting", "Pending"],
+      ["changes", "Changes"],
+    ] as const) {
+      const made = button(bar, text, "", () => this.show(tab));
+      made.setAttr("role", "tab");
+      this.tabs.set(tab, made);
+    }
+    this.list = this.contentEl.createDiv({ cls: "knapper-list", attr: { role: "tabpanel" } });
+    this.register(this.plugin.waiting.on(() => this.tab === "waiting" && this.draw()));
+    this.register(this.plugin.connection.on("state", () => this.draw()));
+    this.register(this.plugin.connection.on("news", (event) => event.event === "change" && this.tab === "changes" && void this.read()));
+    this.show(this.tab);
+    return Promise.resolve();
+  }
+
+  /** Show one of the two lists. */
+  show(tab: Tab): void {
+    this.tab = tab;
+    for (const [name, made] of this.tabs) made.setAttr("aria-selected", String(name === tab));
+    if (tab === "changes") void this.read();
+    else this.draw();
+  }
+
+  private async read(): Promise<void> {
+    const { client } = this.plugin.connection;
+    if (!client) return this.draw();
+    try {
+      this.changes = (await client.raw<{ results: ChangeRow[] }>("GET", "/changes", { query: { limit: PAGE } })).results;
+    } catch (error) {
+      new Notice(`Knapper: ${sentence(failureOf(error))}`);
+    }
+    this.draw();
+  }
+
+  private draw(): void {
+    // The list is drawn anew as a whole; whoever was on a button of a row stays on it.
+    const active = this.list.ownerDocument.activeElement;
+    const at = active && this.list.contains(active) ? [...this.list.querySelectorAll("button, summary")].indexOf(active) : -1;
+    this.list.empty();
+    const { state } = this.plugin.connection;
+    if (state.kind !== "ready") this.list.createDiv({ cls: "knapper-state", text: describeState(state), attr: { role: "status" } });
+    if (this.tab === "waiting") this.drawWaiting();
+    else this.drawChanges();
+    if (at >= 0) this.list.querySelectorAll<HTMLElement>("button, summary")[at]?.focus();
+  }
+
+  private drawWaiting(): void {
+    const { waiting } = this.plugin;
+    if (waiting.problem) this.list.createDiv({ cls: "knapper-problem", text: waiting.problem });
+    if (!waiting.rows.length && this.plugin.connection.isReady) {
+      this.list.createDiv({ cls: "knapper-empty", text: "Nothing waits for you. What agents propose appears here, and in the notes it is about." });
+    }
+    for (const row of waiting.rows) {
+      const proposal = waiting.proposals.get(row.id);
+      if (row.kind !== "proposal") this.drawQuestion(row);
+      else if (proposal) this.drawProposal(proposal);
+    }
+  }
+
+  private drawQuestion(row: WaitingRow): void {
+    const root = this.list.createDiv({ cls: "knapper-row" });
+    root.createDiv({ cls: "knapper-row-title", text: row.kind === "run" ? "A run asks" : "A task asks" });
+    root.createDiv({ cls: "knapper-row-text", text: row.question ?? row.id });
+    root.createDiv({ cls: "knapper-label", text: "Answer it on Knapper's page, or with `knap`." });
+  }
+
+  private drawProposal(proposal: Proposal): void {
+    const root = this.list.createDiv({ cls: "knapper-row", attr: { role: "group", "aria-label": `Proposal by ${proposal.client}` } });
+    const head = root.createDiv({ cls: "knapper-row-title" });
+    head.createSpan({ text: proposal.client, cls: "knapper-client" });
+    head.createSpan({ text: formatTime(proposal.created), cls: "knapper-label" });
+    if (proposal.tainted) head.createSpan({ text: "read text of others", cls: "knapper-tainted" });
+    if (proposal.reason) root.createDiv({ cls: "knapper-row-text", text: proposal.reason });
+    for (const file of proposal.files) if (file.state === "open") this.drawFile(root, file);
+    const bar = root.createDiv({ cls: "knapper-card-buttons" });
+    if (proposal.status === "open") button(bar, "Accept all", "mod-cta", () => void this.plugin.decisions.decideProposal("accept", proposal.id));
+    button(bar, "Reject all", "", () => void this.plugin.decisions.decideProposal("reject", proposal.id));
+  }
+
+  private drawFile(root: HTMLElement, file: ServerFile): void {
+    const open = file.hunks.filter((hunk) => hunk.state === "open");
+    const stale = file.stale?.message ?? open.find((hunk) => hunk.stale)?.stale?.message;
+    const line = root.createDiv({ cls: "knapper-file" });
+    const there = this.app.vault.getAbstractFileByPath(file.path);
+    if (there instanceof TFile) {
+      button(line, file.path, "knapper-link", () => void openNote(this.app, there, open[0]?.line));
+    } else line.createSpan({ text: file.path });
+    const what = file.kind === "edit" ? `${open.length} ${open.length === 1 ? "place" : "places"}` : KINDS[file.kind];
+    line.createSpan({ cls: "knapper-label", text: file.target ? `${what} to ${file.target}` : what });
+    if (stale) root.createDiv({ cls: "knapper-stale-cause", text: `Doesn't fit any more: ${stale}` });
+    if (file.kind === "edit" && there instanceof TFile) return;
+    const more = root.createEl("details");
+    more.createEl("summary", { text: "Show" });
+    more.createEl("pre", { cls: "knapper-diff", text: file.kind === "create" ? (open[0]?.new ?? "") : file.diff });
+  }
+
+  private drawChanges(): void {
+    if (!this.changes.length && this.plugin.connection.isReady) this.list.createDiv({ cls: "knapper-empty", text: "Nothing was changed through Knapper yet." });
+    const runs = new Set<string>();
+    for (const change of this.changes) {
+      const root = this.list.createDiv({ cls: "knapper-row", attr: { role: "group", "aria-label": `Change by ${change.client}` } });
+      const head = root.createDiv({ cls: "knapper-row-title" });
+      head.createSpan({ text: change.client, cls: "knapper-client" });
+      head.createSpan({ text: formatTime(change.at), cls: "knapper-label" });
+      if (change.reason) root.createDiv({ cls: "knapper-row-text", text: change.reason });
+      for (const file of change.files.slice(0, 5)) root.createDiv({ cls: "knapper-file", text: file.path });
+      if (change.files.length > 5) root.createDiv({ cls: "knapper-label", text: `and ${change.files.length - 5} more…` });
+      if (change.undone) {
+        root.createDiv({ cls: "knapper-label", text: "Undone" });
+        continue;
+      }
+      const bar = root.createDiv({ cls: "knapper-card-buttons" });
+      button(bar, "Undo", "", () => void undo(this.plugin, { change_id: change.id }).then(() => this.read()));
+      const { run } = change;
+      if (!run || runs.has(run)) continue;
+      runs.add(run);
+      button(bar, "Undo the whole run", "", () => void undo(this.plugin, { run }).then(() => this.read()));
+    }
+  }
+}
+
+/** Take back a change, or all of a run; where notes were changed since, ask whether the rest is to be undone. */
+export async function undo(plugin: KnapperPlugin, which: { change_id?: string; run?: string }, partial = false): Promise<void> {
+  const { client } = plugin.connection;
+  if (!client) {
+    new Notice("Knapper: the server isn't connected");
+    return;
+  }
+  try {
+    const reply = await client.raw<{ undone: string[] }>("POST", "/changes/undo", { body: { ...which, partial } });
+    new Notice(reply.undone.length === 1 ? "Change undone" : `${reply.undone.length} changes undone`);
+  } catch (error) {
+    const failure = failureOf(error);
+    const canSkip = !partial && (failure.details["conflicts"] !== undefined || failure.details["pruned"] !== undefined);
+    if (!canSkip) {
+      new Notice(`Knapper: ${sentence(failure)}`, 8_000);
+      return;
+    }
+    const dialog = new ConfirmationModal(plugin.app);
+    dialog.setTitle("Some notes were changed since");
+    dialog.setContent(`${failure.message}. Those can be left as they are, and the rest undone.`);
+    dialog.addButton((made) => made.setButtonText("Undo the rest").onClick(() => void undo(plugin, which, true)));
+    dialog.addCancelButton("Cancel");
+    dialog.open();
+  }
+}
+
+/** A moment in the words of the reader's language; the text itself where it isn't one. */
+export function formatTime(text: string): string {
+  const time = new Date(text);
+  if (Number.isNaN(time.getTime())) return text;
+  return new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" }).format(time);
+}

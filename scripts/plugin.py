@@ -1,0 +1,190 @@
+"""Build the Obsidian plugin of `plugin/` into the package, hold it to its rules, and make a release folder.
+
+.venv/bin/python -m scripts.plugin build            build it into src/knapper/data/plugin; quick when nothing changed
+.venv/bin/python -m scripts.plugin check            lint, types, unit tests, and that two builds give the same bytes
+.venv/bin/python -m scripts.plugin release FOLDER   manifest.json, main.js and styles.css, checked for the directory
+"""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from scripts import page
+
+ROOT: Final = Path(__file__).parents[1]
+FILES: Final = ("manifest.json", "main.js", "styles.css")
+MAX_BYTES: Final = 250_000
+_STAMP: Final = "sources.stamp"
+_FORBIDDEN: Final = (
+    "child_process",
+    'require("fs")',
+    "innerHTML",
+    "outerHTML",
+    "insertAdjacentHTML",
+    "eval(",
+    "new Function",
+)
+"""What neither the directory's review nor a phone allows in a plugin."""
+
+
+def provide(root: Path = ROOT) -> bool:
+    """Build the plugin into the package, unless it is there and made of these very sources.
+
+    Returns:
+        Whether it was built just now.
+
+    Raises:
+        page.Unreachable: Node or npm's packages can't be had.
+        RuntimeError: The build failed.
+    """
+    target = root / "src" / "knapper" / "data" / "plugin"
+    stamp, sources = target / _STAMP, sources_hash(root)
+    if (
+        stamp.is_file()
+        and stamp.read_text(encoding="utf-8") == sources
+        and all((target / one).is_file() for one in FILES)
+    ):
+        return False
+    node = page.find_node(root)
+    install(root, node)
+    build(root, node, target)
+    _ = stamp.write_text(sources, encoding="utf-8")
+    return True
+
+
+def sources_hash(root: Path) -> str:
+    """Hash what the plugin is built from: its own sources, and those of `ui/` that it may use."""
+    digest = hashlib.sha256()
+    for path in sorted(_sources(root), key=lambda path: path.relative_to(root).as_posix()):
+        content = path.read_bytes().replace(b"\r\n", b"\n")
+        digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _sources(root: Path) -> Iterator[Path]:
+    plugin = root / "plugin"
+    for folder in (plugin / "src", root / "ui" / "client", root / "ui" / "parts"):
+        yield from (path for path in folder.rglob("*") if path.is_file() and ".test." not in path.name)
+    yield from (plugin / name for name in ("esbuild.config.mjs", "manifest.json", "package-lock.json", "styles.css"))
+
+
+def install(root: Path, node: Path) -> None:
+    """Install what the lock file names, unless that was done.
+
+    Raises:
+        page.Unreachable: npm could not download it.
+    """
+    folder = root / "plugin"
+    stamp = folder / "node_modules" / ".knapper-lock"
+    wanted = hashlib.sha256((folder / "package-lock.json").read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+    if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
+        return
+    command = [*page.npm_command(node), "ci", "--no-fund", "--no-audit", "--loglevel=error"]
+    if subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode:
+        # Its output isn't repeated, as it may name a private registry.
+        raise page.Unreachable("npm could not download what plugin/package-lock.json names")
+    _ = stamp.write_text(wanted, encoding="utf-8")
+
+
+def build(root: Path, node: Path, target: Path) -> None:
+    """Build the three files into a folder.
+
+    Raises:
+        RuntimeError: That failed.
+    """
+    command = [str(node), "esbuild.config.mjs", "--out", str(target)]
+    done = subprocess.run(command, cwd=root / "plugin", capture_output=True, text=True, encoding="utf-8", check=False)
+    if done.returncode:
+        raise RuntimeError(f"the plugin can't be built; it said:\n{(done.stdout + done.stderr).strip()[:3_000]}")
+
+
+def release(target: Path, root: Path = ROOT) -> list[str]:
+    """Put the three files into a folder, as the directory of plugins wants them.
+
+    Returns:
+        What is wrong with them; empty where all is good.
+    """
+    node = page.find_node(root)
+    install(root, node)
+    build(root, node, target)
+    with tempfile.TemporaryDirectory() as folder:
+        build(root, node, Path(folder))
+        differing = [one for one in FILES if (target / one).read_bytes() != (Path(folder) / one).read_bytes()]
+    main = (target / "main.js").read_text(encoding="utf-8")
+    manifest = json.loads((target / "manifest.json").read_text(encoding="utf-8"))
+    version = _project_version(root)
+    lock = json.loads((root / "plugin" / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    problems = [f"a second build gives another {one}" for one in differing]
+    problems += (
+        [f"main.js has {len(main.encode())} bytes; {MAX_BYTES} at most"] if len(main.encode()) > MAX_BYTES else []
+    )
+    problems += [f"main.js has {word}" for word in _FORBIDDEN if word in main]
+    problems += [f"the lock file has an address for {name}" for name, row in lock.items() if row.get("resolved")]
+    if manifest["version"] != version:
+        problems.append(f"manifest.json has version {manifest['version']}, the project {version}")
+    if manifest["id"] != "knapper" or manifest["isDesktopOnly"] or not manifest["description"].endswith("."):
+        problems.append("manifest.json: the id is knapper, phones are served, and the description is a sentence")
+    return problems
+
+
+def _project_version(root: Path) -> str:
+    found = re.search(r'__version__[^=]*= "([^"]+)"', (root / "src/knapper/__init__.py").read_text(encoding="utf-8"))
+    return found[1] if found else ""
+
+
+def check(root: Path = ROOT) -> list[str]:
+    """Return which steps failed: lint, types, unit tests, and what `release` finds."""
+    node = page.find_node(root)
+    install(root, node)
+    modules = root / "plugin" / "node_modules"
+    steps = {
+        "eslint": ["eslint/bin/eslint.js", ".", "--max-warnings", "0"],
+        "tsc": ["typescript/bin/tsc", "-p", "."],
+        "vitest": ["vitest/vitest.mjs", "run", "--reporter=dot"],
+    }
+    failed = [
+        name
+        for name, (program, *words) in steps.items()
+        if subprocess.run([str(node), str(modules / program), *words], cwd=root / "plugin", check=False).returncode
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        return [*failed, *release(Path(folder), root)]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the command line asks.
+
+    Returns:
+        The exit code: 3 where Node or npm's packages can't be had.
+    """
+    try:
+        match list(arguments):
+            case ["build"]:
+                print("plugin: built" if provide() else "plugin: nothing changed")  # noqa: T201
+                return 0
+            case ["check"]:
+                problems = check()
+            case ["release", folder]:
+                problems = release(Path(folder))
+            case _:
+                print(__doc__)  # noqa: T201
+                return 2
+    except page.Unreachable as error:
+        print(f"plugin: {error}; the rest of Knapper works without its plugin", file=sys.stderr)  # noqa: T201
+        return 3
+    except RuntimeError as error:
+        print(f"plugin: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    for problem in problems:
+        print(f"plugin: {problem}", file=sys.stderr)  # noqa: T201
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,355 @@
+"""Serve what a reader of notes shows beside their text: images and other attachments, and a note's surroundings."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from knapper.errors import BadInput
+from knapper.server import replies, security
+from knapper.server.http import binding, openapi
+from knapper.server.http.app import Mount
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.openapi import RouteSpec
+from knapper.tools import answers, links
+from knapper.vault import files, paths
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from knapper.app import Hub
+    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.workers import WorkerThreads
+    from knapper.tools.context import Context
+    from knapper.tools.links import GraphTies
+    from knapper.vault.paths import NotePath
+
+MEDIA_TYPES: Final[Mapping[str, str]] = {
+    "avif": "image/avif",
+    "bmp": "image/bmp",
+    "gif": "image/gif",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "png": "image/png",
+    "svg": "image/svg+xml",
+    "webp": "image/webp",
+    "pdf": "application/pdf",
+    "3gp": "audio/3gpp",
+    "flac": "audio/flac",
+    "m4a": "audio/mp4",
+    "mp3": "audio/mpeg",
+    "ogg": "audio/ogg",
+    "opus": "audio/ogg",
+    "wav": "audio/wav",
+    "mkv": "video/x-matroska",
+    "mov": "video/quicktime",
+    "mp4": "video/mp4",
+    "ogv": "video/ogg",
+    "webm": "video/webm",
+}
+"""What is sent, by the ending of its name: what Obsidian shows, and nothing that a browser would run."""
+MAX_ATTACHMENT_BYTES: Final = files.DEFAULT_MAX_BYTES
+_PIECE_BYTES: Final = 1024 * 1024
+_RANGE: Final = re.compile(r"bytes=(\d{0,15})-(\d{0,15})", re.ASCII)
+_PARTIAL_CONTENT: Final = 206
+_NOT_MODIFIED: Final = 304
+_RANGE_NOT_SATISFIABLE: Final = 416
+_ATTACHMENT_HEADERS: Final = {
+    **replies.REPLY_HEADERS,
+    "accept-ranges": "bytes",
+    "cache-control": "private, no-cache",
+    # Opened by itself an SVG is a document: it runs nothing, loads nothing, and belongs to no origin.
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'",
+    "cross-origin-resource-policy": "same-origin",
+}
+_ATTACHMENT_PARAMETERS: Final = (VAULT_PARAMETER,)
+_ATTACHMENT_CONTENT: Final[Mapping[str, Any]] = {
+    media_type: {"schema": {"type": "string", "format": "binary"}} for media_type in sorted({*MEDIA_TYPES.values()})
+}
+_ATTACHMENT_RESPONSES: Final[Mapping[str, Any]] = {
+    "206": {"description": "The part that was asked for.", "content": _ATTACHMENT_CONTENT},
+    "304": {"description": "It is as the asker knows it."},
+    "416": {"description": "It has no such part."},
+}
+_GRAPH_PARAMETERS: Final = (
+    Parameter(name="depth", doc="Steps from the note; 2 where it is left out.", kind="count", minimum=1, maximum=3),
+    Parameter(
+        name="by",
+        doc="What ties notes: `links`, `meaning` or `both`; links where it is left out.",
+        choices=links.GRAPH_TIES,
+    ),
+    Parameter(
+        name="limit",
+        doc="Most notes; 300 where it is left out.",
+        kind="count",
+        minimum=1,
+        maximum=links.MAX_GRAPH_NODES,
+    ),
+    VAULT_PARAMETER,
+)
+_STRING: Final[Mapping[str, Any]] = {"type": "string"}
+_INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
+_NODE_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "path": _STRING,
+        "title": _STRING,
+        "depth": {**_INTEGER, "description": "Steps from the note in the middle."},
+        "tags": {"type": "array", "items": _STRING},
+        "foreign": {"type": "boolean", "description": "Whether others wrote it; then its tags aren't told."},
+    },
+    "required": ["path", "title", "depth", "tags"],
+}
+_EDGE_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "source": {**_INTEGER, "description": "The place of its beginning among the nodes, from 0."},
+        "target": _INTEGER,
+        "kind": {"enum": ["link", "meaning"]},
+        "cosine": {"type": "number", "description": "Nearness in meaning."},
+    },
+    "required": ["source", "target", "kind"],
+}
+_BACKLINK_PARAMETERS: Final = (
+    Parameter(name="limit", doc="Most notes; 50 where it is left out.", kind="count", minimum=1, maximum=1_000),
+    Parameter(name="offset", doc="How many to skip.", kind="count", maximum=answers.MAX_OFFSET),
+    VAULT_PARAMETER,
+)
+_LINK_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
+    {
+        "line": _INTEGER,
+        "text": {**_STRING, "description": "The line, without the space around it."},
+        "is_embed": {"type": "boolean"},
+    }
+)
+_BACKLINK_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "path": _STRING,
+        "title": _STRING,
+        "links": {"type": "array", "items": dict(_LINK_SCHEMA)},
+        "foreign": {"type": "boolean", "description": "Whether others wrote it."},
+    },
+    "required": ["path", "title", "links"],
+}
+_BACKLINK_CONTENT: Final = openapi.page_content("results", _BACKLINK_SCHEMA)
+_GRAPH_CONTENT: Final = openapi.json_content(
+    {
+        "path": _STRING,
+        "depth": _INTEGER,
+        "by": {"enum": [*links.GRAPH_TIES]},
+        "limit": _INTEGER,
+        "is_complete": {"type": "boolean", "description": "Whether the limit left none out."},
+        "nodes": {"type": "array", "items": dict(_NODE_SCHEMA)},
+        "edges": {"type": "array", "items": dict(_EDGE_SCHEMA)},
+        "index_stale": {"type": "boolean"},
+        "as_of": _STRING,
+        "index_incomplete": {"type": "boolean"},
+        "pending": _INTEGER,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """An attachment as it was found."""
+
+    path: NotePath
+    media_type: str
+    size: int
+    stamp: str
+    """Another one after each change."""
+
+    @property
+    def etag(self) -> str:
+        """Return its ETag."""
+        return f'"{self.stamp}"'
+
+
+def mount_browsing(hub: Hub, threads: WorkerThreads) -> Mount:
+    """Create the mount for ``/attachments/PATH``, ``/backlinks/PATH`` and ``/graph/PATH``.
+
+    All show what the client's policy lets it see, persons and agents alike.
+
+    Args:
+        hub: The vaults; the caller closes it.
+        threads: Where files and the index are read; the caller closes them.
+    """
+    specs = (
+        RouteSpec(
+            "GET",
+            "/attachments/{path:path}",
+            "attachments",
+            "Send an image, a PDF, a recording or a film of the vault.",
+            _make_attachment_endpoint(hub, threads),
+            "As bytes, and as a part of them where `Range` asks for one. Other kinds of file aren't sent.",
+            _ATTACHMENT_PARAMETERS,
+            _ATTACHMENT_CONTENT,
+        ),
+        RouteSpec(
+            "GET",
+            "/backlinks/{path:path}",
+            "notes",
+            "List the notes that link to one, each with the lines that do.",
+            _make_backlink_endpoint(hub, threads),
+            "By path; at most 20 lines of a note.",
+            _BACKLINK_PARAMETERS,
+            _BACKLINK_CONTENT,
+        ),
+        RouteSpec(
+            "GET",
+            "/graph/{path:path}",
+            "graph",
+            "Show the notes around one, and what ties them.",
+            _make_graph_endpoint(hub, threads),
+            "By links in either direction, by nearness in meaning, or both.",
+            _GRAPH_PARAMETERS,
+            _GRAPH_CONTENT,
+        ),
+    )
+    routes = [openapi.make_route(spec) for spec in specs]
+    cast("dict[str, Any]", routes[0].openapi_extra)["responses"] |= _ATTACHMENT_RESPONSES
+    for route in routes:  # a file's name may hold a line's end, which the router's dot doesn't fit
+        route.path_regex = re.compile(route.path_regex.pattern, re.DOTALL)
+    return Mount(routes=routes)
+
+
+def _make_graph_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _GRAPH_PARAMETERS)
+        context = partial(hub.context, client=security.client_of(request.scope), vault=args.text("vault"))
+        path = str(request.path_params["path"])
+        return replies.JsonReply(await threads.run("read", lambda: _surroundings(context(), path, args)))
+
+    return endpoint
+
+
+def _make_backlink_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _BACKLINK_PARAMETERS)
+        client, path = security.client_of(request.scope), str(request.path_params["path"])
+        limit, offset = args.integer_or_default("limit", 50), args.integer_or_default("offset", 0)
+
+        def listed() -> Mapping[str, object]:
+            return links.backlink_lines(hub.context(client=client, vault=args.text("vault")), path, limit, offset)
+
+        return replies.JsonReply(await threads.run("read", listed))
+
+    return endpoint
+
+
+def _surroundings(context: Context, path: str, args: RequestArguments) -> Mapping[str, object]:
+    return links.surroundings(
+        context,
+        path,
+        depth=args.integer_or_default("depth", 2),
+        by=cast("GraphTies", args.text("by") or "links"),
+        limit=args.integer_or_default("limit", 300),
+    )
+
+
+def _make_attachment_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _ATTACHMENT_PARAMETERS)
+        client, path = security.client_of(request.scope), str(request.path_params["path"])
+        context = await threads.run("read", partial(hub.context, client=client, vault=args.text("vault")))
+        attachment = await threads.run("read", partial(find_attachment, context, path))
+        headers = _attachment_headers(attachment)
+        if attachment.etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=_NOT_MODIFIED, headers=headers)
+        span = requested_span(request.headers.get("range", ""), attachment.size)
+        if span is None:
+            headers["content-range"] = f"bytes */{attachment.size}"
+            return Response(status_code=_RANGE_NOT_SATISFIABLE, headers=headers)
+        start, stop = span
+        headers["content-length"] = str(stop - start)
+        status = _status_of(start, stop, attachment.size)
+        if status == _PARTIAL_CONTENT:
+            headers["content-range"] = f"bytes {start}-{stop - 1}/{attachment.size}"
+        if request.method == "HEAD":
+            return Response(status_code=status, media_type=attachment.media_type, headers=headers)
+        pieces = _read_pieces(threads, context, attachment, start, stop)
+        return StreamingResponse(pieces, status, media_type=attachment.media_type, headers=headers)
+
+    return endpoint
+
+
+def _status_of(start: int, stop: int, size: int) -> int:
+    """Return the status of a reply with these bytes of a file."""
+    return 200 if (start, stop) == (0, size) else _PARTIAL_CONTENT
+
+
+def _attachment_headers(attachment: Attachment) -> dict[str, str]:
+    name = quote(attachment.path.rpartition("/")[2], safe="")
+    return {
+        **_ATTACHMENT_HEADERS,
+        "etag": attachment.etag,
+        "content-disposition": f"inline; filename*=UTF-8''{name}",
+    }
+
+
+def requested_span(header: str, size: int) -> tuple[int, int] | None:
+    """Return which bytes of a file a ``Range`` asks for; all where it asks for several parts or in another unit.
+
+    ``bytes=-3`` of 10 gives ``(7, 10)``, and ``bytes=10-`` None: there are no such bytes.
+    """
+    match = _RANGE.fullmatch(header.strip())
+    if match is None or match.groups() == ("", ""):
+        return 0, size
+    first, last = match.groups()
+    start = int(first) if first else max(size - int(last), 0)
+    stop = min(int(last) + 1, size) if first and last else size
+    return (start, stop) if start < stop else None
+
+
+def find_attachment(context: Context, path: str) -> Attachment:
+    """Find an attachment; a client that isn't a person is tainted by one of others.
+
+    Raises:
+        NotFound: No such file is visible.
+        BadInput: It isn't of a kind that is sent (code ``not_an_attachment``), or is too large (code ``too_large``).
+    """
+    # The name is resolved first, so that a hidden file of any kind is one that isn't there.
+    found = context.view.path(path)
+    media_type = MEDIA_TYPES.get(found.rpartition(".")[2].lower())
+    if media_type is None:
+        raise BadInput(
+            f"{paths.quote_path(found)} isn't an attachment that is sent",
+            hint="images, PDFs, recordings and films are; /notes/PATH reads a note",
+            code="not_an_attachment",
+        )
+    _ = answers.mark_foreign_paths(context, [found])
+    with context.view.open_bytes(found, max_bytes=MAX_ATTACHMENT_BYTES) as stream:
+        size, stamp = _stamp(stream)
+    return Attachment(path=found, media_type=media_type, size=size, stamp=stamp)
+
+
+def _stamp(stream: BinaryIO) -> tuple[int, str]:
+    state = os.fstat(stream.fileno())
+    return state.st_size, f"{state.st_ino:x}-{state.st_size:x}-{state.st_mtime_ns:x}"
+
+
+async def _read_pieces(
+    threads: WorkerThreads, context: Context, attachment: Attachment, start: int, stop: int
+) -> AsyncGenerator[bytes]:
+    """Yield the bytes in pieces, each from the file as it was found; where it has changed, the reply breaks off."""
+    for at in range(start, stop, _PIECE_BYTES):
+        piece = await threads.run("read", partial(_read_piece, context, attachment, at, min(at + _PIECE_BYTES, stop)))
+        if not piece:
+            return
+        yield piece
+
+
+def _read_piece(context: Context, attachment: Attachment, start: int, stop: int) -> bytes:
+    with context.view.open_bytes(attachment.path, max_bytes=MAX_ATTACHMENT_BYTES) as stream:
+        if _stamp(stream)[1] != attachment.stamp:
+            return b""
+        _ = stream.seek(start)
+        return stream.read(stop - start)

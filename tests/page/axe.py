@@ -1,0 +1,26 @@
+"""Run axe-core in a page, and give what it finds serious."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from playwright.sync_api import Page
+
+SOURCE = Path(__file__).parents[2] / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@cache
+def _source() -> str:
+    return SOURCE.read_text(encoding="utf-8")
+
+
+def findings(tab: Page) -> list[str]:
+    """List the serious findings, each with the first element that it is about."""
+    tab.evaluate(_source())
+    options = {"resultTypes": ["violations"], "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
+    found = cast(
+        "list[dict[str, Any]]", tab.evaluate("options => axe.run(document, options).then(r => r.violations)", options)
+    )
+    return [
+        f"{row['id']}: {row['nodes'][0]['html'][:160]}" for row in found if row["impact"] in {"serious", "critical"}
+    ]

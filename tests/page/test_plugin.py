@@ -1,0 +1,283 @@
+"""The built Obsidian plugin in a real browser, with Obsidian's editor, against a real `knap serve`."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from knapper.cli import main
+from tests.index import worlds
+from tests.page import obsidian
+from tests.page.obsidian import App
+from tests.page.wires import Wire
+from tests.server import servers
+from tests.server.servers import Running
+
+pytestmark = pytest.mark.timeout(240)
+GARDEN = (
+    "# Garden\n\nBeds along the wall.\n\n## Watering\n\nEvery evening, with water from the barrel.\n"
+    "Tomatoes get two cans.\n\n## Tools\n\nThe spade hangs in the shed.\n"
+)
+PROPOSES = '[clients.http]\nsmall = "propose"\n'
+PICTURES = os.environ.get("KNAPPER_PICTURES", "")  # noqa: TID251 - a wish of whoever runs the tests
+
+
+class Desk:
+    """A vault, its server, and the app that is paired with it."""
+
+    def __init__(
+        self, app: App, server: Running, wire: Wire, vault: Path, connect: Callable[[], dict[str, Any]]
+    ) -> None:
+        self.app = app
+        self.tab = app.tab
+        self.server = server
+        self.wire = wire
+        self.vault = vault
+        self.connect = connect
+
+    def read(self, path: str = "Garden.md") -> str:
+        return (self.vault / path).read_bytes().decode()
+
+    def propose(self, *edits: tuple[str, str], path: str = "Garden.md") -> list[str]:
+        """Have an agent propose a replacement each."""
+        made: list[str] = []
+        with self.server.client() as agent:
+            for old, new in edits:
+                body = {"path": path, "old_text": old, "new_text": new}
+                reply = agent.post("/tools/edit_file", json=body)
+                assert reply.status_code == 200, reply.text
+                made.append(reply.json()["proposal_id"])
+        return made
+
+    def status(self, proposal: str) -> str:
+        with self.server.client() as agent:
+            return str(agent.get(f"/proposals/{proposal}").json()["status"])
+
+    def picture(self, name: str) -> None:
+        if PICTURES:
+            Path(PICTURES).mkdir(parents=True, exist_ok=True)
+            self.tab.screenshot(path=str(Path(PICTURES) / f"{name}.png"))
+
+
+@contextmanager
+def desk(
+    tab: Page, home: Path, capsys: pytest.CaptureFixture[str], text: str = GARDEN, config: str = PROPOSES
+) -> Generator[Desk]:
+    """Serve a note, and open it in the app, which is paired with the server."""
+    vault = worlds.fill(home / "notes", {"Garden.md": text}).resolve()
+    (vault / "Garden.md").write_bytes(text.encode())
+
+    def connect() -> dict[str, Any]:
+        assert main.run(["--vault", str(vault), "connect", "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    with (
+        servers.serving(vault, home=home, config=config) as server,
+        Wire(server.port) as wire,
+        obsidian.running(tab, vault, home) as app,
+    ):
+        opened = Desk(app, server, wire, vault, connect)
+        app.load("Garden.md")
+        app.pair(wire.address, connect()["code"])
+        expect(tab.locator("#status")).to_have_text("Nothing pending")
+        yield opened
+
+
+def test_what_an_agent_proposes_appears_in_the_open_note_and_is_accepted_by_mouse(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        (proposal,) = at.propose(("Tomatoes get two cans.", "Tomatoes get one can."))
+        card = tab.get_by_role("group", name="Proposed change by")
+        expect(card).to_be_visible()
+        assert card.locator("ins").all_inner_texts() == ["one", "can"]
+        assert tab.locator(".knapper-removed").all_inner_texts() == ["two", "cans"]
+        at.picture("plugin-card")
+        card.get_by_role("button", name="Accept", exact=True).click()
+        expect(card).to_have_count(0)
+        expect(tab.locator(".notice").last).to_have_text("Edit accepted")
+
+        assert at.read() == GARDEN.replace("two cans", "one can")
+        assert at.status(proposal) == "accepted"
+
+
+def test_by_keys_one_goes_from_card_to_card_accepts_rejects_and_edits(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        names = at.propose(("Beds along", "Two beds along"), ("two cans", "one can"), ("The spade", "A spade"))
+        cards = tab.get_by_role("group", name="Proposed change by")
+        expect(cards).to_have_count(3)
+        at.app.run("next-pending")
+        expect(cards.first).to_be_focused()
+        tab.keyboard.press("a")
+        expect(cards).to_have_count(2)
+        at.app.run("next-pending")
+        expect(cards.first).to_be_focused()
+        tab.keyboard.press("ArrowDown")
+        expect(cards.last).to_be_focused()
+        tab.keyboard.press("r")
+        expect(cards).to_have_count(1)
+        at.app.run("next-pending")
+        tab.keyboard.press("e")
+        tab.get_by_label("Proposed text").fill("Every evening, with rain.\nTomatoes get three.\n")
+        tab.keyboard.press("Control+Enter")
+        expect(cards).to_contain_text("Tomatoes get three.")
+        at.app.run("accept-next")
+        expect(cards).to_have_count(0)
+
+        assert "Two beds along" in at.read()
+        assert "Tomatoes get three.\n" in at.read()
+        assert "The spade" in at.read()
+        assert [at.status(name) for name in names] == ["accepted", "accepted", "rejected"]
+
+
+def test_unsaved_text_stays_and_an_acceptance_is_one_step_of_undo(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        (proposal,) = at.propose(("two cans", "one can"))
+        card = tab.get_by_role("group", name="Proposed change by")
+        expect(card).to_be_visible()
+        tab.locator(".cm-content").click(position={"x": 60, "y": 10})
+        tab.keyboard.press("Home")
+        tab.keyboard.type("Unsaved ")
+        card.get_by_role("button", name="Accept", exact=True).click()
+        expect(card).to_have_count(0)
+        wanted = GARDEN.replace("two cans", "one can").replace("# Garden", "Unsaved # Garden")
+        expect(tab.locator(".notice").last).to_have_text("Edit accepted")
+
+        assert at.app.text() == wanted
+        assert at.read() == wanted
+        assert at.status(proposal) == "accepted"
+        tab.locator(".cm-content").focus()
+        tab.keyboard.press("Control+z")
+        assert at.app.text() == GARDEN.replace("# Garden", "Unsaved # Garden")
+
+
+def test_a_place_that_was_edited_meanwhile_shows_both_and_is_not_accepted(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        at.propose(("two cans", "one can"))
+        card = tab.get_by_role("group", name="Proposed change by")
+        expect(card).to_be_visible()
+        tab.get_by_text("Tomatoes get two cans.").click()
+        tab.keyboard.press("End")
+        tab.keyboard.type(" Or three.")
+        expect(card).to_contain_text("Doesn't fit any more")
+        expect(card).to_contain_text("Tomatoes get two cans. Or three.")
+        expect(card.get_by_role("button", name="Accept", exact=True)).to_have_count(0)
+        at.picture("plugin-conflict")
+        at.app.run("accept-note")
+        expect(tab.locator(".notice").last).to_contain_text("nothing was accepted")
+
+        assert at.app.text() == GARDEN.replace("two cans.", "two cans. Or three.")
+
+
+def test_a_lost_server_is_said_and_found_again(tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with desk(tab, own_home, capsys) as at:
+        at.wire.cut()
+        expect(tab.locator("#status")).to_have_text("Knapper: not reachable")
+        at.wire.mend()
+        expect(tab.locator("#status")).to_have_text("Nothing pending")
+        at.propose(("two cans", "one can"))
+        expect(tab.get_by_role("group", name="Proposed change by")).to_be_visible()
+
+
+def test_a_revoked_device_is_told_to_pair_again(tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with desk(tab, own_home, capsys):
+        assert main.run(["clients", "revoke", "Obsidian"]) == 0
+        expect(tab.locator("#status")).to_have_text("Knapper: pair again")
+        expect(tab.locator(".notice").last).to_contain_text("Pair it again with `knap connect`")
+
+
+def test_idle_it_waits_with_one_long_poll_and_hears_within_half_a_second(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        assert tab.evaluate("plugin.connection.state.streams") is False  # the stand-in's origin isn't let in
+        tab.evaluate("requests.length = 0")
+        time.sleep(5)
+        idle: list[str] = tab.evaluate("requests")
+        tab.evaluate(
+            "new MutationObserver((_, all) => document.querySelector('.knapper-card')"
+            " && (window.seen ??= Date.now())).observe(document.body, {childList: true, subtree: true})"
+        )
+        at.propose(("two cans", "one can"))
+        made = time.time() * 1_000
+        expect(tab.get_by_role("group", name="Proposed change by")).to_be_visible()
+        late_ms = tab.evaluate("seen") - made
+        print(f"appeared {late_ms:.0f} ms after the agent had its answer; onload {tab.evaluate('onload_ms'):.1f} ms")  # noqa: T201
+
+        assert idle in ([], ["GET /events"])
+        assert late_ms < 2_000
+
+
+def test_the_panel_lists_what_waits_and_takes_a_change_back(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        at.propose(("two cans", "one can"))
+        at.app.run("show-pending")
+        side = tab.get_by_label("Side")
+        row = side.get_by_role("group", name="Proposal by")
+        expect(row).to_contain_text("Garden.md")
+        at.picture("plugin-panel")
+        row.get_by_role("button", name="Accept all").click()
+        expect(row).to_have_count(0)
+        assert at.read() == GARDEN.replace("two cans", "one can")
+        at.app.run("show-changes")
+        side.get_by_role("button", name="Undo", exact=True).click()
+        expect(tab.locator(".notice").last).to_have_text("Change undone")
+
+        assert at.read() == GARDEN
+
+
+def test_fifty_proposals_are_drawn_in_a_long_note(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "".join(f"Line {number} of a note that is long enough.\n" for number in range(20_000))
+    with desk(tab, own_home, capsys, text=text) as at:
+        at.propose(*[(f"Line {number} of", f"Row {number} of") for number in range(200, 20_000, 396)])
+        expect(tab.locator("#status")).to_have_text("50 here, 50 pending")
+        at.app.run("next-pending")
+        expect(tab.locator(".knapper-card:focus")).to_have_count(1)
+
+
+def test_a_link_from_anywhere_is_asked_about_and_a_wrong_code_changes_nothing(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        before = tab.evaluate("localStorage.getItem('knapper-pairing')")
+        tab.evaluate("said => app.link(said)", {"address": "http://evil.example", "code": "AAAA-BBBB"})
+        assert before == tab.evaluate("localStorage.getItem('knapper-pairing')")
+        tab.get_by_role("button", name="Connect").click()
+        expect(tab.get_by_role("alert")).to_contain_text("write an address such as http://127.0.0.1:25627")
+        tab.get_by_label("Address").fill(at.wire.address)
+        tab.get_by_role("button", name="Connect").click()
+        expect(tab.get_by_role("alert")).to_contain_text("code")
+
+        assert before == tab.evaluate("localStorage.getItem('knapper-pairing')")
+        assert "token" not in before
+
+
+HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script> [x](javascript:window.hurt=1) \u202e'
+
+
+def test_what_an_agent_writes_is_text_wherever_it_is_shown(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        at.propose(("two cans", HOSTILE))
+        expect(tab.get_by_role("group", name="Proposed change by")).to_contain_text("<img src=x")
+        at.app.run("show-pending")
+
+        assert tab.evaluate("window.hurt") is None
+        assert tab.locator("#note img, #side img").count() == 0

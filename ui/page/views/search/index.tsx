@@ -1,0 +1,282 @@
+/** Search: a box that answers while somebody writes, filters, and an address for every search. */
+
+import { effect, signal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { ago, Button, count, Empty, folderOf, IconButton, Keys, noteName, Notice, resource, Row, SearchBox, SkeletonRows } from "../../../parts";
+import { fit } from "../../../parts/palette";
+import {
+  askBy, Filters, FoundLine, hasFilters, HitList, isSameSearch, optionId, readSearch, SearchSession, targetOf, whereOf, writeSearch, type Found, type SearchQuery,
+} from "../../../parts/search";
+import { href, vaultOf, type App } from "../../app";
+import { MainHead } from "../../shell";
+import { defineView, type ViewProps } from "../../view";
+
+const KEEP_MS = 400;
+const RECENT_NOTES = 8;
+const MAX_NAMES = 6;
+
+function create(app: App) {
+  const vault = vaultOf(app);
+  const session = new SearchSession(askBy(app.client));
+  const status = resource((abort) => app.client.post("/tools/vault_status", { body: {}, signal: abort }));
+  const recent = resource((abort) =>
+    app.client.post("/tools/find_notes", { body: { sort: "-modified", limit: RECENT_NOTES, fields: ["modified"] }, signal: abort }),
+  );
+  const search = signal<SearchQuery>(readSearch({}));
+  const active = signal(0);
+  effect(() => {
+    if (session.found.value) active.value = 0;
+  });
+  return { ...vault, session, status, recent, search, active };
+}
+
+type State = ReturnType<typeof create>;
+
+function addressOf(search: SearchQuery): string {
+  return href("search", writeSearch(search));
+}
+
+function Main({ app, state, route }: ViewProps<State>): JSX.Element {
+  const { session } = state;
+  const input = useRef<HTMLInputElement>(null);
+  const search = state.search.value;
+  useEffect(() => {
+    if (!app.isNarrow.value) input.current?.focus();
+    void state.status.load();
+    void state.recent.load();
+  }, []);
+  useEffect(() => {
+    const asked = readSearch(route.query);
+    if (!isSameSearch(asked, state.search.value)) state.search.value = asked;
+    session.run(asked);
+  }, [route.href]);
+
+  const set = (next: SearchQuery) => {
+    state.search.value = next;
+    state.active.value = 0;
+    session.run(next); // at once; the address follows a breath later
+    app.go(addressOf(next), { replace: true });
+  };
+  useEffect(() => {
+    const text = search.text.trim();
+    if (text.length < 3) return undefined;
+    const timer = setTimeout(() => session.found.value?.answer.results.length && state.searched.add(text), KEEP_MS * 5);
+    return () => clearTimeout(timer);
+  }, [search.text]);
+
+  const hits = session.found.value?.answer.results ?? [];
+  const shown = hits.length ? hits : (session.found.value?.answer.nearest ?? []);
+  const onKeyDown = (event: KeyboardEvent) => {
+    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1 };
+    const step = steps[event.key];
+    const hit = shown[state.active.value];
+    if (step && shown.length) state.active.value = Math.max(0, Math.min(shown.length - 1, state.active.value + step));
+    else if (event.key === "Enter" && hit) {
+      state.searched.add(search.text);
+      app.open(targetOf(hit), whereOf(event) ?? "tab");
+    } else if (event.key === "Escape" && search.text && !app.pane.value) set({ ...search, text: "" });
+    else return;
+    event.preventDefault();
+  };
+
+  return (
+    <>
+      <MainHead app={app} title="Search" />
+      <div class="k-main-scroll">
+        <div class="k-content k-searching">
+          <SearchBox
+            label="Search your notes"
+            size="large"
+            inputRef={input}
+            value={search.text}
+            onInput={(text) => set({ ...state.search.value, text })}
+            onKeyDown={onKeyDown}
+            list={shown.length ? "k-hits" : undefined}
+            active={shown.length ? optionId(state.active.value) : undefined}
+          >
+            {search.text ? (
+              <IconButton
+                icon="x"
+                size="small"
+                label="Clear the box"
+                onClick={() => {
+                  set({ ...search, text: "" });
+                  input.current?.focus();
+                }}
+              />
+            ) : (
+              !app.isNarrow.value && <Keys keys="mod+k" />
+            )}
+          </SearchBox>
+          <Filters search={search} store={state.store} onChange={set} />
+          <Results app={app} state={state} onSearch={set} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+interface ResultsProps {
+  app: App;
+  state: State;
+  onSearch: (search: SearchQuery) => void;
+}
+
+function Results({ app, state, onSearch }: ResultsProps): JSX.Element {
+  const { session } = state;
+  const [found, failure, search] = [session.found.value, session.failure.value, state.search.value];
+  if (failure && !failure.isOffline) {
+    return (
+      <Notice tone="removed">
+        {failure.message}
+        {failure.hint && <div class="k-quiet">{failure.hint}</div>}
+      </Notice>
+    );
+  }
+  if (!search.text.trim()) return <Beginning app={app} state={state} onSearch={onSearch} />;
+  if (!found) return <SkeletonRows />;
+  return (
+    <>
+      <FoundLine found={found} isBusy={session.isBusy.value} />
+      {corrections(found).map((text) => (
+        <p class="k-small k-quiet" key={text}>
+          {text}
+        </p>
+      ))}
+      {found.answer.results.length ? (
+        <HitList hits={found.answer.results} text={found.of.text} label="Found" active={state.active.value} onActive={(index) => (state.active.value = index)} />
+      ) : (
+        <Nothing app={app} state={state} found={found} onSearch={onSearch} />
+      )}
+    </>
+  );
+}
+
+/** What the server says of the query itself, such as a word that it corrected; how the index stands is told elsewhere. */
+function corrections(found: Found): string[] {
+  const told = (found.answer.notes ?? []).filter((note) => !/index|embedded|vault is too large/.test(note));
+  return told.map((note) => note.charAt(0).toUpperCase() + note.slice(1));
+}
+
+function Nothing({ app, state, found, onSearch }: ResultsProps & { found: Found }): JSX.Element {
+  const { text } = found.of;
+  useEffect(() => void state.store.load(), []);
+  const names = state.store.notes.value
+    .map((note) => ({ path: note.path, score: fit(text, noteName(note.path)) }))
+    .filter(({ score }) => score > 0)
+    .sort((one, other) => other.score - one.score)
+    .slice(0, MAX_NAMES);
+  const near = found.answer.nearest ?? [];
+  return (
+    <div class="k-nearest">
+      <Empty
+        icon="search"
+        title="Nothing found"
+        acts={
+          hasFilters(found.of) && (
+            <Button onClick={() => onSearch({ ...found.of, folders: [], tags: [], properties: [], from: "", to: "" })}>Search without the filters</Button>
+          )
+        }
+      >
+        No note has that{hasFilters(found.of) ? " and passes the filters" : ""}. Try fewer or other words.
+      </Empty>
+      {names.length > 0 && (
+        <section>
+          <h2>Names like it</h2>
+          <NoteRows app={app} paths={names.map(({ path }) => path)} label="Names like it" />
+        </section>
+      )}
+      {near.length > 0 && (
+        <section>
+          <h2>Nearest in meaning; perhaps about something else</h2>
+          <HitList hits={near} text="" label="Nearest in meaning" active={state.active.value} onActive={(index) => (state.active.value = index)} />
+        </section>
+      )}
+    </div>
+  );
+}
+
+function NoteRows({ app, paths, label, times }: { app: App; paths: readonly string[]; label: string; times?: ReadonlyMap<string, string> }): JSX.Element {
+  return (
+    <ul class="k-rows" aria-label={label}>
+      {paths.map((path) => (
+        <li key={path}>
+          <Row
+            icon="file-text"
+            title={noteName(path)}
+            tip={path}
+            detail={folderOf(path)}
+            meta={times?.get(path)}
+            href={app.href({ kind: "note", path })}
+            actions={<IconButton icon="panel-right" size="small" label="Open beside" onClick={() => app.open({ kind: "note", path }, "pane")} />}
+          />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Beginning({ app, state, onSearch }: ResultsProps): JSX.Element {
+  const status = state.status.data.value;
+  const rows = state.recent.data.value?.results ?? [];
+  const searched = state.searched.items.value;
+  if (status && !status.notes && !status.index_incomplete) {
+    return (
+      <Empty icon="search" title="This vault has no notes yet">
+        Write one in Obsidian, and it is found here a moment later.
+      </Empty>
+    );
+  }
+  const times = new Map(rows.map((row) => [String(row["path"]), ago(String(row["modified"] ?? ""))]));
+  return (
+    <div class="k-begin">
+      {searched.length > 0 && (
+        <section>
+          <h2>Searched before</h2>
+          <ul class="k-rows" aria-label="Searched before">
+            {searched.map((text) => (
+              <li key={text}>
+                <Row
+                  icon="clock"
+                  title={text}
+                  onClick={() => onSearch({ ...state.search.value, text })}
+                  actions={<IconButton icon="x" size="small" label={`Forget ${text}`} onClick={() => state.searched.remove(text)} />}
+                />
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <section>
+        <h2>Changed last</h2>
+        {state.recent.data.value ? <NoteRows app={app} paths={[...times.keys()]} label="Changed last" times={times} /> : <SkeletonRows />}
+      </section>
+      {status && (
+        <p id="standing" class="k-standing" data-state={status.index_incomplete || status.pending ? "working" : "good"}>
+          {standing(status)}
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface Status {
+  notes: number;
+  pending: number;
+  problems: number;
+  built: string;
+  index_incomplete: boolean;
+}
+
+/** How the index stands, in a few words. */
+function standing(status: Status): string {
+  const notes = count(status.notes, "note");
+  if (status.index_incomplete && !status.notes) return "The index is being made";
+  if (status.index_incomplete) return `${notes}, not all indexed yet`;
+  if (status.pending) return `${notes}, ${count(status.pending, "passage")} still without meaning`;
+  if (status.problems) return `${notes}, ${count(status.problems, "file")} not read completely`;
+  return `${notes}, up to date`;
+}
+
+export default defineView({ create, Main, titleOf: ({ route }) => route.query["q"] ?? "" });

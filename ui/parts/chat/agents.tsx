@@ -1,0 +1,433 @@
+/** Scout, Web and Task, and the sheet of notes and rules: what goes with a message, why, and what may be done to it. */
+
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { Button, Chip, Icon, IconButton, Switch, type IconName } from "../basic";
+import { count, noteName, tokens } from "../format";
+import { Tabs } from "../tabs";
+import type { Chat } from "./chat";
+import { ABILITIES, AGENT_LINES, AGENT_NAMES, AGENTS, type Ability, type Agent, type Editable, type NumberName, type Preset } from "./choice";
+import { AskText } from "./composer";
+import { LeftOut, NoteReasons } from "./findings";
+import { Finder } from "./suggest";
+
+const ICONS: Readonly<Record<Agent, IconName>> = { scout: "binoculars", web: "globe", task: "zap" };
+
+/** The three agents, beside the box; the sheet says more of each. */
+export function AgentToggles({ chat }: { chat: Chat }): JSX.Element {
+  const { toggles, problems } = chat.choice;
+  return (
+    <div class="k-agents" role="group" aria-label="Agents">
+      {AGENTS.map((name) => {
+        const problem = name === "web" ? problems.value["web"] : undefined;
+        return (
+          <button
+            key={name}
+            type="button"
+            class="k-agent"
+            aria-label={AGENT_NAMES[name]}
+            aria-pressed={toggles.value[name]}
+            data-lacking={problem ? "" : undefined}
+            title={problem ? `${problem.error}: ${problem.hint}` : AGENT_LINES[name]}
+            onClick={() => flip(chat, name)}
+          >
+            <Icon name={ICONS[name]} />
+            <span>{AGENT_NAMES[name]}</span>
+          </button>
+        );
+      })}
+    </div>
+  );
+}
+
+function flip(chat: Chat, name: Agent): void {
+  if (chat.choice.flip(name)) void chat.keepToggles();
+  else chat.host.floaters.toast({ text: `${AGENT_NAMES[name] ?? name} stays on: one agent has to work` });
+}
+
+const DEPTHS = ["This note", "Direct links", "Links of links", "3 steps"];
+const EDITS: Readonly<Record<Editable, string>> = { current: "Open note", linked: "And linked ones", context: "All that go in" };
+const MAY: Readonly<Record<Ability, string>> = { add: "Add lines", delete: "Replace and delete", create: "Create notes", navigate: "Open notes for me" };
+
+/** The sheet, which folds itself when a message is sent. */
+export function ScopeSheet({ chat }: { chat: Chat }): JSX.Element | null {
+  const node = useRef<HTMLElement>(null);
+  const isOpen = chat.isSheetOpen.value;
+  useEffect(() => {
+    if (isOpen) node.current?.querySelector<HTMLElement>(".k-finder > input")?.focus({ preventScroll: true });
+  }, [isOpen]);
+  if (!isOpen) return null;
+  const close = (): void => {
+    chat.isSheetOpen.value = false;
+    document.querySelector<HTMLElement>("button[aria-label='Notes and rules']")?.focus({ preventScroll: true });
+  };
+  return (
+    <section
+      ref={node}
+      class="k-sheet"
+      aria-label="Notes and rules"
+      onKeyDown={(event) => {
+        if (event.key !== "Escape") return;
+        event.preventDefault();
+        event.stopPropagation();
+        close();
+      }}
+    >
+      <header class="k-sheet-head">
+        <h2>Notes and rules</h2>
+        <PresetPicker chat={chat} />
+        <IconButton icon="x" size="small" label="Close" onClick={close} />
+      </header>
+      <div class="k-sheet-columns">
+        <div>
+          <AgentLines chat={chat} />
+          <NotesGroup chat={chat} />
+          <RulesGroup chat={chat} />
+        </div>
+        <GatheredGroup chat={chat} />
+      </div>
+    </section>
+  );
+}
+
+function Group({ title, children }: { title: string; children: ComponentChildren }): JSX.Element {
+  const id = useId();
+  return (
+    <div class="k-sheet-group" role="group" aria-labelledby={id}>
+      <h3 id={id}>{title}</h3>
+      {children}
+    </div>
+  );
+}
+
+function AgentLines({ chat }: { chat: Chat }): JSX.Element {
+  const { toggles, problems } = chat.choice;
+  return (
+    <Group title="Agents">
+      {AGENTS.map((name) => {
+        const problem = name === "web" ? problems.value["web"] : undefined;
+        return (
+          <div class="k-sheet-line" key={name}>
+            <Icon name={ICONS[name]} />
+            <div>
+              <strong>{AGENT_NAMES[name]}</strong>
+              <p class="k-small k-quiet">{AGENT_LINES[name]}</p>
+              {problem && (
+                <p class="k-small k-warning-text">
+                  {problem.error}: {problem.hint}
+                </p>
+              )}
+            </div>
+            <Switch isOn={toggles.value[name]} label={AGENT_NAMES[name] ?? name} onChange={() => flip(chat, name)} />
+          </div>
+        );
+      })}
+      <CheckLine label="Let a model choose which agents work, and in which order" isOn={chat.choice.chosen.value.isRouting} onChange={(isRouting) => chat.choice.set({ isRouting })} />
+    </Group>
+  );
+}
+
+function NotesGroup({ chat }: { chat: Chat }): JSX.Element {
+  const { choice, conversation, host } = chat;
+  const { depth, isFolder, added, excluded } = choice.chosen.value;
+  const deepest = choice.ranges.value["link_depth"]?.[1] ?? 3;
+  const depths = DEPTHS.slice(0, deepest + 1).map((title, index) => ({ id: String(index), title }));
+  const about = conversation.about.value;
+  return (
+    <Group title="Notes">
+      <div class="k-sheet-field">
+        <span class="k-sheet-label">Open note</span>
+        {about ? (
+          <Chip icon="file-text" onRemove={() => (conversation.about.value = "")} removeLabel={`Not about ${about}`} title={about}>
+            {noteName(about)}
+          </Chip>
+        ) : (
+          <p class="k-small k-quiet">None. Without one, and with none added, Scout looks for notes.</p>
+        )}
+        <Finder label="Find the note to begin with" client={host.client} kind="note" onPick={(path) => (conversation.about.value = path)} />
+      </div>
+      <div class="k-sheet-field">
+        <span class="k-sheet-label">Links followed from it, out and back</span>
+        <div class="k-segments">
+          <Tabs label="Link depth" tabs={depths} current={String(depth)} onChange={(id) => choice.set({ depth: Number(id) })} />
+        </div>
+      </div>
+      <NumberLine chat={chat} name="linked_notes" label="Notes that go with it for links alone, at most" />
+      <CheckLine label="Notes of the same folder" isOn={isFolder} onChange={(next) => choice.set({ isFolder: next })} />
+      <PathList
+        title="Added notes"
+        paths={added}
+        icon="file-text"
+        onRemove={(path) => choice.set({ added: added.filter((one) => one !== path) })}
+      >
+        <Finder label="Find a note to add" client={host.client} kind="note" onPick={(path) => choice.add(path)} />
+      </PathList>
+      <PathList
+        title="Folders left out"
+        paths={excluded}
+        icon="folder-open"
+        hint="Their notes don't go in, and links aren't followed through them."
+        onRemove={(path) => choice.set({ excluded: excluded.filter((one) => one !== path) })}
+      >
+        <Finder
+          label="Find a folder to leave out"
+          client={host.client}
+          kind="folder"
+          onPick={(path) => {
+            if (!excluded.includes(path)) choice.set({ excluded: [...excluded, path] });
+          }}
+        />
+      </PathList>
+    </Group>
+  );
+}
+
+interface PathListProps {
+  title: string;
+  paths: readonly string[];
+  icon: IconName;
+  hint?: string;
+  onRemove: (path: string) => void;
+  children: ComponentChildren;
+}
+
+function PathList({ title, paths, icon, hint, onRemove, children }: PathListProps): JSX.Element {
+  const node = useRef<HTMLDivElement>(null);
+  const remove = (path: string): void => {
+    onRemove(path);
+    node.current?.querySelector<HTMLElement>("input")?.focus({ preventScroll: true });
+  };
+  return (
+    <div class="k-sheet-field" ref={node}>
+      <span class="k-sheet-label">{title}</span>
+      {hint && <p class="k-small k-quiet">{hint}</p>}
+      {paths.length > 0 && (
+        <ul class="k-chips" aria-label={title}>
+          {paths.map((path) => (
+            <li key={path}>
+              <Chip icon={icon} title={path} onRemove={() => remove(path)} removeLabel={`Take out ${path}`}>
+                {icon === "file-text" ? noteName(path) : path}
+              </Chip>
+            </li>
+          ))}
+        </ul>
+      )}
+      {children}
+    </div>
+  );
+}
+
+function RulesGroup({ chat }: { chat: Chat }): JSX.Element {
+  const { choice } = chat;
+  const { editable, can, limit } = choice.chosen.value;
+  const scopes = (Object.keys(EDITS) as Editable[]).map((id) => ({ id, title: EDITS[id] }));
+  return (
+    <Group title="Rules and limits">
+      <div class="k-sheet-field">
+        <span class="k-sheet-label">May be edited</span>
+        <div class="k-segments">
+          <Tabs label="May be edited" tabs={scopes} current={editable} onChange={(id) => choice.set({ editable: id })} />
+        </div>
+      </div>
+      <div class="k-sheet-checks">
+        {ABILITIES.map((one) => (
+          <CheckLine
+            key={one}
+            label={MAY[one]}
+            isOn={can.includes(one)}
+            onChange={(isOn) => choice.set({ can: ABILITIES.filter((each) => (each === one ? isOn : can.includes(each))) })}
+          />
+        ))}
+      </div>
+      <NumberField chat={chat} name="token_limit" label="Tokens of notes, at most" value={limit} step={1_000} onChange={(next) => choice.set({ limit: next })} />
+      {choice.toggles.value.scout && (
+        <>
+          <NumberLine chat={chat} name="rounds" label="Scout's rounds" />
+          <NumberLine chat={chat} name="notes" label="Notes that Scout may choose" />
+        </>
+      )}
+    </Group>
+  );
+}
+
+/** A number of `choice.numbers`; not shown where the server doesn't say what is configured. */
+function NumberLine({ chat, name, label }: { chat: Chat; name: NumberName; label: string }): JSX.Element | null {
+  const { choice } = chat;
+  if (!choice.ranges.value[name] || !choice.numberOf(name)) return null;
+  return (
+    <NumberField
+      chat={chat}
+      name={name}
+      label={label}
+      value={choice.numberOf(name)}
+      step={1}
+      onChange={(next) => choice.set({ numbers: { ...choice.chosen.value.numbers, [name]: next } })}
+    />
+  );
+}
+
+interface NumberFieldProps {
+  chat: Chat;
+  name: string;
+  label: string;
+  value: number;
+  step: number;
+  onChange: (value: number) => void;
+}
+
+function NumberField({ chat, name, label, value, step, onChange }: NumberFieldProps): JSX.Element {
+  const id = useId();
+  const [least, most] = chat.choice.ranges.value[name] ?? [0, 0];
+  return (
+    <div class="k-sheet-number">
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        class="k-input"
+        type="number"
+        min={least}
+        max={most || undefined}
+        step={step}
+        value={value}
+        title={most ? `${least.toLocaleString("en")} to ${most.toLocaleString("en")}` : undefined}
+        onChange={(event) => {
+          const next = chat.choice.clamp(name, Number(event.currentTarget.value), value);
+          event.currentTarget.value = String(next);
+          onChange(next);
+        }}
+      />
+    </div>
+  );
+}
+
+function CheckLine({ label, isOn, onChange }: { label: string; isOn: boolean; onChange: (isOn: boolean) => void }): JSX.Element {
+  return (
+    <label class="k-sheet-check">
+      <input type="checkbox" checked={isOn} onChange={(event) => onChange(event.currentTarget.checked)} />
+      <span>{label}</span>
+    </label>
+  );
+}
+
+/** What would go in, counted while somebody chooses. */
+function GatheredGroup({ chat }: { chat: Chat }): JSX.Element {
+  const found = chat.gathered.data.value;
+  const failure = chat.gathered.failure.value;
+  const isChat = chat.choice.isChat.value;
+  return (
+    <div class="k-sheet-gathered">
+      <div class="k-sheet-gathered-inside" aria-live="polite">
+        <h3>What goes in</h3>
+        {failure && <p class="k-small k-warning-text">{[failure.message, failure.hint].filter(Boolean).join(": ")}</p>}
+        {found && !failure && (
+          <>
+            <p class="k-gathered-size">
+              <strong>{count(found.notes.length, "note")}</strong> · {tokens(found.tokens)} tokens
+            </p>
+            {isChat && found.notes.length > 0 && (
+              <p class="k-small k-quiet">
+                In plain chat the model looks for notes by itself.{" "}
+                <Button size="small" onClick={() => chat.choice.want()}>
+                  Give it these notes
+                </Button>
+              </p>
+            )}
+            {isChat && !found.notes.length && <p class="k-small k-quiet">In plain chat the model looks for notes by itself. Choose an open note, or add notes, to give it those.</p>}
+            {found.isExplored && !isChat && <p class="k-small k-quiet">Scout chooses more, once the task begins.</p>}
+            <NoteReasons notes={found.notes} />
+            <LeftOut notes={found.removed} />
+            {found.cut && <p class="k-small k-quiet">Only the beginning of {found.cut} goes in.</p>}
+            {found.notices
+              .filter((text) => !text.startsWith("the token limit"))
+              .map((text) => (
+                <p class="k-small k-quiet" key={text}>
+                  {text}
+                </p>
+              ))}
+            {found.notes.length > 0 && (
+              <Button size="small" icon="copy" onClick={() => void chat.copyTexts()}>
+                Copy their text
+              </Button>
+            )}
+          </>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function PresetPicker({ chat }: { chat: Chat }): JSX.Element {
+  const { floaters } = chat.host;
+  const presets = (chat.presets.data.value?.results ?? []) as unknown as readonly Preset[];
+  const used = useSignal("");
+  const attempt = (work: Promise<void>, text: string): void => void work.then(() => floaters.toast({ text }), (error: unknown) => chat.fail(error));
+  const save = (): void =>
+    void floaters.dialog((close) => (
+      <AskText
+        title="Save as a preset"
+        label="Name"
+        act="Save"
+        value={used.value}
+        hint="Notes, rules and agents as they are chosen now; one of the same name is replaced."
+        onClose={close}
+        onText={(name) => {
+          close();
+          used.value = name;
+          attempt(chat.savePreset(name), `${name} is saved`);
+        }}
+      />
+    ));
+  const remove = (): void => {
+    const name = used.value;
+    const asked = floaters.confirm({ title: "Delete the preset?", text: `“${name}” is deleted for good.`, act: "Delete", isDanger: true });
+    void asked.then((isYes) => {
+      if (!isYes) return;
+      used.value = "";
+      attempt(chat.deletePreset(name), `${name} is deleted`);
+    });
+  };
+  return (
+    <div class="k-presets">
+      <select
+        class="k-input"
+        aria-label="Preset"
+        disabled={!presets.length}
+        value={used.value}
+        onChange={(event) => {
+          const found = presets.find((preset) => preset.name === event.currentTarget.value);
+          used.value = found?.name ?? "";
+          if (found) void chat.takePreset(found);
+        }}
+      >
+        <option value="">{presets.length ? "Presets…" : "No preset is saved yet"}</option>
+        {presets.map((preset) => (
+          <option key={preset.name} value={preset.name}>
+            {preset.name}
+          </option>
+        ))}
+      </select>
+      <Button size="small" onClick={save}>
+        Save as…
+      </Button>
+      {used.value && (
+        <Button size="small" onClick={remove}>
+          Delete
+        </Button>
+      )}
+      {chat.choice.isChosen.value && (
+        <Button
+          size="small"
+          kind="quiet"
+          title="Forget what is chosen here"
+          onClick={() => {
+            used.value = "";
+            chat.choice.reset();
+          }}
+        >
+          As configured
+        </Button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,72 @@
+/** What went wrong with a message, and its way out. */
+
+import type { Signal } from "@preact/signals";
+import type { JSX } from "preact";
+import { Button, Icon, type IconName } from "../basic";
+import { useHost } from "../host";
+import type { Chat } from "./chat";
+import { explain, ownWords, type ProblemKind, type WayOut } from "./problems";
+import type { Problem, Turn } from "./turn";
+
+const ICONS: Readonly<Record<ProblemKind, IconName>> = {
+  offline: "wifi-off", setup: "key-round", busy: "hourglass", refused: "shield", limit: "gauge", model: "bot", gone: "circle-alert", other: "circle-alert",
+};
+
+interface ProblemProps {
+  chat: Chat;
+  turn: Signal<Turn>;
+  problem: Problem;
+  isLast: boolean;
+}
+
+export function ProblemCard({ chat, turn, problem, isLast }: ProblemProps): JSX.Element {
+  const host = useHost();
+  const { kind, title, ways } = explain(problem);
+  const { said, quoted } = ownWords(problem.message);
+  const acts: Readonly<Record<WayOut, JSX.Element | null>> = {
+    again: isLast ? (
+      <Button key="again" size="small" icon="rotate-cw" isDisabled={chat.conversation.isBusy.value} onClick={() => void chat.again(turn)}>
+        Try again
+      </Button>
+    ) : null,
+    settings: host.openSettings ? (
+      <Button key="settings" size="small" icon="settings" onClick={() => host.openSettings?.(kind === "refused" ? "clients" : "models")}>
+        Open the settings
+      </Button>
+    ) : null,
+    "other-model": null, // the model stands beside the box
+    new: (
+      <Button key="new" size="small" icon="plus" onClick={() => chat.conversation.begin()}>
+        New conversation
+      </Button>
+    ),
+    reload: (
+      <Button key="reload" size="small" onClick={() => location.reload()}>
+        Reload
+      </Button>
+    ),
+  };
+  return (
+    <section class="k-problem" role="alert" data-kind={kind}>
+      <Icon name={ICONS[kind]} />
+      <div>
+        <strong>{title}</strong>
+        <p>{said}</p>
+        {quoted && (
+          <p class="k-problem-quote">
+            Its server says: <q>{quoted}</q>
+          </p>
+        )}
+        {problem.hint && <p class="k-quiet">{problem.hint.charAt(0).toUpperCase() + problem.hint.slice(1)}</p>}
+        <div class="k-problem-acts">
+          {ways.map((way) => acts[way])}
+          {isLast && turn.value.question && (
+            <Button size="small" kind="quiet" icon="pencil" onClick={() => chat.write(turn.value.question)}>
+              Change the message
+            </Button>
+          )}
+        </div>
+      </div>
+    </section>
+  );
+}

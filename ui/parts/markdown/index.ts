@@ -1,0 +1,3 @@
+export { CodeBlock } from "./code";
+export { decoded, drawImage, kindOfAddress, Link, Markdown, NoteLink, parserOf, placeOf, slugOf, textOf, type Draw, type DrawContext, type MarkdownFeature } from "./markdown";
+export { nest, readWikilink, type TokenNode, type Wikilink } from "./syntax";

@@ -1,0 +1,345 @@
+/** One card for all changes of an answer: what waits, what would change, and what was changed. By props alone. */
+
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { Button, Icon, IconButton, Keys, type Tone } from "../basic";
+import { count, noteName } from "../format";
+
+export interface ProposedHunk {
+  id: string;
+  state: string;
+  line: number;
+  old: string;
+  new: string;
+  /** Pairs of a side (`same`, `removed`, `added`) and a text. */
+  words: readonly (readonly string[])[];
+  edited?: boolean;
+  stale?: { message: string } | null;
+}
+
+export interface ProposedFile {
+  number: number;
+  /** Files of one group are decided together. */
+  group: number;
+  path: string;
+  target?: string;
+  /** `edit`, `create`, `move`, `trash`. */
+  kind: string;
+  state: string;
+  reason?: string;
+  hunks: readonly ProposedHunk[];
+  stale?: { message: string } | null;
+}
+
+export interface ProposedChange {
+  id: string;
+  status: string;
+  digest: string;
+  client: string;
+  reason?: string;
+  tainted?: boolean;
+  rejection?: string;
+  files: readonly ProposedFile[];
+}
+
+/** What is decided: a whole proposal, files of it, or hunks of it. */
+export interface Decision {
+  act: "accept" | "reject";
+  files?: readonly string[];
+  hunks?: readonly string[];
+}
+
+interface ChangesCardProps {
+  proposals: readonly ProposedChange[];
+  /** Changes that were applied already, by their ids. */
+  applied?: readonly { id: string; isUndone: boolean }[];
+  isBusy: boolean;
+  problem?: string;
+  /** Whether the differences are shown. */
+  isOpen: boolean;
+  onToggle: (isOpen: boolean) => void;
+  /** Decide all that is open, in one go. */
+  onAll: (act: Decision["act"]) => void;
+  onDecide: (proposal: ProposedChange, decision: Decision) => void;
+  onOpenNote: (path: string, line?: number) => void;
+  onUndo?: (change: string) => void;
+  /** Where the whole review stands, for what is done only there, such as editing a text before it is accepted. */
+  reviewHref?: (id: string) => string | undefined;
+  /** Whether its keys hold everywhere, as it is the last card on the page. */
+  hasKeys?: boolean;
+}
+
+const KINDS: Readonly<Record<string, string>> = { edit: "Edit", create: "New note", move: "Move", trash: "Delete" };
+const HUNK_STATES: Readonly<Record<string, [string, Tone]>> = {
+  accepted: ["Accepted", "added"],
+  rejected: ["Rejected", "removed"],
+  stale: ["Doesn't fit any more", "warning"],
+  expired: ["Expired", "plain"],
+};
+
+/** Whether something of a proposal can still be decided. */
+export function isOpenProposal(proposal: ProposedChange): boolean {
+  return ["open", "stale", "partly_accepted"].includes(proposal.status) && proposal.files.some((file) => file.state === "open");
+}
+
+/** What a card says of its proposals: how many notes and places, and what became of them. */
+export function changesTitle(proposals: readonly ProposedChange[]): string {
+  const files = proposals.flatMap((proposal) => proposal.files);
+  const open = files.filter((file) => file.state === "open");
+  const notes = count(new Set((open.length ? open : files).map((file) => file.path)).size, "note");
+  if (open.length) {
+    const places = open.reduce((sum, file) => sum + Math.max(1, file.hunks.filter((hunk) => hunk.state === "open").length), 0);
+    return `${count(places, "change")} in ${notes} ${places === 1 ? "waits" : "wait"} for your review`;
+  }
+  const states = new Set(proposals.map((proposal) => proposal.status));
+  if (states.size === 1 && states.has("accepted")) return `Accepted: changes in ${notes}`;
+  if (states.size === 1 && states.has("rejected")) return `Rejected: changes in ${notes}`;
+  if (states.has("stale")) return `Changes in ${notes} don't fit any more`;
+  return `Reviewed: changes in ${notes}`;
+}
+
+export function ChangesCard(props: ChangesCardProps): JSX.Element | null {
+  const { proposals, applied = [], isOpen, isBusy } = props;
+  const node = useRef<HTMLElement>(null);
+  const wasOpen = useRef(isOpen);
+  useEffect(() => {
+    if (isOpen && !wasOpen.current) placesOf(node.current).at(0)?.focus();
+    wasOpen.current = isOpen;
+  }, [isOpen]);
+  if (!proposals.length && !applied.length) return null;
+  const canDecide = proposals.some(isOpenProposal);
+  const files = proposals.flatMap((proposal) => proposal.files.map((file) => ({ proposal, file })));
+  return (
+    <section ref={node} class="k-changes" aria-label="Changes" aria-busy={isBusy} data-open={canDecide ? "" : undefined} onKeyDown={(event) => onKey(event, node.current, props)}>
+      {proposals.length > 0 && (
+        <header class="k-changes-head">
+          <Icon name="file-diff" />
+          <strong class="k-changes-title" role="status">
+            {changesTitle(proposals)}
+          </strong>
+          <div class="k-changes-acts">
+            <Button kind="quiet" size="small" isExpanded={isOpen} onClick={() => props.onToggle(!isOpen)}>
+              {isOpen ? "Hide" : "Preview"}
+            </Button>
+            {canDecide && (
+              <>
+                <Button size="small" isDisabled={isBusy} onClick={() => props.onAll("reject")}>
+                  Reject
+                </Button>
+                <Button size="small" kind="primary" isDisabled={isBusy} onClick={() => props.onAll("accept")}>
+                  Accept all
+                </Button>
+              </>
+            )}
+          </div>
+        </header>
+      )}
+      {proposals.some((proposal) => proposal.tainted) && (
+        <p class="k-changes-note" data-tone="warning">
+          <Icon name="shield-alert" /> Made after reading text that others wrote. Look twice.
+        </p>
+      )}
+      {props.problem && (
+        <p class="k-changes-note" data-tone="removed" role="alert">
+          <Icon name="circle-alert" /> {props.problem}
+        </p>
+      )}
+      {!isOpen && <FileList files={files.map(({ file }) => file)} onOpenNote={props.onOpenNote} />}
+      {isOpen && files.map(({ proposal, file }) => <FileChange key={`${proposal.id} ${file.number}`} proposal={proposal} file={file} card={props} />)}
+      {isOpen && canDecide && (
+        <p class="k-changes-keys k-small k-quiet" aria-hidden="true">
+          <Keys keys="j" /> <Keys keys="k" /> next, previous <Keys keys="a" /> accept <Keys keys="r" /> reject <Keys keys="shift+a" /> accept all
+        </p>
+      )}
+      {applied.map((change) => (
+        <p class="k-changes-note" key={change.id}>
+          <Icon name="check" /> A note was changed.
+          {props.onUndo && (
+            <Button size="small" kind="quiet" icon="undo-2" isDisabled={isBusy || change.isUndone} onClick={() => props.onUndo?.(change.id)}>
+              {change.isUndone ? "Undone" : "Undo"}
+            </Button>
+          )}
+        </p>
+      ))}
+    </section>
+  );
+}
+
+const MAX_FILES = 6;
+
+function FileList({ files, onOpenNote }: { files: readonly ProposedFile[]; onOpenNote: ChangesCardProps["onOpenNote"] }): JSX.Element | null {
+  const isAll = useSignal(false);
+  if (!files.length) return null;
+  const shown = isAll.value ? files : files.slice(0, MAX_FILES);
+  return (
+    <ul class="k-changes-files">
+      {shown.map((file, index) => (
+        <li key={index}>
+          <button type="button" class="k-reason-note" title={file.path} disabled={file.kind === "create" && file.state !== "accepted"} onClick={() => onOpenNote(file.path, file.hunks[0]?.line)}>
+            <span class="k-cut">{file.target ? `${noteName(file.path)} → ${noteName(file.target)}` : noteName(file.path)}</span>
+          </button>
+          <span class="k-small k-quiet">{[KINDS[file.kind] ?? file.kind, sizeOf(file)].filter(Boolean).join(" · ")}</span>
+        </li>
+      ))}
+      {files.length > shown.length && (
+        <li>
+          <Button kind="quiet" size="small" onClick={() => (isAll.value = true)}>
+            {`and ${files.length - shown.length} more`}
+          </Button>
+        </li>
+      )}
+    </ul>
+  );
+}
+
+function sizeOf(file: ProposedFile): string {
+  if (file.kind === "move" || file.kind === "trash") return "";
+  const lines = (text: string) => (text ? text.replace(/\n$/, "").split("\n").length : 0);
+  const added = file.hunks.reduce((sum, hunk) => sum + lines(hunk.new), 0);
+  const removed = file.hunks.reduce((sum, hunk) => sum + lines(hunk.old), 0);
+  return [added && `+${added}`, removed && `−${removed}`].filter(Boolean).join(" ");
+}
+
+function FileChange({ proposal, file, card }: { proposal: ProposedChange; file: ProposedFile; card: ChangesCardProps }): JSX.Element {
+  const group = proposal.files.filter((other) => other.group === file.group);
+  const others = group.filter((other) => other !== file).map((other) => noteName(other.path));
+  const canDecide = isOpenProposal(proposal) && file.state === "open";
+  const byHunk = canDecide && file.kind === "edit" && group.length === 1 && file.hunks.length > 1;
+  const decide = (act: Decision["act"]) => card.onDecide(proposal, { act, files: [file.path] });
+  const href = card.reviewHref?.(proposal.id);
+  return (
+    <section class="k-change-file" data-place="" tabIndex={-1} aria-label={`${KINDS[file.kind] ?? file.kind} of ${file.path}`}>
+      <header>
+        <h3 class="k-cut" title={file.path}>
+          {noteName(file.path)}
+          {file.target && ` → ${noteName(file.target)}`}
+        </h3>
+        <span class="k-chip">{KINDS[file.kind] ?? file.kind}</span>
+        {HUNK_STATES[file.state] && <StateChip state={file.state} />}
+        {href && <IconButton icon="pencil" size="small" label={`Edit the changes of ${noteName(file.path)} in the review`} href={href} />}
+        {canDecide && (
+          <>
+            <IconButton icon="x" size="small" label={`Reject ${file.path}`} isDisabled={card.isBusy} onClick={() => decide("reject")} />
+            <IconButton icon="check" size="small" label={`Accept ${file.path}`} isDisabled={card.isBusy} onClick={() => decide("accept")} />
+          </>
+        )}
+      </header>
+      {file.reason && <p class="k-small k-quiet">{file.reason}</p>}
+      {others.length > 0 && <p class="k-small k-quiet">Decided together with {others.join(", ")}.</p>}
+      {file.stale && <p class="k-small k-warning-text">{file.stale.message}</p>}
+      {file.hunks.map((hunk) => (
+        <HunkChange key={hunk.id} hunk={hunk} canDecide={byHunk && hunk.state === "open"} onDecide={(act) => card.onDecide(proposal, { act, hunks: [hunk.id] })} isBusy={card.isBusy} />
+      ))}
+    </section>
+  );
+}
+
+function StateChip({ state }: { state: string }): JSX.Element | null {
+  const [text, tone] = HUNK_STATES[state] ?? ["", "plain"];
+  return text ? (
+    <span class="k-chip" data-tone={tone}>
+      {text}
+    </span>
+  ) : null;
+}
+
+interface HunkProps {
+  hunk: ProposedHunk;
+  canDecide: boolean;
+  isBusy: boolean;
+  onDecide: (act: Decision["act"]) => void;
+}
+
+function HunkChange({ hunk, canDecide, isBusy, onDecide }: HunkProps): JSX.Element {
+  const label = `line ${hunk.line}`;
+  return (
+    <div class="k-hunk" role="group" aria-label={`Change at ${label}`} {...(canDecide ? { "data-place": "", tabIndex: -1 } : {})} data-hunk={hunk.id} data-state={hunk.state}>
+      <div class="k-hunk-head">
+        <span class="k-small k-quiet">{label}</span>
+        {hunk.state !== "open" && <StateChip state={hunk.state} />}
+        {hunk.edited && <span class="k-chip">Edited by you</span>}
+        {canDecide && (
+          <>
+            <IconButton icon="x" size="small" label={`Reject the change at ${label}`} isDisabled={isBusy} onClick={() => onDecide("reject")} />
+            <IconButton icon="check" size="small" label={`Accept the change at ${label}`} isDisabled={isBusy} onClick={() => onDecide("accept")} />
+          </>
+        )}
+      </div>
+      <WordDifference words={hunk.words} />
+      {hunk.stale && <p class="k-small k-warning-text">{hunk.stale.message}</p>}
+    </div>
+  );
+}
+
+/** A difference word by word: what goes is struck out, what comes is marked. */
+export function WordDifference({ words }: { words: readonly (readonly string[])[] }): JSX.Element {
+  return (
+    <div class="k-difference" tabIndex={0} role="group" aria-label="Difference">
+      {words.length ? words.map(([side = "", text = ""], index) => drawWords(side, text, index)) : <span class="k-quiet">nothing</span>}
+    </div>
+  );
+}
+
+function drawWords(side: string, text: string, key: number): JSX.Element {
+  // Line ends are shown where they are all that differs.
+  const shown = /^[\r\n]+$/.test(text) ? text.replaceAll(/\r?\n/g, "⏎\n") : text;
+  if (side === "removed") {
+    return (
+      <del key={key}>
+        <span class="k-only-read">removed: </span>
+        {shown}
+      </del>
+    );
+  }
+  if (side === "added") {
+    return (
+      <ins key={key}>
+        <span class="k-only-read">added: </span>
+        {shown}
+      </ins>
+    );
+  }
+  return <span key={key}>{text}</span>;
+}
+
+function placesOf(node: HTMLElement | null): HTMLElement[] {
+  return [...(node?.querySelectorAll<HTMLElement>("[data-place]") ?? [])];
+}
+
+/** Keys of a card that has the focus: j and k go from place to place, a and r decide the place, A and R all. */
+function onKey(event: KeyboardEvent, node: HTMLElement | null, card: ChangesCardProps): void {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLInputElement) return;
+  if (runKey(event.key, node, card)) {
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}
+
+function runKey(key: string, node: HTMLElement | null, card: ChangesCardProps): boolean {
+  const canDecide = card.proposals.some(isOpenProposal) && !card.isBusy;
+  if (key === "A" && canDecide) card.onAll("accept");
+  else if (key === "R" && canDecide) card.onAll("reject");
+  else if (card.isOpen && (key === "j" || key === "k")) step(node, key === "j" ? 1 : -1);
+  else if (card.isOpen && (key === "a" || key === "r")) {
+    const place = (document.activeElement as HTMLElement | null)?.closest("[data-place]");
+    const label = key === "a" ? "Accept" : "Reject";
+    place?.querySelector<HTMLElement>(`:scope > header > [aria-label^=${label}], :scope > .k-hunk-head > [aria-label^=${label}]`)?.click();
+    return place !== null && place !== undefined;
+  } else return false;
+  return true;
+}
+
+function step(node: HTMLElement | null, by: 1 | -1): void {
+  const places = placesOf(node);
+  const at = places.indexOf((document.activeElement as HTMLElement | null)?.closest<HTMLElement>("[data-place]") as HTMLElement);
+  places[Math.max(0, Math.min(places.length - 1, at + by))]?.focus();
+}
+
+/** Go to the next place that can be decided, in the card that has the focus; used after one was decided. */
+export function focusNextPlace(node: HTMLElement | null, from: number): boolean {
+  const open = placesOf(node).filter((place) => place.querySelector(":scope > header > [aria-label^=Accept], :scope > .k-hunk-head > [aria-label^=Accept]"));
+  const next = open[Math.min(from, open.length - 1)];
+  next?.focus();
+  return next !== undefined;
+}

@@ -1,0 +1,4 @@
+export * from "./filters";
+export * from "./query";
+export * from "./results";
+export * from "./session";

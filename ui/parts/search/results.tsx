@@ -1,0 +1,167 @@
+/** What a search found: passages with what matched in them, why they are here, and where they lead. */
+
+import { useComputed } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { Icon, type IconName } from "../basic";
+import { count, duration, folderOf, noteName } from "../format";
+import { useHost, type Target, type Where } from "../host";
+import { piecesOf, snippetOf, wordsOf, type Piece } from "./query";
+import { reasonsOf, type Found, type Hit, type Reason } from "./session";
+
+/** A text in which what matched is marked. */
+export function Marked({ pieces }: { pieces: readonly Piece[] }): JSX.Element {
+  return <>{pieces.map(({ text, isMatch }, index) => (isMatch ? <mark class="k-mark" key={index}>{text}</mark> : text))}</>;
+}
+
+const REASON_ICONS: Readonly<Record<Reason["id"], IconName>> = { name: "heading", words: "text-cursor-input", meaning: "sparkles", copies: "copy" };
+
+/** Where a hit leads. */
+export function targetOf(hit: Hit): Target & { kind: "note" } {
+  return { kind: "note", path: hit.source, lines: [hit.start_line, hit.end_line] };
+}
+
+/** A heading as it is shown; empty for a note's beginning. */
+export function headingOf(hit: Hit): string {
+  if (hit.heading === "top-level") return "";
+  if (hit.heading === "frontmatter") return "Properties";
+  return hit.heading.replace(/^#+\s*/, "");
+}
+
+export const optionId = (index: number): string => `k-hit-${index}`;
+
+interface ResultsProps {
+  hits: readonly Hit[];
+  text: string;
+  label: string;
+  /** The one that Enter opens. */
+  active: number;
+  onActive: (index: number) => void;
+}
+
+/** Passages as options of the box above them; each is a link too. */
+export function HitList({ hits, text, label, active, onActive }: ResultsProps): JSX.Element {
+  const host = useHost();
+  const list = useRef<HTMLDivElement>(null);
+  const words = useComputed(() => wordsOf(hits, text)).value;
+  useEffect(() => {
+    if (active > 0) document.getElementById(optionId(active))?.scrollIntoView({ block: "nearest" });
+    else list.current?.closest(".k-main-scroll")?.scrollTo?.({ top: 0 });
+  }, [active]);
+  const open = (event: MouseEvent, hit: Hit) => {
+    const where = whereOf(event);
+    if (!where) return;
+    event.preventDefault();
+    host.open(targetOf(hit), where);
+  };
+  return (
+    <div ref={list} class="k-hits" id="k-hits" role="listbox" aria-label={label}>
+      {hits.map((hit, index) => {
+        const heading = headingOf(hit);
+        const reasons = reasonsOf(hit);
+        const folder = folderOf(hit.source);
+        return (
+          <div class="k-hit" key={`${hit.source}:${hit.start_line}`} role="presentation" data-active={index === active ? "" : undefined} onMouseMove={() => onActive(index)}>
+            <a
+              id={optionId(index)}
+              class="k-hit-main"
+              role="option"
+              tabIndex={-1}
+              aria-selected={index === active}
+              href={host.href(targetOf(hit)) ?? "#"}
+              onClick={(event) => open(event, hit)}
+            >
+              <span class="k-hit-title">
+                <Icon name={hit.source.toLowerCase().endsWith(".canvas") ? "workflow" : "file-text"} />
+                <span class="k-cut">
+                  <Marked pieces={piecesOf(noteName(hit.source), words)} />
+                  {heading && (
+                    <>
+                      <span class="k-hit-between" aria-hidden="true">
+                        ›
+                      </span>
+                      <Marked pieces={piecesOf(heading, words)} />
+                    </>
+                  )}
+                </span>
+                {folder && <span class="k-hit-folder k-cut">{folder}</span>}
+              </span>
+              <span class="k-hit-text">
+                <Marked pieces={snippetOf(hit.content, hit.matches)} />
+              </span>
+              {reasons.length > 0 && (
+                <span class="k-hit-reasons">
+                  <span class="k-only-read">Found by</span>
+                  {reasons.map(({ id, title, tip }) => (
+                    <span class="k-hit-reason" key={id} title={tip}>
+                      <Icon name={REASON_ICONS[id]} />
+                      {title}
+                    </span>
+                  ))}
+                  {hit.foreign && (
+                    <span class="k-hit-reason" title="Others wrote it.">
+                      <Icon name="users" />
+                      From others
+                    </span>
+                  )}
+                </span>
+              )}
+            </a>
+            {/* For the mouse; by keys it is Shift-Enter, and a list box may hold nothing but options. */}
+            <button type="button" class="k-button" data-kind="quiet" data-size="small" data-shape="icon" aria-hidden="true" tabIndex={-1} title="Open beside" onClick={() => host.open(targetOf(hit), "pane")}>
+              <Icon name="panel-right" />
+            </button>
+          </div>
+        );
+      })}
+    </div>
+  );
+}
+
+/** Where a click or a key opens something: with Ctrl or ⌘ in a new tab, with Shift in the pane; undefined leaves it to the browser. */
+export function whereOf(event: MouseEvent | KeyboardEvent): Where | undefined {
+  if (event instanceof MouseEvent && (event.button || event.ctrlKey || event.metaKey)) return undefined;
+  if (event.ctrlKey || event.metaKey) return "tab";
+  return event.shiftKey ? "pane" : "view";
+}
+
+/** How much was found, how quickly, and what the answer may miss. */
+export function FoundLine({ found, isBusy }: { found: Found; isBusy: boolean }): JSX.Element {
+  const { answer, ms, mode } = found;
+  const notes = new Set(answer.results.map((hit) => hit.source)).size;
+  const missing = missingOf(found);
+  return (
+    <div class="k-found" role="status" aria-live="polite">
+      <span>
+        {answer.results.length ? `${count(answer.results.length, "passage")} in ${count(notes, "note")}` : "Nothing found"}
+        <span class="k-found-time">
+          {" · "}
+          {duration(ms)}
+          {mode === "keyword" && isBusy ? ", words so far" : ""}
+        </span>
+      </span>
+      {missing && (
+        <span class="k-found-missing" title={answer.as_of ? `The index has all changes until ${timeOf(answer.as_of)}` : undefined}>
+          <Icon name="clock" />
+          {missing}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** What an answer may miss, in a few words; empty where it misses nothing. */
+export function missingOf({ answer }: Pick<Found, "answer">): string {
+  const until = answer.as_of ? `, as of ${timeOf(answer.as_of)}` : "";
+  if (answer.index_incomplete) return "The index is still being filled";
+  if (answer.index_stale) return `The latest changes aren't in it yet${until}`;
+  if (answer.pending) return `${count(answer.pending, "passage")} can be found by words only so far`;
+  return "";
+}
+
+function timeOf(at: string): string {
+  const when = new Date(at);
+  if (Number.isNaN(when.getTime())) return at;
+  const isToday = when.toDateString() === new Date().toDateString();
+  return when.toLocaleString(undefined, isToday ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
+}

@@ -1,0 +1,142 @@
+import { describe, expect, it, vi } from "vitest";
+import { chipsOf, daysAgo } from "./filters";
+import { fittingChoices } from "../picker";
+import { argumentsOf, asTyped, NO_SEARCH, piecesOf, readSearch, snippetOf, wordsOf, writeSearch, type SearchMode } from "./query";
+import { missingOf } from "./results";
+import { reasonsOf, SearchSession, type Hit, type SearchAnswer } from "./session";
+
+const marked = (content: string, spans: number[][], length?: number) =>
+  snippetOf(content, spans, length)
+    .map(({ text, isMatch }) => (isMatch ? `[${text}]` : text))
+    .join("");
+
+describe("addresses", () => {
+  it("keep every filter, and leave out what is empty", () => {
+    const search = { ...NO_SEARCH, text: "rain & sun", folders: ["A b/c", "D"], tags: ["x/y"], properties: ["due", "a=b,c"], from: "2026-01-31", dates: "created" as const };
+    const address = writeSearch(search);
+
+    expect(readSearch(Object.fromEntries(new URLSearchParams(Object.entries(address) as [string, string][])))).toEqual(search);
+    expect(Object.values(writeSearch(NO_SEARCH)).filter(Boolean)).toEqual([]);
+  });
+
+  it("take nothing that isn't a day for one", () => {
+    expect(readSearch({ from: "<script>", to: "2026-1-1", dates: "constructor" })).toEqual(NO_SEARCH);
+  });
+
+  it("become what the server takes", () => {
+    expect(argumentsOf({ ...NO_SEARCH, text: "rain", tags: ["x"], from: "2026-01-31", dates: "created" }, "hybrid")).toEqual({
+      query: "rain", mode: "hybrid", n_results: 40, explain: true, tags: ["x"], created_from: "2026-01-31",
+    });
+  });
+});
+
+it.each([
+  ["water bar", "water bar*"],
+  ["water ", "water "],
+  ['"water bar', '"water bar'],
+  ["water -bar", "water -bar"],
+  ["bar*", "bar*"],
+  ["b", "b"],
+  ["über", "über*"],
+])("a text as it is typed: %j is asked as %j", (text, asked) => expect(asTyped(text)).toBe(asked));
+
+describe("snippets", () => {
+  it("mark what matched, and leave Markdown's signs out", () => {
+    const text = "## Rain\nThe [[Plans/Rain|rain]] falls\n- [ ] on **tomatoes**";
+    const spans = ["rain]", "tomatoes"].map((word) => [text.indexOf(word), text.indexOf(word) + (word === "rain]" ? 4 : 8)]);
+
+    expect(marked(text, spans)).toBe("The [rain] falls on [tomatoes]");
+  });
+
+  it("count characters as the server does, also behind an emoji", () => {
+    expect(marked("😀😀 rain", [[3, 7]])).toBe("😀😀 [rain]");
+  });
+
+  it("are cut around the place with most matches", () => {
+    const text = `${"x ".repeat(300)}rain ${"y ".repeat(300)}rain and rain ${"z ".repeat(300)}`;
+    const spans = [...text.matchAll(/rain/g)].map((found) => [found.index, found.index + 4]);
+    const shown = marked(text, spans, 100);
+
+    expect(shown).toContain("[rain] and [rain]");
+    expect(shown.startsWith("…")).toBe(true);
+    expect(shown.endsWith("…")).toBe(true);
+    expect(shown.length).toBeLessThan(120);
+  });
+
+  it("stand spans that don't fit the text", () => {
+    expect(marked("ab", [[5, 9], [-3, 1], [], [1]])).toContain("b");
+  });
+
+  it("take no time over a hostile text", () => {
+    const began = performance.now();
+    for (const sign of ["[", "](", "`", "- ", "#", "\n---\n", "^a"]) snippetOf(sign.repeat(20_000));
+    expect(performance.now() - began).toBeLessThan(3_000);
+  });
+});
+
+it("marks the matched words of a title", () => {
+  const words = wordsOf([{ content: "Watering the garden", matches: [[0, 8]] }], "water the");
+
+  expect(piecesOf("Watering the roses", words).filter((piece) => piece.isMatch)).toEqual([{ text: "Watering", isMatch: true }]);
+});
+
+const hit = (more: Partial<Hit>): Hit => ({ source: "A.md", content: "", heading: "", start_line: 1, end_line: 2, score: 1, hash: "", ...more });
+
+it("says why a hit is here", () => {
+  const told = reasonsOf(hit({ cosine: 0.6, explain: { name: 0.2, keyword: 1, dense: 0.6, chunk: 1, note: 1 }, also: [{ source: "B.md", start_line: 1, end_line: 1, hash: "" }] }));
+
+  expect(told.map((reason) => reason.title)).toEqual(["Name", "Words", "Meaning", "Also in 1"]);
+  expect(reasonsOf(hit({}))).toEqual([]);
+});
+
+const answer = (...names: string[]): SearchAnswer => ({ success: true, results: names.map((source) => hit({ source })), index_stale: false, as_of: "", index_incomplete: false, pending: 0 });
+
+it("says what an answer may miss", () => {
+  expect(missingOf({ answer: { ...answer(), index_incomplete: true } })).toBe("The index is still being filled");
+  expect(missingOf({ answer: { ...answer(), pending: 2_000 } })).toBe("2,000 passages can be found by words only so far");
+  expect(missingOf({ answer: answer() })).toBe("");
+});
+
+describe("a session", () => {
+  it("shows words first, then meaning, and drops what is too late", async () => {
+    const asked: [string, SearchMode, AbortSignal, (answer: SearchAnswer) => void][] = [];
+    const session = new SearchSession((search, mode, signal) => new Promise((resolve) => asked.push([search.text, mode, signal, resolve])), 0);
+    session.run({ ...NO_SEARCH, text: "ra" });
+    session.run({ ...NO_SEARCH, text: "rain" });
+    await vi.waitFor(() => expect(asked.map(([text, mode]) => `${text} ${mode}`)).toEqual(["ra keyword", "rain keyword", "rain hybrid"]));
+    asked[0]?.[3](answer("late.md"));
+    asked[2]?.[3](answer("meaning.md"));
+    await vi.waitFor(() => expect(session.found.value?.mode).toBe("hybrid"));
+    asked[1]?.[3](answer("words.md"));
+    await Promise.resolve();
+
+    expect(asked[0]?.[2].aborted).toBe(true);
+    expect(session.found.value?.answer.results[0]?.source).toBe("meaning.md");
+    expect(session.isBusy.value).toBe(false);
+  });
+
+  it("keeps what was found while a half word finds nothing", async () => {
+    const session = new SearchSession(async (search, mode) => (search.text === "rain" ? answer("rain.md") : mode === "keyword" ? answer() : new Promise(() => undefined)), 0);
+    session.run({ ...NO_SEARCH, text: "rain" });
+    await vi.waitFor(() => expect(session.found.value?.mode).toBe("hybrid"));
+    session.run({ ...NO_SEARCH, text: "rainin" });
+    await new Promise((resolve) => setTimeout(resolve, 5));
+
+    expect(session.found.value?.answer.results[0]?.source).toBe("rain.md");
+    expect(session.isBusy.value).toBe(true);
+  });
+});
+
+it("names the chips, and what is without each", () => {
+  const chips = chipsOf({ ...NO_SEARCH, folders: ["A"], tags: ["x"], from: "2026-01-31", to: "2026-01-31" });
+
+  expect(chips.map((chip) => chip.id)).toEqual(["folder A", "tag x", "date"]);
+  expect(chips[2]?.without().from).toBe("");
+  expect(daysAgo(1, new Date(2026, 2, 1))).toBe("2026-02-28");
+});
+
+it("offers what fits, best first", () => {
+  const choices = ["Plans", "Garden/Plants", "Rain"].map((value) => ({ value, title: value }));
+
+  expect(fittingChoices(choices, "plan").map((choice) => choice.value)).toEqual(["Plans", "Garden/Plants"]);
+});
