@@ -187,6 +187,11 @@ export interface paths {
         };
         post: operations["post_proposals_by_proposal_id_accept"];
     };
+    "/proposals/{proposal_id}/applied": {
+        parameters: {
+        };
+        post: operations["post_proposals_by_proposal_id_applied"];
+    };
     "/proposals/{proposal_id}/draw": {
         parameters: {
         };
@@ -3095,6 +3100,36 @@ export interface operations {
                         /** @enum {string} */
                         status: "applied" | "proposed" | "refused" | "planned";
                         success: boolean;
+                    };
+                };
+            };
+        };
+    };
+    post_proposals_by_proposal_id_applied: {
+        parameters: {
+            path: {
+                proposal_id: string;
+            };
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    hunks: string[];
+                    vault?: string | null;
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        status: string;
+                        /** @constant */
+                        success: true;
                     };
                 };
             };
