@@ -97,7 +97,8 @@ export interface Piece {
 const SNIPPET = 260;
 const BEFORE = 60;
 /** Signs of Markdown that say nothing in a snippet. */
-const SIGNS = /!?\[\[(?:[^\]|\n]{0,200}\|)?|\]\]|(?<=\])\([^)\s]{0,300}\)|[*_`~=]{2,}|`|^\s{0,3}(?:#{1,6}|>|[-*+]|\d{1,9}\.)\s{1,4}(?:\[.\]\s+)?|%%|\^[\w-]{1,40}$|\[\^[^\]\n]{1,40}\]:?|\[![\w-]{1,30}\][+-]?/gm;
+const SIGNS = /^[ \t]*\|?[ \t:-]*-[ \t:|-]*$|^[ \t]*\||\|[ \t]*$|^[ \t]*(?:```|~~~)[\w-]*[ \t]*$|(?<=^|[\s("'])[*_](?=[^\s*_])|(?<=[^\s*_])[*_](?=$|[\s.,;:!?)"'])|!?\[\[(?:[^\]|\n]{0,200}\|)?|\]\]|(?<=\])\([^)\s]{0,300}\)|[*_`~=]{2,}|`|^\s{0,3}(?:#{1,6}|>|[-*+]|\d{1,9}\.)\s{1,4}(?:\[.\]\s+)?|%%|\^[\w-]{1,40}$|\[\^[^\]\n]{1,40}\]:?|\[![\w-]{1,30}\][+-]?/gm;
+const TABLE_ROW = /^[ \t]*\|[^\n]*/gm;
 /** No passage is longer, but for one line without an end. */
 const MAX_CHARACTERS = 20_000;
 
@@ -110,16 +111,18 @@ export function snippetOf(passage: string, spans: readonly (readonly number[])[]
   const content = passage.slice(0, MAX_CHARACTERS);
   const marked = marksOf(content, spans);
   const kept = keptOf(content);
+  const shown = content.replace(TABLE_ROW, (row) => row.replaceAll("|", "·"));
   let text = "";
   const marks: boolean[] = [];
   for (let at = 0; at < content.length; at += 1) {
     if (!kept[at]) continue;
-    const sign = content[at] ?? "";
+    const sign = shown[at] ?? "";
     const isSpace = /\s/.test(sign);
     if (isSpace && (text === "" || text.endsWith(" "))) continue;
     text += isSpace ? " " : sign;
     marks.push(Boolean(marked[at]) && !isSpace);
   }
+  text = text.trimEnd();
   const from = startOf(text, marks, length);
   const to = endOf(text, from + length);
   const pieces: Piece[] = [];
@@ -130,7 +133,7 @@ export function snippetOf(passage: string, spans: readonly (readonly number[])[]
     else pieces.push({ text: text[at] ?? "", isMatch });
   }
   if (from > 0) pieces.unshift({ text: "…", isMatch: false });
-  if (to < text.trimEnd().length) pieces.push({ text: "…", isMatch: false });
+  if (to < text.length) pieces.push({ text: "…", isMatch: false });
   return pieces;
 }
 

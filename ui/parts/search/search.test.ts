@@ -48,6 +48,11 @@ describe("snippets", () => {
     expect(marked(text, spans)).toBe("The [rain] falls on [tomatoes]");
   });
 
+  it("show a table's cells and a fence's code without their signs", () => {
+    expect(marked("| type | *default* |\n| --- | :-: |\n| text | a_b |")).toBe("type · default text · a_b");
+    expect(marked("Set this:\n```toml\nconfirm = 1\n```\n---\nand 3 * 4")).toBe("Set this: confirm = 1 and 3 * 4");
+  });
+
   it("count characters as the server does, also behind an emoji", () => {
     expect(marked("😀😀 rain", [[3, 7]])).toBe("😀😀 [rain]");
   });
@@ -69,7 +74,7 @@ describe("snippets", () => {
 
   it("take no time over a hostile text", () => {
     const began = performance.now();
-    for (const sign of ["[", "](", "`", "- ", "#", "\n---\n", "^a"]) snippetOf(sign.repeat(20_000));
+    for (const sign of ["[", "](", "`", "- ", "#", "\n---\n", "^a", "|", "| ", "|-", "* ", "*a", "-", ": "]) snippetOf(sign.repeat(20_000));
     expect(performance.now() - began).toBeLessThan(3_000);
   });
 });
