@@ -1,6 +1,8 @@
-/** Hold ui/ to its rules: types, stale generated files, a lock file without addresses, unit tests. Goes on after a failure. */
+/** Hold ui/ to its rules: types, stale generated files, a lock file without addresses,
+ * style classes, unit tests. Goes on after a failure. */
 import { spawn } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -12,7 +14,7 @@ const steps = {
 };
 
 const failed = [];
-for (const [name, code, text] of await Promise.all([lock(), ...Object.entries(steps).map(([name, words]) => run(name, words))])) {
+for (const [name, code, text] of await Promise.all([lock(), classes(), ...Object.entries(steps).map(([name, words]) => run(name, words))])) {
   console.log(`ui: ${name}: ${code ? "failed" : "good"}`);
   if (code) {
     failed.push(name);
@@ -41,4 +43,23 @@ async function lock() {
     ...(bare.length ? [`these have no hash (integrity): ${bare.join(", ")}`] : []),
   ];
   return ["package-lock.json without addresses, with hashes", problems.length, problems.join("\n")];
+}
+
+/** All style sheets become one, so a class belongs to one part: the same name in two would draw over each other. */
+async function classes() {
+  const owners = new Map();
+  for (const folder of ["parts", "page"])
+    for (const name of await readdir(join(root, folder), { recursive: true })) {
+      if (!name.endsWith(".css") || name.endsWith(".lazy.css")) continue;
+      const path = join(folder, name);
+      const rules = (await readFile(join(root, path), "utf8")).replace(/\/\*[\s\S]*?\*\//g, "").matchAll(/([^{}]+)\{/g);
+      for (const [, selectors] of rules)
+        for (const selector of selectors.split(",")) {
+          const found = /^\.(k-[\w-]+)$/.exec(selector.trim())?.[1];
+          if (found) owners.set(found, (owners.get(found) ?? new Set()).add(dirname(path)));
+        }
+    }
+  const problems = [...owners].flatMap(([name, folders]) => (folders.size > 1 ? [`.${name} is styled in ${[...folders].join(" and ")}`] : []));
+  if (!owners.size) problems.push("no style sheet was found");
+  return ["each style class in one part", problems.length, problems.join("\n")];
 }

@@ -66,7 +66,7 @@ export function RunTree({ nodes, doing, now, selected, focusing, onOpen }: TreeP
   };
 
   return (
-    <div class="k-tree" ref={box}>
+    <div class="k-run-tree" ref={box}>
       <div class="k-tree-head" aria-hidden="true">
         <span>Part</span>
         <span>Score</span>

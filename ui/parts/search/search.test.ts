@@ -49,8 +49,8 @@ describe("snippets", () => {
   });
 
   it("show a table's cells and a fence's code without their signs", () => {
-    expect(marked("| type | *default* |\n| --- | :-: |\n| text | a_b |")).toBe("type · default text · a_b");
-    expect(marked("Set this:\n```toml\nconfirm = 1\n```\n---\nand 3 * 4")).toBe("Set this: confirm = 1 and 3 * 4");
+    expect(marked("| type | *default* |\n| --- | :-: |\n| text | a_b |", [])).toBe("type · default text · a_b");
+    expect(marked("Set this:\n```toml\nconfirm = 1\n```\n---\nand 3 * 4", [])).toBe("Set this: confirm = 1 and 3 * 4");
   });
 
   it("count characters as the server does, also behind an emoji", () => {
