@@ -16,11 +16,11 @@ WAIT_MS = 40_000
 @pytest.fixture(scope="module")
 def browser() -> Generator[Browser]:
     expect.set_options(timeout=WAIT_MS)
-    with sync_playwright() as playwright, _launched(playwright.chromium) as launched:
+    with sync_playwright() as playwright, launch(playwright.chromium) as launched:
         yield launched
 
 
-def _launched(kind: BrowserType) -> Browser:
+def launch(kind: BrowserType) -> Browser:
     """Start the system's own Chromium, or else one that Playwright knows of."""
     program = next((found for name in NAMES if (found := shutil.which(name))), None)
     if program:

@@ -127,7 +127,7 @@ function Canvas({ data, colors, label, picture, onOpen, onHover, onProblem }: Ca
       picture.current = null;
     };
   }, [data, colors]);
-  return <div ref={box} class="k-graph-canvas" role="img" aria-label={`${label}: ${count(data.nodes.length, "node")}, ${count(data.edges.length, "tie")}. The list shows the same.`} />;
+  return <div ref={box} class="k-graph-canvas" role="img" aria-label={`${label}: ${count(data.nodes.length, "node")}, ${count(data.edges.length, "link")}. The list shows the same.`} />;
 }
 
 /** A colour as a canvas takes it: `light-dark()` and the like are worked out by the browser. */

@@ -23,6 +23,8 @@ interface PictureOptions {
 
 const STEPS = 240;
 const STEP_MS = 9;
+/** Up to so many nodes, each has its name written beside it, where there is room. */
+const FEW = 60;
 
 /** A drawn graph. */
 export class Picture {
@@ -48,8 +50,8 @@ export class Picture {
       labelColor: { color: colors.ink },
       labelSize: 12,
       labelFont: getComputedStyle(container).fontFamily,
-      labelDensity: 0.6,
-      labelRenderedSizeThreshold: 7,
+      labelDensity: data.nodes.length <= FEW ? 4 : 0.6,
+      labelRenderedSizeThreshold: data.nodes.length <= FEW ? 0 : 7,
       defaultEdgeColor: colors.edge,
       zIndex: true,
       allowInvalidContainer: true,

@@ -21,11 +21,12 @@ export function targetOf(hit: Hit): Target & { kind: "note" } {
   return { kind: "note", path: hit.source, lines: [hit.start_line, hit.end_line] };
 }
 
-/** A heading as it is shown; empty for a note's beginning. */
+/** A heading as it is shown; empty for a note's beginning, and where it only says the note's name again. */
 export function headingOf(hit: Hit): string {
   if (hit.heading === "top-level") return "";
   if (hit.heading === "frontmatter") return "Properties";
-  return hit.heading.replace(/^#+\s*/, "");
+  const heading = hit.heading.replace(/^#+\s*/, "");
+  return heading === noteName(hit.source) ? "" : heading;
 }
 
 export const optionId = (index: number): string => `k-hit-${index}`;

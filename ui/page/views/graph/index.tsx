@@ -75,7 +75,7 @@ function Main({ app, state, route }: ViewProps<State>): JSX.Element {
         <Tabs tabs={GROUPS} current={state.grouping.value} label="Colours" onChange={(id) => (state.grouping.value = id)} />
         {found && !state.graph.isLoading.value && (
           <span class="k-quiet" role="status">
-            {count(found.nodes.length, "note")}, {count(found.edges.length, "tie")}
+            {count(found.nodes.length, "note")}, {count(found.edges.length, "link")}
             {found.is_complete ? "" : `; the nearest ${found.nodes.length.toLocaleString("en")} of more`}
           </span>
         )}
