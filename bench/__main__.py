@@ -31,6 +31,7 @@ NAMES = (
     "sessions",
     "chats",
     "flows",
+    "page",
 )
 
 
