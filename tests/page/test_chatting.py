@@ -376,7 +376,7 @@ def test_nothing_of_the_chat_is_hard_to_reach(tmp_path: Path, browser: Browser, 
         answered(tab)
         tab.get_by_role("button", name="Preview").click()
         tab.locator(".k-cite").click()
-        expect(tab.locator(".k-cited-lines").first).to_be_visible()
+        expect(tab.locator("[data-cited]").first).to_be_visible()
         assert serious(tab) == []
         tab.keyboard.press("Escape")
         tab.get_by_role("button", name="Notes and rules").click()

@@ -103,11 +103,11 @@ def test_a_citation_opens_its_passage_with_the_lines_marked(tmp_path: Path, tab:
         answered(tab)
         tab.get_by_role("link", name=LINES).click()
         pane = tab.get_by_role("complementary", name="Garden")
-        expect(pane.locator(".k-cited-lines")).to_have_text(
+        expect(pane.locator("[data-cited]")).to_have_text(
             "Every evening, with water from the barrel. Tomatoes get two cans."
         )
         pane.get_by_role("radio", name="As written").click()
-        expect(pane.locator("li.k-cited-lines")).to_have_count(2)
+        expect(pane.locator("li[data-cited]")).to_have_count(2)
         tab.keyboard.press("Escape")
         expect(pane).not_to_be_visible()
         tab.get_by_role("link", name=re.compile("^Rain")).click()
@@ -137,12 +137,12 @@ def test_a_passage_far_down_a_long_note_is_shown(tmp_path: Path, tab: Page) -> N
         answered(tab)
         tab.get_by_role("link", name=re.compile("^Long")).click()
         pane = tab.get_by_role("complementary")
-        expect(pane.locator(".k-cited-lines")).to_have_text("The needle.")
+        expect(pane.locator("[data-cited]")).to_have_text("The needle.")
         expect(pane.get_by_text("a part of it is shown")).to_be_visible()
         pane.get_by_role("radio", name="As written").click()
 
-        expect(pane.locator("li.k-cited-lines")).to_have_text("The needle.")
-        expect(pane.locator("li.k-cited-lines")).to_have_attribute("data-line", "9006")
+        expect(pane.locator("li[data-cited]")).to_have_text("The needle.")
+        expect(pane.locator("li[data-cited]")).to_have_attribute("data-line", "9006")
 
 
 def test_stopping_ends_the_answer_and_keeps_what_there_is(tmp_path: Path, tab: Page) -> None:
@@ -223,7 +223,7 @@ def test_a_conversation_is_there_after_a_reload_and_goes_on(tmp_path: Path, tab:
         tab.reload()
         expect(tab.locator(".k-question")).to_contain_text("When do I water?")
         tab.get_by_role("link", name=WATERING).click()
-        expect(tab.locator(".k-cited-lines")).to_contain_text("Every evening")
+        expect(tab.locator("[data-cited]")).to_contain_text("Every evening")
         tab.keyboard.press("Escape")
         say(tab, "Only then?")
         expect(tab.locator(".k-answer").last).to_have_text("And in the morning too.")
