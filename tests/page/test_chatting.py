@@ -194,7 +194,7 @@ def test_what_became_of_changes_is_there_after_a_reload_and_when_decided_elsewhe
         expect(card).to_contain_text("2 changes in 1 note wait")
         tab.reload()
         expect(card).to_contain_text("2 changes in 1 note wait")
-        card.get_by_role("button", name="Reject", exact=True).click()
+        card.get_by_role("button", name="Reject all", exact=True).click()
         expect(card).to_contain_text("Rejected: changes in 1 note")
         tab.reload()
 

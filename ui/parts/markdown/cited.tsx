@@ -71,13 +71,14 @@ export function CitationChip({ citation, title = "" }: { citation: Citation; tit
   const host = useHost();
   const target = targetOf(citation);
   const lines = linesText(target.lines);
+  const kind = lines.includes("–") ? "lines" : "line";
   const vault = citation.vault ? `${citation.vault}: ` : "";
   const name = title || [noteName(citation.path), headingOf(citation)].filter(Boolean).join(" › ");
   return (
     <a
       class="k-cite"
       href={host.href({ kind: "note", ...target }) ?? "#"}
-      title={`${vault}${citation.path}${lines ? `, ${citation.start_line === target.lines?.[1] ? "line" : "lines"} ${lines}` : ""}`}
+      title={`${vault}${citation.path}${lines && `, ${kind} ${lines}`}`}
       onClick={(event) => {
         if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
         event.preventDefault();
@@ -91,7 +92,7 @@ export function CitationChip({ citation, title = "" }: { citation: Citation; tit
       </span>
       {lines && (
         <span class="k-cite-lines">
-          <span class="k-only-read">lines </span>
+          <span class="k-only-read">{kind} </span>
           {lines}
         </span>
       )}

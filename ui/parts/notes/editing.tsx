@@ -96,7 +96,7 @@ function SectionDialog({ host, model, heading, first, last, onClose }: SectionPr
       }
     >
       {seen && "diffs" in seen ? (
-        seen.diffs.map((diff, index) => <LineDifference key={index} diff={diff} />)
+        seen.diffs.map((diff, index) => <LineDifference key={index} diff={diff} label="What changes" />)
       ) : (
         <div class="k-section-edit">
           {seen && (

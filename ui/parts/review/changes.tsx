@@ -81,7 +81,7 @@ export function ChangesCard(props: ChangesCardProps): JSX.Element | null {
             {canDecide && (
               <>
                 <Button size="small" isDisabled={isBusy} onClick={() => props.onAll("reject")}>
-                  Reject
+                  Reject all
                 </Button>
                 <Button size="small" kind="primary" isDisabled={isBusy} onClick={() => props.onAll("accept")}>
                   Accept all
@@ -172,7 +172,7 @@ function FileChange({ proposal, file, card }: { proposal: Proposal; file: Propos
           {noteName(file.path)}
           {file.target && ` → ${noteName(file.target)}`}
         </h3>
-        <Chip>{KIND_NAMES[file.kind] ?? file.kind}</Chip>
+        {file.kind !== "edit" && <Chip>{KIND_NAMES[file.kind] ?? file.kind}</Chip>}
         {file.state !== "open" && <StateMark state={file.state} />}
         {href && <IconButton icon="pencil" size="small" label={`Edit the changes of ${noteName(file.path)} in the review`} href={href} />}
         {canDecide && (
@@ -206,7 +206,7 @@ function HunkChange({ hunk, first, canDecide, isBusy, onDecide }: HunkProps): JS
   return (
     <div class="k-hunk" role="group" aria-label={`Change at ${label}`} {...(canDecide ? { "data-place": "", tabIndex: -1 } : {})} data-hunk={hunk.id} data-state={hunk.state}>
       <div class="k-hunk-head">
-        <span class="k-small k-quiet">{label}</span>
+        <span class="k-small k-quiet">Line {hunk.line}</span>
         {hunk.state !== "open" && <StateMark state={hunk.state} />}
         {hunk.edited && <Chip icon="pencil">Edited by you</Chip>}
         {canDecide && (
