@@ -194,7 +194,7 @@ def test_what_became_of_changes_is_there_after_a_reload_and_when_decided_elsewhe
         expect(card).to_contain_text("2 changes in 1 note wait")
         tab.reload()
         expect(card).to_contain_text("2 changes in 1 note wait")
-        card.get_by_role("button", name="Reject", exact=True).click()
+        card.get_by_role("button", name="Reject all", exact=True).click()
         expect(card).to_contain_text("Rejected: changes in 1 note")
         tab.reload()
 
@@ -376,7 +376,7 @@ def test_nothing_of_the_chat_is_hard_to_reach(tmp_path: Path, browser: Browser, 
         answered(tab)
         tab.get_by_role("button", name="Preview").click()
         tab.locator(".k-cite").click()
-        expect(tab.locator(".k-cited-lines").first).to_be_visible()
+        expect(tab.locator("[data-cited]").first).to_be_visible()
         assert serious(tab) == []
         tab.keyboard.press("Escape")
         tab.get_by_role("button", name="Notes and rules").click()

@@ -105,7 +105,7 @@ def test_a_run_of_another_vault_is_followed_there(tmp_path: Path, tab: Page) -> 
         begin(site, tab, "Alpha")
         expect(state(tab)).to_have_text("Complete")
         part(tab, "root").click()
-        expect(pane(tab).locator(".k-run-cite").first).to_have_attribute("href", "/app/notes/A.md?lines=1-3")
+        expect(pane(tab).locator(".k-cite").first).to_have_attribute("href", "/app/notes/A.md?lines=1-3")
         choose_vault(tab, "v")
         tab.goto(f"{site.address}/app/runs")
 
@@ -201,7 +201,7 @@ def test_what_real_scripts_find_is_shown(tmp_path: Path, tab: Page, sandbox: Wor
         first.locator("summary").click()
         expect(first.locator("code")).to_contain_text("obsidian.search('tomatoes watering', limit=5)")
         expect(tab.locator(".k-measure[data-whole]")).to_contain_text("Score")
-        cited = pane(tab).locator(".k-retrieval .k-run-cite", has_text="Garden").first
+        cited = pane(tab).locator(".k-retrieval .k-cite", has_text="Garden").first
 
         expect(cited).to_have_attribute("href", re.compile("^/app/notes/Garden.md"))
         assert "script" in brain.kinds(task)

@@ -2,6 +2,7 @@
 
 import re
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from playwright.sync_api import Page, expect
 
 from knapper.agents.model.usage import Meter
 from knapper.codemode.model import ModelSpend
+from knapper.config import Vault
 from tests.agents.scripted import Call, Model
+from tests.index import worlds
 from tests.page import gates, sites
 from tests.page.gates import Gate
 from tests.page.sites import answered, say
@@ -103,11 +106,11 @@ def test_a_citation_opens_its_passage_with_the_lines_marked(tmp_path: Path, tab:
         answered(tab)
         tab.get_by_role("link", name=LINES).click()
         pane = tab.get_by_role("complementary", name="Garden")
-        expect(pane.locator(".k-cited-lines")).to_have_text(
+        expect(pane.locator("[data-cited]")).to_have_text(
             "Every evening, with water from the barrel. Tomatoes get two cans."
         )
         pane.get_by_role("radio", name="As written").click()
-        expect(pane.locator("li.k-cited-lines")).to_have_count(2)
+        expect(pane.locator("li[data-cited]")).to_have_count(2)
         tab.keyboard.press("Escape")
         expect(pane).not_to_be_visible()
         tab.get_by_role("link", name=re.compile("^Rain")).click()
@@ -137,12 +140,34 @@ def test_a_passage_far_down_a_long_note_is_shown(tmp_path: Path, tab: Page) -> N
         answered(tab)
         tab.get_by_role("link", name=re.compile("^Long")).click()
         pane = tab.get_by_role("complementary")
-        expect(pane.locator(".k-cited-lines")).to_have_text("The needle.")
+        expect(pane.locator("[data-cited]")).to_have_text("The needle.")
         expect(pane.get_by_text("a part of it is shown")).to_be_visible()
         pane.get_by_role("radio", name="As written").click()
 
-        expect(pane.locator("li.k-cited-lines")).to_have_text("The needle.")
-        expect(pane.locator("li.k-cited-lines")).to_have_attribute("data-line", "9006")
+        expect(pane.locator("li[data-cited]")).to_have_text("The needle.")
+        expect(pane.locator("li[data-cited]")).to_have_attribute("data-line", "9006")
+
+
+def test_a_citation_of_another_vault_opens_that_vaults_note(tmp_path: Path, tab: Page) -> None:
+    theirs = "# Rain\n\nIt never rains there. See [[Far]].\n"
+    other = worlds.fill(tmp_path / "other", {"Plans/Rain.md": theirs, "Far.md": "# Far\n"}).resolve()
+    with sites.serving(
+        tmp_path,
+        Model([["Never [[sea:Rain]] (lines 3-3)."]]).open,
+        change=lambda found: replace(found, vaults=(found.vault, Vault(name="sea", path=other))),
+    ) as site:
+        _ = site.hub.context(client="cli", vault="sea").index.refresh()
+        site.enter(tab, CHAT)
+        say(tab, "Does it rain?")
+        answered(tab)
+        tab.locator(".k-cite").click()
+        pane = tab.get_by_role("complementary", name="Rain")
+        expect(pane.locator("[data-cited]")).to_have_text("It never rains there. See Far.")
+        expect(pane.get_by_role("button", name="Ask about this note")).to_have_count(0)
+        expect(pane.get_by_role("button", name=re.compile("^Edit"))).to_have_count(0)
+        pane.get_by_role("link", name="Far").first.click()
+        expect(tab).to_have_url(re.compile(r"/app/notes/Far\.md\?vault=sea"))
+        expect(tab.get_by_role("article", name="Far")).to_be_visible()
 
 
 def test_stopping_ends_the_answer_and_keeps_what_there_is(tmp_path: Path, tab: Page) -> None:
@@ -223,7 +248,7 @@ def test_a_conversation_is_there_after_a_reload_and_goes_on(tmp_path: Path, tab:
         tab.reload()
         expect(tab.locator(".k-question")).to_contain_text("When do I water?")
         tab.get_by_role("link", name=WATERING).click()
-        expect(tab.locator(".k-cited-lines")).to_contain_text("Every evening")
+        expect(tab.locator("[data-cited]")).to_contain_text("Every evening")
         tab.keyboard.press("Escape")
         say(tab, "Only then?")
         expect(tab.locator(".k-answer").last).to_have_text("And in the morning too.")

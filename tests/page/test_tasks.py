@@ -63,7 +63,7 @@ def test_it_tells_how_far_it_is_and_what_the_scout_chose_and_why(tmp_path: Path,
         tab.keyboard.press("Escape")
         task.get_by_role("link", name=WATERING).click()
 
-        expect(tab.locator(".k-cited-lines")).to_have_text(
+        expect(tab.locator("[data-cited]")).to_have_text(
             "Every evening, with water from the barrel. Tomatoes get two cans."
         )
 
@@ -96,7 +96,7 @@ def test_all_of_it_is_there_after_a_reload(tmp_path: Path, tab: Page) -> None:
         expect(task.locator(".k-spent summary")).to_contain_text("scripted")
         task.get_by_role("link", name=WATERING).click()
 
-        expect(tab.locator(".k-cited-lines")).to_contain_text("Every evening")
+        expect(tab.locator("[data-cited]")).to_contain_text("Every evening")
 
 
 def test_the_texts_of_what_went_in_are_copied(tmp_path: Path, tab: Page) -> None:

@@ -18,7 +18,7 @@ BRAIN = Brain(
     plans={TASK: [Part("Alpha grows?"), Part("Beta stays?", needs=["Alpha grows?"])]},
     answers={f"join {TASK}": "Alpha is taller [[A]] (lines 3-3). [[Nowhere]]"},
 )
-SHOWN = ".k-review-file, .k-change, .k-tree-row, .k-begin textarea, .k-compare table"
+SHOWN = ".k-review-file, .k-change, [role=treeitem], .k-run-begin textarea, .k-compare table"
 
 
 def addresses(site: Site, tab: Page) -> dict[str, str]:

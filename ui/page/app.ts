@@ -107,11 +107,11 @@ export class App implements Host {
 
   /** Begin a conversation about a note: the chat's view reads these of its address. */
   ask(about: { path: string; lines?: readonly [number, number]; quote?: string }): void {
+    if (this.isPaneOver) this.closePane();
     this.go(href("chat", { note: about.path, lines: about.lines?.join("-"), quote: about.quote }));
   }
 
-  obsidian(path: string): string {
-    const vault = this.session.vault.value;
+  obsidian(path: string, vault = this.session.vault.value): string {
     return `obsidian://open?vault=${encodeURIComponent(vault)}&file=${encodeURIComponent(path)}`;
   }
 
@@ -132,7 +132,7 @@ export class App implements Host {
   href(target: Target): string {
     switch (target.kind) {
       case "note":
-        return href(`notes/${target.path}`, { lines: target.lines?.join("-") }, target.fragment);
+        return href(`notes/${target.path}`, { vault: target.vault, lines: target.lines?.join("-") }, target.fragment);
       case "proposal":
         return href(`review/${target.id}`);
       case "run":
@@ -146,6 +146,11 @@ export class App implements Host {
 
   showPane(content: PaneContent): void {
     this.pane.value = content;
+  }
+
+  /** Whether the pane lies over the content, as it has no room beside it. */
+  get isPaneOver(): boolean {
+    return innerWidth < 1_200;
   }
 
   closePane(): void {

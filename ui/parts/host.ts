@@ -15,6 +15,8 @@ export interface NoteTarget {
   lines?: readonly [first: number, last: number];
   /** Of the note when it was cited, so that a reader can say that it was changed since. */
   hash?: string;
+  /** Of another vault than the one that is open; empty or missing for that one. */
+  vault?: string;
 }
 
 /** What else can be opened. */
@@ -43,7 +45,7 @@ export interface Host {
   /** Ask about a note, or about a part of it, in a conversation. */
   ask?(about: NoteTarget & { quote?: string }): void;
   /** The address that opens a note in Obsidian; missing where this is Obsidian. */
-  obsidian?(path: string): string;
+  obsidian?(path: string, vault?: string): string;
   /** Draw a Mermaid diagram: gives an SVG, or throws what is wrong with its text. */
   diagram?(text: string, isDark: boolean): Promise<string>;
   /** Show the settings of a section, such as `models`; missing where the shell has none. */

@@ -400,7 +400,7 @@ function PresetPicker({ chat }: { chat: Chat }): JSX.Element {
           if (found) void chat.takePreset(found);
         }}
       >
-        <option value="">{presets.length ? "Presets…" : "No preset is saved yet"}</option>
+        <option value="">{presets.length ? "Presets…" : "No presets yet"}</option>
         {presets.map((preset) => (
           <option key={preset.name} value={preset.name}>
             {preset.name}

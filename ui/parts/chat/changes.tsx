@@ -5,14 +5,15 @@ import type { JSX } from "preact";
 import { useCallback, useEffect, useRef } from "preact/hooks";
 import { failureOf, isAbort } from "../../client";
 import { useHost } from "../host";
-import { ChangesCard, focusNextPlace, isOpenProposal, type Decision, type ProposedChange } from "../review/changes";
+import { ChangesCard, focusNextPlace, isOpenProposal, type Decision } from "../review/changes";
+import type { Proposal } from "../review/model";
 import type { Chat } from "./chat";
 import { isOver, type Turn } from "./turn";
 
 export function AnswerChanges({ chat, turn, isLast }: { chat: Chat; turn: Turn; isLast: boolean }): JSX.Element | null {
   const host = useHost();
   const box = useRef<HTMLDivElement>(null);
-  const proposals = useSignal<readonly ProposedChange[]>([]);
+  const proposals = useSignal<readonly Proposal[]>([]);
   const undone = useSignal<readonly string[]>([]);
   const isOpen = useSignal(false);
   const isBusy = useSignal(false);
@@ -28,7 +29,7 @@ export function AnswerChanges({ chat, turn, isLast }: { chat: Chat; turn: Turn; 
           .filter(Boolean)
           .map((id) => host.client.get("/proposals/{proposal_id}", { path: { proposal_id: id }, signal }).catch(ignored)),
       );
-      if (!signal?.aborted) proposals.value = found.filter((one) => one !== null) as unknown as ProposedChange[];
+      if (!signal?.aborted) proposals.value = found.filter((one) => one !== null);
     },
     [ids],
   );
@@ -52,7 +53,7 @@ export function AnswerChanges({ chat, turn, isLast }: { chat: Chat; turn: Turn; 
     isBusy.value = false;
   };
 
-  const decide = async (proposal: ProposedChange, decision: Decision): Promise<void> => {
+  const decide = async (proposal: Proposal, decision: Decision): Promise<void> => {
     const { act, files, hunks } = decision;
     const path = { proposal_id: proposal.id };
     const parts = { ...(files ? { files: [...files] } : {}), ...(hunks ? { hunks: [...hunks] } : {}) };
@@ -60,7 +61,7 @@ export function AnswerChanges({ chat, turn, isLast }: { chat: Chat; turn: Turn; 
     else await host.client.post("/proposals/{proposal_id}/reject", { path, body: parts });
   };
 
-  const onDecide = (proposal: ProposedChange, decision: Decision): void => {
+  const onDecide = (proposal: Proposal, decision: Decision): void => {
     const before = [...(box.current?.querySelectorAll("[data-place]") ?? [])].indexOf(document.activeElement?.closest("[data-place]") as Element);
     void work(() => decide(proposal, decision)).then(() => {
       requestAnimationFrame(() => focusNextPlace(box.current, Math.max(0, before)) || chat.focus());

@@ -139,9 +139,10 @@ export class Chat {
     this.focus();
   }
 
-  /** Have a note talked about. */
-  about(path: string): void {
+  /** Have a note talked about, and with it what was selected there. */
+  about(path: string, quote = ""): void {
     this.conversation.about.value = path;
+    if (quote) this.attachments.value = [...this.attachments.value, { kind: "selection", name: noteLink(path), text: quote }];
     this.focus();
   }
 

@@ -91,7 +91,7 @@ export function Composer({ chat }: { chat: Chat }): JSX.Element {
         class="k-composer-box"
         rows={1}
         aria-label="Message"
-        placeholder={conversation.turns.value.length ? "Ask further" : "Ask about your notes, or have them edited"}
+        placeholder={conversation.turns.value.length ? "Ask further" : "Ask your notes, or have them edited"}
         {...suggesting.attributes}
         value={chat.text.value}
         onInput={(event) => {

@@ -6,6 +6,5 @@ export { Composer, ComposerFoot } from "./composer";
 export { Conversations, openSessionMenu } from "./conversations";
 export type { Attachment } from "./message";
 export { selectedText } from "./quoting";
-export { NoteReader } from "./reader";
 export type { Keep } from "./spending";
 export { Transcript } from "./transcript";

@@ -1,9 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { parserOf } from "../markdown";
-import { CITATIONS, findCitation, type CitedLink } from "./cited";
+import { CITATIONS, findCitation, parserOf, type CitedLink } from "../markdown";
 import { Choice, whatHappens } from "./choice";
 import { droppedNotes, joinMessage, readFile, splitMessage, triggerAt, type Attachment } from "./message";
-import { linesOf, partOf } from "./reader";
 import { byAge, type Session } from "./sessions";
 import { modelName, price, usageParts } from "./spending";
 
@@ -83,7 +81,7 @@ describe("citations", () => {
   it("are found by their lines, then their heading, then their note", () => {
     const known = [one("Garden.md", "# Garden", 1, 20), one("Garden.md", "## Watering", 10, 11), one("Plans/Rain.md", "", 1, 3)];
     const find = (target: string, fragment = "", first?: number, last?: number) =>
-      findCitation({ target, fragment, shown: "", ...(first ? { first, last: last ?? first } : {}) }, known);
+      findCitation({ target, fragment, ...(first ? { first, last: last ?? first } : {}) }, known);
 
     expect(find("Garden", "", 10, 11)).toBe(known[1]);
     expect(find("garden", "watering")).toBe(known[1]);
@@ -92,17 +90,12 @@ describe("citations", () => {
     expect(find("ain")).toBeUndefined();
   });
 
-  it("find the lines of a heading and of a block", () => {
-    const text = "# A\n\nx\n\n## B\n\ny\n\n## C\n\nz ^id\n";
+  it("of another vault are named with that vault", () => {
+    const known = [{ ...one("Fence.md", "", 3, 3), vault: "work" }];
+    const find = (target: string) => findCitation({ target, fragment: "" }, known);
 
-    expect(linesOf(text, "B")).toEqual([5, 7]);
-    expect(linesOf(text, "A#C")).toEqual([9, 11]);
-    expect(linesOf(text, "^id")).toEqual([11, 11]);
-    expect(linesOf(text, "nowhere")).toBeUndefined();
-    expect(partOf("a\nb", 2)).toEqual({ text: "a\nb", first: 1, isCut: false });
-    const long = partOf(Array.from({ length: 9_000 }, (_, index) => String(index + 1)).join("\n"), 8_990);
-    expect(long.isCut).toBe(true);
-    expect(long.text.split("\n")[8_990 - long.first]).toBe("8990");
+    expect(find("work:Fence")).toBe(known[0]);
+    expect(find("Fence")).toBeUndefined();
   });
 });
 

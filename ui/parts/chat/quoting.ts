@@ -22,8 +22,7 @@ function elementOf(node: Node | null): Element | null {
 
 function linesBetween(one: Element | null, other: Element | null): string {
   const blocks = [one, other].map((node) => node?.closest<HTMLElement>("[data-line]"));
-  const offset = Number(one?.closest<HTMLElement>("[data-offset]")?.dataset["offset"] ?? 0);
   const first = Math.min(...blocks.map((block) => Number(block?.dataset["line"] ?? Number.NaN)));
   const last = Math.max(...blocks.map((block) => Number(block?.dataset["lineEnd"] ?? Number.NaN)));
-  return Number.isFinite(first) && Number.isFinite(last) ? ` (lines ${first + offset}-${last + offset})` : "";
+  return Number.isFinite(first) && Number.isFinite(last) ? ` (lines ${first}-${last})` : "";
 }

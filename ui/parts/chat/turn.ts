@@ -1,16 +1,7 @@
 /** One turn of a conversation as it is shown: made of events while it runs, or of what the session has kept. */
 
 import type { ServerEvent } from "../../client";
-
-export interface Citation {
-  path: string;
-  heading: string;
-  start_line: number;
-  end_line: number;
-  /** Of the note when it was cited. */
-  hash: string;
-  vault?: string;
-}
+import type { Citation } from "../markdown";
 
 export type Step =
   | { kind: "text"; text: string }

@@ -6,24 +6,9 @@ import { failureOf } from "../../client";
 import { Button, Field } from "../basic";
 import { DialogFrame } from "../floating";
 import type { Host } from "../host";
+import { LineDifference } from "../review/difference";
 import { Notice } from "../rows";
 import type { NoteModel, Written } from "./model";
-
-/** Lines of `diff -u`, coloured; without the lines that name the files. */
-export function DiffText({ diff }: { diff: string }): JSX.Element {
-  const lines = diff.split("\n").filter((line, index, all) => !/^(---|\+\+\+) /.test(line) && !(line === "" && index === all.length - 1));
-  const tones: Readonly<Record<string, string>> = { "+": "added", "-": "removed", "@": "place" };
-  return (
-    <pre class="k-note-diff" tabIndex={0} aria-label="What changes">
-      {lines.map((line, index) => (
-        <span key={index} data-tone={tones[line[0] ?? ""]}>
-          {line || " "}
-          {"\n"}
-        </span>
-      ))}
-    </pre>
-  );
-}
 
 /** Do a change, then show the note as it is, and say what became of it. Gives whether it was written or proposed. */
 export async function carryOut(host: Host, model: NoteModel, change: () => Promise<Written> | undefined, what: string): Promise<boolean> {
@@ -66,7 +51,7 @@ interface SectionProps {
 function SectionDialog({ host, model, heading, first, last, onClose }: SectionProps & { onClose: () => void }): JSX.Element {
   const before = model.lines.slice(first - 1, last).join("\n").replace(/\n+$/, "");
   const text = useSignal(before);
-  const shown = useSignal<{ diff: string } | { problem: string; hint: string } | null>(null);
+  const shown = useSignal<{ diffs: readonly string[] } | { problem: string; hint: string } | null>(null);
   const isBusy = useSignal(false);
   const blanks = /(?:\n[ \t]*)*$/.exec(model.lines.slice(first - 1, last).join("\n"))?.[0].split("\n").length ?? 1;
   // The blank lines before the next heading stay; the last line's end is the tool's.
@@ -75,7 +60,7 @@ function SectionDialog({ host, model, heading, first, last, onClose }: SectionPr
     isBusy.value = true;
     try {
       const trial = await model.replaceLines(first, last, content(), { isTrial: true });
-      shown.value = { diff: trial.files?.map((file) => file.diff ?? "").join("\n") ?? "" };
+      shown.value = { diffs: trial.files?.flatMap((file) => file.diff ?? []) ?? [] };
     } catch (error) {
       const failure = failureOf(error);
       shown.value = { problem: failure.message, hint: failure.hint };
@@ -97,7 +82,7 @@ function SectionDialog({ host, model, heading, first, last, onClose }: SectionPr
       acts={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          {seen && "diff" in seen ? (
+          {seen && "diffs" in seen ? (
             <Button onClick={() => (shown.value = null)}>Back to the text</Button>
           ) : (
             <Button isDisabled={isSame || isBusy.value} onClick={() => void preview()}>
@@ -110,8 +95,8 @@ function SectionDialog({ host, model, heading, first, last, onClose }: SectionPr
         </>
       }
     >
-      {seen && "diff" in seen ? (
-        <DiffText diff={seen.diff} />
+      {seen && "diffs" in seen ? (
+        seen.diffs.map((diff, index) => <LineDifference key={index} diff={diff} label="What changes" />)
       ) : (
         <div class="k-section-edit">
           {seen && (

@@ -1,5 +1,6 @@
 /** One note as its reader shows it: its text with where its links lead, what is around it, and how it is changed. */
 
+import { signal, type Signal } from "@preact/signals";
 import type { Client, Reply } from "../../client";
 import { resource, type Resource } from "../resource";
 
@@ -26,11 +27,15 @@ export class NoteModel {
   readonly page: Resource<NotePage>;
   readonly backlinks: Resource<Backlinks>;
   readonly related: Resource<readonly RelatedNote[]>;
+  /** Whether the text is shown as it is written, line by line. */
+  readonly isSource: Signal<boolean> = signal(false);
   private targets: { of: readonly Outlink[]; paths: ReadonlyMap<string, string> } = { of: [], paths: new Map() };
 
   constructor(
     private readonly client: Client,
     readonly path: string,
+    /** Another vault than the one that is open; empty for that one. The client asks it. */
+    readonly vault = "",
   ) {
     this.page = resource(async (signal) => {
       const [text, info, links] = await Promise.all([

@@ -7,6 +7,7 @@ import { FEATURES, NoteScopeContext } from "./features";
 import { mediaKindOf, widthOf } from "./media";
 import { NoteModel, sentenceOf, withBox } from "./model";
 import { blocksIn } from "./reader";
+import { partOf } from "./source";
 import { foldersOf, propertiesOf, Recent } from "./store";
 import { foldersTo, rowNamed, rowsOf, stepOf, treeOf } from "./tree";
 
@@ -171,4 +172,14 @@ describe("what the reader adds", () => {
       }
     }
   });
+});
+
+it("shows a long text around the lines that are meant, each with its own number", () => {
+  expect(partOf("a\nb", [2, 2])).toEqual({ text: "a\nb", first: 1, isCut: false });
+  const content = Array.from({ length: 9_000 }, (_, index) => String(index + 1)).join("\n");
+  const part = partOf(content, [8_990, 8_990]);
+
+  expect([part.isCut, part.text.split("\n")[8_989], part.text.split("\n")[part.first - 1]]).toEqual([true, "8990", String(part.first)]);
+  expect(part.text.split("\n").slice(0, part.first - 1).join("")).toBe("");
+  expect(partOf(content)).toMatchObject({ isCut: false, first: 1 });
 });

@@ -1,41 +1,103 @@
 /** A note to be read: properties, text, outline, and what links to it, is linked or is about the same. */
 
+import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { Button, Icon, IconButton } from "../basic";
 import { count, folderOf, noteName } from "../format";
-import { useHost } from "../host";
+import { HostContext, useHost, type Host, type NoteTarget } from "../host";
 import { Markdown } from "../markdown";
 import { Empty, Notice, SkeletonRows, SkeletonText } from "../rows";
+import { Tabs } from "../tabs";
 import { carryOut, editSection } from "./editing";
 import { FEATURES, NoteScopeContext, type NoteScope } from "./features";
 import { sectionAt, sentenceOf, type Backlinks, type NoteModel, type NotePage, type RelatedNote } from "./model";
 import { Properties } from "./properties";
+import { partOf, Source } from "./source";
 
 interface ReaderProps {
   model: NoteModel;
-  /** Marked, and brought into view. */
-  lines?: readonly [first: number, last: number] | undefined;
-  /** A heading, or a block with its `^`, that is brought into view. */
-  fragment?: string | undefined;
+  /** The place that is meant: its lines are marked, and it is brought into view. */
+  place?: Omit<NoteTarget, "path">;
   canEdit: boolean;
   onTag: (tag: string) => void;
   /** Whether there is room beside the text. */
   isWide: boolean;
 }
 
-export function NoteReader({ model, lines, fragment, canEdit, onTag, isWide }: ReaderProps): JSX.Element {
+export function NoteReader(props: ReaderProps): JSX.Element {
+  const host = useHost();
+  const { model } = props;
+  const own = useMemo(() => (model.vault ? inVault(host, model) : host), [host, model]);
+  return (
+    <HostContext.Provider value={own}>
+      <Reader {...props} canEdit={props.canEdit && !model.vault} />
+    </HostContext.Provider>
+  );
+}
+
+interface BesideProps {
+  model: NoteModel;
+  place: NoteTarget;
+  canEdit: boolean;
+  onTag: (tag: string) => void;
+}
+
+const WAYS = [
+  { id: "read", title: "As it reads" },
+  { id: "source", title: "As written" },
+] as const;
+
+/** A note in the pane. */
+export function NoteBeside({ model, place, canEdit, onTag }: BesideProps): JSX.Element {
+  const host = useHost();
+  const { lines } = place;
+  const where = lines && (lines[0] === lines[1] ? `line ${lines[0]}` : `lines ${lines[0]}–${lines[1]}`);
+  const { ask } = host;
+  return (
+    <div class="k-note-beside">
+      <p class="k-small k-quiet">{[model.vault, model.path, where].filter(Boolean).join(" · ")}</p>
+      <div class="k-note-beside-acts">
+        <Tabs label="How the note is shown" tabs={WAYS} current={model.isSource.value ? "source" : "read"} onChange={(id) => (model.isSource.value = id === "source")} />
+        {ask && !model.vault && (
+          <Button size="small" icon="message-square" onClick={() => ask.call(host, { path: model.path, ...(lines ? { lines } : {}) })}>
+            Ask about this note
+          </Button>
+        )}
+      </div>
+      <NoteReader model={model} place={place} canEdit={canEdit} onTag={onTag} isWide={false} />
+    </div>
+  );
+}
+
+/** The shell for a note of another vault, whose links lead to notes of that vault. */
+function inVault(host: Host, model: NoteModel): Host {
+  const { vault } = model;
+  const of = (target: Parameters<Host["open"]>[0]) => (target.kind === "note" ? { vault, ...target } : target);
+  const own: Partial<Host> = {
+    open: (target, where) => host.open(of(target), where),
+    href: (target) => host.href(of(target)),
+    resolveLink: (link) => model.resolve(link),
+    image: () => Promise.resolve(undefined),
+  };
+  return Object.assign(Object.create(host) as Host, own);
+}
+
+function Reader({ model, place = {}, canEdit, onTag, isWide }: ReaderProps): JSX.Element {
   const host = useHost();
   const body = useRef<HTMLDivElement>(null);
   const page = model.page.data.value;
   const failure = model.page.failure.value;
   const prefix = useMemo(() => `n${nextReader++}-`, [model]);
+  const isWhole = useSignal(false);
+  const { lines, fragment } = place;
+  const isSource = model.isSource.value;
   useEffect(() => void model.load(), [model]);
   const hash = page?.text.hash;
   useEffect(() => {
     if (!page || !body.current) return undefined;
-    return showPlace(body.current, prefix, lines, fragment);
-  }, [hash, lines?.[0], lines?.[1], fragment, model]);
+    return showPlace(body.current, prefix, lines, fragment, isSource && fragment ? lineNamed(page, fragment) : undefined);
+  }, [hash, lines?.[0], lines?.[1], fragment, model, isSource, isWhole.value]);
 
   if (failure && (!page || failure.status === 404)) {
     const isMissing = failure.status === 404;
@@ -57,11 +119,12 @@ export function NoteReader({ model, lines, fragment, canEdit, onTag, isWide }: R
         }
       : undefined,
   };
+  const part = partOf(page.text.content, isWhole.value ? undefined : lines);
   const onTask = (line: number, isDone: boolean) => void carryOut(host, model, () => model.setTask(line, isDone), "The task");
   return (
     <div class="k-note" data-wide={isWide ? "" : undefined}>
-      <article ref={body} class="k-note-body" aria-label={noteName(model.path)}>
-        <Problems page={page} />
+      <article ref={body} class="k-note-body" aria-label={noteName(model.path)} data-quotable="" data-note={model.path}>
+        <Problems page={page} cited={place.hash} />
         <Properties model={model} properties={page.info.properties} canEdit={canEdit} onTag={onTag} />
         {!isWide && page.info.outline.length > 2 && (
           <details class="k-note-fold">
@@ -69,11 +132,21 @@ export function NoteReader({ model, lines, fragment, canEdit, onTag, isWide }: R
             <Outline page={page} prefix={prefix} body={body} />
           </details>
         )}
+        {part.isCut && (
+          <Notice>
+            This note is long; a part of it is shown.{" "}
+            <button type="button" class="k-link" onClick={() => (isWhole.value = true)}>
+              Show all of it
+            </button>
+          </Notice>
+        )}
         {page.text.total_chars === 0 || !page.text.content.trim() ? (
           <p class="k-quiet">This note is empty.</p>
+        ) : isSource ? (
+          <Source {...part} />
         ) : (
           <NoteScopeContext.Provider value={scope}>
-            <Markdown text={page.text.content} path={model.path} features={FEATURES} prefix={prefix} {...(canEdit ? { onTask } : {})} />
+            <Markdown text={part.text} path={model.path} features={FEATURES} prefix={prefix} {...(canEdit ? { onTask } : {})} />
           </NoteScopeContext.Provider>
         )}
         <Around model={model} page={page} />
@@ -90,12 +163,14 @@ export function NoteReader({ model, lines, fragment, canEdit, onTag, isWide }: R
 
 let nextReader = 0;
 
-function Problems({ page }: { page: NotePage }): JSX.Element | null {
+function Problems({ page, cited = "" }: { page: NotePage; cited?: string | undefined }): JSX.Element | null {
+  const isChanged = cited !== "" && cited !== page.text.hash;
   const problems = page.text.problems ?? [];
   const pending = page.text.pending ?? [];
-  if (!problems.length && !pending.length && !page.text.truncated && !page.text.foreign) return null;
+  if (!isChanged && !problems.length && !pending.length && !page.text.truncated && !page.text.foreign) return null;
   return (
     <div class="k-note-problems">
+      {isChanged && <Notice tone="warning">The note was changed after this answer; the lines may lie elsewhere now.</Notice>}
       {page.text.foreign && <Notice>Others wrote this note; agents that read it only propose changes from then on.</Notice>}
       {pending.length > 0 && <Notice tone="warning">{count(pending.length, "proposed edit")} in this note {pending.length === 1 ? "waits" : "wait"} for review.</Notice>}
       {problems.map((problem) => (
@@ -130,7 +205,7 @@ function levelOf(heading: string): number {
 
 /** Bring a place of a text into view and mark its lines; gives what takes the marks away. */
 export function showPlace(body: HTMLElement, prefix: string, lines?: readonly [number, number], fragment?: string, line?: number): (() => void) | undefined {
-  const blocks = [...body.querySelectorAll<HTMLElement>(".k-prose > [data-line], .k-prose [data-line]")].filter((block) => !block.closest(".k-embedded"));
+  const blocks = [...body.querySelectorAll<HTMLElement>(".k-prose [data-line], .k-source > [data-line]")].filter((block) => !block.closest(".k-embedded"));
   if (lines) {
     const cited = blocksIn(blocks, lines);
     for (const block of cited) block.dataset["cited"] = "";
@@ -144,6 +219,12 @@ export function showPlace(body: HTMLElement, prefix: string, lines?: readonly [n
     setTimeout(() => delete place.dataset["shown"], 1_600);
   } else if (!fragment && line === undefined) body.closest(".k-main-scroll, .k-pane-body")?.scrollTo?.({ top: 0 });
   return undefined;
+}
+
+/** The line of a heading. */
+function lineNamed(page: NotePage, fragment: string): number | undefined {
+  const name = (fragment.split("#").at(-1) ?? "").trim().toLowerCase();
+  return page.info.outline.find((row) => row.heading.replace(/^#+\s*/, "").trim().toLowerCase() === name)?.line;
 }
 
 /** The innermost blocks that hold any of some lines. */

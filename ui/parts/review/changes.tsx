@@ -3,45 +3,11 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { Button, Icon, IconButton, Keys, type Tone } from "../basic";
+import { Button, Chip, Icon, IconButton, Keys } from "../basic";
 import { count, noteName } from "../format";
-
-export interface ProposedHunk {
-  id: string;
-  state: string;
-  line: number;
-  old: string;
-  new: string;
-  /** Pairs of a side (`same`, `removed`, `added`) and a text. */
-  words: readonly (readonly string[])[];
-  edited?: boolean;
-  stale?: { message: string } | null;
-}
-
-export interface ProposedFile {
-  number: number;
-  /** Files of one group are decided together. */
-  group: number;
-  path: string;
-  target?: string;
-  /** `edit`, `create`, `move`, `trash`. */
-  kind: string;
-  state: string;
-  reason?: string;
-  hunks: readonly ProposedHunk[];
-  stale?: { message: string } | null;
-}
-
-export interface ProposedChange {
-  id: string;
-  status: string;
-  digest: string;
-  client: string;
-  reason?: string;
-  tainted?: boolean;
-  rejection?: string;
-  files: readonly ProposedFile[];
-}
+import { Difference } from "./difference";
+import { groupOf, KIND_NAMES, newLines, type Proposal, type ProposedFile, type ProposedHunk } from "./model";
+import { StateMark } from "./proposal";
 
 /** What is decided: a whole proposal, files of it, or hunks of it. */
 export interface Decision {
@@ -51,7 +17,7 @@ export interface Decision {
 }
 
 interface ChangesCardProps {
-  proposals: readonly ProposedChange[];
+  proposals: readonly Proposal[];
   /** Changes that were applied already, by their ids. */
   applied?: readonly { id: string; isUndone: boolean }[];
   isBusy: boolean;
@@ -61,30 +27,20 @@ interface ChangesCardProps {
   onToggle: (isOpen: boolean) => void;
   /** Decide all that is open, in one go. */
   onAll: (act: Decision["act"]) => void;
-  onDecide: (proposal: ProposedChange, decision: Decision) => void;
+  onDecide: (proposal: Proposal, decision: Decision) => void;
   onOpenNote: (path: string, line?: number) => void;
   onUndo?: (change: string) => void;
   /** Where the whole review stands, for what is done only there, such as editing a text before it is accepted. */
   reviewHref?: (id: string) => string | undefined;
-  /** Whether its keys hold everywhere, as it is the last card on the page. */
-  hasKeys?: boolean;
 }
 
-const KINDS: Readonly<Record<string, string>> = { edit: "Edit", create: "New note", move: "Move", trash: "Delete" };
-const HUNK_STATES: Readonly<Record<string, [string, Tone]>> = {
-  accepted: ["Accepted", "added"],
-  rejected: ["Rejected", "removed"],
-  stale: ["Doesn't fit any more", "warning"],
-  expired: ["Expired", "plain"],
-};
-
 /** Whether something of a proposal can still be decided. */
-export function isOpenProposal(proposal: ProposedChange): boolean {
+export function isOpenProposal(proposal: Proposal): boolean {
   return ["open", "stale", "partly_accepted"].includes(proposal.status) && proposal.files.some((file) => file.state === "open");
 }
 
 /** What a card says of its proposals: how many notes and places, and what became of them. */
-export function changesTitle(proposals: readonly ProposedChange[]): string {
+export function changesTitle(proposals: readonly Proposal[]): string {
   const files = proposals.flatMap((proposal) => proposal.files);
   const open = files.filter((file) => file.state === "open");
   const notes = count(new Set((open.length ? open : files).map((file) => file.path)).size, "note");
@@ -125,7 +81,7 @@ export function ChangesCard(props: ChangesCardProps): JSX.Element | null {
             {canDecide && (
               <>
                 <Button size="small" isDisabled={isBusy} onClick={() => props.onAll("reject")}>
-                  Reject
+                  Reject all
                 </Button>
                 <Button size="small" kind="primary" isDisabled={isBusy} onClick={() => props.onAll("accept")}>
                   Accept all
@@ -179,7 +135,7 @@ function FileList({ files, onOpenNote }: { files: readonly ProposedFile[]; onOpe
           <button type="button" class="k-reason-note" title={file.path} disabled={file.kind === "create" && file.state !== "accepted"} onClick={() => onOpenNote(file.path, file.hunks[0]?.line)}>
             <span class="k-cut">{file.target ? `${noteName(file.path)} → ${noteName(file.target)}` : noteName(file.path)}</span>
           </button>
-          <span class="k-small k-quiet">{[KINDS[file.kind] ?? file.kind, sizeOf(file)].filter(Boolean).join(" · ")}</span>
+          <span class="k-small k-quiet">{[KIND_NAMES[file.kind] ?? file.kind, sizeOf(file)].filter(Boolean).join(" · ")}</span>
         </li>
       ))}
       {files.length > shown.length && (
@@ -201,22 +157,23 @@ function sizeOf(file: ProposedFile): string {
   return [added && `+${added}`, removed && `−${removed}`].filter(Boolean).join(" ");
 }
 
-function FileChange({ proposal, file, card }: { proposal: ProposedChange; file: ProposedFile; card: ChangesCardProps }): JSX.Element {
-  const group = proposal.files.filter((other) => other.group === file.group);
+function FileChange({ proposal, file, card }: { proposal: Proposal; file: ProposedFile; card: ChangesCardProps }): JSX.Element {
+  const group = groupOf(proposal, file);
   const others = group.filter((other) => other !== file).map((other) => noteName(other.path));
   const canDecide = isOpenProposal(proposal) && file.state === "open";
   const byHunk = canDecide && file.kind === "edit" && group.length === 1 && file.hunks.length > 1;
   const decide = (act: Decision["act"]) => card.onDecide(proposal, { act, files: [file.path] });
   const href = card.reviewHref?.(proposal.id);
+  const lines = newLines(file.hunks);
   return (
-    <section class="k-change-file" data-place="" tabIndex={-1} aria-label={`${KINDS[file.kind] ?? file.kind} of ${file.path}`}>
+    <section class="k-change-file" data-place="" tabIndex={-1} aria-label={`${KIND_NAMES[file.kind] ?? file.kind} of ${file.path}`}>
       <header>
         <h3 class="k-cut" title={file.path}>
           {noteName(file.path)}
           {file.target && ` → ${noteName(file.target)}`}
         </h3>
-        <span class="k-chip">{KINDS[file.kind] ?? file.kind}</span>
-        {HUNK_STATES[file.state] && <StateChip state={file.state} />}
+        {file.kind !== "edit" && <Chip>{KIND_NAMES[file.kind] ?? file.kind}</Chip>}
+        {file.state !== "open" && <StateMark state={file.state} />}
         {href && <IconButton icon="pencil" size="small" label={`Edit the changes of ${noteName(file.path)} in the review`} href={href} />}
         {canDecide && (
           <>
@@ -229,36 +186,29 @@ function FileChange({ proposal, file, card }: { proposal: ProposedChange; file: 
       {others.length > 0 && <p class="k-small k-quiet">Decided together with {others.join(", ")}.</p>}
       {file.stale && <p class="k-small k-warning-text">{file.stale.message}</p>}
       {file.hunks.map((hunk) => (
-        <HunkChange key={hunk.id} hunk={hunk} canDecide={byHunk && hunk.state === "open"} onDecide={(act) => card.onDecide(proposal, { act, hunks: [hunk.id] })} isBusy={card.isBusy} />
+        <HunkChange key={hunk.id} hunk={hunk} first={[hunk.line, lines.get(hunk.id) ?? hunk.line]} canDecide={byHunk && hunk.state === "open"} onDecide={(act) => card.onDecide(proposal, { act, hunks: [hunk.id] })} isBusy={card.isBusy} />
       ))}
     </section>
   );
 }
 
-function StateChip({ state }: { state: string }): JSX.Element | null {
-  const [text, tone] = HUNK_STATES[state] ?? ["", "plain"];
-  return text ? (
-    <span class="k-chip" data-tone={tone}>
-      {text}
-    </span>
-  ) : null;
-}
-
 interface HunkProps {
   hunk: ProposedHunk;
+  /** Its first line, on the old and on the new side. */
+  first: readonly [number, number];
   canDecide: boolean;
   isBusy: boolean;
   onDecide: (act: Decision["act"]) => void;
 }
 
-function HunkChange({ hunk, canDecide, isBusy, onDecide }: HunkProps): JSX.Element {
+function HunkChange({ hunk, first, canDecide, isBusy, onDecide }: HunkProps): JSX.Element {
   const label = `line ${hunk.line}`;
   return (
     <div class="k-hunk" role="group" aria-label={`Change at ${label}`} {...(canDecide ? { "data-place": "", tabIndex: -1 } : {})} data-hunk={hunk.id} data-state={hunk.state}>
       <div class="k-hunk-head">
-        <span class="k-small k-quiet">{label}</span>
-        {hunk.state !== "open" && <StateChip state={hunk.state} />}
-        {hunk.edited && <span class="k-chip">Edited by you</span>}
+        <span class="k-small k-quiet">Line {hunk.line}</span>
+        {hunk.state !== "open" && <StateMark state={hunk.state} />}
+        {hunk.edited && <Chip icon="pencil">Edited by you</Chip>}
         {canDecide && (
           <>
             <IconButton icon="x" size="small" label={`Reject the change at ${label}`} isDisabled={isBusy} onClick={() => onDecide("reject")} />
@@ -266,41 +216,12 @@ function HunkChange({ hunk, canDecide, isBusy, onDecide }: HunkProps): JSX.Eleme
           </>
         )}
       </div>
-      <WordDifference words={hunk.words} />
+      <div class="k-hunk-text" tabIndex={0} role="group" aria-label="Difference">
+        <Difference words={hunk.words} way="inline" first={first} />
+      </div>
       {hunk.stale && <p class="k-small k-warning-text">{hunk.stale.message}</p>}
     </div>
   );
-}
-
-/** A difference word by word: what goes is struck out, what comes is marked. */
-export function WordDifference({ words }: { words: readonly (readonly string[])[] }): JSX.Element {
-  return (
-    <div class="k-difference" tabIndex={0} role="group" aria-label="Difference">
-      {words.length ? words.map(([side = "", text = ""], index) => drawWords(side, text, index)) : <span class="k-quiet">nothing</span>}
-    </div>
-  );
-}
-
-function drawWords(side: string, text: string, key: number): JSX.Element {
-  // Line ends are shown where they are all that differs.
-  const shown = /^[\r\n]+$/.test(text) ? text.replaceAll(/\r?\n/g, "⏎\n") : text;
-  if (side === "removed") {
-    return (
-      <del key={key}>
-        <span class="k-only-read">removed: </span>
-        {shown}
-      </del>
-    );
-  }
-  if (side === "added") {
-    return (
-      <ins key={key}>
-        <span class="k-only-read">added: </span>
-        {shown}
-      </ins>
-    );
-  }
-  return <span key={key}>{text}</span>;
 }
 
 function placesOf(node: HTMLElement | null): HTMLElement[] {

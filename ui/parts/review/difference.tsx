@@ -59,10 +59,10 @@ function SideLine({ line, side }: { line: Line | null; side: "removed" | "added"
 }
 
 /** A unified difference, line by line. */
-export function LineDifference({ diff }: { diff: string }): JSX.Element {
+export function LineDifference({ diff, label = "What changed" }: { diff: string; label?: string }): JSX.Element {
   const lines = diffLines(diff);
   return (
-    <div class="k-diff-lines" tabIndex={0} role="group" aria-label="What changed">
+    <div class="k-diff-lines" tabIndex={0} role="group" aria-label={label}>
       {lines.slice(0, MOST_LINES).map(({ kind, text }, index) => {
         if (kind === "place") return index ? <div key={index} class="k-diff-place" aria-hidden="true" /> : null;
         const Tag = kind === "added" ? "ins" : kind === "removed" ? "del" : "span";

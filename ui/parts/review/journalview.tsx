@@ -85,7 +85,7 @@ function Changes({ journal, origin }: JournalProps): JSX.Element {
       {days.map((day) => (
         <section key={day} aria-label={dayTitle(day)}>
           <GroupTitle>{dayTitle(day)}</GroupTitle>
-          <ul class="k-plain k-changes">
+          <ul class="k-plain k-journal-rows">
             {shown
               .filter((change) => dayOf(change.at) === day)
               .map((change) => (
@@ -197,7 +197,7 @@ function FileDifferences({ files }: { files: readonly FileDifference[] }): JSX.E
   return (
     <>
       {files.map((file) => (
-        <section key={file.path} class="k-change-file" aria-label={file.path}>
+        <section key={file.path} class="k-journal-file" aria-label={file.path}>
           <p class="k-change-path">
             <NoteLink path={file.target || file.path} title={file.target || file.path} />
             {file.target && <span class="k-quiet"> from {file.path}</span>}

@@ -9,7 +9,6 @@ export type ProposedHunk = ProposedFile["hunks"][number];
 export type ProposalRow = Reply<"get", "/proposals">["results"][number];
 export type Restriction = Reply<"get", "/trust">["results"][number];
 export type Change = Reply<"get", "/changes">["results"][number];
-export type ChangedFile = Change["files"][number];
 
 /** What is accepted or rejected by itself: a hunk, or a file that can't be taken apart. */
 export interface Unit {

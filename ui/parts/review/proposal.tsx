@@ -350,7 +350,8 @@ function StaleNotice({ stale }: { stale: NonNullable<ProposedHunk["stale"]> }): 
   );
 }
 
-function StateMark({ state }: { state: string }): JSX.Element {
+/** What became of a part, as a chip. */
+export function StateMark({ state }: { state: string }): JSX.Element {
   return <Chip tone={stateTone(state)}>{STATE_NAMES[state] ?? state}</Chip>;
 }
 

@@ -9,7 +9,7 @@ import { DialogFrame } from "../floating";
 import { ago, cost, date, duration, tokens } from "../format";
 import { useHost, type Host } from "../host";
 import { Empty, Notice, Row, SkeletonText } from "../rows";
-import { Answer } from "./cited";
+import { Answer } from "./answer";
 import { comparedParts, nodeState, runState, timelineOf, workMs, type Run, type RunNode } from "./model";
 import type { RunList } from "./runs";
 

@@ -1,4 +1,4 @@
-export { Answer, Places } from "./cited";
+export { Answer, Places } from "./answer";
 export { BeginRun, LimitFields } from "./begin";
 export { chooseRun, CompareRuns } from "./compare";
 export { Runs } from "./list";

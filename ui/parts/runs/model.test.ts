@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { citationOf } from "./cited";
 import { afterEvent, changedLimits, comparedParts, fileName, isGoing, isWeak, limitsText, spentText, timelineOf, treeRows, workMs, type Run, type RunNode } from "./model";
 
 const T0 = Date.parse("2026-03-10T12:00:00Z");
@@ -109,19 +108,6 @@ describe("words", () => {
 
   it("keep only limits that were changed to numbers", () => {
     expect(changedLimits({ nodes: 50, depth: 3 }, { nodes: "60", depth: "3", tokens: "", minutes: "x" })).toEqual({ nodes: 60 });
-  });
-});
-
-describe("citations", () => {
-  const cited = (path: string, heading = "", vault = "") => ({ vault, path, heading, start_line: 3, end_line: 3, hash: "" });
-
-  it("are found by the link's note and heading, in its vault", () => {
-    const all = [cited("Plans/A.md", "# One"), cited("Plans/A.md", "## Two"), cited("Fence.md", "", "work")];
-
-    expect(citationOf("A", "two", all)).toBe(all[1]);
-    expect(citationOf("Plans/A.md", "", all)).toBe(all[0]);
-    expect(citationOf("work:Fence", "", all)).toBe(all[2]);
-    expect(citationOf("Fence", "", all)).toBeUndefined();
   });
 });
 

@@ -9,7 +9,7 @@ import { count, duration } from "../format";
 import { useHost } from "../host";
 import { CodeBlock } from "../markdown/code";
 import { Notice, SkeletonText } from "../rows";
-import { Answer, Places } from "./cited";
+import { Answer, Places } from "./answer";
 import { doingName, endText, isGoing, nodeState, ROOT, spentText, stepName, tierText, type Run, type RunPart, type Spend } from "./model";
 import type { RunWatch } from "./runs";
 

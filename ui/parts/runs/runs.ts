@@ -8,7 +8,7 @@ import { afterEvent, isGoing, runState, type Run, type RunOptions, type RunPart,
 
 const PAGE = 50;
 const SOON_MS = 5_000;
-const LATER_MS = 30_000;
+const LATER_MS = 10_000;
 
 /** The list of runs; looked at again while somebody sees it. */
 export class RunList {

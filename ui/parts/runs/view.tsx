@@ -10,7 +10,7 @@ import { count, date, duration } from "../format";
 import { useHost, type Host } from "../host";
 import { Empty, Notice, SkeletonText } from "../rows";
 import { LimitFields } from "./begin";
-import { Answer } from "./cited";
+import { Answer } from "./answer";
 import { ALL_NOTES, changedLimits, fileName, isGoing, limitsText, minutesOf, runState, spentText, timelineOf, type Question, type Run } from "./model";
 import type { RunList, RunWatch } from "./runs";
 import { RunTree, TimelineKey } from "./tree";

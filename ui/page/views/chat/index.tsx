@@ -2,8 +2,8 @@
 
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { Button, Icon, IconButton, noteName } from "../../../parts";
-import { Chat, Composer, ComposerFoot, Conversations, NoteReader, openSessionMenu, ScopeSheet, selectedText, Transcript } from "../../../parts/chat";
+import { Button, Icon, IconButton } from "../../../parts";
+import { Chat, Composer, ComposerFoot, Conversations, openSessionMenu, ScopeSheet, selectedText, Transcript } from "../../../parts/chat";
 import { href, type App } from "../../app";
 import { load, save } from "../../keep";
 import { MainHead } from "../../shell";
@@ -28,21 +28,6 @@ function create(app: App): Chat {
     { keys: "enter", title: "Send; with Shift a new line", group: "Chat", isShownOnly: true, run: () => undefined },
     { keys: "escape", title: "Stop the answer", group: "Chat", when: () => isHere() && chat.conversation.isBusy.value, run: () => void chat.stop() },
   ]);
-  app.onOpen((target, where) => {
-    if (target.kind !== "note" || where !== "pane") return false;
-    const ask = (path: string) => {
-      app.closePane();
-      chat.about(path);
-    };
-    app.showPane({
-      key: `note ${target.path}`,
-      title: noteName(target.path),
-      icon: "file-text",
-      href: app.href(target),
-      body: () => <NoteReader key={JSON.stringify(target)} target={target} onAsk={ask} />,
-    });
-    return true;
-  }, true);
   document.addEventListener("selectionchange", () => {
     if (isHere()) chat.selection.value = selectedText(getSelection());
   });
@@ -63,9 +48,9 @@ function Main({ app, state: chat, route }: ViewProps<Chat>): JSX.Element {
     if (id) void chat.show(id === NEW ? "" : id);
   }, [id]);
   useEffect(() => {
-    if (about) conversation.about.value = about;
+    if (about) chat.about(about, route.query["quote"]);
     if (text) chat.text.value = text;
-    if (about || text) app.go(id ? address(id) : href("chat"), { replace: true });
+    if (about || text) app.go(address(id || conversation.id.value), { replace: true });
     chat.focus();
   }, [about, text]);
   const title = conversation.title.value || (conversation.id.value ? "Conversation" : "New conversation");

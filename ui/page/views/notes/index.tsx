@@ -3,9 +3,10 @@
 import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
+import { Client } from "../../../client";
 import { ago, Button, count, Empty, folderOf, Icon, IconButton, noteName, Notice, Row, SearchBox, SkeletonRows, Tabs, VirtualList, type PaletteItem, type Target } from "../../../parts";
 import { Diagrams } from "../../../parts/mermaid/diagrams";
-import { Attachments, foldersTo, mediaKindOf, NoteModel, NoteReader, NoteTree, rowsOf, treeOf } from "../../../parts/notes";
+import { Attachments, foldersTo, mediaKindOf, NoteBeside, NoteModel, NoteReader, NoteTree, rowsOf, treeOf } from "../../../parts/notes";
 import { fit } from "../../../parts/palette";
 import { href, vaultOf, type App } from "../../app";
 import type { Route } from "../../router";
@@ -26,10 +27,12 @@ const WIDE_PX = 1_080;
 function create(app: App) {
   const vault = vaultOf(app);
   const models = new Map<string, NoteModel>();
-  const modelOf = (path: string): NoteModel => {
-    const model = models.get(path) ?? new NoteModel(app.client, path);
-    models.delete(path);
-    models.set(path, model); // the one that was used last is the last to be given up
+  const modelOf = ({ path, vault = "" }: { path: string; vault?: string | undefined }): NoteModel => {
+    const isOther = vault !== "" && vault !== app.session.vault.value && app.session.vaults.value.includes(vault);
+    const key = isOther ? `${vault}:${path}` : path;
+    const model = models.get(key) ?? (isOther ? new NoteModel(new Client({ ...app.client.options, vault: () => vault }), path, vault) : new NoteModel(app.client, path));
+    models.delete(key);
+    models.set(key, model); // the one that was used last is the last to be given up
     const [oldest] = models.keys();
     if (models.size > MAX_MODELS && oldest !== undefined) models.delete(oldest);
     return model;
@@ -48,7 +51,7 @@ function create(app: App) {
   };
   app.onOpen((target, where) => {
     if (target.kind !== "note" || where !== "pane") return false;
-    openPane(app, modelOf(target.path), target);
+    openPane(app, modelOf(target), target);
     return true;
   });
   app.onNews((event) => {
@@ -89,13 +92,11 @@ type State = ReturnType<typeof create>;
 
 function openPane(app: App, model: NoteModel, target: Target & { kind: "note" }): void {
   app.showPane({
-    key: `note ${target.path} ${target.lines?.join("-") ?? target.fragment ?? ""}`,
+    key: `note ${model.vault}:${target.path} ${target.lines?.join("-") ?? target.fragment ?? ""}`,
     title: noteName(target.path),
     icon: "file-text",
     href: app.href(target),
-    body: () => (
-      <NoteReader model={model} lines={target.lines} fragment={target.fragment} canEdit={app.session.isPerson} isWide={false} onTag={(tag) => app.go(href("search", { tag }))} />
-    ),
+    body: () => <NoteBeside model={model} place={target} canEdit={app.session.isPerson} onTag={(tag) => app.go(href("search", { tag }))} />,
   });
 }
 
@@ -282,6 +283,7 @@ function Main({ app, state, route }: ViewProps<State>): JSX.Element {
   useEffect(() => {
     if (path) state.read.add(path);
   }, [path]);
+  const lines = linesOf(route);
   if (!path) {
     return (
       <>
@@ -292,15 +294,20 @@ function Main({ app, state, route }: ViewProps<State>): JSX.Element {
       </>
     );
   }
-  const model = state.modelOf(path);
+  const model = state.modelOf({ path, vault: route.query["vault"] });
   return (
     <>
       <MainHead app={app} title={noteName(path)} back={href("notes")}>
-        <Actions app={app} path={path} lines={linesOf(route)} />
+        <Actions app={app} model={model} lines={lines} />
       </MainHead>
-      <div class="k-main-scroll" key={path}>
+      <div class="k-main-scroll" key={`${model.vault}:${path}`}>
         <div class="k-content k-note-content" data-wide={isWide ? "" : undefined}>
-          {folderOf(path) && (
+          {model.vault && (
+            <p class="k-crumbs">
+              <span class="k-chip">Vault {model.vault}</span>
+            </p>
+          )}
+          {!model.vault && folderOf(path) && (
             <p class="k-crumbs">
               {foldersTo(path).map((folder) => (
                 <a key={folder} href={href("search", { folder })} title={`Search in ${folder}`}>
@@ -311,8 +318,7 @@ function Main({ app, state, route }: ViewProps<State>): JSX.Element {
           )}
           <NoteReader
             model={model}
-            lines={linesOf(route)}
-            fragment={route.hash || undefined}
+            place={{ ...(lines ? { lines } : {}), ...(route.hash ? { fragment: route.hash } : {}) }}
             canEdit={app.session.isPerson}
             isWide={isWide}
             onTag={(tag) => app.go(href("search", { tag }))}
@@ -328,7 +334,8 @@ function roomOf(app: App): number {
   return innerWidth - 56 - (app.isListOpen.value ? 300 : 0) - (app.pane.value && innerWidth >= 1_200 ? 400 : 0);
 }
 
-function Actions({ app, path, lines }: { app: App; path: string; lines: readonly [number, number] | undefined }): JSX.Element {
+function Actions({ app, model, lines }: { app: App; model: NoteModel; lines: readonly [number, number] | undefined }): JSX.Element {
+  const { path, vault } = model;
   const ask = () => {
     const quote = String(getSelection() ?? "").trim().slice(0, 2_000);
     app.ask({ path, ...(lines ? { lines } : {}), ...(quote ? { quote } : {}) });
@@ -339,13 +346,18 @@ function Actions({ app, path, lines }: { app: App; path: string; lines: readonly
       { title: "Copy path", icon: "copy", run: () => void app.copy(path).then(() => app.tell("The path was copied")) },
       { title: "Copy address of this page", icon: "globe", run: () => void app.copy(location.href).then(() => app.tell("The address was copied")) },
       "line",
-      { title: "Open beside", icon: "panel-right", run: () => app.open({ kind: "note", path }, "pane") },
+      { title: model.isSource.value ? "Show as it reads" : "Show as written", icon: model.isSource.value ? "book-open" : "code", run: () => (model.isSource.value = !model.isSource.value) },
+      { title: "Open beside", icon: "panel-right", run: () => app.open({ kind: "note", path, vault }, "pane") },
     ]);
   return (
     <>
-      <IconButton icon="message-square" size="small" label="Ask about this" onClick={ask} />
-      <IconButton icon="waypoints" size="small" label="Show in the graph" href={href(`graph/${path}`)} />
-      <IconButton icon="external-link" size="small" label="Open in Obsidian" href={app.obsidian(path)} />
+      {!vault && (
+        <>
+          <IconButton icon="message-square" size="small" label="Ask about this" onClick={ask} />
+          <IconButton icon="waypoints" size="small" label="Show in the graph" href={href(`graph/${path}`)} />
+        </>
+      )}
+      <IconButton icon="external-link" size="small" label="Open in Obsidian" href={app.obsidian(path, vault || undefined)} />
       <IconButton icon="ellipsis" size="small" label="More" onClick={more} />
     </>
   );

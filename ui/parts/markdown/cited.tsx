@@ -7,8 +7,20 @@ import { useContext } from "preact/hooks";
 import { Icon } from "../basic";
 import { noteName } from "../format";
 import { useHost, type NoteTarget } from "../host";
-import type { MarkdownFeature, Wikilink } from "../markdown";
-import type { Citation } from "./turn";
+import type { MarkdownFeature } from "./markdown";
+import type { Wikilink } from "./syntax";
+
+/** A place in a note that an answer cites, or that a part of a run has read. */
+export interface Citation {
+  path: string;
+  heading?: string;
+  start_line: number;
+  end_line: number;
+  /** Of the note when it was cited. */
+  hash?: string;
+  /** Empty for the vault of the conversation or run. */
+  vault?: string;
+}
 
 /** The checked citations of the answer around. */
 export const CitationsContext = createContext<readonly Citation[]>([]);
@@ -38,22 +50,35 @@ function citedLines(md: MarkdownIt): void {
   });
 }
 
+/** Draws the links of an answer as what they cite; `CitationsContext` has what was checked. */
 export const CITATIONS: readonly MarkdownFeature[] = [
-  { name: "citations", setup: citedLines, draw: { wikilink: ({ token }) => <CitationChip link={token.meta as CitedLink} /> } },
+  { name: "citations", setup: citedLines, draw: { wikilink: ({ token }) => <CitedChip link={token.meta as CitedLink} /> } },
 ];
 
-function CitationChip({ link }: { link: CitedLink }): JSX.Element {
-  const host = useHost();
+function CitedChip({ link }: { link: CitedLink }): JSX.Element {
   const cited = findCitation(link, useContext(CitationsContext));
-  const target = targetOf(link, cited);
-  const heading = (cited?.heading ?? link.fragment).replace(/^#+\s*/, "");
+  return <CitationChip citation={cited ?? unchecked(link)} title={link.shown} />;
+}
+
+/** What a link says of itself, where nothing was checked. */
+function unchecked(link: CitedLink): Citation {
+  const path = /\.\w{1,8}$/.test(link.target) ? link.target : `${link.target}.md`;
+  return { path, heading: link.fragment, start_line: link.first ?? 0, end_line: link.last ?? 0 };
+}
+
+/** A place in a note; a click opens it in the pane, with its lines marked. */
+export function CitationChip({ citation, title = "" }: { citation: Citation; title?: string }): JSX.Element {
+  const host = useHost();
+  const target = targetOf(citation);
   const lines = linesText(target.lines);
-  const name = link.shown || [noteName(target.path), heading].filter(Boolean).join(" › ");
+  const kind = lines.includes("–") ? "lines" : "line";
+  const vault = citation.vault ? `${citation.vault}: ` : "";
+  const name = title || [noteName(citation.path), headingOf(citation)].filter(Boolean).join(" › ");
   return (
     <a
       class="k-cite"
       href={host.href({ kind: "note", ...target }) ?? "#"}
-      title={`${target.path}${lines ? `, lines ${lines}` : ""}`}
+      title={`${vault}${citation.path}${lines && `, ${kind} ${lines}`}`}
       onClick={(event) => {
         if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
         event.preventDefault();
@@ -61,10 +86,13 @@ function CitationChip({ link }: { link: CitedLink }): JSX.Element {
       }}
     >
       <Icon name="file-text" />
-      <span class="k-cite-name">{name}</span>
+      <span class="k-cite-name">
+        {vault}
+        {name}
+      </span>
       {lines && (
         <span class="k-cite-lines">
-          <span class="k-only-read">lines </span>
+          <span class="k-only-read">{kind} </span>
           {lines}
         </span>
       )}
@@ -73,29 +101,35 @@ function CitationChip({ link }: { link: CitedLink }): JSX.Element {
 }
 
 /** The checked citation that a link names: the one of its lines, else of its heading, else of its note. */
-export function findCitation(link: CitedLink, citations: readonly Citation[]): Citation | undefined {
+export function findCitation(link: Omit<CitedLink, "shown">, citations: readonly Citation[]): Citation | undefined {
   const fits = citations.filter((one) => isNamed(one, bare(link.target)));
   const heading = bare(link.fragment.split("#").at(-1) ?? "");
   return (
     fits.find((one) => one.start_line === link.first && one.end_line === link.last) ??
-    fits.find((one) => heading && bare(one.heading.replace(/^#+\s*/, "")) === heading) ??
+    fits.find((one) => heading && bare(headingOf(one)) === heading) ??
     fits[0]
   );
 }
 
-function targetOf(link: CitedLink, cited: Citation | undefined): NoteTarget {
-  const lines = cited ? ([cited.start_line, cited.end_line] as const) : link.first ? ([link.first, link.last ?? link.first] as const) : undefined;
+function targetOf(citation: Citation): NoteTarget {
+  const { path, vault, hash, start_line: first, end_line: last } = citation;
+  const heading = headingOf(citation);
   return {
-    path: cited?.path ?? (/\.\w{1,8}$/.test(link.target) ? link.target : `${link.target}.md`),
-    ...(lines ? { lines } : {}),
-    ...(!lines && link.fragment ? { fragment: link.fragment } : {}),
-    ...(cited?.hash ? { hash: cited.hash } : {}),
+    path,
+    ...(first ? { lines: [first, Math.max(first, last)] as const } : {}),
+    ...(!first && heading ? { fragment: heading } : {}),
+    ...(hash ? { hash } : {}),
+    ...(vault ? { vault } : {}),
   };
 }
 
 function linesText(lines: NoteTarget["lines"]): string {
   if (!lines) return "";
   return lines[0] === lines[1] ? String(lines[0]) : `${lines[0]}–${lines[1]}`;
+}
+
+function headingOf({ heading = "" }: Citation): string {
+  return heading.replace(/^#+\s*/, "");
 }
 
 /** Whether a note is meant; one of another vault has that vault's name before its own. */
