@@ -1,4 +1,4 @@
-"""Put into the package what isn't kept as source: the embedder's data, the interpreter of scripts, and the page.
+"""Put into the package what isn't kept as source: the embedder's data, the interpreter of scripts, page and plugin.
 
 The weights and the tokenizer are those of WordLlama (MIT). Its published wheel has them, but is compiled for some
 Pythons only, so the three files are taken out of it here and nothing of it is needed at run time.
@@ -8,14 +8,15 @@ read once, when it is compiled to machine code. It is built anew when the guest 
 two builds of it are alike, as it holds the memory of a started Python with its random hashes. So a source archive
 contains it, and wheels from the same archive are alike.
 
-The page is built from `ui/` by `scripts/page.py`. It needs Node and npm's registry; without them everything else is
-still installed, and `knap serve` says that its page is missing.
+The page is built from `ui/` by `scripts/page.py`, the Obsidian plugin from `plugin/` and `ui/` by `scripts/plugin.py`.
+Both need Node and npm's registry; without them everything else is still installed, and `knap serve` and `knap plugin
+install` say what is missing. A source archive contains both as they were built.
 """
 
 import gzip
 import hashlib
+import importlib
 import importlib.metadata
-import importlib.util
 import json
 import lzma
 import re
@@ -26,6 +27,7 @@ import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from hatchling.builders.config import BuilderConfig
@@ -95,11 +97,11 @@ class CustomBuildHook(BuildHookInterface[BuilderConfig]):
             provide_embedder(root / TARGET)
             provide_tokenizer(root / TARGET)
             provide_interpreter(root)
-            problem = provide_page(root)
+            problems = provide_interfaces(root)
         except RuntimeError as error:
             self.app.abort(str(error))
         else:
-            if problem:
+            for problem in problems:
                 self.app.display_warning(problem)
 
 
@@ -288,22 +290,40 @@ def build_interpreter(folder: Path, target: Path) -> None:
         )
 
 
-def provide_page(root: Path) -> str:
-    """Build the page, unless it is there and made of these very sources.
+def provide_interfaces(root: Path) -> list[str]:
+    """Build the page and the Obsidian plugin, unless they are there and made of these very sources.
 
     Returns:
-        Why it can't be built here; empty where it is there.
+        What can't be built here, why, and how it is built later; empty where both are there.
 
     Raises:
-        RuntimeError: Its sources can't be built.
+        RuntimeError: The sources of one can't be built.
     """
-    spec = importlib.util.spec_from_file_location("knapper_page_build", root / "scripts" / "page.py")
-    if spec is None or spec.loader is None:
-        raise RuntimeError("scripts/page.py is missing")
-    page = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(page)
+    page, plugin = load_script(root, "page"), load_script(root, "plugin")
+    problems: list[str] = []
+    for what, module, command in (
+        ("page", page, "scripts/page build"),
+        ("Obsidian plugin", plugin, "python -m scripts.plugin build"),
+    ):
+        try:
+            module.provide(root)
+        except page.Unreachable as error:
+            problems.append(
+                f"Knapper is installed without its {what}: {error}. In a clone, `{command}` builds it later."
+            )
+    return problems
+
+
+def load_script(root: Path, name: str) -> Any:
+    """Import one of the project's scripts, which import each other as ``scripts.NAME``.
+
+    Raises:
+        RuntimeError: There is none of that name.
+    """
+    package = ModuleType("scripts")
+    package.__path__ = [str(root / "scripts")]
+    _ = sys.modules.setdefault("scripts", package)  # else a package of that name that is installed here would be taken
     try:
-        page.provide(root)
-    except page.Unreachable as error:
-        return f"Knapper is installed without its page: {error}. scripts/page build builds it later."
-    return ""
+        return importlib.import_module(f"scripts.{name}")
+    except ModuleNotFoundError as error:
+        raise RuntimeError(f"scripts/{name}.py is missing, or what it imports: {error}") from error

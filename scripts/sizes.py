@@ -42,7 +42,7 @@ def parts_of_knapper() -> dict[str, int]:
         path = Path(str(distribution.locate_file(file)))
         if path.is_file():
             folder = file.parts[1:2]
-            name = "/".join(file.parts[1:3]) if folder == ("data",) else "web" if folder == ("web",) else "code"
+            name = "/".join(file.parts[1:3]) if folder == ("data",) else "code"
             parts[name] = parts.get(name, 0) + path.stat().st_size
     return dict(sorted(parts.items(), key=lambda item: -item[1]))
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from knapper.config import Vault
 from tests.agents.scripted import Call, Model
@@ -12,7 +12,19 @@ from tests.index import worlds
 from tests.page import sites
 from tests.page.sites import answered, say
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(120)
+
+
+def choose(tab: Page, name: str) -> None:
+    """Change to another vault; the page begins anew."""
+    tab.get_by_role("button", name="Appearance and account").click()
+    with tab.expect_navigation():
+        tab.get_by_role("menuitemradio", name=name, exact=True).click()
+    expect(tab.get_by_role("navigation", name="Views")).to_be_visible()
+
+
+def conversations(tab: Page) -> Locator:
+    return tab.locator("[data-session]")
 
 
 def test_each_vault_has_its_own_conversations_and_changes(tmp_path: Path, tab: Page) -> None:
@@ -25,24 +37,30 @@ def test_each_vault_has_its_own_conversations_and_changes(tmp_path: Path, tab: P
         change=lambda found: replace(found, vaults=(found.vault, Vault(name="sea", path=other))),
     ) as site:
         site.enter(tab)
-        tab.get_by_label("Vault").select_option("sea")
+        choose(tab, "sea")
+        tab.get_by_role("link", name="Chat", exact=True).click()
         say(tab, "What is salty?")
         answered(tab)
-        tab.get_by_role("button", name="Sea", exact=True).click()
-        expect(tab.locator(".passage")).to_contain_text("Salt water.")
+        tab.locator(".k-answer .k-cite").click()
+        expect(tab.get_by_role("complementary", name="Sea")).to_contain_text("Salt water.")
         tab.keyboard.press("Escape")
         say(tab, "Add fish")
-        tab.get_by_role("button", name="Review").click()
-        tab.get_by_role("button", name="Accept all that is open").click()
-        expect(tab.locator(".proposal")).to_contain_text("accepted")
-        tab.keyboard.press("Escape")
-        tab.get_by_label("Vault").select_option("v")
-        expect(tab.locator("#sessions")).to_contain_text("None yet.")
+        card = tab.locator(".k-changes")
+        card.get_by_role("button", name="Accept all").click()
+        expect(card).to_contain_text("Accepted: changes in 1 note")
+        choose(tab, "v")
+        tab.get_by_role("link", name="Chat", exact=True).click()
+        expect(tab.get_by_text("No conversations yet")).to_be_visible()
+        expect(tab.get_by_text("What is salty?")).to_have_count(0)
+        choose(tab, "sea")
         tab.reload()
-        tab.get_by_label("Vault").select_option("sea")
-        tab.get_by_role("button", name="Delete “What is salty?”").click()
+        tab.get_by_role("link", name="Chat", exact=True).click()
+        expect(conversations(tab)).to_have_count(1)
+        conversations(tab).hover()
+        tab.get_by_role("button", name="More about “What is salty?”").first.click()
+        tab.get_by_role("menuitem", name="Delete…").click()
         tab.get_by_role("dialog").get_by_role("button", name="Delete").click()
-        expect(tab.locator("#sessions")).to_contain_text("None yet.")
+        expect(tab.get_by_text("No conversations yet")).to_be_visible()
 
     assert (other / "Sea.md").read_text(encoding="utf-8") == "# Sea\n\nSalt water.\nAnd fish.\n"
 
@@ -55,9 +73,9 @@ def test_a_citation_of_another_vault_opens_its_passage(tmp_path: Path, tab: Page
         change=lambda found: replace(found, vaults=(found.vault, Vault(name="sea", path=other))),
     ) as site:
         _ = site.hub.context(client="cli", vault="sea").index.refresh()
-        site.enter(tab)
+        site.enter(tab, "/app/chat/new")
         say(tab, "What is salty?")
         answered(tab)
-        tab.locator(".answer .cite").click()
+        tab.locator(".k-answer .k-cite").click()
 
-        expect(tab.locator(".passage .meant")).to_have_text("Salt water.")
+        expect(tab.locator(".k-cited-lines, [data-cited]")).to_have_text("Salt water.")

@@ -40,7 +40,7 @@ def test_from_the_command_to_the_note_on_the_disk(tmp_path: Path, own_home: Path
             tab.get_by_role("link", name="Chat", exact=True).click()
             say(tab, "What of the tomatoes?")
             tab.get_by_role("link", name=re.compile("^Rain")).click()
-            expect(tab.locator(".k-cited-lines")).to_have_text("It rains on the tomatoes.")
+            expect(tab.locator(".k-cited-lines, [data-cited]")).to_have_text("It rains on the tomatoes.")
             tab.keyboard.press("Escape")
             say(tab, "Make it beans")
             card = tab.locator(".k-changes")

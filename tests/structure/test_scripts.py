@@ -15,6 +15,15 @@ TOOL = """#!/usr/bin/env bash
 echo "$(basename "$0")" "$@" >>"$CALLS"
 ! [ "$(basename "$0")" = "${FAILING:-}" ]
 """
+PYTHON = f"""#!/usr/bin/env bash
+case "${{2:-}}" in
+  scripts.page | scripts.plugin)
+    echo "$2" "${{@:3}}" >>"$CALLS"
+    case "${{FAILING:-}}" in "$2") exit 1 ;; "no npm") exit 3 ;; esac
+    ;;
+  *) exec "{sys.executable}" "$@" ;;
+esac
+"""
 
 pytestmark = pytest.mark.skipif(BASH is None or sys.platform == "win32", reason="they are scripts of bash")
 
@@ -30,7 +39,7 @@ class Project:
         tools.mkdir(parents=True)
         for name in ("ruff", "basedpyright", "lint-imports"):
             self._program(tools / name, TOOL)
-        self._program(tools / "python", f'#!/usr/bin/env bash\nexec "{sys.executable}" "$@"\n')
+        self._program(tools / "python", PYTHON)
         self._program(folder / "scripts" / "setup", "#!/usr/bin/env bash\n")
         self.write("pyproject.toml", '[tool.basedpyright]\ninclude = ["src", "tests"]\n')
         self.write(".gitignore", "__pycache__/\n.venv/\n")
@@ -119,7 +128,44 @@ def test_everything_is_checked_without_a_word(project: Project) -> None:
     done = project.run("check")
 
     assert done.returncode == 0
-    assert project.called() == ["ruff check", "ruff format --check", "basedpyright", "lint-imports --no-logo"]
+    tools = ["ruff check", "ruff format --check", "basedpyright", "lint-imports --no-logo"]
+    assert project.called() == [*tools, "scripts.page check", "scripts.plugin check"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "checked"),
+    [
+        ("ui/page", ["scripts.page check"]),
+        ("ui/parts", ["scripts.page check", "scripts.plugin check"]),
+        ("plugin/src", ["scripts.plugin check"]),
+        ("src/knapper/server", ["scripts.page check"]),
+    ],
+)
+def test_page_and_plugin_are_checked_where_what_they_are_made_of_changed(
+    project: Project, folder: str, checked: Sequence[str]
+) -> None:
+    project.write(f"{folder}/some.ts", "1\n")
+    project.commit()
+    project.write(f"{folder}/some.ts", "2\n")
+
+    done = project.run("check", "--changed")
+
+    assert done.returncode == 0
+    assert project.called() == ["lint-imports --no-logo", *checked]
+
+
+def test_without_npm_page_and_plugin_are_left_out_and_the_rest_is_checked(project: Project) -> None:
+    done = project.run("check", failing="no npm")
+
+    assert done.returncode == 0
+    assert done.stdout.count("left out, as Node or npm's packages can't be had here") == 2
+
+
+@pytest.mark.parametrize("name", ["page", "plugin"])
+def test_a_page_or_plugin_that_breaks_its_rules_is_told(project: Project, name: str) -> None:
+    done = project.run("check", failing=f"scripts.{name}")
+
+    assert (done.returncode, done.stderr) == (1, f"check: failed: {name}\n")
 
 
 def test_where_nothing_changed_only_the_layers_are_checked(project: Project) -> None:

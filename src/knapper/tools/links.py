@@ -581,7 +581,7 @@ def _graph_nodes(context: Context, steps: Mapping[NotePath, int]) -> list[dict[s
         if entry and answers.is_foreign_entry(context, entry):
             nodes.append({**node, "tags": [], "foreign": True})
         elif entry or step == 0:
-            shown_tags: list[JSONValue] = [*tags.get(entry.id, ())][:_MAX_NODE_TAGS] if entry else []
+            shown_tags: list[JSONValue] = [*tags.get(entry.id, ())[:_MAX_NODE_TAGS]] if entry else []
             nodes.append({**node, "tags": shown_tags})
     return nodes
 

@@ -93,6 +93,34 @@ describe("hostile text", () => {
       "web", "web", "note", "place", "none", "none", "none", "none",
     ]);
   });
+
+  it("puts no link into a link, which would lead elsewhere than the one that is shown", () => {
+    const root = shown("[![inside](https://a.example/p.png) and **x**](https://b.example)");
+
+    expect([...root.querySelectorAll("a")].map((link) => link.href)).toEqual(["https://b.example/"]);
+    expect(root.textContent).toBe("inside and x (b.example)");
+  });
+
+  it.each([
+    ["https://a.example/x_y_z", ""],
+    ["https://a.example", ""],
+    ["<https://a.example/%C3%A4>", ""],
+    ["<mailto:a@b.example>", ""],
+    ["[a.example](https://a.example/deep/path)", ""],
+    ["[a note](https://a.example/x)", " (a.example)"],
+    ["[https://bank.example](https://evil.example/x)", " (evil.example)"],
+    ["[bank.example](https://bank.example@evil.example/)", " (evil.example)"],
+    ["https://bank.example@evil.example/", " (evil.example)"],
+    ["[аpple.example](https://аpple.example)", " (xn--pple-43d.example)"],
+    ["[\u202emoc.knab](https://evil.example)", " (evil.example)"],
+    ["[write](mailto:a@b.example)", " (a@b.example)"],
+    ["![a picture](https://a.example/p.png)", " (a.example)"],
+    ["[![inside](https://a.example/p.png)](https://b.example)", " (b.example)"],
+  ])("shows beside %s where it leads, unless its text says so", (text, where) => {
+    const link = [...shown(text).querySelectorAll("a")].at(0);
+
+    expect(link?.querySelector(":scope > .k-where")?.textContent ?? "").toBe(where);
+  });
 });
 
 describe("Obsidian's syntax", () => {

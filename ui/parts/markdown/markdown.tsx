@@ -17,6 +17,8 @@ export interface DrawContext {
   path: string;
   /** Draws what a token holds. */
   inside: (node: TokenNode) => ComponentChildren;
+  /** Whether this is inside a link, where no other may be. */
+  inLink?: boolean;
   /** Before each id, so that two texts in one document don't share any. */
   prefix: string;
   /** Sets a task's box; boxes can't be set where it is missing. */
@@ -138,7 +140,14 @@ const DRAW: Readonly<Record<string, Draw>> = {
   ),
   th_open: (node, context) => <th data-align={alignOf(node.token)}>{context.inside(node)}</th>,
   td_open: (node, context) => <td data-align={alignOf(node.token)}>{context.inside(node)}</td>,
-  link_open: (node, context) => <Link address={node.token.attrGet("href") ?? ""} context={context}>{context.inside(node)}</Link>,
+  link_open: (node, context) => {
+    const inner: DrawContext = { ...context, inLink: true, inside: (part) => drawAll(part.children, inner) };
+    return (
+      <Link address={node.token.attrGet("href") ?? ""} text={textOf(node)} context={context}>
+        {inner.inside(node)}
+      </Link>
+    );
+  },
   image: (node, context) => drawImage(node, context),
   wikilink: ({ token }, context) => <NoteLink link={token.meta as Wikilink} context={context} />,
   embed: ({ token }, context) => (
@@ -289,12 +298,35 @@ function hasControl(text: string): boolean {
   return [...text].some((sign) => sign.charCodeAt(0) < 32);
 }
 
-export function Link({ address, context, children }: { address: string; context: DrawContext; children: ComponentChildren }): JSX.Element {
+/** Where a link of the web leads, for beside its text; empty where the text is that very address, or says its host. */
+export function whereOf(address: string, text: string): string {
+  let url: URL;
+  try {
+    url = new URL(address.trim());
+  } catch {
+    return address;
+  }
+  const where = url.hostname || url.pathname;
+  const isTold = [url.href, decoded(url.href), where].includes(text) || `${text}/` === url.href;
+  return isTold && !url.username && !url.password ? "" : where; // https://bank.example@evil.example is no bank's
+}
+
+interface LinkProps {
+  address: string;
+  /** What it shows, as plain text. */
+  text: string;
+  context: DrawContext;
+  children: ComponentChildren;
+}
+
+export function Link({ address, text, context, children }: LinkProps): JSX.Element {
   const kind = kindOfAddress(address);
   if (kind === "web") {
+    const where = whereOf(address, text);
     return (
       <a class="k-web" href={address} target="_blank" rel="noopener noreferrer" title={address}>
         {children}
+        {where && <bdi class="k-where"> ({where})</bdi>}
       </a>
     );
   }
@@ -328,6 +360,7 @@ export function NoteLink({ link, context, children }: NoteLinkProps): JSX.Elemen
   const path = found ?? link.target;
   const target = { kind: "note" as const, path, ...(link.fragment ? { fragment: link.fragment } : {}) };
   const shown = children ?? (link.shown || [noteName(link.target), link.fragment].filter(Boolean).join(" › "));
+  if (context.inLink) return <>{shown}</>;
   const isUnknown = host.resolveLink !== undefined && link.target !== "" && found === undefined;
   return (
     <a
@@ -352,9 +385,13 @@ export function drawImage(node: TokenNode, context: DrawContext): ComponentChild
   return (
     <span class="k-embed">
       <Icon name="image" />
-      <Link address={address} context={context}>
-        {text}
-      </Link>
+      {context.inLink ? (
+        text
+      ) : (
+        <Link address={address} text={text} context={context}>
+          {text}
+        </Link>
+      )}
     </span>
   );
 }

@@ -18,7 +18,7 @@ from knapper.server.http.openapi import RouteSpec
 from knapper.tools import proposals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from knapper.app import Hub
     from knapper.server.http.binding import Endpoint, RequestArguments
@@ -76,9 +76,13 @@ def mount_blocks(hub: Hub, threads: WorkerThreads) -> Mount:
         threads: Where notes are read and written; the caller closes them.
     """
     endpoint = partial(_make_endpoint, hub, threads)
+    specs = (*_proposal_specs(endpoint), *_block_specs(endpoint))
+    return Mount(routes=[*map(openapi.make_route, specs)])
+
+
+def _proposal_specs(endpoint: Callable[..., Endpoint]) -> Sequence[RouteSpec]:
     draw_description = "What can't be a block, such as a change of properties, stays in the proposal; `notes` names it."
-    decide_description = "All of them or none. Only a person may."
-    specs = (
+    return (
         RouteSpec(
             "POST",
             "/proposals/{proposal_id}/draw",
@@ -99,6 +103,12 @@ def mount_blocks(hub: Hub, threads: WorkerThreads) -> Mount:
             _APPLIED_PARAMETERS,
             openapi.json_content({"id": _STRING, "status": _STRING}),
         ),
+    )
+
+
+def _block_specs(endpoint: Callable[..., Endpoint]) -> Sequence[RouteSpec]:
+    decide_description = "All of them or none. Only a person may."
+    return (
         RouteSpec(
             "GET",
             "/blocks",
@@ -130,7 +140,6 @@ def mount_blocks(hub: Hub, threads: WorkerThreads) -> Mount:
             WRITE_CONTENT,
         ),
     )
-    return Mount(routes=[*map(openapi.make_route, specs)])
 
 
 def _make_endpoint(
