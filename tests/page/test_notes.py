@@ -255,7 +255,7 @@ def test_tasks_properties_and_sections_are_changed_and_undone(tmp_path: Path, ta
 def test_a_graph_is_a_picture_or_a_list_that_opens_notes(tmp_path: Path, tab: Page) -> None:
     with serving(tmp_path) as site:
         site.enter(tab, "/app/graph/Garden/Watering.md?depth=1")
-        expect(tab.get_by_text(re.compile("3 notes, 3 ties"))).to_be_visible()
+        expect(tab.get_by_text(re.compile("3 notes, 3 links"))).to_be_visible()
         tab.get_by_role("radio", name="List").click()
         listed = tab.get_by_role("list", name="Notes around Watering")
         expect(listed.get_by_role("listitem")).to_have_count(3)

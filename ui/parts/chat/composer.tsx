@@ -28,7 +28,8 @@ export function Composer({ chat }: { chat: Chat }): JSX.Element {
     node.style.height = "auto";
     node.style.height = `${Math.min(MAX_HEIGHT, node.scrollHeight)}px`;
   }, [chat.text.value]);
-  useEffect(() => {
+  // Before the next key: an effect that is painted first would take the focus back from whoever has gone on with Tab.
+  useLayoutEffect(() => {
     const isTouch = globalThis.matchMedia?.("(hover: none)").matches ?? false;
     if (chat.focused.value || !isTouch) box.current?.focus({ preventScroll: true });
   }, [chat.focused.value]);
