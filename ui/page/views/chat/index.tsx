@@ -24,7 +24,16 @@ function create(app: App): Chat {
   const isHere = () => app.router.route.value.view === "chat";
   app.shortcuts.register([
     { keys: "mod+/", title: "To the message", group: "Chat", when: isHere, run: () => chat.focus() },
-    { keys: "n", title: "New conversation", group: "Chat", when: isHere, run: () => app.go(address("")) },
+    {
+      keys: "n",
+      title: "New conversation",
+      group: "Chat",
+      when: isHere,
+      run: () => {
+        app.go(address(""));
+        chat.focus();
+      },
+    },
     { keys: "enter", title: "Send; with Shift a new line", group: "Chat", isShownOnly: true, run: () => undefined },
     { keys: "escape", title: "Stop the answer", group: "Chat", when: () => isHere() && chat.conversation.isBusy.value, run: () => void chat.stop() },
   ]);
