@@ -146,6 +146,17 @@ export interface paths {
         };
         get: operations["get_models"];
     };
+    "/models/keys": {
+        parameters: {
+        };
+        get: operations["get_models_keys"];
+        put: operations["put_models_keys"];
+    };
+    "/models/trial": {
+        parameters: {
+        };
+        post: operations["post_models_trial"];
+    };
     "/notes/{path}": {
         parameters: {
         };
@@ -2501,6 +2512,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        programs: {
+                            is_configured: boolean;
+                            /** @enum {unknown} */
+                            kind: "person" | "mcp" | "http" | "agent" | "script" | "named";
+                            last_used: string | null;
+                            name: string;
+                            rights: {
+                                capabilities: ("add" | "delete" | "create" | "navigate" | "move" | "properties")[];
+                                hidden: string[];
+                                is_read_only: boolean;
+                                /** @enum {unknown} */
+                                large: "apply" | "propose" | "refuse";
+                                max_files: number;
+                                read: string[];
+                                read_only: string[];
+                                /** @enum {unknown} */
+                                scope: "all" | "current" | "linked" | "context";
+                                /** @enum {unknown} */
+                                small: "apply" | "propose" | "refuse";
+                                vaults: string[];
+                                write: string[];
+                            };
+                            /** @enum {unknown} */
+                            token: "own" | "api" | "page" | "none";
+                        }[];
                         results: {
                             device: string;
                             last_used: string | null;
@@ -2775,6 +2811,97 @@ export interface operations {
                         }[];
                         /** @constant */
                         success: true;
+                    };
+                };
+            };
+        };
+    };
+    get_models_keys: {
+        parameters: {
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        has_keyring: boolean;
+                        results: {
+                            /** @enum {unknown} */
+                            place: "settings" | "keyring" | "none";
+                            provider: string;
+                        }[];
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
+    put_models_keys: {
+        parameters: {
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    key?: string | null;
+                    provider: string;
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        place: "settings" | "keyring" | "none";
+                        provider: string;
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
+    post_models_trial: {
+        parameters: {
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    model?: string | null;
+                    vault?: string | null;
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        model: string;
+                        problem: {
+                            code: string;
+                            error: string;
+                            hint: string;
+                        } | null;
+                        seconds: number;
+                        spent: {
+                            cost_usd: number | null;
+                            input_tokens: number;
+                            output_tokens: number;
+                            requests: number;
+                            total_tokens: number;
+                        };
+                        /** @constant */
+                        success: true;
+                        text: string;
                     };
                 };
             };
@@ -4324,17 +4451,20 @@ export interface operations {
                     "application/json": {
                         config_file: string;
                         settings: {
-                            default: string | number | unknown[] | null;
+                            choices?: string[];
+                            default: string | number | string[] | null;
                             doc: string;
                             is_set: boolean;
                             /** @enum {unknown} */
                             kind: "text" | "verbatim" | "path" | "url" | "count" | "choice" | "texts";
+                            least?: number;
+                            most?: number;
                             name: string;
                             restart: boolean;
                             savable: boolean;
                             secret: boolean;
                             source: string;
-                            value: string | number | unknown[] | null;
+                            value: string | number | string[] | null;
                         }[];
                         /** @constant */
                         success: true;
@@ -4500,17 +4630,20 @@ export interface operations {
                     "application/json": {
                         config_file: string;
                         settings: {
-                            default: string | number | unknown[] | null;
+                            choices?: string[];
+                            default: string | number | string[] | null;
                             doc: string;
                             is_set: boolean;
                             /** @enum {unknown} */
                             kind: "text" | "verbatim" | "path" | "url" | "count" | "choice" | "texts";
+                            least?: number;
+                            most?: number;
                             name: string;
                             restart: boolean;
                             savable: boolean;
                             secret: boolean;
                             source: string;
-                            value: string | number | unknown[] | null;
+                            value: string | number | string[] | null;
                         }[];
                         /** @constant */
                         success: true;

@@ -36,7 +36,7 @@ _WHAT_USAGE: Final = "see what models cost"
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
 _DOLLARS: Final[Mapping[str, Any]] = {"type": ["number", "null"], "description": "Null where no price is known."}
-_SPENT: Final = openapi.object_schema(
+SPENT_SCHEMA: Final = openapi.object_schema(
     {
         "requests": _INTEGER,
         "input_tokens": _INTEGER,
@@ -72,7 +72,7 @@ _MODELS_CONTENT: Final = openapi.json_content(
 _LIMIT: Final[Mapping[str, Any]] = {"type": ["integer", "null"], "description": "Null for no limit."}
 _USAGE_CONTENT: Final = openapi.json_content(
     {
-        "today": {**_SPENT, "description": "Of all conversations, tasks and runs in this vault, by local time."},
+        "today": {**SPENT_SCHEMA, "description": "Of all conversations, tasks and runs in this vault, by local time."},
         "limits": openapi.object_schema(
             {"turn_tokens": _LIMIT, "run_tokens": _LIMIT, "day_tokens": _LIMIT, "day_cents": _LIMIT}
         ),
@@ -85,7 +85,7 @@ _USAGE_CONTENT: Final = openapi.json_content(
         "session": {
             "type": ["object", "null"],
             "description": "What the messages of the session took; its cost is null where that of one isn't known.",
-            "properties": _SPENT["properties"],
+            "properties": SPENT_SCHEMA["properties"],
         },
     }
 )
