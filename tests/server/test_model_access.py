@@ -26,7 +26,7 @@ from tests.server import apps, contracts
 from tests.server.apps import World
 
 KEY = "sk-nobody-is-told-1234567890"
-PATHS = {"/models/keys", "/models/trial"}
+PATHS = {"/models/keys", "/models/offered", "/models/trial"}
 NO_MODEL = ModelSettings()
 
 
@@ -200,9 +200,39 @@ def test_a_limit_of_the_day_holds_for_trials_too(tmp_path: Path) -> None:
     assert problems[1]["code"] == "budget_spent"
 
 
+def test_a_provider_is_asked_what_it_offers_and_says_why_it_does_not(tmp_path: Path) -> None:
+    with real(tmp_path, ModelSettings(ollama_url="http://127.0.0.1:9")) as client:
+        keyless = client.get("/models/offered?provider=openai").json()
+        stopped = client.get("/models/offered?provider=ollama").json()
+        unknown = client.get("/models/offered?provider=http%3A%2F%2F127.0.0.1%3A9")
+
+    assert (keyless["state"], keyless["models"]) == ("no_key", [])
+    assert (stopped["state"], "127.0.0.1" in stopped["text"]) == ("unreachable", True)
+    assert (unknown.status_code, unknown.json()["code"]) == (422, "bad_arguments")
+
+
+def test_every_route_of_the_settings_takes_the_vault_that_the_page_sends(tmp_path: Path, ring: Ring) -> None:
+    del ring
+    with asking(tmp_path, ModelSettings(ollama_url="http://127.0.0.1:9")) as (_, client):
+        answers = [
+            client.get("/models/keys?vault=v"),
+            client.put("/models/keys", json={"provider": "openai", "key": KEY, "vault": "v"}),
+            client.get("/models/offered?provider=ollama&vault=v"),
+            client.post("/models/trial", json={"vault": "v"}),
+            client.get("/models?vault=v"),
+            client.get("/chat/none/events?vault=v"),
+            client.post("/chat/none/cancel", json={"vault": "v"}),
+            client.get("/ask/none/events?vault=v"),
+            client.post("/ask/none/cancel", json={"vault": "v"}),
+        ]
+
+    assert [each.status_code for each in answers] == [200] * 5 + [404] * 4
+
+
 def test_a_program_neither_sees_nor_keeps_keys_nor_tries_models(tmp_path: Path, ring: Ring) -> None:
     with asking(tmp_path, token=None) as (_, client):
         refused = [client.get("/models/keys"), put(client, "openai", KEY), client.post("/models/trial", json={})]
+        refused.append(client.get("/models/offered?provider=openai"))
 
     assert {(each.status_code, each.json()["code"]) for each in refused} == {(403, "needs_person")}
     assert ring.held == {}

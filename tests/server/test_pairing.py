@@ -415,7 +415,7 @@ def test_the_page_is_told_what_programs_may_do_and_when_they_called_and_a_device
 
     assert {*rows} == {"cli", "page", "mcp", "http", "agent", "script", "reader"}
     assert [name for name, row in rows.items() if row["is_configured"]] == ["reader"]
-    assert {name: row["token"] for name, row in rows.items() if row["token"] != "none"} == {
+    assert {name: row["credential"] for name, row in rows.items() if row["credential"] != "none"} == {
         "page": "page",
         "mcp": "api",
         "http": "api",

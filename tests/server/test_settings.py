@@ -124,6 +124,14 @@ def test_a_model_and_the_limits_of_a_day_count_without_a_restart(tmp_path: Path)
     assert (before, after) == (("", None), ("ollama:qwen3", 5_000))
 
 
+def test_the_vault_that_a_program_sends_with_each_request_counts_for_nothing(tmp_path: Path) -> None:
+    with person(tmp_path) as (_, client):
+        seen = client.get("/settings?vault=v")
+        saved = client.put("/settings", json={"values": {"agents.link_depth": 3}, "vault": "v"})
+
+    assert (seen.status_code, saved.status_code) == (200, 200)
+
+
 def test_null_takes_a_value_out_of_the_file(tmp_path: Path) -> None:
     with person(tmp_path) as (world, client):
         saved = save(client, agents__link_depth=None).json()

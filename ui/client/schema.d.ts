@@ -152,6 +152,11 @@ export interface paths {
         get: operations["get_models_keys"];
         put: operations["put_models_keys"];
     };
+    "/models/offered": {
+        parameters: {
+        };
+        get: operations["get_models_offered"];
+    };
     "/models/trial": {
         parameters: {
         };
@@ -1757,6 +1762,13 @@ export interface operations {
                 run_id: string;
             };
         };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    vault?: string | null;
+                };
+            };
+        };
         responses: {
             200: {
                 headers: {
@@ -1779,6 +1791,7 @@ export interface operations {
         parameters: {
             query?: {
                 after?: number;
+                vault?: string;
                 wait?: number;
             };
             header?: {
@@ -2414,6 +2427,13 @@ export interface operations {
                 turn_id: string;
             };
         };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    vault?: string | null;
+                };
+            };
+        };
         responses: {
             200: {
                 headers: {
@@ -2436,6 +2456,7 @@ export interface operations {
         parameters: {
             query?: {
                 after?: number;
+                vault?: string;
                 wait?: number;
             };
             header?: {
@@ -2504,6 +2525,9 @@ export interface operations {
     };
     get_clients: {
         parameters: {
+            query?: {
+                vault?: string;
+            };
         };
         responses: {
             200: {
@@ -2513,6 +2537,8 @@ export interface operations {
                 content: {
                     "application/json": {
                         programs: {
+                            /** @enum {unknown} */
+                            credential: "own" | "api" | "page" | "none";
                             is_configured: boolean;
                             /** @enum {unknown} */
                             kind: "person" | "mcp" | "http" | "agent" | "script" | "named";
@@ -2534,8 +2560,6 @@ export interface operations {
                                 vaults: string[];
                                 write: string[];
                             };
-                            /** @enum {unknown} */
-                            token: "own" | "api" | "page" | "none";
                         }[];
                         results: {
                             device: string;
@@ -2557,6 +2581,9 @@ export interface operations {
     };
     delete_clients_by_name: {
         parameters: {
+            query?: {
+                vault?: string;
+            };
             path: {
                 name: string;
             };
@@ -2730,6 +2757,13 @@ export interface operations {
                 job_id: string;
             };
         };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    vault?: string | null;
+                };
+            };
+        };
         responses: {
             200: {
                 headers: {
@@ -2751,6 +2785,7 @@ export interface operations {
         parameters: {
             query?: {
                 after?: number;
+                vault?: string;
                 wait?: number;
             };
             header?: {
@@ -2788,6 +2823,9 @@ export interface operations {
     };
     get_models: {
         parameters: {
+            query?: {
+                vault?: string;
+            };
         };
         responses: {
             200: {
@@ -2818,6 +2856,9 @@ export interface operations {
     };
     get_models_keys: {
         parameters: {
+            query?: {
+                vault?: string;
+            };
         };
         responses: {
             200: {
@@ -2847,6 +2888,7 @@ export interface operations {
                 "application/json": {
                     key?: string | null;
                     provider: string;
+                    vault?: string | null;
                 };
             };
         };
@@ -2862,6 +2904,31 @@ export interface operations {
                         provider: string;
                         /** @constant */
                         success: true;
+                    };
+                };
+            };
+        };
+    };
+    get_models_offered: {
+        parameters: {
+            query: {
+                provider: "openai" | "anthropic" | "fireworks" | "openrouter" | "ollama";
+                vault?: string;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        models: string[];
+                        /** @enum {unknown} */
+                        state: "ok" | "no_key" | "refused" | "unknown_model" | "unreachable" | "unusable";
+                        /** @constant */
+                        success: true;
+                        text: string;
                     };
                 };
             };
@@ -4441,6 +4508,9 @@ export interface operations {
     };
     get_settings: {
         parameters: {
+            query?: {
+                vault?: string;
+            };
         };
         responses: {
             200: {
@@ -4618,6 +4688,7 @@ export interface operations {
                         "web.timeout_s"?: number | null;
                         "web.token_budget"?: number | null;
                     };
+                    vault?: string | null;
                 };
             };
         };

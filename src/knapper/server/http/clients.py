@@ -112,7 +112,7 @@ _PROGRAM_SCHEMA: Final = openapi.object_schema(
         "name": _STRING,
         "kind": {"enum": [*get_args(ClientKind)]},
         "is_configured": {"type": "boolean", "description": "Whether the configuration says what it may do."},
-        "token": {
+        "credential": {
             "enum": ["own", "api", "page", "none"],
             "description": "What it shows to the server: a token of its own, that of the API, the page's, or none.",
         },
@@ -218,7 +218,7 @@ def _describe_program(client: ClientSettings, is_configured: bool, seen: float |
         "name": client.name,
         "kind": grants.kind,
         "is_configured": is_configured,
-        "token": "own" if client.token_hash else _BUILT_IN_TOKENS.get(client.name, "none"),
+        "credential": "own" if client.token_hash else _BUILT_IN_TOKENS.get(client.name, "none"),
         "last_used": None if seen is None else datetime.fromtimestamp(seen, UTC).isoformat(timespec="seconds"),
         "rights": {
             "is_read_only": grants.is_read_only,
@@ -287,7 +287,8 @@ def mount_clients(service: PairingService, hub: Hub, threads: WorkerThreads) -> 
             "List the paired devices, and the other clients with their rights.",
             _make_list(service, hub, threads),
             "For persons: the page sees all, and what programs may do; a paired device itself.",
-            content=listed,
+            binding.ANY_VAULT,
+            listed,
         ),
         RouteSpec(
             "DELETE",
@@ -296,7 +297,8 @@ def mount_clients(service: PairingService, hub: Hub, threads: WorkerThreads) -> 
             "Revoke a paired device.",
             _make_revoke(service, hub, threads),
             "Its token is good no more, and its streams end. For the page; a paired device may revoke itself.",
-            content=revoked,
+            binding.ANY_VAULT,
+            revoked,
         ),
     )
     return Mount(routes=[*map(openapi.make_route, specs)], open_paths=frozenset({PAIR_PATH}))
@@ -332,7 +334,7 @@ def _make_code(service: PairingService, hub: Hub, threads: WorkerThreads) -> End
 
 def _make_list(service: PairingService, hub: Hub, threads: WorkerThreads) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, ())
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
         security.check_person(hub.settings, request.scope, "see the paired devices")
         client = security.client_of(request.scope)
         seen: Mapping[str, float] = dict(request.app.state.seen)
@@ -345,7 +347,7 @@ def _make_list(service: PairingService, hub: Hub, threads: WorkerThreads) -> End
 
 def _make_revoke(service: PairingService, hub: Hub, threads: WorkerThreads) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, ())
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
         name = str(request.path_params["name"])
         security.check_person(hub.settings, request.scope, "revoke a paired device")
         if security.client_of(request.scope) == name:

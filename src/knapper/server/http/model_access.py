@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper import extras
 from knapper.agents.model import names
+from knapper.agents.model.names import ModelName, Provider, ServerState
 from knapper.app import models
 from knapper.errors import BadInput, KnapError, SetupError
 from knapper.server import replies, security, workers
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from knapper.server.http.chat import ChatService
 
 _KEYS_PATH: Final = "/models/keys"
+_OFFERED_PATH: Final = "/models/offered"
 _TRIAL_PATH: Final = "/models/trial"
 _TAG: Final = "models"
 _WHAT_SEE: Final = "see which keys are set"
@@ -43,6 +45,7 @@ _MAX_ADDRESS_CHARS: Final = 300
 _TRIAL_RUN: Final = "trial"
 """What the account calls the question to a model that is tried."""
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
+_TEXTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "string"}}
 _BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
 _KEY_PARAMETERS: Final = (
     Parameter(
@@ -56,6 +59,18 @@ _KEY_PARAMETERS: Final = (
         doc="The key, which no answer repeats; left out, the one in the keyring goes.",
         maximum=_MAX_KEY_CHARS,
     ),
+    *binding.ANY_VAULT,
+)
+_OFFERED_PARAMETERS: Final = (
+    Parameter(name="provider", doc="Who is asked.", required=True, choices=(*_KEY_PROVIDERS, "ollama")),
+    *binding.ANY_VAULT,
+)
+_OFFERED_CONTENT: Final = openapi.json_content(
+    {
+        "state": {"enum": [*get_args(ServerState)], "description": "What came of asking."},
+        "text": {**_STRING, "description": "The same in words."},
+        "models": {**_TEXTS, "description": "Names, at most 200; some may not be for chat."},
+    }
 )
 _TRIAL_PARAMETERS: Final = (
     Parameter(name="model", doc="Its name; the configured model where it is left out.", maximum=300),
@@ -113,7 +128,8 @@ def model_access_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
             "List whose keys are set, and where.",
             _make_list(hub, chats),
             "No key is told, nor any part of one. Only for persons.",
-            content=_KEYS_CONTENT,
+            binding.ANY_VAULT,
+            _KEYS_CONTENT,
         ),
         RouteSpec(
             "PUT",
@@ -124,6 +140,16 @@ def model_access_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
             "It is sent to that provider, or the server at that address, alone. Only for persons.",
             _KEY_PARAMETERS,
             _KEPT_CONTENT,
+        ),
+        RouteSpec(
+            "GET",
+            _OFFERED_PATH,
+            _TAG,
+            "List the models that a provider offers.",
+            _make_offered(hub, chats),
+            "Asks the provider's server, at its usual or configured address, with its key. Only for persons.",
+            _OFFERED_PARAMETERS,
+            _OFFERED_CONTENT,
         ),
         RouteSpec(
             "POST",
@@ -140,7 +166,7 @@ def model_access_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
 
 def _make_list(hub: Hub, chats: ChatService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, ())
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
         security.check_person(hub.settings, request.scope, _WHAT_SEE)
         return replies.JsonReply({"success": True, **await chats.run_blocking(lambda: _list_keys(hub.settings))})
 
@@ -220,6 +246,23 @@ def _store_key(name: str, key: str) -> None:
         if problem is None:
             raise
         raise problem from error
+
+
+def _make_offered(hub: Hub, chats: ChatService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _OFFERED_PARAMETERS)
+        security.check_person(hub.settings, request.scope, _WHAT_SEE)
+        provider = cast("Provider", args.text("provider"))
+        status = await chats.run_blocking(lambda: _ask_offered(hub.settings, provider))
+        return replies.JsonReply({"success": True, **status})
+
+    return endpoint
+
+
+def _ask_offered(settings: Settings, provider: Provider) -> dict[str, JSONValue]:
+    base_url = settings.model.ollama_url if provider == "ollama" else ""
+    server = ModelName(provider=provider, name="*", base_url=base_url)
+    return names.check_server(server, models.configured_keys(settings).find(server)).as_dict()
 
 
 def _make_trial(hub: Hub, chats: ChatService) -> Endpoint:

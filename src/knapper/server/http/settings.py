@@ -131,7 +131,7 @@ _VALUES: Final = Parameter(
     required=True,
     fields=tuple(map(_value_parameter, SETTINGS)),
 )
-_SAVE_PARAMETERS: Final = (_VALUES,)
+_SAVE_PARAMETERS: Final = (_VALUES, *binding.ANY_VAULT)
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
 _VALUE_SCHEMA: Final[Mapping[str, Any]] = {"type": ["string", "integer", "array", "null"], "items": {"type": "string"}}
@@ -179,7 +179,8 @@ def mount_settings(hub: Hub, threads: WorkerThreads) -> Mount:
             "Show the settings.",
             _make_show(hub, service, threads),
             "As all sources say them now; of keys, only whether they are set. Only for persons.",
-            content=SETTINGS_CONTENT,
+            binding.ANY_VAULT,
+            SETTINGS_CONTENT,
         ),
         RouteSpec(
             "PUT",
@@ -198,7 +199,7 @@ def mount_settings(hub: Hub, threads: WorkerThreads) -> Mount:
 
 def _make_show(hub: Hub, service: SettingsService, threads: WorkerThreads) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, ())
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
         security.check_person(hub.settings, request.scope, _WHAT)
         return replies.JsonReply({"success": True, **await threads.run("read", service.show)})
 

@@ -110,7 +110,8 @@ def spending_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
             "List the configured models with their prices.",
             _make_models_endpoint(hub, chats),
             "No server is asked. Only for persons.",
-            content=_MODELS_CONTENT,
+            binding.ANY_VAULT,
+            _MODELS_CONTENT,
         ),
         RouteSpec(
             "GET",
@@ -127,7 +128,7 @@ def spending_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
 
 def _make_models_endpoint(hub: Hub, chats: ChatService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, ())
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
         security.check_person(hub.settings, request.scope, _WHAT_MODELS)
         rows = await chats.run_blocking(lambda: _list_models(hub.settings))
         return replies.JsonReply({"success": True, "configured": hub.settings.model.name, "results": [*rows]})

@@ -4,7 +4,8 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { Button, Icon, IconButton, noteName } from "../../../parts";
 import { Chat, Composer, ComposerFoot, Conversations, NoteReader, openSessionMenu, ScopeSheet, selectedText, Transcript } from "../../../parts/chat";
-import { href, type App } from "../../app";
+import { FirstStepsCard } from "../../../parts/settings/first";
+import { firstStepsOf, href, type App } from "../../app";
 import { load, save } from "../../keep";
 import { MainHead } from "../../shell";
 import { defineView, type ViewProps } from "../../view";
@@ -75,7 +76,7 @@ function Main({ app, state: chat, route }: ViewProps<Chat>): JSX.Element {
         <HeadActions app={app} chat={chat} title={title} />
       </MainHead>
       <Transcript chat={chat}>
-        <Welcome chat={chat} />
+        <Welcome app={app} chat={chat} />
       </Transcript>
       <div class="k-compose">
         <ScopeSheet chat={chat} />
@@ -111,7 +112,9 @@ function NewButton({ chat, size = "normal" }: { chat: Chat; size?: "small" | "no
   return <IconButton icon="plus" size={size} label="New conversation" href={address("")} onClick={begin} />;
 }
 
-function Welcome({ chat }: { chat: Chat }): JSX.Element {
+function Welcome({ app, chat }: { app: App; chat: Chat }): JSX.Element {
+  const steps = firstStepsOf(app);
+  useEffect(() => void steps.load(), []);
   return (
     <div class="k-welcome">
       <Icon name="messages-square" size={20} />
@@ -125,6 +128,7 @@ function Welcome({ chat }: { chat: Chat }): JSX.Element {
           </Button>
         ))}
       </div>
+      {steps.isNeeded && <FirstStepsCard steps={steps} settings={href("settings/models")} chat={href("chat/new")} />}
     </div>
   );
 }
