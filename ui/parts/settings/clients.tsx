@@ -9,7 +9,7 @@ import { ago, dateTime } from "../format";
 import { useHost, type Host } from "../host";
 import { resource } from "../resource";
 import { Empty, Notice, SkeletonRows } from "../rows";
-import { kindName, rightsLines, tokenText, type ProgramRow } from "./model";
+import { callsServer, kindName, rightsLines, tokenText, type ProgramRow } from "./model";
 import { openPairing } from "./pairing";
 
 type Clients = Reply<"get", "/clients">;
@@ -153,7 +153,8 @@ function Programs({ rows }: { rows: readonly ProgramRow[] }): JSX.Element {
                 </p>
               ))}
               <p class="k-small k-quiet">
-                Shows {tokenText(row)} · {row.last_used ? <>called <Moment at={row.last_used} /></> : "no call since the server's start"}
+                {tokenText(row)}
+                {callsServer(row) && <> · {row.last_used ? <>called <Moment at={row.last_used} /></> : "no call since the server's start"}</>}
               </p>
             </div>
           </li>
@@ -221,7 +222,7 @@ function RestrictedRow({ row, isBusy, onTrust }: { row: Restriction; isBusy: boo
           {row.until && <>, until {dateTime(row.until)}</>}
         </p>
       </div>
-      <Button size="small" isDisabled={isBusy} label={`Trust ${row.client}${row.run ? `, ${row.run}` : ""}`} onClick={onTrust}>
+      <Button size="small" isDisabled={isBusy} label={`Trust again: ${row.client}${row.run ? `, ${row.run}` : ""}`} onClick={onTrust}>
         Trust again
       </Button>
     </li>

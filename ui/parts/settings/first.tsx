@@ -85,7 +85,7 @@ export function FirstStepsCard({ steps, settings, chat, onSettings }: CardProps)
     <section class="k-first" aria-label="First steps">
       <header>
         <div>
-          <h2>Welcome</h2>
+          <h2>First steps</h2>
           <p class="k-quiet">Three steps to the first answer from your notes.</p>
         </div>
         {steps.isIndexed && <IconButton icon="x" size="small" label="Not now" onClick={() => steps.dismiss()} />}

@@ -156,7 +156,7 @@ const SCOUT = of("agents.scout.");
 /** Sections by their ids, each with its groups; what a part of its own draws, such as the model's name, stands in none. */
 export const GROUPS: Readonly<Record<string, readonly SettingGroup[]>> = {
   models: [
-    { title: "How the model is asked", names: of("model.fallbacks", "model.context_tokens", "model.tools", "model.timeout_s", "model.retries", "model.ollama_url", "model.base_url", "model.prompt", "model.telemetry") },
+    { title: "How the model is asked", names: ["model.fallbacks", "model.context_tokens", "model.tools", "model.timeout_s", "model.retries", "model.ollama_url", "model.base_url", "model.prompt", "model.telemetry"] },
     { title: "Conversations", names: CONVERSATIONS },
     { title: "Recordings", names: of("audio.") },
   ],
@@ -209,11 +209,6 @@ export function labelOf(name: string): string {
 
 export function unitOf(name: string): string {
   return WORDS[name]?.unit ?? "";
-}
-
-/** What a setting does, without the note on where it stands, and with a capital at the start of each sentence only. */
-export function docOf(row: SettingRow): string {
-  return row.doc;
 }
 
 const ON = ["on", "yes"];
@@ -308,10 +303,10 @@ export interface ModelParts {
 
 export const PROVIDERS: readonly { id: string; title: string; detail: string; example: string }[] = [
   { id: "ollama", title: "Ollama", detail: "on this computer, without a key", example: "qwen3:8b" },
-  { id: "openai", title: "OpenAI", detail: "needs a key", example: "gpt-5-mini" },
-  { id: "anthropic", title: "Anthropic", detail: "needs a key", example: "claude-sonnet-4-5" },
-  { id: "fireworks", title: "Fireworks", detail: "needs a key", example: "accounts/fireworks/models/deepseek-v3p1" },
-  { id: "openrouter", title: "OpenRouter", detail: "needs a key", example: "google/gemini-2.5-flash" },
+  { id: "openai", title: "OpenAI", detail: "", example: "gpt-5-mini" },
+  { id: "anthropic", title: "Anthropic", detail: "", example: "claude-sonnet-4-5" },
+  { id: "fireworks", title: "Fireworks", detail: "", example: "accounts/fireworks/models/deepseek-v3p1" },
+  { id: "openrouter", title: "OpenRouter", detail: "", example: "google/gemini-2.5-flash" },
   { id: "compatible", title: "Another server", detail: "any that speaks OpenAI's protocol, such as LM Studio or llama.cpp", example: "qwen3-8b" },
 ];
 
@@ -367,7 +362,7 @@ export function keyPlace(parts: ModelParts): { provider: string; setting: string
 export type ProgramRow = Reply<"get", "/clients">["programs"][number];
 
 const KIND_NAMES: Readonly<Record<ProgramRow["kind"], string>> = {
-  person: "You",
+  person: "You, as a person",
   mcp: "MCP clients",
   http: "Programs",
   agent: "Agent",
@@ -378,16 +373,25 @@ const TOKENS: Readonly<Record<ProgramRow["credential"], string>> = {
   own: "a token of its own",
   api: "the API's token",
   page: "this browser's sign-in",
-  none: "no token",
+  none: "no token, so it can't call the server",
 };
+/** Those that never call the server. */
+const INSIDE: Readonly<Record<string, string>> = { cli: "At the command line", agent: "Works within Knapper", script: "Works within Knapper" };
 const OUTCOMES = { apply: "applied", propose: "proposed", refuse: "refused" } as const;
 
 export function kindName(row: ProgramRow): string {
   return KIND_NAMES[row.kind];
 }
 
+/** What it shows to the server, or why it shows nothing. */
 export function tokenText(row: ProgramRow): string {
-  return TOKENS[row.credential];
+  const inside = row.credential === "none" ? INSIDE[row.name] : undefined;
+  return inside ?? `Shows ${TOKENS[row.credential]}`;
+}
+
+/** Whether it calls the server, so that it is known when it did. */
+export function callsServer(row: ProgramRow): boolean {
+  return row.credential !== "none";
 }
 
 /** What a client may do, each a short line. */

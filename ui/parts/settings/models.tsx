@@ -153,7 +153,7 @@ function offeredText(provider: string, state: ModelState): string {
   if (provider === "compatible") return "";
   if (state.offered.isLoading.value) return "Asking what there is…";
   const found = state.offered.data.value;
-  if (!found) return "";
+  if (!found || found.state === "no_key") return ""; // said of the key itself
   if (found.state !== "ok") return found.text.charAt(0).toUpperCase() + found.text.slice(1);
   return found.models.length ? `${found.models.length} to choose from` : "";
 }

@@ -14,6 +14,8 @@ import type { SettingsStore } from "./store";
 
 interface ControlProps {
   row: SettingRow;
+  /** As it is, or as it will be when what is on its way is saved. */
+  value: SettingValue;
   /** Attributes that join the control to its label and its texts. */
   attributes: { id: string; "aria-describedby": string; "aria-invalid": boolean };
   isFixed: boolean;
@@ -25,19 +27,24 @@ interface ControlProps {
 export function SettingField({ store, row }: { store: SettingsStore; row: SettingRow }): JSX.Element {
   const id = useId();
   const problem = useSignal("");
+  const pending = useSignal<{ value: SettingValue } | null>(null);
   const standing = store.standing.value.get(row.name);
   const failure = standing?.state === "failed" ? standing.failure : undefined;
   const why = whyFixed(row);
   const wrong = problem.value || failure?.message || "";
-  const save = (value: SettingValue): void => {
+  const save = async (value: SettingValue): Promise<void> => {
+    const own = { value: value ?? row.default };
     problem.value = "";
-    void store.save(row.name, value);
+    pending.value = own;
+    await store.save(row.name, value);
+    if (pending.value === own) pending.value = null;
   };
   const props: ControlProps = {
     row,
+    value: pending.value ? pending.value.value : row.value,
     attributes: { id, "aria-describedby": `${id}-about`, "aria-invalid": wrong !== "" },
     isFixed: why !== "",
-    onSave: save,
+    onSave: (value) => void save(value),
     onProblem: (text) => {
       problem.value = text;
       store.forget([row.name]);
@@ -75,7 +82,7 @@ export function SettingField({ store, row }: { store: SettingsStore; row: Settin
             </span>
           </p>
         )}
-        <Facts store={store} row={row} why={why} onReset={() => save(null)} />
+        <Facts store={store} row={row} why={why} onReset={() => void save(null)} />
       </div>
     </div>
   );
@@ -115,7 +122,7 @@ function Facts({ store, row, why, onReset }: FactsProps): JSX.Element {
         </Chip>
       )}
       {isOwn && (
-        <Button kind="quiet" size="small" icon="rotate-ccw" isDisabled={store.standing.value.get(row.name)?.state === "saving"} label={`Reset ${labelOf(row.name)} to its default`} onClick={onReset}>
+        <Button kind="quiet" size="small" icon="rotate-ccw" isDisabled={store.standing.value.get(row.name)?.state === "saving"} label={`Reset to default: ${labelOf(row.name)}`} onClick={onReset}>
           Reset to default
         </Button>
       )}
@@ -133,14 +140,14 @@ function Control(props: ControlProps & { labelId: string }): JSX.Element {
   return <TextControl {...props} />;
 }
 
-function SwitchControl({ row, isFixed, onSave, words }: ControlProps & { words: { on: string; off: string } }): JSX.Element {
-  const isOn = row.value === words.on;
+function SwitchControl({ row, value, isFixed, onSave, words }: ControlProps & { words: { on: string; off: string } }): JSX.Element {
+  const isOn = value === words.on;
   return <Switch isOn={isOn} label={labelOf(row.name)} isDisabled={isFixed} onChange={(next) => onSave(next ? words.on : words.off)} />;
 }
 
-function ChoiceControl({ row, attributes, isFixed, onSave }: ControlProps): JSX.Element {
+function ChoiceControl({ row, value, attributes, isFixed, onSave }: ControlProps): JSX.Element {
   return (
-    <select class="k-input k-select" {...attributes} disabled={isFixed} value={String(row.value)} onChange={(event) => onSave(event.currentTarget.value)}>
+    <select class="k-input k-select" {...attributes} disabled={isFixed} value={String(value)} onChange={(event) => onSave(event.currentTarget.value)}>
       {(row.choices ?? []).map((choice) => (
         <option key={choice} value={choice}>
           {choice}
@@ -150,8 +157,8 @@ function ChoiceControl({ row, attributes, isFixed, onSave }: ControlProps): JSX.
   );
 }
 
-function ChecksControl({ row, isFixed, onSave, labelId }: ControlProps & { labelId: string }): JSX.Element {
-  const chosen = Array.isArray(row.value) ? row.value : [];
+function ChecksControl({ row, value, isFixed, onSave, labelId }: ControlProps & { labelId: string }): JSX.Element {
+  const chosen = Array.isArray(value) ? value : [];
   const set = (choice: string, isOn: boolean): void => onSave((row.choices ?? []).filter((one) => (one === choice ? isOn : chosen.includes(one))));
   return (
     <div class="k-checks" role="group" aria-labelledby={labelId}>

@@ -120,15 +120,18 @@ function Welcome({ app, chat }: { app: App; chat: Chat }): JSX.Element {
       <Icon name="messages-square" size={20} />
       <h2>Ask your notes</h2>
       <p class="k-quiet">Answers cite the lines they come from. Changes wait until you have looked at them.</p>
-      <div class="k-welcome-acts">
-        {SUGGESTIONS.map((text) => (
-          <Button key={text} size="small" onClick={() => chat.write(text)}>
-            {text.trim()}
-            {text.endsWith(" ") && "…"}
-          </Button>
-        ))}
-      </div>
-      {steps.isNeeded && <FirstStepsCard steps={steps} settings={href("settings/models")} chat={href("chat/new")} />}
+      {steps.isNeeded ? (
+        <FirstStepsCard steps={steps} settings={href("settings/models")} chat={href("chat/new")} />
+      ) : (
+        <div class="k-welcome-acts">
+          {SUGGESTIONS.map((text) => (
+            <Button key={text} size="small" onClick={() => chat.write(text)}>
+              {text.trim()}
+              {text.endsWith(" ") && "…"}
+            </Button>
+          ))}
+        </div>
+      )}
     </div>
   );
 }

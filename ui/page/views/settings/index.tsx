@@ -17,7 +17,7 @@ interface Section {
 
 const SECTIONS: readonly Section[] = [
   { id: "models", title: "Models", icon: "cpu", detail: "Who answers, keys, a test" },
-  { id: "agents", title: "Agents", icon: "bot", detail: "Scout, task, runs, what they may change" },
+  { id: "agents", title: "Agents", icon: "bot", detail: "What they are given, and may do" },
   { id: "web", title: "Web", icon: "globe", detail: "Whether and how it is searched" },
   { id: "limits", title: "Limits and usage", icon: "gauge", detail: "What was spent, and how much may be" },
   { id: "index", title: "Search and index", icon: "database", detail: "State, what is missing, refresh" },
