@@ -16,9 +16,9 @@ import zlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 
@@ -219,7 +219,7 @@ def animated(frames: Sequence[bytes], delays: Sequence[float]) -> bytes:
 
 def chunks(file: bytes) -> list[tuple[bytes, bytes]]:
     """List a PNG file's pieces: kind and content."""
-    found, at = [], 8
+    found, at = list[tuple[bytes, bytes]](), 8
     while at < len(file):
         length = int.from_bytes(file[at : at + 4])
         found.append((file[at + 4 : at + 8], file[at + 8 : at + 8 + length]))
@@ -232,13 +232,14 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def _still(browser: Browser, site: sites.Site, folder: Path) -> None:
-    for name, address, size, scheme in (
-        ("search", "/app/search?q=dry+week", (1280, 800), "light"),
-        ("note", "/app/notes/Garden/Watering.md", (1280, 800), "light"),
-        ("graph", "/app/graph/Garden/Watering.md", (1280, 800), "dark"),
-        ("phone", "/app/notes/Garden/Watering.md", (390, 844), "light"),
-    ):
-        view = {"width": size[0], "height": size[1]}
+    desk, phone = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
+    views: list[tuple[str, str, ViewportSize, Literal["light", "dark"]]] = [
+        ("search", "/app/search?q=dry+week", desk, "light"),
+        ("note", "/app/notes/Garden/Watering.md", desk, "light"),
+        ("graph", "/app/graph/Garden/Watering.md", desk, "dark"),
+        ("phone", "/app/notes/Garden/Watering.md", phone, "light"),
+    ]
+    for name, address, view, scheme in views:
         with browser.new_context(viewport=view, color_scheme=scheme, locale="en") as context:
             tab = context.new_page()
             site.enter(tab, address)

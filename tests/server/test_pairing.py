@@ -399,6 +399,41 @@ def test_a_paired_device_can_not_let_others_in_nor_lock_them_out(tmp_path: Path)
     assert left.status_code == 200
 
 
+def test_the_page_is_told_what_programs_may_do_and_when_they_called_and_a_device_is_not(tmp_path: Path) -> None:
+    reader = ClientSettings(
+        grants=replace(access.default_grants("reader"), write=("Inbox/",), is_read_only=True),
+        hidden=("Private/",),
+        vaults=("v",),
+        token_hash=credentials.hash_token("t" * 40),
+    )
+    with server(tmp_path, reader) as it:
+        phone = it.token(name="Phone")
+        _ = it.client.get("/search?q=rain", headers=it.api)
+        answer = it.client.get("/clients", headers=it.page)
+        rows = {row["name"]: row for row in answer.json()["programs"]}
+        own = it.client.get("/clients", headers=phone).json()["programs"]
+
+    assert {*rows} == {"cli", "page", "mcp", "http", "agent", "script", "reader"}
+    assert [name for name, row in rows.items() if row["is_configured"]] == ["reader"]
+    assert {name: row["credential"] for name, row in rows.items() if row["credential"] != "none"} == {
+        "page": "page",
+        "mcp": "api",
+        "http": "api",
+        "reader": "own",
+    }
+    assert (rows["agent"]["kind"], rows["agent"]["rights"]["small"]) == ("agent", "propose")
+    assert rows["reader"]["rights"]["is_read_only"] is True
+    assert [rows["reader"]["rights"][name] for name in ("write", "hidden", "vaults")] == [
+        ["Inbox/"],
+        ["Private/"],
+        ["v"],
+    ]
+    assert rows["http"]["last_used"] is not None
+    assert rows["mcp"]["last_used"] is None
+    assert "sha256" not in answer.text
+    assert own == []
+
+
 def test_programs_neither_make_codes_nor_see_nor_revoke_devices(tmp_path: Path) -> None:
     with server(tmp_path) as it:
         _ = it.token(name="Phone")

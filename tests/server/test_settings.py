@@ -85,20 +85,18 @@ def test_every_setting_is_shown_with_its_source_and_never_a_key(tmp_path: Path) 
 
 def test_a_value_is_saved_with_comments_kept_and_counts_at_once_or_says_that_it_does_not(tmp_path: Path) -> None:
     with person(tmp_path) as (world, client):
-        saved = save(client, agents__link_depth=3, model__timeout_s=60).json()
+        saved = save(client, agents__link_depth=3, web__timeout_s=60).json()
         text = world.settings.config_file.read_text(encoding="utf-8")
         again = shown(client)
         with world.client(world.token("page"), lifecycle.mount_chats_and_tasks(world.hub, world.stop)) as page:
             usual = page.get("/ask/defaults").json()
 
-    assert text == FILE.replace("link_depth = 1", "link_depth = 3").replace(
-        f'"{KEY}"\n', f'"{KEY}"\ntimeout_s = 60\n', 1
-    )
+    assert text == FILE.replace("link_depth = 1", "link_depth = 3") + "\n[web]\ntimeout_s = 60\n"
     assert [(row["name"], row["value"], row["restart"]) for row in saved["settings"]] == [
-        ("model.timeout_s", 60, True),
+        ("web.timeout_s", 60, True),
         ("agents.link_depth", 3, False),
     ]
-    assert (again["model.timeout_s"]["restart"], again["agents.link_depth"]["restart"]) == (True, False)
+    assert (again["web.timeout_s"]["restart"], again["agents.link_depth"]["restart"]) == (True, False)
     assert usual["choice"]["scope"]["link_depth"] == 3
 
 
@@ -109,9 +107,29 @@ def test_a_key_is_saved_and_not_told_even_then(tmp_path: Path) -> None:
         stored = tomllib.loads(file.read_text(encoding="utf-8"))
 
     (row,) = answer.json()["settings"]
-    assert (row["value"], row["is_set"], row["restart"]) == (None, True, True)
+    assert (row["value"], row["is_set"], row["restart"]) == (None, True, False)
     assert KEY not in answer.text
     assert stored == {"model": {"anthropic_api_key": KEY}}
+
+
+def test_a_model_and_the_limits_of_a_day_count_without_a_restart(tmp_path: Path) -> None:
+    with apps.world(tmp_path) as world:
+        chats = lifecycle.mount_chats_and_tasks(world.hub, world.stop)
+        with world.client(world.token("page"), mounted(world), chats) as client:
+            before = (client.get("/models").json()["configured"], client.get("/usage").json()["limits"]["day_tokens"])
+            saved = save(client, model__name="ollama:qwen3", model__day_tokens=5_000)
+            after = (client.get("/models").json()["configured"], client.get("/usage").json()["limits"]["day_tokens"])
+
+    assert [row["restart"] for row in saved.json()["settings"]] == [False, False]
+    assert (before, after) == (("", None), ("ollama:qwen3", 5_000))
+
+
+def test_the_vault_that_a_program_sends_with_each_request_counts_for_nothing(tmp_path: Path) -> None:
+    with person(tmp_path) as (_, client):
+        seen = client.get("/settings?vault=v")
+        saved = client.put("/settings", json={"values": {"agents.link_depth": 3}, "vault": "v"})
+
+    assert (seen.status_code, saved.status_code) == (200, 200)
 
 
 def test_null_takes_a_value_out_of_the_file(tmp_path: Path) -> None:

@@ -146,6 +146,22 @@ export interface paths {
         };
         get: operations["get_models"];
     };
+    "/models/keys": {
+        parameters: {
+        };
+        get: operations["get_models_keys"];
+        put: operations["put_models_keys"];
+    };
+    "/models/offered": {
+        parameters: {
+        };
+        get: operations["get_models_offered"];
+    };
+    "/models/trial": {
+        parameters: {
+        };
+        post: operations["post_models_trial"];
+    };
     "/notes/{path}": {
         parameters: {
         };
@@ -1746,6 +1762,13 @@ export interface operations {
                 run_id: string;
             };
         };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    vault?: string | null;
+                };
+            };
+        };
         responses: {
             200: {
                 headers: {
@@ -1768,6 +1791,7 @@ export interface operations {
         parameters: {
             query?: {
                 after?: number;
+                vault?: string;
                 wait?: number;
             };
             header?: {
@@ -2403,6 +2427,13 @@ export interface operations {
                 turn_id: string;
             };
         };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    vault?: string | null;
+                };
+            };
+        };
         responses: {
             200: {
                 headers: {
@@ -2425,6 +2456,7 @@ export interface operations {
         parameters: {
             query?: {
                 after?: number;
+                vault?: string;
                 wait?: number;
             };
             header?: {
@@ -2493,6 +2525,9 @@ export interface operations {
     };
     get_clients: {
         parameters: {
+            query?: {
+                vault?: string;
+            };
         };
         responses: {
             200: {
@@ -2501,6 +2536,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        programs: {
+                            /** @enum {unknown} */
+                            credential: "own" | "api" | "page" | "none";
+                            is_configured: boolean;
+                            /** @enum {unknown} */
+                            kind: "person" | "mcp" | "http" | "agent" | "script" | "named";
+                            last_used: string | null;
+                            name: string;
+                            rights: {
+                                capabilities: ("add" | "delete" | "create" | "navigate" | "move" | "properties")[];
+                                hidden: string[];
+                                is_read_only: boolean;
+                                /** @enum {unknown} */
+                                large: "apply" | "propose" | "refuse";
+                                max_files: number;
+                                read: string[];
+                                read_only: string[];
+                                /** @enum {unknown} */
+                                scope: "all" | "current" | "linked" | "context";
+                                /** @enum {unknown} */
+                                small: "apply" | "propose" | "refuse";
+                                vaults: string[];
+                                write: string[];
+                            };
+                        }[];
                         results: {
                             device: string;
                             last_used: string | null;
@@ -2521,6 +2581,9 @@ export interface operations {
     };
     delete_clients_by_name: {
         parameters: {
+            query?: {
+                vault?: string;
+            };
             path: {
                 name: string;
             };
@@ -2694,6 +2757,13 @@ export interface operations {
                 job_id: string;
             };
         };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    vault?: string | null;
+                };
+            };
+        };
         responses: {
             200: {
                 headers: {
@@ -2715,6 +2785,7 @@ export interface operations {
         parameters: {
             query?: {
                 after?: number;
+                vault?: string;
                 wait?: number;
             };
             header?: {
@@ -2752,6 +2823,9 @@ export interface operations {
     };
     get_models: {
         parameters: {
+            query?: {
+                vault?: string;
+            };
         };
         responses: {
             200: {
@@ -2775,6 +2849,126 @@ export interface operations {
                         }[];
                         /** @constant */
                         success: true;
+                    };
+                };
+            };
+        };
+    };
+    get_models_keys: {
+        parameters: {
+            query?: {
+                vault?: string;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        has_keyring: boolean;
+                        results: {
+                            /** @enum {unknown} */
+                            place: "settings" | "keyring" | "none";
+                            provider: string;
+                        }[];
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
+    put_models_keys: {
+        parameters: {
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    key?: string | null;
+                    provider: string;
+                    vault?: string | null;
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        place: "settings" | "keyring" | "none";
+                        provider: string;
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
+    get_models_offered: {
+        parameters: {
+            query: {
+                provider: "openai" | "anthropic" | "fireworks" | "openrouter" | "ollama";
+                vault?: string;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        models: string[];
+                        /** @enum {unknown} */
+                        state: "ok" | "no_key" | "refused" | "unknown_model" | "unreachable" | "unusable";
+                        /** @constant */
+                        success: true;
+                        text: string;
+                    };
+                };
+            };
+        };
+    };
+    post_models_trial: {
+        parameters: {
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    model?: string | null;
+                    vault?: string | null;
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        model: string;
+                        problem: {
+                            code: string;
+                            error: string;
+                            hint: string;
+                        } | null;
+                        seconds: number;
+                        spent: {
+                            cost_usd: number | null;
+                            input_tokens: number;
+                            output_tokens: number;
+                            requests: number;
+                            total_tokens: number;
+                        };
+                        /** @constant */
+                        success: true;
+                        text: string;
                     };
                 };
             };
@@ -4314,6 +4508,9 @@ export interface operations {
     };
     get_settings: {
         parameters: {
+            query?: {
+                vault?: string;
+            };
         };
         responses: {
             200: {
@@ -4324,17 +4521,20 @@ export interface operations {
                     "application/json": {
                         config_file: string;
                         settings: {
-                            default: string | number | unknown[] | null;
+                            choices?: string[];
+                            default: string | number | string[] | null;
                             doc: string;
                             is_set: boolean;
                             /** @enum {unknown} */
                             kind: "text" | "verbatim" | "path" | "url" | "count" | "choice" | "texts";
+                            least?: number;
+                            most?: number;
                             name: string;
                             restart: boolean;
                             savable: boolean;
                             secret: boolean;
                             source: string;
-                            value: string | number | unknown[] | null;
+                            value: string | number | string[] | null;
                         }[];
                         /** @constant */
                         success: true;
@@ -4488,6 +4688,7 @@ export interface operations {
                         "web.timeout_s"?: number | null;
                         "web.token_budget"?: number | null;
                     };
+                    vault?: string | null;
                 };
             };
         };
@@ -4500,17 +4701,20 @@ export interface operations {
                     "application/json": {
                         config_file: string;
                         settings: {
-                            default: string | number | unknown[] | null;
+                            choices?: string[];
+                            default: string | number | string[] | null;
                             doc: string;
                             is_set: boolean;
                             /** @enum {unknown} */
                             kind: "text" | "verbatim" | "path" | "url" | "count" | "choice" | "texts";
+                            least?: number;
+                            most?: number;
                             name: string;
                             restart: boolean;
                             savable: boolean;
                             secret: boolean;
                             source: string;
-                            value: string | number | unknown[] | null;
+                            value: string | number | string[] | null;
                         }[];
                         /** @constant */
                         success: true;

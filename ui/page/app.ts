@@ -3,7 +3,7 @@
 import { computed, effect, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { follow, type Client, type ServerEvent } from "../client";
 import { Failure } from "../client";
-import { Floaters, isNarrow, noteName, Palette, Shortcuts, type Host, type Target, type Where } from "../parts";
+import { dateLanguage, Floaters, isNarrow, noteName, Palette, Shortcuts, type Host, type Target, type Where } from "../parts";
 import * as keep from "./keep";
 import { href, Router } from "./router";
 import type { Session } from "./session";
@@ -28,6 +28,15 @@ export interface OpenView {
 type Opener = (target: Target, where: Where) => boolean;
 
 const RETRY_MS = 30_000;
+
+/** A language that `Intl` knows; empty for any other word. */
+function usableLanguage(code: string): string {
+  try {
+    return code && (Intl.getCanonicalLocales(code)[0] ?? "");
+  } catch {
+    return "";
+  }
+}
 
 export class App implements Host {
   readonly floaters = new Floaters();
@@ -65,6 +74,8 @@ export class App implements Host {
       document.documentElement.dataset["theme"] = this.theme.value;
       keep.save("theme", this.theme.value === "system" ? "" : this.theme.value);
     });
+    dateLanguage.value = usableLanguage(keep.load("dates"));
+    effect(() => keep.save("dates", dateLanguage.value));
     effect(() => keep.save("list", this.isListOpen.value ? "" : "closed"));
     matchMedia("(max-width: 719px)").addEventListener("change", (event) => (this.isNarrow.value = event.matches));
     this.palette.onOpen = () => void Promise.all(entries.map((entry) => this.load(entry.id).catch(() => undefined)));
@@ -201,4 +212,5 @@ export class App implements Host {
 }
 
 export { vaultOf, type VaultState } from "./vault"; // several views share it: so it comes in the chunk that all of them have
+export { firstStepsOf } from "./first";
 export { href, noteName };

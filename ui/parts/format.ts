@@ -1,5 +1,15 @@
 /** Numbers, times and amounts as a person reads them. */
 
+import { signal, type Signal } from "@preact/signals";
+
+/** The language of dates, such as `de` or `en-GB`; empty for the system's. What shows a date is drawn anew when it changes. */
+export const dateLanguage: Signal<string> = signal("");
+
+/** The language to give `Intl`. */
+export function languageOfDates(): string | undefined {
+  return dateLanguage.value || undefined;
+}
+
 /** Count things: `1 note`, `2,000 notes`. */
 export function count(number: number, one: string, many = `${one}s`): string {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
@@ -36,7 +46,7 @@ const STEPS: readonly [seconds: number, unit: Intl.RelativeTimeFormatUnit][] = [
 ];
 
 /** When something was: `now`, `5 min. ago`, `yesterday`; the date itself where it is more than a week ago. */
-export function ago(time: string | number | Date, now: number = Date.now(), language?: string): string {
+export function ago(time: string | number | Date, now: number = Date.now(), language: string | undefined = languageOfDates()): string {
   const at = new Date(time);
   const seconds = (now - at.getTime()) / 1_000;
   if (Number.isNaN(seconds)) return "";
@@ -49,10 +59,28 @@ export function ago(time: string | number | Date, now: number = Date.now(), lang
 }
 
 /** A date without its year where that is this one. */
-export function date(time: string | number | Date, now: number = Date.now(), language?: string): string {
+export function date(time: string | number | Date, now: number = Date.now(), language: string | undefined = languageOfDates()): string {
   const at = new Date(time);
   const isThisYear = at.getFullYear() === new Date(now).getFullYear();
   return at.toLocaleDateString(language, { day: "numeric", month: "short", ...(isThisYear ? {} : { year: "numeric" }) });
+}
+
+/** A whole moment: date and time, short. */
+export function dateTime(time: string | number | Date): string {
+  const at = new Date(time);
+  return Number.isNaN(at.getTime()) ? "" : at.toLocaleString(languageOfDates(), { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** A size: `840 kB`, `1.2 MB`. */
+export function bytes(size: number): string {
+  const units = ["B", "kB", "MB", "GB"];
+  let value = size;
+  let unit = 0;
+  while (value >= 1_000 && unit < units.length - 1) {
+    value /= 1_000;
+    unit += 1;
+  }
+  return `${unit && value < 100 ? value.toFixed(1).replace(/\.0$/, "") : Math.round(value)} ${units[unit]}`;
 }
 
 /** A note's name without its folders and its ending. */

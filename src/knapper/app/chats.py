@@ -120,16 +120,18 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
         NotFound: There is no such vault.
         StorageError: The sessions can't be opened.
     """
-    settings = hub.settings
-    model_settings = settings.model
     opened_vault = hub.open(vault)
     folder = opened_vault.folder
-    limits = usage.SpendingLimits(
-        turn_tokens=model_settings.turn_tokens,
-        run_tokens=model_settings.run_tokens,
-        day_tokens=model_settings.day_tokens,
-        day_cents=model_settings.day_cents,
-    )
+
+    def limits() -> usage.SpendingLimits:
+        model_settings = hub.settings.model
+        return usage.SpendingLimits(
+            turn_tokens=model_settings.turn_tokens,
+            run_tokens=model_settings.run_tokens,
+            day_tokens=model_settings.day_tokens,
+            day_cents=model_settings.day_cents,
+        )
+
     name = opened_vault.vault.name
     with ExitStack() as stack:
         session_store = clients.open_store(hub, vault)

@@ -200,10 +200,15 @@ def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
     """
     opened_vault = hub.open(vault)
     folder = opened_vault.folder
-    model_settings = hub.settings.model
-    usage_limits = usage.SpendingLimits(
-        run_tokens=model_settings.run_tokens, day_tokens=model_settings.day_tokens, day_cents=model_settings.day_cents
-    )
+
+    def usage_limits() -> usage.SpendingLimits:
+        model_settings = hub.settings.model
+        return usage.SpendingLimits(
+            run_tokens=model_settings.run_tokens,
+            day_tokens=model_settings.day_tokens,
+            day_cents=model_settings.day_cents,
+        )
+
     with ExitStack() as stack:
         run_store = store.open_run_store(folder)
         _ = stack.callback(run_store.shut)

@@ -43,9 +43,6 @@ _LOCAL_SERVERS: Final = (
 """Model servers of this machine, at their usual ports, in the order in which they are offered."""
 _HOSTED: Final[tuple[Provider, ...]] = ("anthropic", "openai", "fireworks", "openrouter")
 _LOOK_S: Final = 1.0
-_TRY_S: Final = 120.0
-"""How long a model may take for its first words: a local one may have to be loaded."""
-_SHOWN_CHARACTERS: Final = 40
 _NOT_FOR_CHAT: Final = ("embed", "bge", "minilm", "rerank", "whisper")
 """Parts of the names of models that don't answer."""
 
@@ -210,25 +207,12 @@ def choose_model(options: GlobalOptions, name: str) -> StepReport:
 
 def _ask_model(settings: Settings, wanted: Sequence[ModelName]) -> str:
     """Return the beginning of a model's answer to a short question."""
-    # These take two seconds, which only a model should cost.
-    from pydantic_ai import direct  # noqa: PLC0415
-    from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart  # noqa: PLC0415
+    from knapper.agents.model import providers  # noqa: PLC0415 - two seconds, which only a model should cost
 
-    from knapper.agents.model import providers, usage  # noqa: PLC0415
-
-    timeouts = providers.ModelTimeouts(timeout_s=_TRY_S, request_s=_TRY_S, retries=0)
+    timeouts = providers.ModelTimeouts(timeout_s=providers.TRIAL_S, request_s=providers.TRIAL_S, retries=0)
     model = providers.open_model(wanted, models.configured_keys(settings).find, timeouts)
-
-    async def ask() -> ModelResponse:
-        async with model:  # closes its connections
-            return await direct.model_request(model, [ModelRequest.user_text_prompt("Answer with the one word: ready")])
-
-    try:
-        response = asyncio.run(ask())
-    except usage.MODEL_ERRORS as error:
-        raise usage.convert_model_error(error, str(wanted[0])) from error
-    text = " ".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
-    return f"'{' '.join(text.split())[:_SHOWN_CHARACTERS]}'" if text else "(without words)"
+    text = asyncio.run(providers.try_model(model, str(wanted[0]))).text
+    return f"'{text}'" if text else "(without words)"
 
 
 ExtraInstaller = Callable[[Sequence[str]], None]

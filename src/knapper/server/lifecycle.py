@@ -37,6 +37,7 @@ from knapper.server.http import (
     clients,
     feed,
     indexing,
+    model_access,
     openapi,
     page,
     runs,
@@ -273,6 +274,7 @@ def mount_chats_and_tasks(
         *chat.chat_routes(chat_service),
         *chat.session_routes(chat_service),
         *spending.spending_routes(hub, chat_service),
+        *model_access.model_access_routes(hub, chat_service),
         *tasks.task_routes(task_service),
         *tasks.preset_routes(task_service),
     )

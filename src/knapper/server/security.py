@@ -7,7 +7,7 @@ import hmac
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -40,6 +40,8 @@ class ClientTokens:
     """Those that come and go while the server runs; all are persons."""
     configured: frozenset[str] = frozenset()
     """Names of the configuration: a paired client of such a name, which the owner gave away later, isn't known."""
+    seen: dict[str, float] = field(default_factory=dict[str, float], compare=False)
+    """When each client last called since the start; of paired ones, their files tell."""
 
     def find_client(self, token: str) -> str | None:
         """Return the client of a token; None for an unknown one. Every known token is compared, in constant time."""
@@ -186,7 +188,9 @@ class TokenAuthentication:
             raise RefusedError(
                 "a person's key isn't for MCP clients", hint="give them the API's token", code="person_key_refused"
             )
-        set_client(scope, MCP_CLIENT if is_mcp and name == API_CLIENT else name)
+        client = MCP_CLIENT if is_mcp and name == API_CLIENT else name
+        self._keys.seen[client] = time.time()
+        set_client(scope, client)
         return paired
 
 

@@ -4,7 +4,7 @@ import { useSignal, type Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Button, Icon, IconButton } from "../basic";
-import { ago } from "../format";
+import { ago, dateTime } from "../format";
 import { useHost } from "../host";
 import { CITATIONS, CitationsContext, Markdown } from "../markdown";
 import { AnswerChanges } from "./changes";
@@ -272,7 +272,7 @@ function Foot({ chat, turn, isLast }: ExchangeProps): JSX.Element {
           <span title={now.model}>{[modelName(now.model), spent].filter(Boolean).join(" · ")}</span>
         )}
         {now.at && (
-          <time dateTime={now.at} title={new Date(now.at).toLocaleString()}>
+          <time dateTime={now.at} title={dateTime(now.at)}>
             {ago(now.at)}
           </time>
         )}

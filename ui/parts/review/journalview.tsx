@@ -6,7 +6,7 @@ import { useSignal } from "@preact/signals";
 import { failureOf, type Failure } from "../../client";
 import { Button, Chip, Icon, IconButton, SearchBox, type IconName } from "../basic";
 import { DialogFrame } from "../floating";
-import { count } from "../format";
+import { count, dateTime, languageOfDates } from "../format";
 import { useHost, type Host } from "../host";
 import { Empty, GroupTitle, Notice, SkeletonRows, SkeletonText } from "../rows";
 import { Tabs } from "../tabs";
@@ -105,7 +105,7 @@ function ChangeEntry({ journal, change, origin }: JournalProps & { change: Chang
   const action = isUndo ? "Undid" : actionName(change.files[0]?.action ?? "");
   const name = `${action} ${changeTitle(change)}`;
   const from = change.run ? origin(change.run) : undefined;
-  const time = new Date(change.at).toLocaleTimeString(undefined, { timeStyle: "short" });
+  const time = new Date(change.at).toLocaleTimeString(languageOfDates(), { timeStyle: "short" });
   return (
     <li class="k-change" data-change={change.id} data-undone={change.undone ? "" : undefined}>
       <div class="k-change-head">
@@ -118,7 +118,7 @@ function ChangeEntry({ journal, change, origin }: JournalProps & { change: Chang
             <span class="k-row-detail k-cut">{[`by ${change.client}`, change.reason || from?.title].filter(Boolean).join(" · ")}</span>
           </span>
           {change.undone && <Chip>Undone</Chip>}
-          <time class="k-row-meta" dateTime={change.at} title={new Date(change.at).toLocaleString()}>
+          <time class="k-row-meta" dateTime={change.at} title={dateTime(change.at)}>
             {time}
           </time>
         </button>
@@ -312,5 +312,5 @@ function dayTitle(day: string): string {
   const today = new Date();
   if (day === dayOf(today)) return "Today";
   if (day === dayOf(new Date(today.getFullYear(), today.getMonth(), today.getDate() - 1))) return "Yesterday";
-  return new Date(`${day}T12:00`).toLocaleDateString(undefined, { weekday: "long", day: "numeric", month: "long" });
+  return new Date(`${day}T12:00`).toLocaleDateString(languageOfDates(), { weekday: "long", day: "numeric", month: "long" });
 }

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { Button, Icon, IconButton, type IconName } from "../basic";
-import { ago, count } from "../format";
+import { ago, count, dateTime } from "../format";
 import { useHost, type Host } from "../host";
 import { Empty, GroupTitle, Notice, Row, SkeletonRows } from "../rows";
 import { askReason } from "./asking";
@@ -209,7 +209,7 @@ export function Restricted({ list, origin }: Pick<ListProps, "list" | "origin">)
                 </span>
                 <span class="k-quiet k-small k-cut" title={one.source}>
                   has read {one.source}
-                  {one.until && ` · until ${new Date(one.until).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}`}
+                  {one.until && ` · until ${dateTime(one.until)}`}
                 </span>
               </span>
               <Button size="small" label={`Trust ${name} again`} onClick={() => void trust(host, list, one.client, one.run)}>

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Button, Chip, Icon, IconButton, Keys, type IconName, type Tone } from "../basic";
-import { ago, count, date, folderOf, noteName } from "../format";
+import { ago, count, date, dateTime, folderOf, noteName } from "../format";
 import { useHost } from "../host";
 import type { Shortcut } from "../keys";
 import { Empty, Notice, SkeletonText } from "../rows";
@@ -85,12 +85,12 @@ function About({ review, shown, restrictions, onTrust, origin }: ProposalViewPro
             </>
           )}
         </span>
-        <span title={new Date(shown.created).toLocaleString()}>{ago(shown.created)}</span>
+        <span title={dateTime(shown.created)}>{ago(shown.created)}</span>
         <span>
           {count(shown.files.length, "file")}
           {open > 0 && `, ${count(open, "open change")}`}
         </span>
-        {open > 0 && <span title={new Date(shown.expires).toLocaleString()}>Expires {date(shown.expires)}</span>}
+        {open > 0 && <span title={dateTime(shown.expires)}>Expires {date(shown.expires)}</span>}
       </p>
       {shown.reason && <p class="k-review-reason">{shown.reason}</p>}
       {shown.why && <p class="k-quiet">Waits for you because {shown.why}.</p>}
@@ -101,7 +101,7 @@ function About({ review, shown, restrictions, onTrust, origin }: ProposalViewPro
             <div class="k-review-trust">
               <span>
                 It only proposes because it has read <q>{restricted.source}</q>
-                {restricted.until && `, until ${new Date(restricted.until).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}`}.
+                {restricted.until && `, until ${dateTime(restricted.until)}`}.
               </span>
               <Button size="small" icon="shield-check" label={`Trust ${shown.client} again`} onClick={() => onTrust(restricted.client, restricted.run)}>
                 Trust

@@ -6,7 +6,7 @@ import { useEffect } from "preact/hooks";
 import { failureOf, type Failure } from "../../client";
 import { Button, Chip, SearchBox } from "../basic";
 import { DialogFrame } from "../floating";
-import { ago, cost, date, duration, tokens } from "../format";
+import { ago, cost, date, duration, languageOfDates, tokens } from "../format";
 import { useHost, type Host } from "../host";
 import { Empty, Notice, Row, SkeletonText } from "../rows";
 import { Answer } from "./answer";
@@ -48,7 +48,7 @@ function Compared({ one, other }: { one: Run; other: Run }): JSX.Element {
   const rows: [string, (run: Run) => JSX.Element | string][] = [
     ["Task", (run) => run.task],
     ["State", (run) => <Chip tone={runState(run.state).tone}>{runState(run.state).name}</Chip>],
-    ["Begun", (run) => `${date(run.created)}, ${new Date(run.created).toLocaleTimeString(undefined, { timeStyle: "short" })}`],
+    ["Begun", (run) => `${date(run.created)}, ${new Date(run.created).toLocaleTimeString(languageOfDates(), { timeStyle: "short" })}`],
     ["Strategy", (run) => run.strategy],
     ["Notes found by", (run) => (run.code_mode ? "Scripts (Code Mode)" : "Search")],
     ["Model", (run) => run.model || "–"],

@@ -6,7 +6,7 @@ import { useId } from "preact/hooks";
 import { failureOf } from "../../client";
 import { Button, Chip, Field, Icon, IconButton } from "../basic";
 import { DialogFrame } from "../floating";
-import { count, date, duration } from "../format";
+import { count, date, dateTime, duration } from "../format";
 import { useHost, type Host } from "../host";
 import { Empty, Notice, SkeletonText } from "../rows";
 import { LimitFields } from "./begin";
@@ -84,7 +84,7 @@ function RunFacts({ watch, run }: { watch: RunWatch; run: Run }): JSX.Element {
         {ms > 0 && <span>{duration(ms)}</span>}
         <span>{spentText(run.usage, run.limits.tokens)}</span>
         {run.cached > 0 && <span>{run.cached} from the cache</span>}
-        <span title={new Date(run.created).toLocaleString()}>{date(run.created)}</span>
+        <span title={dateTime(run.created)}>{date(run.created)}</span>
       </p>
       <details class="k-run-more">
         <summary>

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { Button, Chip, type IconName } from "../basic";
 import { DialogFrame } from "../floating";
-import { count } from "../format";
+import { count, languageOfDates } from "../format";
 import { useHost } from "../host";
 import type { NotesStore } from "../notes/store";
 import { hasFilters, type SearchQuery } from "./query";
@@ -54,7 +54,7 @@ function dateOf({ from, to, dates }: SearchQuery): string {
 
 function dayOf(day: string): string {
   const at = new Date(`${day}T12:00:00`);
-  return Number.isNaN(at.getTime()) ? day : at.toLocaleDateString(undefined, { day: "numeric", month: "short", year: "numeric" });
+  return Number.isNaN(at.getTime()) ? day : at.toLocaleDateString(languageOfDates(), { day: "numeric", month: "short", year: "numeric" });
 }
 
 /** A day so many days before today, such as `2026-01-31`. */

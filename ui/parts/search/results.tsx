@@ -4,7 +4,7 @@ import { useComputed } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Icon, type IconName } from "../basic";
-import { count, duration, folderOf, noteName } from "../format";
+import { count, duration, folderOf, languageOfDates, noteName } from "../format";
 import { useHost, type Target, type Where } from "../host";
 import { piecesOf, snippetOf, wordsOf, type Piece } from "./query";
 import { reasonsOf, type Found, type Hit, type Reason } from "./session";
@@ -164,5 +164,5 @@ function timeOf(at: string): string {
   const when = new Date(at);
   if (Number.isNaN(when.getTime())) return at;
   const isToday = when.toDateString() === new Date().toDateString();
-  return when.toLocaleString(undefined, isToday ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
+  return when.toLocaleString(languageOfDates(), isToday ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
 }

@@ -143,12 +143,19 @@ def store_key(name: str, key: str) -> None:
             keyring.set_password(KEYRING_SERVICE, name, key)
         elif keyring.get_password(KEYRING_SERVICE, name):
             keyring.delete_password(KEYRING_SERVICE, name)
+        kept = keyring.get_password(KEYRING_SERVICE, name) or ""
     except KeyringError as error:
-        raise SetupError(
-            "the system's keyring can't be used",
-            code="no_keyring",
-            hint="set the key as an environment variable, or in the .env beside the configuration file",
-        ) from error
+        raise _no_keyring_error() from error
+    if kept != key:  # one that is switched off takes everything, and keeps nothing
+        raise _no_keyring_error()
+
+
+def _no_keyring_error() -> SetupError:
+    return SetupError(
+        "the system's keyring can't be used",
+        code="no_keyring",
+        hint="set the key as an environment variable, or in the .env beside the configuration file",
+    )
 
 
 def _endpoint(name: ModelName) -> tuple[str, str]:

@@ -1,16 +1,21 @@
 """Open language models by their names: keys, time limits, retries and models to fall back on."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+from pydantic_ai import direct
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.settings import ModelSettings
 
 from knapper import extras
-from knapper.agents.model import names
+from knapper.agents.model import names, usage
 from knapper.agents.model.names import ModelName, Provider
+from knapper.codemode.model import ModelSpend
 from knapper.errors import SetupError
 
 if TYPE_CHECKING:
@@ -112,3 +117,55 @@ def _open_anthropic(wanted: ModelName, key: str, patience: ModelTimeouts) -> Mod
         raise extras.missing("anthropic", "a model of Anthropic's") from error
     service = AnthropicProvider(api_key=key or _NO_KEY, base_url=wanted.base_url or None)
     return AnthropicModel(wanted.name, provider=service, settings=patience.settings())
+
+
+TRIAL_S: Final = 120.0
+"""How long a model may take for its first words: a local one may have to be loaded."""
+_TRIAL_PROMPT: Final = "Answer with the one word: ready"
+_MAX_TRIAL_CHARS: Final = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTrial:
+    """What came of one short question to a model."""
+
+    text: str
+    """The beginning of its answer; empty where it gave no words."""
+    seconds: float
+    spent: ModelSpend
+
+
+async def try_model(model: Model, name: str) -> ModelTrial:
+    """Ask a model one short question, which costs a few tokens.
+
+    Args:
+        model: An open model; its connections are closed afterwards.
+        name: For the message of an error.
+
+    Raises:
+        KnapError: It can't be reached, refuses, or answers what can't be used; the code tells which.
+    """
+    started = time.monotonic()
+    try:
+        async with model:
+            response = await direct.model_request(model, [ModelRequest.user_text_prompt(_TRIAL_PROMPT)])
+    except usage.MODEL_ERRORS as error:
+        raise usage.convert_model_error(error, name) from error
+    words = " ".join(part.content for part in response.parts if isinstance(part, TextPart))
+    return ModelTrial(
+        text=" ".join(words.split())[:_MAX_TRIAL_CHARS],
+        seconds=time.monotonic() - started,
+        spent=ModelSpend(
+            requests=1,
+            input_tokens=response.usage.input_tokens,
+            output_tokens=response.usage.output_tokens,
+            cost_usd=_trial_cost(response),
+        ),
+    )
+
+
+def _trial_cost(response: ModelResponse) -> Decimal | None:
+    try:
+        return response.cost().total_price
+    except LookupError:  # no price is known
+        return None

@@ -209,6 +209,10 @@ class SpendingLimits:
     """In cents of a US dollar; the price is known for some models only."""
 
 
+LimitSource = SpendingLimits | Callable[[], SpendingLimits]
+"""Limits that stay, or what reads them each time."""
+
+
 @dataclass(repr=False, kw_only=True)
 class TurnAllowance(UsageLimits):
     """The limits of a turn: what was left when it began, and before each request what is left of the day.
@@ -298,14 +302,19 @@ class Meter:
     and a turn that is killed stays counted.
     """
 
-    def __init__(self, ledger: SharedDatabase, limits: SpendingLimits, now: Callable[[], datetime]) -> None:
+    def __init__(self, ledger: SharedDatabase, limits: LimitSource, now: Callable[[], datetime]) -> None:
         """Wrap an open file; `open_meter` opens one."""
         self._ledger = ledger
+        self._limits = limits
         self._now = now
         self._lock = threading.Lock()
         self._open_turns: list[_OpenTurn] = []
         """Running turns of this process."""
-        self.limits = limits
+
+    @property
+    def limits(self) -> SpendingLimits:
+        """Return what the owner allows now."""
+        return self._limits if isinstance(self._limits, SpendingLimits) else self._limits()
 
     def record(self, run: str, model: str, spent: ModelSpend) -> None:
         """Record what a turn used, in place of its interim row; a turn without a request isn't recorded."""
@@ -461,12 +470,12 @@ def find_price(model: ModelName) -> ModelPrice | None:
     return ModelPrice(price.input_price * scale, price.output_price * scale)
 
 
-def open_meter(folder: Path, limits: SpendingLimits, now: Callable[[], datetime]) -> Meter:
+def open_meter(folder: Path, limits: LimitSource, now: Callable[[], datetime]) -> Meter:
     """Open the account in a vault's state folder, which exists.
 
     Args:
         folder: The folder.
-        limits: What the owner allows.
+        limits: What the owner allows; a function is asked each time, so that a change counts at once.
         now: The local time; a day begins at its midnight.
 
     Raises:

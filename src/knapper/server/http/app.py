@@ -232,6 +232,7 @@ def create_app(
     add_error_handlers(app)
     app.state.places = logs.redaction_for_settings(hub.settings)
     app.state.instance = work.instance
+    app.state.seen = keys.seen
     _add_routes(app, ToolInvoker(hub=hub, threads=work.threads))
     app.router.routes.extend(map(openapi.make_route, trust.trust_routes(hub, work.threads)))
     app.router.routes.extend(route for mount in mounts for route in mount.routes)

@@ -220,6 +220,10 @@ class Parameter:
 
 
 VAULT_PARAMETER: Final = Parameter(name="vault", doc="Which vault; the first one where it is left out.")
+ANY_VAULT: Final = (
+    Parameter(name="vault", doc="Counts for nothing here; a program may send it with each of its requests."),
+)
+"""Of routes whose answer is the same for all vaults, or whose id tells the vault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -555,10 +555,18 @@ def chat_routes(service: ChatService) -> tuple[RouteSpec, ...]:
             "Stream the events of a turn.",
             events_endpoint,
             events_description,
-            background.EVENT_PARAMETERS,
+            (*background.EVENT_PARAMETERS, *binding.ANY_VAULT),
             background.events_content(STREAM_CONTENT),
         ),
-        RouteSpec("POST", "/chat/{turn_id}/cancel", "chat", cancel_summary, cancel_endpoint, content=CANCEL_CONTENT),
+        RouteSpec(
+            "POST",
+            "/chat/{turn_id}/cancel",
+            "chat",
+            cancel_summary,
+            cancel_endpoint,
+            parameters=binding.ANY_VAULT,
+            content=CANCEL_CONTENT,
+        ),
         *_message_routes(service, "/sessions/{session_id}/chat", "sessions", by_id_description, _BY_ID_PARAMETERS),
     )
 
@@ -616,7 +624,7 @@ async def _stream_started_turn(turn: TurnJob, request: Request) -> Response:
 
 def _make_turn_events(service: ChatService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, background.EVENT_PARAMETERS)
+        args = await binding.read_arguments(request, (*background.EVENT_PARAMETERS, *binding.ANY_VAULT))
         turn = await service.find(security.client_of(request.scope), request.path_params["turn_id"])
         return await background.events_reply(turn, _describe_start(turn), request, args)
 
@@ -625,7 +633,7 @@ def _make_turn_events(service: ChatService) -> Endpoint:
 
 def _make_turn_cancel(service: ChatService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, ())
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
         turn = await service.find(security.client_of(request.scope), request.path_params["turn_id"])
         cancelled, _ = await background.cancel_job(turn)
         result = {"turn_id": turn.id, "session_id": turn.subject_id, "cancelled": cancelled, "ended": turn.has_ended}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,12 +18,15 @@ from knapper.server.http import binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import RouteSpec
-from knapper.server.security import PAGE_CLIENT, RequestBuckets
+from knapper.server.security import API_CLIENT, MCP_CLIENT, PAGE_CLIENT, RequestBuckets
+from knapper.vault import access
+from knapper.vault.access import Capability, ClientKind, EditableScope, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from knapper.app import Hub
+    from knapper.config import ClientSettings
     from knapper.config.paired import PairedClient, PairedClients
     from knapper.jsontypes import JSONValue
     from knapper.server.http.binding import Endpoint, RequestArguments
@@ -83,6 +87,40 @@ _CLIENT_SCHEMA: Final = openapi.object_schema(
         "revoked": {**_NULLABLE, "description": "When; null while it is good."},
     }
 )
+_TEXTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "string"}}
+_OUTCOME: Final[Mapping[str, Any]] = {"enum": [*get_args(Outcome)]}
+_RIGHTS: Final[Mapping[str, Any]] = openapi.object_schema(
+    {
+        "is_read_only": {"type": "boolean"},
+        "capabilities": {"type": "array", "items": {"enum": [*get_args(Capability)]}},
+        "scope": {"enum": [*get_args(EditableScope)], "description": "Which notes it may change."},
+        "small": {**_OUTCOME, "description": "What becomes of a change to one exact place."},
+        "large": {**_OUTCOME, "description": "What becomes of any other change."},
+        "max_files": {
+            "type": "integer",
+            "description": "How many files it may change at once without a person's word.",
+        },
+        "write": {**_TEXTS, "description": "Patterns of what it may change; empty for all."},
+        "read_only": {**_TEXTS, "description": "Patterns of what it may not change."},
+        "read": {**_TEXTS, "description": "Patterns of what it may read; empty for all."},
+        "hidden": {**_TEXTS, "description": "Patterns of what it isn't shown."},
+        "vaults": {**_TEXTS, "description": "Vaults that it may open; empty for all."},
+    }
+)
+_PROGRAM_SCHEMA: Final = openapi.object_schema(
+    {
+        "name": _STRING,
+        "kind": {"enum": [*get_args(ClientKind)]},
+        "is_configured": {"type": "boolean", "description": "Whether the configuration says what it may do."},
+        "credential": {
+            "enum": ["own", "api", "page", "none"],
+            "description": "What it shows to the server: a token of its own, that of the API, the page's, or none.",
+        },
+        "last_used": {**_NULLABLE, "description": "When it last called, since the server's start."},
+        "rights": _RIGHTS,
+    }
+)
+_BUILT_IN_TOKENS: Final[Mapping[str, str]] = {API_CLIENT: "api", MCP_CLIENT: "api", PAGE_CLIENT: "page"}
 
 
 class PairingService:
@@ -148,18 +186,54 @@ class PairingService:
         offer = pairing.offer_vault(vault, args.text("name"), PAGE_CLIENT)
         return pairing.Invitation(code=self._codes.new(offer), address=address, offer=offer).as_dict()
 
-    def list_clients(self, client: str) -> dict[str, JSONValue]:
-        """Return the paired clients: all for the page, and for a paired one itself."""
+    def list_clients(self, client: str, seen: Mapping[str, float]) -> dict[str, JSONValue]:
+        """Return the paired clients: all for the page, with programs and their rights, and for a paired one itself.
+
+        Args:
+            client: Who asks.
+            seen: When clients last called, by name.
+        """
         rows: list[JSONValue] = [
             dict(each.as_dict(self.clients.last_used(each)))
             for each in self.clients.list_all()
             if client in {PAGE_CLIENT, each.name}
         ]
-        return {"results": rows, "total": len(rows)}
+        programs = self._list_programs(seen) if client == PAGE_CLIENT else []
+        return {"results": rows, "total": len(rows), "programs": programs}
+
+    def _list_programs(self, seen: Mapping[str, float]) -> list[JSONValue]:
+        settings = self._hub.settings
+        configured = {client.name for client in settings.clients}
+        known = dict.fromkeys([*access.CLIENT_KINDS, *configured])
+        return [_describe_program(settings.client(name), name in configured, seen.get(name)) for name in known]
 
     def revoke(self, name: str) -> PairedClient:
         """Revoke a client; raises as `PairedClients.revoke` does."""
         return self.clients.revoke(name)
+
+
+def _describe_program(client: ClientSettings, is_configured: bool, seen: float | None) -> dict[str, JSONValue]:  # noqa: FBT001
+    grants = client.grants
+    return {
+        "name": client.name,
+        "kind": grants.kind,
+        "is_configured": is_configured,
+        "credential": "own" if client.token_hash else _BUILT_IN_TOKENS.get(client.name, "none"),
+        "last_used": None if seen is None else datetime.fromtimestamp(seen, UTC).isoformat(timespec="seconds"),
+        "rights": {
+            "is_read_only": grants.is_read_only,
+            "capabilities": [*sorted(grants.capabilities)],
+            "scope": grants.editable,
+            "small": grants.small,
+            "large": grants.large,
+            "max_files": grants.max_files,
+            "write": [*grants.write],
+            "read_only": [*grants.read_only],
+            "read": [*client.read],
+            "hidden": [*client.hidden],
+            "vaults": [*client.vaults],
+        },
+    }
 
 
 def mount_clients(service: PairingService, hub: Hub, threads: WorkerThreads) -> Mount:
@@ -172,7 +246,15 @@ def mount_clients(service: PairingService, hub: Hub, threads: WorkerThreads) -> 
     """
     revoked = openapi.json_content({"revoked": dict(_CLIENT_SCHEMA)})
     listed = openapi.json_content(
-        {"results": {"type": "array", "items": dict(_CLIENT_SCHEMA)}, "total": {"type": "integer"}}
+        {
+            "results": {"type": "array", "items": dict(_CLIENT_SCHEMA)},
+            "total": {"type": "integer"},
+            "programs": {
+                "type": "array",
+                "items": dict(_PROGRAM_SCHEMA),
+                "description": "Clients that aren't paired devices, with their rights; empty for a paired device.",
+            },
+        }
     )
     specs = (
         RouteSpec(
@@ -202,10 +284,11 @@ def mount_clients(service: PairingService, hub: Hub, threads: WorkerThreads) -> 
             "GET",
             _CLIENTS_PATH,
             _TAG,
-            "List the paired devices.",
+            "List the paired devices, and the other clients with their rights.",
             _make_list(service, hub, threads),
-            "For persons: the page sees all, a paired device itself.",
-            content=listed,
+            "For persons: the page sees all, and what programs may do; a paired device itself.",
+            binding.ANY_VAULT,
+            listed,
         ),
         RouteSpec(
             "DELETE",
@@ -214,7 +297,8 @@ def mount_clients(service: PairingService, hub: Hub, threads: WorkerThreads) -> 
             "Revoke a paired device.",
             _make_revoke(service, hub, threads),
             "Its token is good no more, and its streams end. For the page; a paired device may revoke itself.",
-            content=revoked,
+            binding.ANY_VAULT,
+            revoked,
         ),
     )
     return Mount(routes=[*map(openapi.make_route, specs)], open_paths=frozenset({PAIR_PATH}))
@@ -250,17 +334,20 @@ def _make_code(service: PairingService, hub: Hub, threads: WorkerThreads) -> End
 
 def _make_list(service: PairingService, hub: Hub, threads: WorkerThreads) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, ())
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
         security.check_person(hub.settings, request.scope, "see the paired devices")
         client = security.client_of(request.scope)
-        return replies.JsonReply({"success": True, **await threads.run("read", lambda: service.list_clients(client))})
+        seen: Mapping[str, float] = dict(request.app.state.seen)
+        return replies.JsonReply(
+            {"success": True, **await threads.run("read", lambda: service.list_clients(client, seen))}
+        )
 
     return endpoint
 
 
 def _make_revoke(service: PairingService, hub: Hub, threads: WorkerThreads) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, ())
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
         name = str(request.path_params["name"])
         security.check_person(hub.settings, request.scope, "revoke a paired device")
         if security.client_of(request.scope) == name:

@@ -258,7 +258,7 @@ def mount_index(hub: Hub, threads: WorkerThreads, stop: StopSignal) -> Mount:
             "Tell how far a refresh is.",
             _make_events(hub, service),
             "As a stream, after `Last-Event-ID` or from the beginning; or as JSON.",
-            background.EVENT_PARAMETERS,
+            (*background.EVENT_PARAMETERS, *binding.ANY_VAULT),
             _EVENTS_CONTENT,
         ),
         RouteSpec(
@@ -267,6 +267,7 @@ def mount_index(hub: Hub, threads: WorkerThreads, stop: StopSignal) -> Mount:
             _TAG,
             "Cancel a refresh; what was read is kept.",
             _make_cancel(hub, service),
+            parameters=binding.ANY_VAULT,
             content=_CANCELLED_CONTENT,
         ),
     )
@@ -293,7 +294,7 @@ def _make_begin(hub: Hub, service: IndexService) -> Endpoint:
 
 def _make_events(hub: Hub, service: IndexService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, background.EVENT_PARAMETERS)
+        args = await binding.read_arguments(request, (*background.EVENT_PARAMETERS, *binding.ANY_VAULT))
         client = security.client_of(request.scope)
         service.check_client(client)
         job = service.find(request.path_params["job_id"])
@@ -305,7 +306,7 @@ def _make_events(hub: Hub, service: IndexService) -> Endpoint:
 
 def _make_cancel(hub: Hub, service: IndexService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, ())
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
         client = security.client_of(request.scope)
         service.check_client(client)
         job = service.find(request.path_params["job_id"])

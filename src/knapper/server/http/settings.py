@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from knapper.config import editing
 from knapper.config.declarations import SettingKind, settings_of
-from knapper.config.sections import AgentSettings
+from knapper.config.sections import AgentSettings, ModelSettings, RunSettings
 from knapper.config.settings import SETTINGS
 from knapper.server import replies, security
 from knapper.server.http import binding, openapi
@@ -30,8 +30,15 @@ if TYPE_CHECKING:
     from knapper.server.workers import WorkerThreads
 
 
-_LIVE_NAMES: Final = frozenset(setting.name for setting in settings_of(AgentSettings, "agents"))
-"""Settings that each task reads anew; a server uses the others as it found them at its start."""
+_LIVE_SECTIONS: Final = (("agents", AgentSettings), ("model", ModelSettings), ("runs", RunSettings))
+_READ_AT_OPENING: Final = frozenset({"model.session_days", "model.sessions_mb", "runs.days"})
+_LIVE_NAMES: Final = frozenset(
+    setting.name
+    for name, section in _LIVE_SECTIONS
+    for setting in settings_of(section, name)
+    if setting.name not in _READ_AT_OPENING
+)
+"""Settings that each message, task and run reads anew; a server uses the others as it found them at its start."""
 _MAX_VALUE_CHARS: Final = 20_000
 _PARAMETER_KINDS: Final[Mapping[SettingKind, ParameterKind]] = {"count": "count", "texts": "texts"}
 _PATH: Final = "/settings"
@@ -66,7 +73,7 @@ class SettingsService:
         with self._lock:
             saved = editing.save_settings(self._hub.settings, raw_values)
             self._saved |= raw_values.keys() - _LIVE_NAMES
-            self._hub.settings = replace(self._hub.settings, agents=saved.agents)
+            self._hub.settings = replace(self._hub.settings, agents=saved.agents, model=saved.model, runs=saved.runs)
         return self._describe(saved, [setting for setting in SETTINGS if setting.name in raw_values])
 
     def _describe(self, settings: Settings, shown: Iterable[Setting]) -> dict[str, JSONValue]:
@@ -124,11 +131,16 @@ _VALUES: Final = Parameter(
     required=True,
     fields=tuple(map(_value_parameter, SETTINGS)),
 )
-_SAVE_PARAMETERS: Final = (_VALUES,)
+_SAVE_PARAMETERS: Final = (_VALUES, *binding.ANY_VAULT)
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
-_VALUE_SCHEMA: Final[Mapping[str, Any]] = {"type": ["string", "integer", "array", "null"]}
-_SETTING_SCHEMA: Final = openapi.object_schema(
+_VALUE_SCHEMA: Final[Mapping[str, Any]] = {"type": ["string", "integer", "array", "null"], "items": {"type": "string"}}
+_RANGE_SCHEMA: Final[Mapping[str, Any]] = {
+    "choices": {"type": "array", "items": _STRING, "description": "What it may be, or hold; not there for anything."},
+    "least": {"type": "integer", "description": "Of a number."},
+    "most": {"type": "integer", "description": "Of a number."},
+}
+_REQUIRED_SCHEMA: Final = openapi.object_schema(
     {
         "name": _STRING,
         "value": {**_VALUE_SCHEMA, "description": "Null for a key, which is never told."},
@@ -142,6 +154,10 @@ _SETTING_SCHEMA: Final = openapi.object_schema(
         "restart": {"type": "boolean", "description": "Whether it counts from the server's next start only."},
     }
 )
+_SETTING_SCHEMA: Final = {
+    **_REQUIRED_SCHEMA,
+    "properties": {**_REQUIRED_SCHEMA["properties"], **_RANGE_SCHEMA},
+}
 SETTINGS_CONTENT: Final = openapi.json_content(
     {"config_file": _STRING, "settings": {"type": "array", "items": _SETTING_SCHEMA}}
 )
@@ -163,7 +179,8 @@ def mount_settings(hub: Hub, threads: WorkerThreads) -> Mount:
             "Show the settings.",
             _make_show(hub, service, threads),
             "As all sources say them now; of keys, only whether they are set. Only for persons.",
-            content=SETTINGS_CONTENT,
+            binding.ANY_VAULT,
+            SETTINGS_CONTENT,
         ),
         RouteSpec(
             "PUT",
@@ -182,7 +199,7 @@ def mount_settings(hub: Hub, threads: WorkerThreads) -> Mount:
 
 def _make_show(hub: Hub, service: SettingsService, threads: WorkerThreads) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, ())
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
         security.check_person(hub.settings, request.scope, _WHAT)
         return replies.JsonReply({"success": True, **await threads.run("read", service.show)})
 

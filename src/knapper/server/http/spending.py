@@ -36,7 +36,7 @@ _WHAT_USAGE: Final = "see what models cost"
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
 _DOLLARS: Final[Mapping[str, Any]] = {"type": ["number", "null"], "description": "Null where no price is known."}
-_SPENT: Final = openapi.object_schema(
+SPENT_SCHEMA: Final = openapi.object_schema(
     {
         "requests": _INTEGER,
         "input_tokens": _INTEGER,
@@ -72,7 +72,7 @@ _MODELS_CONTENT: Final = openapi.json_content(
 _LIMIT: Final[Mapping[str, Any]] = {"type": ["integer", "null"], "description": "Null for no limit."}
 _USAGE_CONTENT: Final = openapi.json_content(
     {
-        "today": {**_SPENT, "description": "Of all conversations, tasks and runs in this vault, by local time."},
+        "today": {**SPENT_SCHEMA, "description": "Of all conversations, tasks and runs in this vault, by local time."},
         "limits": openapi.object_schema(
             {"turn_tokens": _LIMIT, "run_tokens": _LIMIT, "day_tokens": _LIMIT, "day_cents": _LIMIT}
         ),
@@ -85,7 +85,7 @@ _USAGE_CONTENT: Final = openapi.json_content(
         "session": {
             "type": ["object", "null"],
             "description": "What the messages of the session took; its cost is null where that of one isn't known.",
-            "properties": _SPENT["properties"],
+            "properties": SPENT_SCHEMA["properties"],
         },
     }
 )
@@ -110,7 +110,8 @@ def spending_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
             "List the configured models with their prices.",
             _make_models_endpoint(hub, chats),
             "No server is asked. Only for persons.",
-            content=_MODELS_CONTENT,
+            binding.ANY_VAULT,
+            _MODELS_CONTENT,
         ),
         RouteSpec(
             "GET",
@@ -127,7 +128,7 @@ def spending_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
 
 def _make_models_endpoint(hub: Hub, chats: ChatService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, ())
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
         security.check_person(hub.settings, request.scope, _WHAT_MODELS)
         rows = await chats.run_blocking(lambda: _list_models(hub.settings))
         return replies.JsonReply({"success": True, "configured": hub.settings.model.name, "results": [*rows]})

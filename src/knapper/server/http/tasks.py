@@ -388,7 +388,7 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "Stream the events of a run.",
             _make_task_events(tasks),
             "After `Last-Event-ID`, or from the beginning.",
-            background.EVENT_PARAMETERS,
+            (*background.EVENT_PARAMETERS, *binding.ANY_VAULT),
             background.events_content(STREAM_CONTENT),
         ),
         RouteSpec(
@@ -397,6 +397,7 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "ask",
             "Cancel a run; the partial result is kept.",
             _make_task_cancel(tasks),
+            parameters=binding.ANY_VAULT,
             content=CANCEL_CONTENT,
         ),
     )
@@ -501,7 +502,7 @@ def _describe_start(job: BackgroundJob[PipelineOutcome]) -> dict[str, JSONValue]
 
 def _make_task_events(tasks: TaskService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, background.EVENT_PARAMETERS)
+        args = await binding.read_arguments(request, (*background.EVENT_PARAMETERS, *binding.ANY_VAULT))
         job = await tasks.find(security.client_of(request.scope), request.path_params["run_id"])
         return await background.events_reply(job, _describe_start(job), request, args)
 
@@ -510,7 +511,7 @@ def _make_task_events(tasks: TaskService) -> Endpoint:
 
 def _make_task_cancel(tasks: TaskService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, ())
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
         job = await tasks.find(security.client_of(request.scope), request.path_params["run_id"])
         cancelled, last_event = await background.cancel_job(job)
         outcome = last_event.as_dict() if last_event else None

@@ -4,7 +4,8 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { Button, Icon, IconButton } from "../../../parts";
 import { Chat, Composer, ComposerFoot, Conversations, openSessionMenu, ScopeSheet, selectedText, Transcript } from "../../../parts/chat";
-import { href, type App } from "../../app";
+import { FirstStepsCard } from "../../../parts/settings/first";
+import { firstStepsOf, href, type App } from "../../app";
 import { load, save } from "../../keep";
 import { MainHead } from "../../shell";
 import { defineView, type ViewProps } from "../../view";
@@ -69,7 +70,7 @@ function Main({ app, state: chat, route }: ViewProps<Chat>): JSX.Element {
         <HeadActions app={app} chat={chat} title={title} />
       </MainHead>
       <Transcript chat={chat}>
-        <Welcome chat={chat} />
+        <Welcome app={app} chat={chat} />
       </Transcript>
       <div class="k-compose">
         <ScopeSheet chat={chat} />
@@ -105,20 +106,26 @@ function NewButton({ chat, size = "normal" }: { chat: Chat; size?: "small" | "no
   return <IconButton icon="plus" size={size} label="New conversation" href={address("")} onClick={begin} />;
 }
 
-function Welcome({ chat }: { chat: Chat }): JSX.Element {
+function Welcome({ app, chat }: { app: App; chat: Chat }): JSX.Element {
+  const steps = firstStepsOf(app);
+  useEffect(() => void steps.load(), []);
   return (
     <div class="k-welcome">
       <Icon name="messages-square" size={20} />
       <h2>Ask your notes</h2>
       <p class="k-quiet">Answers cite the lines they come from. Changes wait until you have looked at them.</p>
-      <div class="k-welcome-acts">
-        {SUGGESTIONS.map((text) => (
-          <Button key={text} size="small" onClick={() => chat.write(text)}>
-            {text.trim()}
-            {text.endsWith(" ") && "…"}
-          </Button>
-        ))}
-      </div>
+      {steps.isNeeded ? (
+        <FirstStepsCard steps={steps} settings={href("settings/models")} chat={href("chat/new")} />
+      ) : (
+        <div class="k-welcome-acts">
+          {SUGGESTIONS.map((text) => (
+            <Button key={text} size="small" onClick={() => chat.write(text)}>
+              {text.trim()}
+              {text.endsWith(" ") && "…"}
+            </Button>
+          ))}
+        </div>
+      )}
     </div>
   );
 }

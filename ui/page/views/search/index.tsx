@@ -8,7 +8,8 @@ import { fit } from "../../../parts/palette";
 import {
   askBy, Filters, FoundLine, hasFilters, HitList, isSameSearch, optionId, readSearch, SearchSession, targetOf, whereOf, writeSearch, type Found, type SearchQuery,
 } from "../../../parts/search";
-import { href, vaultOf, type App } from "../../app";
+import { FirstStepsCard } from "../../../parts/settings/first";
+import { firstStepsOf, href, vaultOf, type App } from "../../app";
 import { MainHead } from "../../shell";
 import { defineView, type ViewProps } from "../../view";
 
@@ -19,7 +20,8 @@ const MAX_NAMES = 6;
 function create(app: App) {
   const vault = vaultOf(app);
   const session = new SearchSession(askBy(app.client));
-  const status = resource((abort) => app.client.post("/tools/vault_status", { body: {}, signal: abort }));
+  const steps = firstStepsOf(app);
+  const status = steps.index.status;
   const recent = resource((abort) =>
     app.client.post("/tools/find_notes", { body: { sort: "-modified", limit: RECENT_NOTES, fields: ["modified"] }, signal: abort }),
   );
@@ -28,7 +30,7 @@ function create(app: App) {
   effect(() => {
     if (session.found.value) active.value = 0;
   });
-  return { ...vault, session, status, recent, search, active };
+  return { ...vault, session, steps, status, recent, search, active };
 }
 
 type State = ReturnType<typeof create>;
@@ -43,7 +45,7 @@ function Main({ app, state, route }: ViewProps<State>): JSX.Element {
   const search = state.search.value;
   useEffect(() => {
     if (!app.isNarrow.value) input.current?.focus();
-    void state.status.load();
+    void state.steps.load();
     void state.recent.load();
   }, []);
   useEffect(() => {
@@ -231,6 +233,7 @@ function Beginning({ app, state, onSearch }: ResultsProps): JSX.Element {
   const times = new Map(rows.map((row) => [String(row["path"]), ago(String(row["modified"] ?? ""))]));
   return (
     <div class="k-begin">
+      {state.steps.isNeeded && <FirstStepsCard steps={state.steps} settings={href("settings/models")} chat={href("chat/new")} />}
       {searched.length > 0 && (
         <section>
           <h2>Searched before</h2>

@@ -1,73 +1,139 @@
-/** Settings: sections at the left, one of them in the middle. */
+/** Settings: sections at the left, one of them in the middle. What the plugin has too is in `parts/settings`. */
 
 import type { JSX } from "preact";
-import { Empty, Row, Tabs, type IconName } from "../../../parts";
-import { href, type Theme } from "../../app";
+import { Row, SkeletonRows, type IconName } from "../../../parts";
+import { AboutSection, ClientSection, IndexSection, makeAboutState, makeClientState, makeModelState, makeUsageState, ModelSection, SettingGroups, SettingsStore, UsageSummary } from "../../../parts/settings";
+import { firstStepsOf, href, type App } from "../../app";
 import { MainHead } from "../../shell";
 import { defineView, type ViewProps } from "../../view";
+import { Appearance } from "./appearance";
 
 interface Section {
   id: string;
   title: string;
   icon: IconName;
+  detail: string;
 }
 
 const SECTIONS: readonly Section[] = [
-  { id: "appearance", title: "Appearance", icon: "palette" },
-  { id: "models", title: "Models and keys", icon: "cpu" },
-  { id: "agents", title: "Agents", icon: "bot" },
-  { id: "web", title: "Web", icon: "globe" },
-  { id: "limits", title: "Limits", icon: "gauge" },
-  { id: "clients", title: "Clients and pairing", icon: "users" },
-  { id: "index", title: "Index", icon: "database" },
+  { id: "models", title: "Models", icon: "cpu", detail: "Who answers, keys, a test" },
+  { id: "agents", title: "Agents", icon: "bot", detail: "What they are given, and may do" },
+  { id: "web", title: "Web", icon: "globe", detail: "Whether and how it is searched" },
+  { id: "limits", title: "Limits and usage", icon: "gauge", detail: "What was spent, and how much may be" },
+  { id: "index", title: "Search and index", icon: "database", detail: "State, what is missing, refresh" },
+  { id: "clients", title: "Clients", icon: "users", detail: "Devices, programs, pairing, trust" },
+  { id: "appearance", title: "Appearance", icon: "palette", detail: "Theme, language of dates" },
+  { id: "about", title: "About", icon: "info", detail: "Version, files, health" },
 ];
 
-function sectionOf({ route }: ViewProps): Section {
+function create(app: App) {
+  return {
+    store: new SettingsStore(app.client),
+    models: makeModelState(app.client),
+    clients: makeClientState(app.client),
+    usage: makeUsageState(app.client),
+    about: makeAboutState(app.client),
+    index: firstStepsOf(app).index,
+  };
+}
+
+type State = ReturnType<typeof create>;
+
+function sectionOf(route: ViewProps["route"]): Section {
   return SECTIONS.find((section) => section.id === route.params["section"]) ?? (SECTIONS[0] as Section);
 }
 
-const THEMES: readonly { id: Theme; title: string; icon: IconName }[] = [
-  { id: "system", title: "System", icon: "monitor" },
-  { id: "light", title: "Light", icon: "sun" },
-  { id: "dark", title: "Dark", icon: "moon" },
-];
-
-function Main(props: ViewProps): JSX.Element {
-  const { app } = props;
-  const section = sectionOf(props);
+function Main({ app, state, route }: ViewProps<State>): JSX.Element {
+  const section = sectionOf(route);
   return (
     <>
       <MainHead app={app} title={section.title} back={href("settings")} />
-      {section.id === "appearance" ? (
-        <div class="k-content">
-          <div class="k-setting">
-            <div>
-              <h2>Theme</h2>
-              <p class="k-quiet">Kept in this browser.</p>
-            </div>
-            <Tabs tabs={THEMES} current={app.theme.value} label="Theme" onChange={(id) => (app.theme.value = id)} />
-          </div>
+      <div class="k-main-scroll">
+        <div class="k-content k-settings" key={section.id}>
+          <Body app={app} state={state} id={section.id} />
         </div>
-      ) : (
-        <Empty icon={section.icon} title="Not built yet">
-          Until then, <code>knap config</code> shows and changes these settings.
-        </Empty>
-      )}
+      </div>
     </>
   );
 }
 
-export default defineView({
-  create: () => ({}),
-  List: (props) => (
-    <ul class="k-rows">
+function Body({ app, state, id }: { app: App; state: State; id: string }): JSX.Element {
+  const groups = <SettingGroups store={state.store} section={id} />;
+  switch (id) {
+    case "appearance":
+      return <Appearance app={app} />;
+    case "models":
+      return (
+        <>
+          <ModelSection store={state.store} state={state.models} onChosen={() => void firstStepsOf(app).load()} />
+          {groups}
+        </>
+      );
+    case "limits":
+      return (
+        <>
+          <UsageSummary state={state.usage} />
+          {groups}
+        </>
+      );
+    case "index":
+      return (
+        <>
+          <IndexSection state={state.index} />
+          {groups}
+        </>
+      );
+    case "clients":
+      return (
+        <>
+          <ClientSection state={state.clients} />
+          {groups}
+        </>
+      );
+    case "about":
+      return (
+        <>
+          <AboutSection store={state.store} state={state.about} index={state.index} />
+          {groups}
+        </>
+      );
+    default:
+      return groups;
+  }
+}
+
+function List({ app, route }: ViewProps<State>): JSX.Element {
+  if (!app) return <SkeletonRows />;
+  const current = sectionOf(route);
+  const isChosen = !app.isNarrow.value || route.params["section"] !== undefined;
+  return (
+    <ul class="k-rows" aria-label="Sections">
       {SECTIONS.map((section) => (
         <li key={section.id}>
-          <Row icon={section.icon} title={section.title} href={href(`settings/${section.id}`)} isSelected={sectionOf(props) === section} />
+          <Row lines={2} icon={section.icon} title={section.title} detail={section.detail} href={href(`settings/${section.id}`)} isSelected={isChosen && current === section} />
         </li>
       ))}
     </ul>
-  ),
+  );
+}
+
+export default defineView<State>({
+  create,
+  List,
   Main,
-  titleOf: (props) => sectionOf(props).title,
+  titleOf: ({ route }) => sectionOf(route).title,
+  palette: (app) => [
+    {
+      id: "settings",
+      title: "Settings",
+      limit: 4,
+      find: (query) =>
+        SECTIONS.filter((section) => query && `${section.title} ${section.detail} settings`.toLowerCase().includes(query.toLowerCase())).map((section) => ({
+          id: `settings ${section.id}`,
+          title: `Settings: ${section.title}`,
+          icon: section.icon,
+          run: () => app.go(href(`settings/${section.id}`)),
+        })),
+    },
+  ],
 });

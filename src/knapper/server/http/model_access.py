@@ -1,0 +1,315 @@
+"""Let persons keep keys of models in the system's keyring, and try a model: ``/models/keys`` and ``/models/trial``."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from knapper import extras
+from knapper.agents.model import names
+from knapper.agents.model.names import ModelName, Provider, ServerState
+from knapper.app import models
+from knapper.errors import BadInput, KnapError, SetupError
+from knapper.server import replies, security, workers
+from knapper.server.http import binding, openapi, spending
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.openapi import RouteSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from knapper.agents.model.providers import ModelTrial
+    from knapper.app import Hub
+    from knapper.app.chats import ClientChats
+    from knapper.config import Settings
+    from knapper.jsontypes import JSONValue
+    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.http.chat import ChatService
+
+_KEYS_PATH: Final = "/models/keys"
+_OFFERED_PATH: Final = "/models/offered"
+_TRIAL_PATH: Final = "/models/trial"
+_TAG: Final = "models"
+_WHAT_SEE: Final = "see which keys are set"
+_WHAT_KEEP: Final = "keep a key"
+_WHAT_TRY: Final = "try a model"
+_KEY_PROVIDERS: Final = ("openai", "anthropic", "fireworks", "openrouter")
+_PROBE_NAME: Final = "nobody"
+"""A name that no key is stored under."""
+_MAX_KEY_CHARS: Final = 1_000
+_MAX_ADDRESS_CHARS: Final = 300
+_TRIAL_RUN: Final = "trial"
+"""What the account calls the question to a model that is tried."""
+_STRING: Final[Mapping[str, Any]] = {"type": "string"}
+_TEXTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "string"}}
+_BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
+_KEY_PARAMETERS: Final = (
+    Parameter(
+        name="provider",
+        doc="openai, anthropic, fireworks or openrouter; or a server's address, such as https://host/v1.",
+        required=True,
+        maximum=_MAX_ADDRESS_CHARS,
+    ),
+    Parameter(
+        name="key",
+        doc="The key, which no answer repeats; left out, the one in the keyring goes.",
+        maximum=_MAX_KEY_CHARS,
+    ),
+    *binding.ANY_VAULT,
+)
+_OFFERED_PARAMETERS: Final = (
+    Parameter(name="provider", doc="Who is asked.", required=True, choices=(*_KEY_PROVIDERS, "ollama")),
+    *binding.ANY_VAULT,
+)
+_OFFERED_CONTENT: Final = openapi.json_content(
+    {
+        "state": {"enum": [*get_args(ServerState)], "description": "What came of asking."},
+        "text": {**_STRING, "description": "The same in words."},
+        "models": {**_TEXTS, "description": "Names, at most 200; some may not be for chat."},
+    }
+)
+_TRIAL_PARAMETERS: Final = (
+    Parameter(name="model", doc="Its name; the configured model where it is left out.", maximum=300),
+    VAULT_PARAMETER,
+)
+_KEY_ROW: Final[Mapping[str, Any]] = openapi.object_schema(
+    {
+        "provider": {**_STRING, "description": "Or a server's address."},
+        "place": {
+            "enum": ["settings", "keyring", "none"],
+            "description": "Where its key is: in the configuration or a variable, in the keyring, or nowhere.",
+        },
+    }
+)
+_KEYS_CONTENT: Final = openapi.json_content(
+    {
+        "results": {"type": "array", "items": dict(_KEY_ROW)},
+        "has_keyring": {**_BOOLEAN, "description": "Whether this machine has a keyring that answers."},
+    }
+)
+_KEPT_CONTENT: Final = openapi.json_content(dict(_KEY_ROW["properties"]))
+_PROBLEM: Final[Mapping[str, Any]] = {
+    "type": ["object", "null"],
+    "description": "Why it didn't answer; null where it did.",
+    "properties": {
+        "code": {**_STRING, "description": "Such as model_key, model_unknown, model_quota, unreachable, timeout."},
+        "error": _STRING,
+        "hint": _STRING,
+    },
+    "required": ["code", "error", "hint"],
+}
+_TRIAL_CONTENT: Final = openapi.json_content(
+    {
+        "model": _STRING,
+        "text": {**_STRING, "description": "The beginning of its answer."},
+        "seconds": {"type": "number"},
+        "spent": {**spending.SPENT_SCHEMA, "description": "It counts towards the day's limits."},
+        "problem": _PROBLEM,
+    }
+)
+
+
+def model_access_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
+    """List the routes of keys and trials.
+
+    Args:
+        hub: Whose settings name the models.
+        chats: The chats, which open them.
+    """
+    return (
+        RouteSpec(
+            "GET",
+            _KEYS_PATH,
+            _TAG,
+            "List whose keys are set, and where.",
+            _make_list(hub, chats),
+            "No key is told, nor any part of one. Only for persons.",
+            binding.ANY_VAULT,
+            _KEYS_CONTENT,
+        ),
+        RouteSpec(
+            "PUT",
+            _KEYS_PATH,
+            _TAG,
+            "Keep a key in the system's keyring, or remove it there.",
+            _make_keep(hub, chats),
+            "It is sent to that provider, or the server at that address, alone. Only for persons.",
+            _KEY_PARAMETERS,
+            _KEPT_CONTENT,
+        ),
+        RouteSpec(
+            "GET",
+            _OFFERED_PATH,
+            _TAG,
+            "List the models that a provider offers.",
+            _make_offered(hub, chats),
+            "Asks the provider's server, at its usual or configured address, with its key. Only for persons.",
+            _OFFERED_PARAMETERS,
+            _OFFERED_CONTENT,
+        ),
+        RouteSpec(
+            "POST",
+            _TRIAL_PATH,
+            _TAG,
+            "Try a model with one short question.",
+            _make_trial(hub, chats),
+            "It answers 200 as well where the model doesn't answer, with the reason in `problem`. Only for persons.",
+            _TRIAL_PARAMETERS,
+            _TRIAL_CONTENT,
+        ),
+    )
+
+
+def _make_list(hub: Hub, chats: ChatService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
+        security.check_person(hub.settings, request.scope, _WHAT_SEE)
+        return replies.JsonReply({"success": True, **await chats.run_blocking(lambda: _list_keys(hub.settings))})
+
+    return endpoint
+
+
+def _list_keys(settings: Settings) -> dict[str, JSONValue]:
+    rows: list[JSONValue] = [_describe_key(settings, name) for name in (*_KEY_PROVIDERS, *_named_addresses(settings))]
+    return {"results": rows, "has_keyring": _has_keyring()}
+
+
+def _describe_key(settings: Settings, name: str) -> dict[str, JSONValue]:
+    place = "settings" if _is_in_settings(settings, name) else "keyring" if names.read_keyring(name) else "none"
+    return {"provider": name, "place": place}
+
+
+def _is_in_settings(settings: Settings, name: str) -> bool:
+    keys = models.configured_keys(settings)
+    own = keys.configured_model
+    own_name = (own.base_url or own.provider) if own else ""
+    return name in keys.by_provider or (bool(keys.configured_key) and name == own_name)
+
+
+def _named_addresses(settings: Settings) -> list[str]:
+    """Return the addresses of servers that the configured models are at, each once; Ollama's takes no key."""
+    found: dict[str, None] = {}
+    for name in ("", *settings.model.fallbacks, settings.agents.scout.model):
+        try:
+            model = models.resolve_models(settings, name)[0]
+        except SetupError:
+            continue
+        if model.base_url and model.provider != "ollama":
+            found[model.base_url] = None
+    return [*found]
+
+
+def _has_keyring() -> bool:
+    try:
+        names.store_key(_PROBE_NAME, "")
+    except (SetupError, ImportError):
+        return False
+    return True
+
+
+def _make_keep(hub: Hub, chats: ChatService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _KEY_PARAMETERS)
+        security.check_person(hub.settings, request.scope, _WHAT_KEEP)
+        return replies.JsonReply({"success": True, **await chats.run_blocking(lambda: _keep_key(hub.settings, args))})
+
+    return endpoint
+
+
+def _keep_key(settings: Settings, args: RequestArguments) -> dict[str, JSONValue]:
+    # Neither value is quoted in an error: somebody may paste the key into the wrong field.
+    name, key = args.text("provider").strip().rstrip("/"), args.text("key").strip()
+    is_address = name.startswith(("http://", "https://")) and name.isprintable() and " " not in name
+    if name not in _KEY_PROVIDERS and not is_address:
+        raise BadInput(
+            "that is no provider",
+            hint=f"give {', '.join(_KEY_PROVIDERS)}, or an address such as http://host/v1",
+            code="bad_provider",
+        )
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise BadInput(
+            "that is no key: it has spaces, or letters that no key has", hint="copy it again, alone", code="bad_key"
+        )
+    _store_key(name, key)
+    return _describe_key(settings, name)
+
+
+def _store_key(name: str, key: str) -> None:
+    try:
+        names.store_key(name, key)
+    except ImportError as error:
+        problem = extras.explain_import(error)
+        if problem is None:
+            raise
+        raise problem from error
+
+
+def _make_offered(hub: Hub, chats: ChatService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _OFFERED_PARAMETERS)
+        security.check_person(hub.settings, request.scope, _WHAT_SEE)
+        provider = cast("Provider", args.text("provider"))
+        status = await chats.run_blocking(lambda: _ask_offered(hub.settings, provider))
+        return replies.JsonReply({"success": True, **status})
+
+    return endpoint
+
+
+def _ask_offered(settings: Settings, provider: Provider) -> dict[str, JSONValue]:
+    base_url = settings.model.ollama_url if provider == "ollama" else ""
+    server = ModelName(provider=provider, name="*", base_url=base_url)
+    return names.check_server(server, models.configured_keys(settings).find(server)).as_dict()
+
+
+def _make_trial(hub: Hub, chats: ChatService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _TRIAL_PARAMETERS)
+        security.check_person(hub.settings, request.scope, _WHAT_TRY)
+        client_chats = await chats.client_chats(security.client_of(request.scope), args.text("vault"))
+        name = args.text("model").strip() or hub.settings.model.name
+        trial = _try_model(client_chats, name, chats.run_blocking)
+        return replies.JsonReply({"success": True, **await workers.run_unless_disconnected(request.receive, trial)})
+
+    return endpoint
+
+
+async def _try_model(client_chats: ClientChats, name: str, run_blocking: Callable[..., Any]) -> dict[str, JSONValue]:
+    from knapper.agents.model import providers  # noqa: PLC0415 - imported already, with the chats
+
+    meter, started = client_chats.chats.meter, time.monotonic()
+    try:
+        _ = await run_blocking(lambda: meter.allow(_TRIAL_RUN))
+        chat = await run_blocking(lambda: client_chats.chat(name))
+        async with asyncio.timeout(providers.TRIAL_S):
+            trial = await providers.try_model(chat.model, name)
+        await run_blocking(lambda: meter.record(_TRIAL_RUN, name, trial.spent))
+    except TimeoutError:
+        problem = SetupError(f"{name}: it didn't answer in time", hint="is it still being loaded?", code="timeout")
+        return _failed_shape(name, time.monotonic() - started, problem)
+    except KnapError as error:
+        return _failed_shape(name, time.monotonic() - started, error)
+    return _trial_shape(name, trial)
+
+
+def _trial_shape(name: str, trial: ModelTrial) -> dict[str, JSONValue]:
+    return {
+        "model": name,
+        "text": "".join(sign if sign.isprintable() else "\ufffd" for sign in trial.text),
+        "seconds": round(trial.seconds, 3),
+        "spent": trial.spent.as_dict(),
+        "problem": None,
+    }
+
+
+def _failed_shape(name: str, seconds: float, error: KnapError) -> dict[str, JSONValue]:
+    return {
+        "model": name,
+        "text": "",
+        "seconds": round(seconds, 3),
+        "spent": {"requests": 0, "input_tokens": 0, "output_tokens": 0, "total_tokens": 0, "cost_usd": None},
+        "problem": {"code": error.code, "error": error.message, "hint": error.hint},
+    }

@@ -1,0 +1,217 @@
+/** How the index stands, what is missing and why, and bringing it up to date with its progress. */
+
+import { signal, type Signal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { failureOf, follow, isAbort, type Client, type Failure, type Reply } from "../../client";
+import { Button, Icon } from "../basic";
+import { ago, bytes, count, dateTime } from "../format";
+import { useHost } from "../host";
+import { resource, type Resource } from "../resource";
+import { Notice, SkeletonText } from "../rows";
+
+type Status = Reply<"post", "/tools/vault_status">;
+
+interface Going {
+  id: string;
+  phase: string;
+  done: number;
+  total: number;
+}
+
+interface Outcome {
+  state: string;
+  indexed: number;
+  removed: number;
+  embedded: number;
+  problems: readonly string[];
+}
+
+const PHASES: Readonly<Record<string, string>> = { scan: "Looking through the vault", read: "Reading notes", embed: "Computing meaning" };
+
+/** The index of a vault, and the refresh that goes on, if one does. */
+export class IndexState {
+  readonly status: Resource<Status>;
+  readonly going: Signal<Going | null> = signal(null);
+  readonly outcome: Signal<Outcome | null> = signal(null);
+  readonly failure: Signal<Failure | null> = signal(null);
+
+  constructor(private readonly client: Client) {
+    this.status = resource((abort) => client.post("/tools/vault_status", { body: {}, signal: abort }));
+  }
+
+  /** Begin a refresh, or join the one that goes on, and follow it to its end. */
+  async refresh(isFull = false): Promise<void> {
+    if (this.going.value) return;
+    this.outcome.value = null;
+    this.failure.value = null;
+    this.going.value = { id: "", phase: "scan", done: 0, total: 0 };
+    try {
+      const { job_id: id } = await this.client.post("/index", { body: isFull ? { full: true } : {} });
+      this.going.value = { ...this.going.value, id };
+      for await (const { event, data } of follow(this.client, `/index/${encodeURIComponent(id)}/events`, { isLast: (one) => one.event === "indexed" })) this.hear(event, data);
+    } catch (error) {
+      if (!isAbort(error)) this.failure.value = failureOf(error);
+    }
+    this.going.value = null;
+    await this.status.load();
+  }
+
+  async cancel(): Promise<void> {
+    const id = this.going.value?.id;
+    if (id) await this.client.post("/index/{job_id}/cancel", { path: { job_id: id } }).catch((error: unknown) => (this.failure.value = failureOf(error)));
+  }
+
+  private hear(event: string, data: Readonly<Record<string, unknown>>): void {
+    const number = (name: string): number => Number(data[name] ?? 0) || 0;
+    if (event === "progress" && this.going.value) this.going.value = { ...this.going.value, phase: String(data["phase"]), done: number("done"), total: number("total") };
+    else if (event === "indexed") {
+      const problems = Array.isArray(data["problems"]) ? data["problems"].map(String) : [];
+      this.outcome.value = { state: String(data["state"]), indexed: number("indexed"), removed: number("removed"), embedded: number("embedded"), problems };
+    }
+  }
+}
+
+/** What is missing for a search that finds everything, and why; empty where nothing is. */
+export function missingParts(status: Status): string[] {
+  const { pending, embedded, problems, index_incomplete: isIncomplete, model, notes } = status;
+  const parts = [];
+  if (isIncomplete) parts.push(notes ? "The vault hasn't been read to its end yet: notes that are still to come aren't found." : "The vault hasn't been read yet: nothing is found.");
+  if (!model) parts.push("Search by meaning is off (embeddings.kind is none): words alone are searched.");
+  else if (pending) parts.push(`${count(pending, "passage")} of ${count(pending + embedded, "passage")} ${pending === 1 ? "has" : "have"} no meaning computed yet: they are found by words only.`);
+  if (problems) parts.push(`${count(problems, "file")} couldn't be read completely.`);
+  return parts;
+}
+
+/** How far a refresh is: `Reading notes: 120 of 2,000`. */
+export function progressText({ phase, done, total }: Pick<Going, "phase" | "done" | "total">): string {
+  const what = PHASES[phase] ?? "At work";
+  if (total) return `${what}: ${done.toLocaleString("en")} of ${total.toLocaleString("en")}`;
+  return done ? `${what}: ${done.toLocaleString("en")}` : `${what}…`;
+}
+
+export function IndexSection({ state }: { state: IndexState }): JSX.Element {
+  const { floaters } = useHost();
+  const { status, going } = state;
+  useEffect(() => void status.load(), []);
+  const found = status.data.value;
+  const rebuild = async (): Promise<void> => {
+    const asked = { title: "Build the index anew?", text: "It is deleted and made again from your notes, which may take minutes in a large vault. Notes, history and undo stay as they are.", act: "Build anew" };
+    if (await floaters.confirm(asked)) void state.refresh(true);
+  };
+  return (
+    <section class="k-set-group" aria-label="Index">
+      <div class="k-set-head">
+        <h2>Index</h2>
+        <div class="k-pair-acts">
+          <Button icon="refresh-cw" isDisabled={going.value !== null} onClick={() => void state.refresh()}>
+            Bring up to date
+          </Button>
+          <Button kind="quiet" isDisabled={going.value !== null} onClick={() => void rebuild()}>
+            Build anew…
+          </Button>
+        </div>
+      </div>
+      <Progress state={state} />
+      {!found ? status.failure.value ? <Notice tone="removed">{status.failure.value.message}</Notice> : <SkeletonText lines={4} /> : <Standing status={found} />}
+    </section>
+  );
+}
+
+/** How far the refresh is that goes on, or how the last one ended. */
+export function Progress({ state }: { state: IndexState }): JSX.Element | null {
+  const { going, outcome, failure } = state;
+  const now = going.value;
+  if (now) {
+    return (
+      <div class="k-progress">
+        <div class="k-progress-line">
+          <span role="status">{progressText(now)}</span>
+          <Button kind="quiet" size="small" isDisabled={!now.id} onClick={() => void state.cancel()}>
+            Stop
+          </Button>
+        </div>
+        <progress aria-label="Progress of the index" {...(now.total ? { max: now.total, value: now.done } : {})} />
+      </div>
+    );
+  }
+  if (failure.value) {
+    return (
+      <Notice tone="removed">
+        {failure.value.message}
+        {failure.value.hint && <div class="k-quiet">{failure.value.hint}</div>}
+      </Notice>
+    );
+  }
+  const done = outcome.value;
+  if (!done) return null;
+  return (
+    <p class="k-trial-good" role="status">
+      <Icon name={done.state === "complete" ? "circle-check" : "circle-stop"} />
+      <span>
+        {done.state === "complete" ? "Up to date" : done.state === "cancelled" ? "Stopped; what was read is kept" : "It failed; the server's log says why"}
+        <span class="k-quiet">
+          {" "}
+          · {count(done.indexed, "note")} read · {count(done.removed, "note")} removed · {count(done.embedded, "passage")} computed
+        </span>
+      </span>
+    </p>
+  );
+}
+
+function Standing({ status }: { status: Status }): JSX.Element {
+  const missing = missingParts(status);
+  return (
+    <>
+      <dl class="k-figures">
+        <Count title="Notes" value={status.notes} detail={status.files > status.notes ? `and ${count(status.files - status.notes, "other file")}` : ""} />
+        <Count title="Passages" value={status.chunks} detail={status.model ? `${status.embedded.toLocaleString("en")} with meaning` : "by words"} />
+        <Count title="Pending" value={status.pending} detail={status.pending ? "without meaning yet" : "nothing waits"} />
+        <Count title="Problems" value={status.problems} detail={status.problems ? "files" : "none"} />
+      </dl>
+      <p class="k-small k-quiet">
+        {status.built ? (
+          <>
+            Last indexed{" "}
+            <time dateTime={status.built} title={dateTime(status.built)}>
+              {ago(status.built)}
+            </time>
+          </>
+        ) : (
+          "Not indexed yet"
+        )}{" "}
+        · {bytes(status.size_bytes)} · meaning by {status.model || "nothing"}
+      </p>
+      {missing.length > 0 && (
+        <Notice tone="warning">
+          {missing.map((text) => (
+            <div key={text}>{text}</div>
+          ))}
+        </Notice>
+      )}
+      {status.skipped.length > 0 && (
+        <details class="k-skipped">
+          <summary>Files that couldn't be read completely</summary>
+          <ul class="k-plain">
+            {status.skipped.map((file) => (
+              <li key={`${file.path} ${file.line} ${file.code}`}>
+                <bdi>{file.path}</bdi>
+                {file.line > 0 && `, line ${file.line}`}: <span class="k-quiet">{file.problem}</span>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </>
+  );
+}
+
+function Count({ title, value, detail }: { title: string; value: number; detail: string }): JSX.Element {
+  return (
+    <div class="k-figure">
+      <dt>{title}</dt>
+      <dd class="k-figure-value">{value.toLocaleString("en")}</dd>
+      <dd class="k-small k-quiet">{detail}</dd>
+    </div>
+  );
+}
