@@ -147,7 +147,7 @@ def read_variables(names: Iterable[str]) -> dict[str, str]:
     return {name: value for name, value in values.items() if value.strip()}
 
 
-def all_variables() -> dict[str, str]:
+def environment_variables() -> dict[str, str]:
     """Return all variables, for a program that is started and needs its owner's."""
     return dict(os.environ)
 
@@ -200,6 +200,16 @@ class UnusedVariable:
     def message(self) -> str:
         """Return a sentence about it, without its value."""
         return f"{self.name} ({self.source}) means nothing here: {self.instead}"
+
+
+def are_told(unused: Iterable[UnusedVariable], record: Path) -> bool:
+    """Return whether a person was told of these variables before, by what the state folder's *record* lists.
+
+    Raises:
+        OSError: The record can't be read.
+    """
+    names = {each.name for each in unused}
+    return not names or names <= set(record.read_text(encoding="utf-8").split())
 
 
 def find_unused(environment: Mapping[str, str], env_file: ConfigDocument | None) -> Iterator[UnusedVariable]:

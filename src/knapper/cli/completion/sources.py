@@ -18,7 +18,7 @@ from knapper.cli.completion.line import Candidate
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
 MAX_CANDIDATES: Final = 500
 """Beyond these a list helps nobody; the last one is always among them, so that what all share is right."""
@@ -68,23 +68,14 @@ def name_key(text: str) -> str:
 
 def read_setup(request: Request) -> Setup:
     """Read the configuration as `knapper.config.load` does; what can't be read is taken for empty."""
-    file = _config_file(request)
-    document = _read_toml(file)
-    env_file = request.options.get("--env-file", "")
-    secrets = _expand(env_file, request.folder) if env_file else file.with_name(".env")
-    variables = _read_env(secrets)
+    file, secrets = _config_file(request), _env_file(request)
+    document, variables = _read_toml(file), _read_env(secrets)
     vaults = {
         name: _resolve(_expand(str(section["path"]).strip(), file.parent))
         for name in _section(document, "vaults")
         if "path" in (section := _section(_section(document, "vaults"), name))
     }
-    state = _first_path(
-        [
-            (request.environment.get("KNAP_STATE_DIR", ""), request.folder),
-            (variables.get("KNAP_STATE_DIR", ""), secrets.parent),
-            (str(document.get("state_dir", "")), file.parent),
-        ]
-    ) or _user_folder(request.environment, "data")
+    state = find_state(request, document, variables)
     named = [
         (request.options.get("--vault", ""), request.folder),
         (request.environment.get("VAULT_PATH", ""), request.folder),
@@ -94,6 +85,39 @@ def read_setup(request: Request) -> Setup:
     chosen = _choose_vault(named, vaults, request.folder)
     place = None if chosen is None else Place(chosen[1], _state_folder(state, *chosen))
     return Setup(vaults, list(_section(document, "clients")), place)
+
+
+def find_state(
+    request: Request, document: Mapping[str, object] | None = None, variables: Mapping[str, str] | None = None
+) -> Path:
+    """Return the state folder of all vaults.
+
+    Args:
+        request: The options and variables that may name it.
+        document: What the configuration says; None to read it, where it is needed.
+        variables: What the file of variables says; None to read that.
+    """
+    file, secrets = _config_file(request), _env_file(request)
+    candidates: Iterator[tuple[str, Path]] = iter(
+        (find(), base)
+        for find, base in (
+            (lambda: request.environment.get("KNAP_STATE_DIR", ""), request.folder),
+            (
+                lambda: (_read_env(secrets) if variables is None else variables).get("KNAP_STATE_DIR", ""),
+                secrets.parent,
+            ),
+            (
+                lambda: str((_read_toml(file, "state_dir") if document is None else document).get("state_dir", "")),
+                file.parent,
+            ),
+        )
+    )
+    return _first_path(candidates) or _user_folder(request.environment, "data")
+
+
+def _env_file(request: Request) -> Path:
+    named = request.options.get("--env-file", "")
+    return _expand(named, request.folder) if named else _config_file(request).with_name(".env")
 
 
 def _config_file(request: Request) -> Path:
@@ -113,13 +137,16 @@ def _user_folder(environment: Mapping[str, str], kind: str) -> Path:
     return find("knapper", appauthor=False)
 
 
-def _read_toml(file: Path) -> dict[str, object]:
-    import tomllib  # noqa: PLC0415 - only for what the configuration decides
-
+def _read_toml(file: Path, wanted: str = "") -> dict[str, object]:
+    """Return what a file says; nothing where it doesn't hold the *wanted* name at all."""
     try:
         with file.open("rb") as opened:
             raw = opened.read(_MAX_CONFIG_BYTES + 1)
-        return tomllib.loads(raw.decode("utf-8-sig")) if len(raw) <= _MAX_CONFIG_BYTES else {}
+        if len(raw) > _MAX_CONFIG_BYTES or wanted.encode() not in raw:
+            return {}
+        import tomllib  # noqa: PLC0415 - only for what the configuration decides
+
+        return tomllib.loads(raw.decode("utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         return {}
 
@@ -143,7 +170,7 @@ def _section(document: Mapping[str, object], name: str) -> Mapping[str, object]:
     return cast("Mapping[str, object]", section) if isinstance(section, dict) else {}
 
 
-def _first_path(candidates: Sequence[tuple[str, Path]]) -> Path | None:
+def _first_path(candidates: Iterable[tuple[str, Path]]) -> Path | None:
     return next((_expand(text.strip(), base) for text, base in candidates if text.strip()), None)
 
 

@@ -5,12 +5,14 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from knapper.cli.output import plain
-from knapper.index.refresh import RefreshPhase
+
+if TYPE_CHECKING:
+    from knapper.index.refresh import RefreshPhase
 
 _KILO = 1_000
 _MINUTE_S = 60
@@ -161,8 +163,8 @@ def _find_block_end(text: str) -> int:
 
 
 _PROGRESS_INTERVAL_S = 5.0
-PHASE_NAMES: dict[RefreshPhase, str] = {"scan": "looked at", "read": "read", "embed": "embedded"}
-PHASE_UNITS: dict[RefreshPhase, str] = {"scan": "files", "read": "files", "embed": "chunks"}
+PHASE_NAMES: "dict[RefreshPhase, str]" = {"scan": "looked at", "read": "read", "embed": "embedded"}
+PHASE_UNITS: "dict[RefreshPhase, str]" = {"scan": "files", "read": "files", "embed": "chunks"}
 
 
 class ProgressLines:
@@ -173,7 +175,7 @@ class ProgressLines:
         self._every_s = every_s
         self._last = time.monotonic()
 
-    def __call__(self, phase: RefreshPhase, done: int, total: int) -> None:
+    def __call__(self, phase: "RefreshPhase", done: int, total: int) -> None:
         """Print how far the work is, unless that was just said."""
         if time.monotonic() - self._last >= self._every_s:
             self._last = time.monotonic()
