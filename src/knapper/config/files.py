@@ -3,7 +3,6 @@
 import io
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +40,8 @@ def read_toml(path: Path) -> ConfigDocument:
     Raises:
         SetupError: It can't be read, or isn't TOML; the message names the line.
     """
+    import tomllib  # noqa: PLC0415 - 4 ms that only reading a configuration should cost
+
     text = _read_config_text(path)
     try:
         values = tomllib.loads(text)

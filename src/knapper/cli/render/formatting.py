@@ -1,6 +1,5 @@
 """Format counts, sizes, durations, differences, Markdown and progress lines."""
 
-import difflib
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,6 +52,8 @@ def colour_diff(text: str) -> str:
 
 def diff_block(before: str, after: str) -> str:
     """Return the lines in which two texts differ, as a block of code for Markdown."""
+    import difflib  # noqa: PLC0415 - most of what is printed is no difference
+
     rows = difflib.unified_diff(before.strip().splitlines(), after.strip().splitlines(), lineterm="", n=0)
     changed = [row for row in islice(rows, 2, None) if not row.startswith("@@")]
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", "".join(changed))), default=0))
