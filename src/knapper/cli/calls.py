@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from knapper.cli import output
-from knapper.cli.completion import sources
+from knapper.cli import output, places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from knapper.cli.options import GlobalOptions
-    from knapper.server.terminal import TerminalReply
+    from knapper.server.terminal import TerminalQuestion, TerminalReply
 
 ToolAnswer = dict[str, Any]
 """What a tool answers: JSON."""
@@ -96,28 +94,23 @@ def _ask(options: GlobalOptions, tool: str, arguments: Mapping[str, object], *, 
     if environment.get(USE_VARIABLE, "").strip().lower() in _OFF_WORDS:
         return None
     try:
-        folder = Path.cwd()
-        state_dir = sources.find_state(
-            sources.Request(
-                options={"--config": options.config, "--env-file": options.env_file},
-                arguments=(),
-                environment=environment,
-                folder=folder,
-            )
-        )
-        if not (state_dir / "server" / "server.json").exists():
+        given = {"--config": options.config, "--env-file": options.env_file}
+        folder = os.getcwd()
+        state_dir = places.ConfigPlaces(given, environment, folder).find_state()
+        if not os.path.exists(os.path.join(state_dir, "server", "server.json")):
             return None
-    except (OSError, ValueError, RuntimeError):  # it is told by whoever needs the folder
+    except (OSError, ValueError):  # it is told by whoever needs the folder
         return None
     from knapper.server import terminal  # noqa: PLC0415 - most have no server, and needn't wait 10 ms
 
-    question = terminal.TerminalQuestion(
-        tool=tool,
-        arguments=arguments,
-        by_name=by_name,
-        only=by_name and bool(options.vault),
-        keeps_notices=options.as_json,
-        is_quiet=options.quiet,
-        options={"vault": options.vault, "config": options.config, "env_file": options.env_file},
-    )
+    question: TerminalQuestion = {
+        "tool": tool,
+        "arguments": arguments,
+        "by_name": by_name,
+        "only": by_name and bool(options.vault),
+        "keeps_notices": options.as_json,
+        "is_quiet": options.quiet,
+        "options": {"vault": options.vault, "config": options.config, "env_file": options.env_file},
+        "folder": folder,
+    }
     return terminal.ask(state_dir, question, environment)

@@ -20,14 +20,12 @@ import re
 import socket
 import stat
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, cast
 
 from knapper import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 PATH: Final = "/terminal"
 PROOF_HEADER: Final = "x-knapper-proof"
@@ -59,46 +57,26 @@ class NoAnswerError(Exception):
     """Nobody that proves to be this account's server answers in time, or the server doesn't want to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TerminalQuestion:
+class TerminalQuestion(TypedDict):
     """What a command wants to know."""
 
     tool: str
     """``search.search_vault``: its module and function; or a tool's name, where *by_name* is set."""
     arguments: Mapping[str, object]
-    by_name: bool = False
+    by_name: bool
     """Whether the arguments are checked as those of any client, as `knap tool` does."""
-    only: bool = False
+    only: bool
     """Whether *by_name* concerns the chosen vault alone."""
-    keeps_notices: bool = False
+    keeps_notices: bool
     """Whether the answer names what a person is told of the vault as it was opened, too."""
-    is_quiet: bool = False
+    is_quiet: bool
     options: Mapping[str, str]
     """The options that choose a configuration, by their names: ``vault``, ``config`` and ``env_file``."""
-
-    def as_dict(self, variables: Mapping[str, str], same: str) -> dict[str, object]:
-        """Return it as it is sent.
-
-        Args:
-            variables: The settings that the environment has.
-            same: The proof of those that aren't sent; see `prove_same`.
-        """
-        return {
-            "tool": self.tool,
-            "arguments": self.arguments,
-            "by_name": self.by_name,
-            "only": self.only,
-            "keeps_notices": self.keeps_notices,
-            "is_quiet": self.is_quiet,
-            "options": self.options,
-            "folder": os.getcwd(),  # noqa: PTH109 - pathlib's way is the same, and longer
-            "variables": variables,
-            "same": same,
-        }
+    folder: str
+    """The current one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TerminalReply:
+class TerminalReply(NamedTuple):
     """What the server said."""
 
     notices: tuple[str, ...]
@@ -120,7 +98,7 @@ def prove_same(key: bytes, environment: Mapping[str, str]) -> str:
     return prove(key, "same", *(os.fsencode(environment.get(name, "\0")) for name in SAME_VARIABLES))
 
 
-def ask(state_dir: Path, question: TerminalQuestion, environment: Mapping[str, str]) -> TerminalReply | None:
+def ask(state_dir: str, question: TerminalQuestion, environment: Mapping[str, str]) -> TerminalReply | None:
     """Ask the server whose record lies in a state folder.
 
     Args:
@@ -138,28 +116,28 @@ def ask(state_dir: Path, question: TerminalQuestion, environment: Mapping[str, s
         return None
 
 
-def _ask(state_dir: Path, question: TerminalQuestion, environment: Mapping[str, str]) -> TerminalReply:
-    record = _as_object(_read_own_file(state_dir / "server" / "server.json"))
+def _ask(state_dir: str, question: TerminalQuestion, environment: Mapping[str, str]) -> TerminalReply:
+    record = _as_object(_read_own_file(os.path.join(state_dir, "server", "server.json")))
     url, instance = str(record.get("url")), str(record.get("instance"))
     match = _URL.fullmatch(url)
     if match is None or record.get("version") != __version__:
         raise NoAnswerError
-    key = _read_own_file(state_dir / "server" / "terminal.token").strip()
+    key = _read_own_file(os.path.join(state_dir, "server", "terminal.token")).strip()
     if not key:
         raise NoAnswerError
     host, port = _ANY.get(match["host"], match["host"]), int(match["port"])
     with Exchange(host, port) as exchange:
         nonce = os.urandom(16).hex()
-        hello = exchange.get(f"{PATH}?nonce={nonce}")
+        hello, proof = exchange.get(f"{PATH}?nonce={nonce}")
         # A plain comparison: the nonce is new, so that nobody can try twice.
-        if hello.proof != prove(key, "server", nonce.encode(), url.encode(), hello.body):
+        if proof != prove(key, "server", nonce.encode(), url.encode(), hello):
             raise NoAnswerError
-        facts = _as_object(hello.body)
+        facts = _as_object(hello)
         if facts.get("instance") != instance or facts.get("version") != __version__:
             raise NoAnswerError
         names = cast("list[str]", facts.get("variables"))
         variables = {name: value for name in names if (value := environment.get(name, "")).strip()}
-        body = json.dumps(question.as_dict(variables, prove_same(key, environment))).encode()
+        body = json.dumps({**question, "variables": variables, "same": prove_same(key, environment)}).encode()
         return _read_reply(exchange.post(PATH, body, prove(key, "terminal", instance.encode(), body)))
 
 
@@ -183,7 +161,7 @@ def _as_object(raw: bytes) -> Mapping[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def _read_own_file(file: Path) -> bytes:
+def _read_own_file(file: str) -> bytes:
     """Return the bytes of a file that belongs to this account, and that nobody else can read or write."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(file, flags)
@@ -196,14 +174,6 @@ def _read_own_file(file: Path) -> bytes:
         return os.read(descriptor, _MAX_FILE_BYTES)
     finally:
         os.close(descriptor)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HelloReply:
-    """The reply to the first request."""
-
-    body: bytes
-    proof: str
 
 
 class Exchange:
@@ -222,14 +192,14 @@ class Exchange:
         self._buffer = bytearray()
         self._socket = socket.create_connection((host.strip("[]"), port), timeout=SILENCE_S)
 
-    def get(self, path: str) -> HelloReply:
-        """Ask for something short."""
+    def get(self, path: str) -> tuple[bytes, str]:
+        """Ask for something short, and return it and its proof."""
         self._send(f"GET {path} HTTP/1.1\r\nhost: {self._host}\r\n\r\n".encode("ascii"))
         head = self._read_head()
         length = int(head.get(b"content-length", b"-1"))
         if not 0 <= length <= _MAX_HELLO_BYTES:
             raise NoAnswerError
-        return HelloReply(body=self._read(length), proof=head.get(PROOF_HEADER.encode(), b"").decode("ascii"))
+        return self._read(length), head.get(PROOF_HEADER.encode(), b"").decode("ascii")
 
     def post(self, path: str, body: bytes, proof: str) -> bytes:
         """Ask for something that may take longer, and return the whole answer."""

@@ -117,7 +117,7 @@ class TerminalService:
         """Return the reply to a question, as JSON.
 
         Args:
-            body: The question, as `knapper.server.terminal.TerminalQuestion` is sent.
+            body: The question, as a `knapper.server.terminal.TerminalQuestion` is sent.
             cancelling: Sent when nobody waits for the answer any more.
 
         Raises:
