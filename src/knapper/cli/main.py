@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -263,7 +262,9 @@ class LazyGroup(click.Group):
         """Find the command that the arguments start with, or raise an error that suggests the nearest one."""
         name, global_options = args[0], ctx.ensure_object(GlobalOptions)
         if not name.startswith("-") and name not in self.list_commands(ctx):
-            is_split_path = bool(global_options.vault) and pathlib.Path(f"{global_options.vault} {name}").is_dir()
+            from pathlib import Path  # noqa: PLC0415 - 5 ms that only a mistake should cost
+
+            is_split_path = bool(global_options.vault) and Path(f"{global_options.vault} {name}").is_dir()
             hint = QUOTING_HINT if is_split_path else "`knap --help` lists the commands"
             raise BadInput(
                 f"there is no command '{name}'",
