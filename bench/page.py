@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -172,7 +172,7 @@ class _Answering(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["content-length"]))
         row: dict[str, Any] = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "scripted"}
         parts = [{"content": word} for word in re.findall(r"\S*\s*", self.answer) if word]
-        choices = [{"index": 0, "delta": part, "finish_reason": None} for part in parts]
+        choices: list[dict[str, Any]] = [{"index": 0, "delta": part, "finish_reason": None} for part in parts]
         choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
         lines = [f"data: {json.dumps({**row, 'choices': [choice]})}\n\n" for choice in choices]
         body = "".join([*lines, "data: [DONE]\n\n"]).encode()
@@ -182,7 +182,7 @@ class _Answering(BaseHTTPRequestHandler):
         self.end_headers()
         _ = self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
         """Say nothing."""
 
 
@@ -199,8 +199,7 @@ def _loads(browser: Browser, server: _Server, count: int) -> list[Row]:
     times, requests, sizes = list[float](), list[float](), list[float]()
     for _ in range(count):
         with _tab(browser, server) as tab:
-            client = tab.context.new_cdp_session(tab)
-            client.send("Network.clearBrowserCache")
+            _ask_browser(tab, "Network.clearBrowserCache")
             tab.add_init_script(_FOCUSED)
             tab.goto(f"{server.address}/app/search")
             tab.locator("input[type=search]:focus").wait_for()
@@ -288,7 +287,11 @@ def _talk(browser: Browser, server: _Server, messages: int) -> list[Row]:
 
 
 def _heap(tab: Page) -> float:
+    _ask_browser(tab, "HeapProfiler.enable")
+    _ask_browser(tab, "HeapProfiler.collectGarbage")
+    return _ask_browser(tab, "Runtime.getHeapUsage")["usedSize"] / 1_000_000
+
+
+def _ask_browser(tab: Page, method: str) -> dict[str, float]:
     client = tab.context.new_cdp_session(tab)
-    client.send("HeapProfiler.enable")
-    client.send("HeapProfiler.collectGarbage")
-    return client.send("Runtime.getHeapUsage")["usedSize"] / 1_000_000
+    return cast("dict[str, float]", client.send(method))  # pyright: ignore[reportUnknownMemberType] - its type is loose

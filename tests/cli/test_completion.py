@@ -14,7 +14,7 @@ import pytest
 from hypothesis import strategies as st
 
 from knapper import config
-from knapper.cli import escapes, main
+from knapper.cli import escapes, main, places
 from knapper.cli.completion import answering, line, sources, tree
 from knapper.cli.completion.line import Candidate
 from knapper.cli.completion.sources import Request
@@ -335,6 +335,9 @@ def test_the_vault_is_the_one_that_the_command_would_take(
         )
     )
 
+    places_of_files = places.ConfigPlaces(options, config.environment_variables(), str(Path.cwd()))
+    assert Path(places_of_files.find_state()) == settings.state_dir
+    assert Path(places_of_files.file) == settings.config_file
     assert dict(found.vaults) == {vault.name: vault.path for vault in settings.vaults}
     if isinstance(expected, Vault):
         assert found.place == (expected.path, config.state_folder(settings))
@@ -365,7 +368,7 @@ def test_a_completion_imports_nothing_that_takes_long(vault: Path) -> None:
     assert ended.stdout == "none\nGarden.md\nGarden\\ plan.md\n"
     assert loaded & {"click", "platformdirs", "knapper.config", "knapper.cli.main", "knapper.errors", "numpy"} == set()
     assert {name for name in loaded if name.startswith("knapper.")} == {
-        *("knapper.cli", "knapper.cli.start", "knapper.cli.completion"),
+        *("knapper.cli", "knapper.cli.start", "knapper.cli.places", "knapper.cli.completion"),
         *(f"knapper.cli.completion.{name}" for name in ("answering", "line", "sources")),
     }
 

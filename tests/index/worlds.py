@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import tokenizer
+from knapper.index import stop_words
 from knapper.index.embedders.base import Embedder
 from knapper.index.engine import Engine
 from knapper.vault.access import Policy
@@ -45,7 +45,7 @@ class WordEmbedder:
     def _vector(self, text: str) -> NDArray[np.float32]:
         vector = np.zeros(self.dimensions, np.float32)
         words = re.findall(r"\w+", text.lower())
-        stops = tokenizer.find_stop_words(words)
+        stops = stop_words.find_stop_words(words)
         for word in (word for word in words if word not in stops):
             vector[zlib.crc32(word.encode()) % self.dimensions] += 1
         return vector / max(float(np.linalg.norm(vector)), 1e-9)

@@ -1,22 +1,25 @@
 """Read input of a command: text of a note, a file or the standard input, times, and filters of notes."""
 
+from __future__ import annotations
+
 import datetime as dt
 import os
 import re
 import select
 import stat
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import click
 
 from knapper.cli import options, output
-from knapper.cli.options import GlobalOptions
 from knapper.errors import BadInput, NotFound
-from knapper.tools.arguments import NoteFilters
-from knapper.vault import files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from knapper.cli.options import GlobalOptions
+    from knapper.tools.arguments import NoteFilters
 
 _NOTE_TEXT: Final = re.compile(r"-+\s")
 _TEXT_MARK: Final = "\0"
@@ -96,6 +99,8 @@ def read_file(options: GlobalOptions, name: str) -> str:
     """
     if name == STDIN:
         return _read_stdin(options)
+    from pathlib import Path  # noqa: PLC0415 - 5 ms that a command which reads no file shouldn't cost
+
     try:
         return _decode(Path(name).read_bytes(), name)
     except (FileNotFoundError, IsADirectoryError):
@@ -108,6 +113,8 @@ def strip_bom(text: str) -> str:
 
 
 def _read_stdin(options: GlobalOptions) -> str:
+    from knapper.vault import files  # noqa: PLC0415 - needed for input alone
+
     if sys.stdin.isatty():
         output.note(options, "type the text; Ctrl-D on a line of its own ends it")
     raw = getattr(sys.stdin, "buffer", None)

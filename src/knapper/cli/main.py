@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Final, NoReturn, TextIO, cast
 
 import click
@@ -263,6 +262,8 @@ class LazyGroup(click.Group):
         """Find the command that the arguments start with, or raise an error that suggests the nearest one."""
         name, global_options = args[0], ctx.ensure_object(GlobalOptions)
         if not name.startswith("-") and name not in self.list_commands(ctx):
+            from pathlib import Path  # noqa: PLC0415 - 5 ms that only a mistake should cost
+
             is_split_path = bool(global_options.vault) and Path(f"{global_options.vault} {name}").is_dir()
             hint = QUOTING_HINT if is_split_path else "`knap --help` lists the commands"
             raise BadInput(

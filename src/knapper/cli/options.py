@@ -53,6 +53,7 @@ class GlobalOptions:
     as_json: bool = False
     quiet: bool = False
     no_color: bool = False
+    no_server: bool = False
 
 
 def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,6 +68,12 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.", **_stored_option()),
         click.option(
             "--no-color", is_flag=True, help="Print without colours; NO_COLOR does the same.", **_stored_option()
+        ),
+        click.option(
+            "--no-server",
+            is_flag=True,
+            help="Read the index here, even where a server runs; KNAP_USE_SERVER=no does the same.",
+            **_stored_option(),
         ),
     )
     for decorator in reversed(decorators):

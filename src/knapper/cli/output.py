@@ -11,12 +11,11 @@ from knapper.cli import codes
 from knapper.cli.codes import ExitCode
 from knapper.cli.escapes import dump_json, keep_colours, plain
 from knapper.cli.options import GlobalOptions
-from knapper.config import files
 
 
 def write(options: GlobalOptions, text: str) -> None:
     """Print a result as text; colours are left out where they aren't wanted or can't be shown."""
-    click.echo(keep_colours(text), color=None if wants_colour(options) else False)
+    click.echo(keep_colours(text), color=None if sys.stdout.isatty() and wants_colour(options) else False)
 
 
 def write_json(data: Mapping[str, object]) -> None:
@@ -104,6 +103,8 @@ def print_error(message: str, hint: str = "") -> None:
 
 def wants_colour(options: GlobalOptions) -> bool:
     """Return whether colours are on."""
+    from knapper.config import files  # noqa: PLC0415 - 5 ms that only a terminal's colours should cost
+
     return not options.no_color and files.wants_colour()
 
 

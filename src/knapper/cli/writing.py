@@ -1,18 +1,22 @@
 """The options that commands that write have in common, and the report of their outcome."""
 
-from collections.abc import Callable, Mapping, Sequence
+from __future__ import annotations
+
 from dataclasses import replace
-from typing import Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import click
 
-from knapper.changes.writer import SubmitOptions
-from knapper.cli import output, setup
+from knapper.cli import output
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import GlobalOptions
-from knapper.cli.render import changes, indexing
+from knapper.cli.render import changes
 from knapper.errors import BadInput
-from knapper.tools.context import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from knapper.cli.options import GlobalOptions
+    from knapper.tools.context import Context
 
 
 class ChangeOptions(TypedDict):
@@ -58,6 +62,9 @@ def open_vault(options: GlobalOptions, own: Mapping[str, Any]) -> Context:
     """
     if own["yes"] and own["propose"]:
         raise BadInput("--yes and --propose contradict each other", hint="give one of them", code="usage")
+    from knapper.changes.writer import SubmitOptions  # noqa: PLC0415 - a server's answers need nothing that writes
+    from knapper.cli import setup  # noqa: PLC0415 - the same
+
     intent = SubmitOptions(
         reason=own["reason"], dry_run=own["dry_run"], propose=own["propose"], approved_by_person=own["yes"]
     )
@@ -71,6 +78,9 @@ def complete_index(options: GlobalOptions, context: Context) -> None:
         ConflictError: Another process has been writing the index for a minute.
         StorageError: The index can't be written.
     """
+    from knapper.cli import setup  # noqa: PLC0415 - as above
+    from knapper.cli.render import indexing  # noqa: PLC0415 - the same
+
     if context.index.graph.is_complete and not context.index.is_being_filled:
         return
     setup.note_if_busy(options, context)

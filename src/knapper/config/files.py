@@ -3,7 +3,6 @@
 import io
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +40,8 @@ def read_toml(path: Path) -> ConfigDocument:
     Raises:
         SetupError: It can't be read, or isn't TOML; the message names the line.
     """
+    import tomllib  # noqa: PLC0415 - 4 ms that only reading a configuration should cost
+
     text = _read_config_text(path)
     try:
         values = tomllib.loads(text)
@@ -147,7 +148,7 @@ def read_variables(names: Iterable[str]) -> dict[str, str]:
     return {name: value for name, value in values.items() if value.strip()}
 
 
-def all_variables() -> dict[str, str]:
+def environment_variables() -> dict[str, str]:
     """Return all variables, for a program that is started and needs its owner's."""
     return dict(os.environ)
 
@@ -200,6 +201,16 @@ class UnusedVariable:
     def message(self) -> str:
         """Return a sentence about it, without its value."""
         return f"{self.name} ({self.source}) means nothing here: {self.instead}"
+
+
+def are_told(unused: Iterable[UnusedVariable], record: Path) -> bool:
+    """Return whether a person was told of these variables before, by what the state folder's *record* lists.
+
+    Raises:
+        OSError: The record can't be read.
+    """
+    names = {each.name for each in unused}
+    return not names or names <= set(record.read_text(encoding="utf-8").split())
 
 
 def find_unused(environment: Mapping[str, str], env_file: ConfigDocument | None) -> Iterator[UnusedVariable]:

@@ -380,6 +380,7 @@ def load(
     env_file: str = "",
     cwd: Path | None = None,
     may_be_missing: bool = False,
+    variables: Mapping[str, str] | None = None,
 ) -> Settings:
     """Read every source of settings.
 
@@ -389,14 +390,14 @@ def load(
         env_file: The file of NAME=value lines that a flag names; it has to be there.
         cwd: Where relative paths start; the current folder by default.
         may_be_missing: Take the defaults where *config_file* isn't there.
+        variables: Those of `variable_names` that another process has set; None for this process's own.
 
     Raises:
         SetupError: A file can't be read, or says something that isn't a setting. That no vault can be chosen is told
             only when the vault is asked for.
     """
     cwd = cwd or _current_folder()
-    names = [CONFIG_ENV, *ALWAYS_MEANT, *(name for setting in SETTINGS for name in setting.env)]
-    environ = files.read_variables(names)
+    environ = files.read_variables(variable_names()) if variables is None else variables
     config_path = _config_path(config_file, environ, cwd)
     is_needed = bool(config_file) and not may_be_missing
     document = files.read_toml(config_path) if is_needed or files.path_exists(config_path) else None
@@ -411,6 +412,12 @@ def load(
         cwd=cwd,
     )
     return _build_settings(sources, config_path)
+
+
+def variable_names(*, secret: bool | None = None) -> list[str]:
+    """Return the names of the variables that mean something to `load`: all, or those whose values are secret or not."""
+    usual = [] if secret else [CONFIG_ENV, *ALWAYS_MEANT]
+    return [*usual, *(name for each in SETTINGS if secret in {None, each.secret} for name in each.env)]
 
 
 def locate(config_file: str = "", *, cwd: Path | None = None) -> Path:

@@ -252,6 +252,13 @@ class ServerSettings(SettingsSection):
     mcp_output_schemas: bool = setting(
         False, "Whether each tool at /mcp says what it answers; with the profiles full and read-only it always does."
     )
+    answers_commands: bool = setting(
+        True,
+        "Whether `knap search` and the other commands that only read ask a server of this vault that runs, and don't "
+        "load the index themselves.",
+        env=("KNAP_USE_SERVER",),
+        words=("no", "yes"),
+    )
     max_body_mb: int = setting(10, "How large a request may be, in megabytes.", least=1, most=1_000)
     requests_per_minute: int = setting(
         1_200, "How many requests one client may make in a minute; 0 for no limit.", most=1_000_000

@@ -14,8 +14,8 @@ from typing import Final, Literal
 from knapper.errors import StorageError
 from knapper.system import private
 
-TokenName = Literal["api", "page"]
-"""For programs, or for the page, behind which a person sits."""
+TokenName = Literal["api", "page", "terminal"]
+"""For programs; for the page, behind which a person sits; or for this account's own commands, which never send it."""
 
 _TOKEN_BYTES: Final = 32
 _MIN_CHARS: Final = 24

@@ -43,6 +43,7 @@ from knapper.server.http import (
     runs,
     spending,
     tasks,
+    terminal,
 )
 from knapper.server.http import settings as settings_routes
 from knapper.server.http.app import Mount, ServerRuntime
@@ -318,10 +319,12 @@ def serve_vaults(
     private.tighten(settings.state_dir, thorough=True)
     sessions = credentials.open_browser_sessions(settings.state_dir)
     work = ServerRuntime(threads=WorkerThreads(server.threads))
-    application = app.create_app(
-        hub, server, security.load_client_tokens(settings), work, list_mounts(hub, sessions, work, watch=watch)
-    )
     own_url = addresses.socket_url(bound_socket)
+    mounts = [
+        *list_mounts(hub, sessions, work, watch=watch),
+        *([terminal.mount_terminal(hub, work, own_url)] if server.answers_commands else []),
+    ]
+    application = app.create_app(hub, server, security.load_client_tokens(settings), work, mounts)
     hub.page_address = server.public_url or own_url
     server_record = addresses.make_record(own_url, work.instance)
     logging.config.dictConfig(logs.logging_configuration(file=log_file))

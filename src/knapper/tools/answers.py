@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
+from knapper.tools.shapes import MAX_RESULTS
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from knapper.vault.parser import Note
 
 
-MAX_RESULTS = 1_000
-"""Most results of one call."""
 MAX_OFFSET = 1_000_000_000
 """Largest offset of a page."""
 _FIRST_FIELDS = (

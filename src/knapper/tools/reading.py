@@ -13,7 +13,7 @@ from knapper.index.graph import NameLookup
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context
-from knapper.tools.shapes import Answer
+from knapper.tools.shapes import MAX_LENGTH, Answer
 from knapper.tools.shapes.read import NoteText
 from knapper.vault import links, parser, pending, source, walk
 from knapper.vault.outline import Link, Outline
@@ -115,8 +115,6 @@ def _line_at(starts: Sequence[int], at: int) -> int:
 
 DEFAULT_LENGTH: Final = 4_000
 NOTE_LENGTH: Final = 100_000
-MAX_LENGTH: Final = 1_000_000
-"""Most characters that one call returns."""
 _LINE_BREAK: Final = re.compile(r"\r\n|\r|\n")
 _SECTION_SLICE: Final = re.compile(
     r"(?P<heading>.*\S)\s*\[\s*(?P<start>(?:-?\d{1,9})?)\s*:\s*(?P<stop>(?:-?\d{1,9})?)\s*\]\s*", re.DOTALL

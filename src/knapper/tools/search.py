@@ -12,13 +12,11 @@ from knapper.jsontypes import JSONValue
 from knapper.tools import answers, arguments
 from knapper.tools.arguments import SearchFilters
 from knapper.tools.context import Context
-from knapper.tools.shapes import Answer
+from knapper.tools.shapes import MAX_PASSAGES, SEARCH_MODES, Answer
 from knapper.tools.shapes.read import PassageHits, PathPage
 from knapper.vault.paths import NotePath
 
-MAX_RESULTS = 200
 MAX_QUERY_LENGTH = 100_000
-SEARCH_MODES: tuple[SearchMode, ...] = ("hybrid", "semantic", "keyword")
 
 
 class SearchParameters(SearchFilters, total=False):
@@ -193,8 +191,8 @@ def check_query(query: str, limit: int, mode: str = "hybrid", per_note: int = 1,
         raise BadInput("the query is empty", hint="give at least one word")
     if len(query) > MAX_QUERY_LENGTH:
         raise BadInput(f"the query is {len(query)} characters long", hint=f"give at most {MAX_QUERY_LENGTH}")
-    if not 1 <= limit <= MAX_RESULTS:
-        raise BadInput(f"{name} is {limit}", hint=f"give 1 to {MAX_RESULTS}")
+    if not 1 <= limit <= MAX_PASSAGES:
+        raise BadInput(f"{name} is {limit}", hint=f"give 1 to {MAX_PASSAGES}")
     if per_note < 1:
         raise BadInput(f"per_note is {per_note}", hint="give 1 or more")
     if mode not in SEARCH_MODES:

@@ -12,7 +12,7 @@ from knapper.cli.render import notes
 from knapper.cli.task_options import PipelineOptions
 from knapper.config import Settings
 from knapper.errors import BadInput
-from knapper.tools import search
+from knapper.tools import search, shapes
 
 _NO_MODEL = "These are the best passages. For an answer by a model, set KNAP_MODEL, or name below [model] in {file}."
 
@@ -41,7 +41,7 @@ class AskOptions(PipelineOptions):
     ),
 )
 @click.argument("question", nargs=-1, required=True, type=options.TEXT)
-@options.limit_option(5, search.MAX_RESULTS)
+@options.limit_option(5, shapes.MAX_PASSAGES)
 @click.option("--model", default="", metavar="NAME", help="Model to use, such as ollama:qwen3.")
 @click.option("--note", default="", metavar="PATH", type=options.TEXT, help="Note that the question is about.")
 @task_options.pipeline_options

@@ -13,7 +13,7 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.render import changes
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
-from knapper.tools import answers, proposals
+from knapper.tools import answers, proposals, shapes
 from knapper.tools.context import Context
 
 
@@ -57,7 +57,7 @@ def command(ctx: click.Context) -> ExitCode | None:
     """List, show, accept and reject proposed changes."""
     if ctx.invoked_subcommand:
         return None
-    return _list_proposals(ctx.ensure_object(GlobalOptions), "", answers.MAX_RESULTS, every=False)
+    return _list_proposals(ctx.ensure_object(GlobalOptions), "", shapes.MAX_RESULTS, every=False)
 
 
 @command.command(
@@ -71,7 +71,7 @@ def command(ctx: click.Context) -> ExitCode | None:
 )
 @click.option("--all", "every", is_flag=True, help="Include decided and expired proposals.")
 @click.option("--path", default="", metavar="PATH", help="Only proposals for this note or folder.")
-@options.limit_option(20, answers.MAX_RESULTS)
+@options.limit_option(20, shapes.MAX_RESULTS)
 @options.shared_options
 @click.pass_obj
 def listed(said: GlobalOptions, path: str, number: int, *, every: bool) -> ExitCode:

@@ -15,7 +15,7 @@ from knapper.cli.render import indexing
 from knapper.config import Vault
 from knapper.index.filters import Filter
 from knapper.index.search import SearchMode, SearchRequest
-from knapper.tools import search
+from knapper.tools import shapes
 from knapper.tools.context import Context
 
 _DEPTH = 10
@@ -35,7 +35,7 @@ _DEPTH = 10
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
-    "--mode", type=click.Choice(search.SEARCH_MODES), default="hybrid", show_default=True, help="Ranking method."
+    "--mode", type=click.Choice(shapes.SEARCH_MODES), default="hybrid", show_default=True, help="Ranking method."
 )
 @click.option("--per-query", is_flag=True, help="Also show the measures of each query.")
 @click.option(

@@ -4,12 +4,11 @@ from typing import Unpack
 
 import click
 
-from knapper.cli import inputs, options, output, setup
+from knapper.cli import calls, inputs, options, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.render import notes
-from knapper.tools import answers
-from knapper.tools import notes as tools_notes
+from knapper.tools import shapes
 
 
 class FindOptions(inputs.FilterOptions):
@@ -34,7 +33,7 @@ class FindOptions(inputs.FilterOptions):
     ),
 )
 @click.argument("query", nargs=-1, type=options.TEXT)
-@options.limit_option(50, answers.MAX_RESULTS)
+@options.limit_option(50, shapes.MAX_RESULTS)
 @click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Skip the first N results.")
 @click.option("--folder", type=options.TEXT, default="", metavar="FOLDER", help="Only notes below this folder.")
 @inputs.filter_options
@@ -56,17 +55,17 @@ class FindOptions(inputs.FilterOptions):
 @click.pass_obj
 def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[FindOptions]) -> ExitCode:
     """List notes by folder, tag, property, date and words."""
-    with setup.open_vault(said) as context:
-        answer = tools_notes.find_notes(
-            context,
-            " ".join(query),
-            own["folder"],
-            own["number"],
-            own["offset"],
-            **inputs.filter_arguments(own),
-            sort=own["sort"],
-            fields=own["field"],
-        )
+    answer = calls.call(
+        said,
+        "notes.find_notes",
+        query=" ".join(query),
+        folder=own["folder"],
+        limit=own["number"],
+        offset=own["offset"],
+        **inputs.filter_arguments(own),
+        sort=own["sort"],
+        fields=own["field"],
+    )
     return output.print_answer(
         said, answer, notes.render_found_notes(answer), nearest=notes.render_nearest_notes(answer)
     )

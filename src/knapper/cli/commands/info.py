@@ -2,11 +2,10 @@
 
 import click
 
-from knapper.cli import options, output, setup
+from knapper.cli import calls, options, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.render import notes
-from knapper.tools import notes as tools_notes
 
 
 @click.command(
@@ -25,6 +24,5 @@ def command(said: GlobalOptions, path: str) -> ExitCode:
 
     Also shows tasks, aliases, dates and size, but not the text.
     """
-    with setup.open_vault(said) as context:
-        answer = tools_notes.note_info(context, path)
+    answer = calls.call(said, "notes.note_info", path=path)
     return output.print_listing(said, answer, notes.render_note_info(answer), nothing="")

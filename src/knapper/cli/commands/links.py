@@ -2,11 +2,11 @@
 
 import click
 
-from knapper.cli import options, output, setup
+from knapper.cli import calls, options, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.render import changes
-from knapper.tools import answers, links
+from knapper.tools import shapes
 
 _NUMBER = 100
 
@@ -32,13 +32,12 @@ def command() -> None:
     epilog=options.examples(("knap links in Garden", "by name"), ("knap links in Plans/Week", "with its folder")),
 )
 @click.argument("note")
-@options.limit_option(_NUMBER, answers.MAX_RESULTS)
+@options.limit_option(_NUMBER, shapes.MAX_RESULTS)
 @options.shared_options
 @click.pass_obj
 def incoming(said: GlobalOptions, note: str, number: int) -> ExitCode:
     """List the files that link to a note."""
-    with setup.open_vault(said) as context:
-        answer = links.find_backlinks(context, note, number)
+    answer = calls.call(said, "links.find_backlinks", note_name=note, limit=number)
     if not answer["exists"]:
         output.note(said, f"note: there is no note '{output.plain(note)}'")
     return output.print_listing(said, answer, changes.render_backlinks(answer), nothing="nothing links there")
@@ -50,13 +49,12 @@ def incoming(said: GlobalOptions, note: str, number: int) -> ExitCode:
     epilog=options.examples(("knap links out Garden.md", "each with the file that it leads to")),
 )
 @click.argument("path")
-@options.limit_option(_NUMBER, answers.MAX_RESULTS)
+@options.limit_option(_NUMBER, shapes.MAX_RESULTS)
 @options.shared_options
 @click.pass_obj
 def outgoing(said: GlobalOptions, path: str, number: int) -> ExitCode:
     """List the links of a note and their targets."""
-    with setup.open_vault(said) as context:
-        answer = links.find_outlinks(context, path, number)
+    answer = calls.call(said, "links.find_outlinks", path=path, limit=number)
     return output.print_listing(said, answer, changes.render_outlinks(answer), nothing="it links nowhere")
 
 
@@ -66,7 +64,7 @@ def outgoing(said: GlobalOptions, path: str, number: int) -> ExitCode:
     epilog=options.examples(("knap links broken", "in all notes"), ("knap links broken Projects", "below a folder")),
 )
 @click.argument("path", default="")
-@options.limit_option(_NUMBER, answers.MAX_RESULTS)
+@options.limit_option(_NUMBER, shapes.MAX_RESULTS)
 @options.shared_options
 @click.pass_obj
 def broken(said: GlobalOptions, path: str, number: int) -> ExitCode:
@@ -74,8 +72,7 @@ def broken(said: GlobalOptions, path: str, number: int) -> ExitCode:
 
     PATH limits the list to a note or a folder.
     """
-    with setup.open_vault(said) as context:
-        answer = links.broken_links(context, path, number)
+    answer = calls.call(said, "links.broken_links", path=path, limit=number)
     return output.print_listing(said, answer, changes.render_broken_links(answer), nothing="no link is broken")
 
 
@@ -84,11 +81,10 @@ def broken(said: GlobalOptions, path: str, number: int) -> ExitCode:
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap links orphans", "linked by none, and linking to none")),
 )
-@options.limit_option(_NUMBER, answers.MAX_RESULTS)
+@options.limit_option(_NUMBER, shapes.MAX_RESULTS)
 @options.shared_options
 @click.pass_obj
 def orphans(said: GlobalOptions, number: int) -> ExitCode:
     """List the notes without incoming or outgoing links."""
-    with setup.open_vault(said) as context:
-        answer = links.orphans(context, number)
+    answer = calls.call(said, "links.orphans", limit=number)
     return output.print_listing(said, answer, changes.render_paths(answer), nothing="every note is linked")

@@ -4,13 +4,12 @@ from typing import TypedDict, Unpack
 
 import click
 
-from knapper.cli import inputs, options, output, setup
+from knapper.cli import calls, inputs, options, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.render import changes
 from knapper.errors import KnapError
-from knapper.tools import answers, journal
-from knapper.tools.context import Context
+from knapper.tools import shapes
 
 
 class LogOptions(TypedDict):
@@ -33,7 +32,7 @@ class LogOptions(TypedDict):
     ),
 )
 @click.argument("path", default="")
-@options.limit_option(20, answers.MAX_RESULTS)
+@options.limit_option(20, shapes.MAX_RESULTS)
 @click.option("--client", default="", metavar="NAME", help="Only changes by this client.")
 @click.option("--run", default="", metavar="ID", help="Only changes by this run.")
 @click.option("--proposal", default="", metavar="ID", help="Only changes from accepting this proposal.")
@@ -46,26 +45,27 @@ def command(said: GlobalOptions, path: str, **own: Unpack[LogOptions]) -> ExitCo
     Lists the changes made through Knapper by anyone, but not what other editors save.
     """
     since = inputs.parse_time(own["since"]).isoformat() if own["since"] else ""
-    with setup.open_vault(said) as context:
-        answer = journal.list_changes(
-            context,
-            own["number"],
-            client=own["client"],
-            run=own["run"],
-            proposal_id=own["proposal"],
-            path=path,
-            since=since,
-        )
-        is_there = not path or (context.view.root / path).exists() or _is_name(context, path)
+    answer = calls.call(
+        said,
+        "journal.list_changes",
+        limit=own["number"],
+        client=own["client"],
+        run=own["run"],
+        proposal_id=own["proposal"],
+        path=path,
+        since=since,
+    )
     nothing = "nothing was changed"
-    if not is_there:
+    if path and not (said.as_json or answer["results"] or _is_there(said, path)):
         nothing += f", and there is no file or folder '{output.one_line(path)}' in the vault"
     return output.print_listing(said, answer, changes.render_changes(answer), nothing=nothing)
 
 
-def _is_name(context: Context, name: str) -> bool:
-    try:
-        _ = context.view.locate(name)
-    except KnapError:
-        return False
-    return True
+def _is_there(options: GlobalOptions, name: str) -> bool:
+    from knapper.cli import setup  # noqa: PLC0415 - what a server answers needs no vault
+
+    with setup.open_vault(options) as context:
+        try:
+            return (context.view.root / name).exists() or bool(context.view.locate(name))
+        except KnapError:
+            return False

@@ -1,18 +1,17 @@
 """Show a note."""
 
+import hashlib
 import re
 import sys
-from typing import TypedDict, Unpack, cast
+from typing import TypedDict, Unpack
 
 import click
 
-from knapper.cli import options, output, setup
+from knapper.cli import calls, options, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue
-from knapper.tools import reading
-from knapper.tools.context import Context
+from knapper.tools import shapes
 
 _LINE_RANGE = re.compile(r"(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})?)?")
 _LAST_LINE = 1_000_000_000
@@ -47,37 +46,60 @@ def command(said: GlobalOptions, path: str, **own: Unpack[ReadOptions]) -> ExitC
 
     When written to a pipe or a file, a whole note is copied byte for byte.
     """
-    with setup.open_vault(said) as context:
-        if not (said.as_json or own["section"] or own["lines"] or own["numbers"]) and _write_bytes(context, path):
-            return ExitCode.OK
-        answer = _read_part(context, path, own)
+    if not (said.as_json or own["section"] or own["lines"] or own["numbers"]) and _write_bytes(said, path):
+        return ExitCode.OK
+    answer = _read_part(said, path, own)
     if said.as_json:
         output.write_json(answer)
         return ExitCode.OK
     text = str(answer["content"])
     click.echo(output.plain(text.replace("\r\n", "\n")), nl=not text.endswith("\n"))
-    pending = cast("list[JSONValue]", answer.get("pending", []))
+    pending = answer.get("pending", [])
     if pending:
         output.note(said, f"note: edits wait in this note: `knap edits blocks {path}`")
     return ExitCode.OK
 
 
-def _write_bytes(context: Context, path: str) -> bool:
+def _write_bytes(options: GlobalOptions, path: str) -> bool:
     """Write the note's bytes, unless the output is a terminal or a text stream."""
     stream = getattr(sys.stdout, "buffer", None)
     if stream is None or sys.stdout.isatty():
         return False
-    stream.write(context.view.read(context.view.locate(path)).raw)
+    stream.write(_bytes_from_server(options, path) or _bytes_from_file(options, path))
     return True
 
 
-def _read_part(context: Context, path: str, own: ReadOptions) -> dict[str, JSONValue]:
+def _bytes_from_server(options: GlobalOptions, path: str) -> bytes | None:
+    """Return the note's bytes where the server's text, written as UTF-8, is what the whole file holds."""
+    answer = calls.ask_server(options, "reading.read_file", {"path": path, "length": shapes.MAX_LENGTH})
+    if answer is None:
+        return None
+    raw = str(answer["content"]).encode(errors="surrogatepass")
+    return raw if answer["hash"] == f"sha256:{hashlib.sha256(raw).hexdigest()}" else None
+
+
+def _bytes_from_file(options: GlobalOptions, path: str) -> bytes:
+    from knapper.cli import setup  # noqa: PLC0415 - what a server answers needs no vault
+
+    with setup.open_vault(options) as context:
+        return context.view.read(context.view.locate(path)).raw
+
+
+def _read_part(options: GlobalOptions, path: str, own: ReadOptions) -> calls.ToolAnswer:
     if own["section"] and own["lines"]:
         raise BadInput("--section and --lines can't be given together", hint="give one of them", code="usage")
     if own["lines"]:
         first, last = _parse_lines(own["lines"])
-        return reading.read_lines(context, path, first, last, line_numbers=own["numbers"])
-    return reading.read_file(context, path, 0, reading.MAX_LENGTH, heading=own["section"], line_numbers=own["numbers"])
+        return calls.call(options, "reading.read_lines", path=path, first=first, last=last, line_numbers=own["numbers"])
+    return calls.call(
+        options,
+        "reading.read_file",
+        path=path,
+        offset=0,
+        length=shapes.MAX_LENGTH,
+        heading=own["section"],
+        line_numbers=own["numbers"],
+    )
 
 
 def _parse_lines(text: str) -> tuple[int, int]:

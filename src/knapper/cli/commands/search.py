@@ -1,22 +1,21 @@
 """Find passages."""
 
-from typing import Unpack
+from typing import Literal, Unpack
 
 import click
 
-from knapper.cli import inputs, options, output, setup
+from knapper.cli import calls, inputs, options, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.render import notes
-from knapper.index.search import SearchMode
-from knapper.tools import search
+from knapper.tools import shapes
 
 
 class SearchOptions(inputs.FilterOptions):
     """The command's own options."""
 
     number: int
-    mode: SearchMode
+    mode: Literal["hybrid", "semantic", "keyword"]
     per_note: int
     folder: tuple[str, ...]
     log: bool
@@ -35,9 +34,9 @@ class SearchOptions(inputs.FilterOptions):
     ),
 )
 @click.argument("query", nargs=-1, required=True, type=options.TEXT)
-@options.limit_option(5, search.MAX_RESULTS)
+@options.limit_option(5, shapes.MAX_PASSAGES)
 @click.option(
-    "--mode", type=click.Choice(search.SEARCH_MODES), default="hybrid", show_default=True, help="Ranking method."
+    "--mode", type=click.Choice(shapes.SEARCH_MODES), default="hybrid", show_default=True, help="Ranking method."
 )
 @click.option(
     "--folder",
@@ -57,18 +56,18 @@ class SearchOptions(inputs.FilterOptions):
 def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[SearchOptions]) -> ExitCode:
     """Search passages by words and by meaning."""
     text = " ".join(query)
-    with setup.open_vault(said) as context:
-        answer = search.search_vault(
-            context,
-            text,
-            own["number"],
-            own["mode"],
-            folders=own["folder"],
-            **inputs.filter_arguments(own),
-            per_note=own["per_note"],
-            include_log=own["log"],
-            explain=own["explain"],
-        )
+    answer = calls.call(
+        said,
+        "search.search_vault",
+        query=text,
+        n_results=own["number"],
+        mode=own["mode"],
+        folders=own["folder"],
+        **inputs.filter_arguments(own),
+        per_note=own["per_note"],
+        include_log=own["log"],
+        explain=own["explain"],
+    )
     return output.print_answer(
         said,
         answer,

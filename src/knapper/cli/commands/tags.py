@@ -4,11 +4,11 @@ from typing import Unpack
 
 import click
 
-from knapper.cli import options, output, setup, writing
+from knapper.cli import calls, options, output, writing
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.render import changes
-from knapper.tools import answers, notes
+from knapper.tools import shapes
 
 
 @click.group(
@@ -27,7 +27,7 @@ def command(ctx: click.Context) -> ExitCode | None:
     """List and rename tags."""
     if ctx.invoked_subcommand:
         return None
-    return _list_tags(ctx.ensure_object(GlobalOptions), "", answers.MAX_RESULTS)
+    return _list_tags(ctx.ensure_object(GlobalOptions), "", shapes.MAX_RESULTS)
 
 
 @command.command(
@@ -38,7 +38,7 @@ def command(ctx: click.Context) -> ExitCode | None:
     ),
 )
 @click.argument("prefix", default="")
-@options.limit_option(answers.MAX_RESULTS, answers.MAX_RESULTS)
+@options.limit_option(shapes.MAX_RESULTS, shapes.MAX_RESULTS)
 @options.shared_options
 @click.pass_obj
 def listed(said: GlobalOptions, prefix: str, number: int) -> ExitCode:
@@ -71,6 +71,8 @@ def rename(
 
     Renaming a tag in all notes becomes a proposal unless --yes is given.
     """
+    from knapper.tools import notes  # noqa: PLC0415 - only what writes needs the tools here
+
     with writing.open_vault(said, own) as context:
         writing.complete_index(said, context)
         answer = notes.rename_tag(context, old, new, paths)
@@ -78,6 +80,5 @@ def rename(
 
 
 def _list_tags(options: GlobalOptions, prefix: str, number: int) -> ExitCode:
-    with setup.open_vault(options) as context:
-        answer = notes.list_tags(context, prefix, number)
+    answer = calls.call(options, "notes.list_tags", prefix=prefix, limit=number)
     return output.print_listing(options, answer, changes.render_tags(answer), nothing="no tags")

@@ -5,7 +5,7 @@ from typing import TypedDict, Unpack, cast
 
 import click
 
-from knapper.cli import inputs, options, output, setup
+from knapper.cli import calls, inputs, options, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.errors import BadInput
@@ -37,12 +37,9 @@ def command(said: GlobalOptions, name: str, arguments: str, **own: Unpack[ToolOp
 
     The arguments are a JSON object, and so is the answer.
     """
-    from knapper.app import open_hub  # noqa: PLC0415 - `knap tool --help` needn't pay for it
-
     said.as_json = True
     tool_arguments = _parse_arguments(inputs.read_text(said, arguments))
-    with open_hub(setup.read_settings(said), only=bool(said.vault)) as hub:
-        answer = hub.table.call(name, tool_arguments, lambda vault: hub.context(client=own["client"], vault=vault))
+    answer = calls.call_named(said, name, tool_arguments, own["client"])
     output.write_json(answer)
     return ExitCode.NOTHING if answer.get("success") is False else ExitCode.OK
 

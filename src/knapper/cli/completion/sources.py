@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import sys
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from knapper.cli import places
 from knapper.cli.completion.line import Candidate
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 MAX_CANDIDATES: Final = 500
 """Beyond these a list helps nobody; the last one is always among them, so that what all share is right."""
-_MAX_CONFIG_BYTES: Final = 1_000_000
 _LAST: Final = "\U0010ffff"
 _BUSY_S: Final = 0.05
 _PAGE: Final = 200
@@ -68,23 +67,14 @@ def name_key(text: str) -> str:
 
 def read_setup(request: Request) -> Setup:
     """Read the configuration as `knapper.config.load` does; what can't be read is taken for empty."""
-    file = _config_file(request)
-    document = _read_toml(file)
-    env_file = request.options.get("--env-file", "")
-    secrets = _expand(env_file, request.folder) if env_file else file.with_name(".env")
-    variables = _read_env(secrets)
+    found = places.ConfigPlaces(request.options, request.environment, str(request.folder))
+    file, secrets = Path(found.file), Path(found.env_file)
+    document, variables = found.read(), places.read_env(found.env_file)
     vaults = {
         name: _resolve(_expand(str(section["path"]).strip(), file.parent))
         for name in _section(document, "vaults")
         if "path" in (section := _section(_section(document, "vaults"), name))
     }
-    state = _first_path(
-        [
-            (request.environment.get("KNAP_STATE_DIR", ""), request.folder),
-            (variables.get("KNAP_STATE_DIR", ""), secrets.parent),
-            (str(document.get("state_dir", "")), file.parent),
-        ]
-    ) or _user_folder(request.environment, "data")
     named = [
         (request.options.get("--vault", ""), request.folder),
         (request.environment.get("VAULT_PATH", ""), request.folder),
@@ -92,59 +82,13 @@ def read_setup(request: Request) -> Setup:
         (str(document.get("default_vault", "")), file.parent),
     ]
     chosen = _choose_vault(named, vaults, request.folder)
-    place = None if chosen is None else Place(chosen[1], _state_folder(state, *chosen))
+    place = None if chosen is None else Place(chosen[1], _state_folder(Path(found.find_state()), *chosen))
     return Setup(vaults, list(_section(document, "clients")), place)
-
-
-def _config_file(request: Request) -> Path:
-    named = request.options.get("--config", "") or request.environment.get("KNAP_CONFIG", "").strip()
-    return _expand(named, request.folder) if named else _user_folder(request.environment, "config") / "config.toml"
-
-
-def _user_folder(environment: Mapping[str, str], kind: str) -> Path:
-    """Return the folder that platformdirs names; on Linux without importing it, which takes as long as all the rest."""
-    if sys.platform.startswith("linux"):
-        variable, usual = {"config": ("XDG_CONFIG_HOME", ".config"), "data": ("XDG_DATA_HOME", ".local/share")}[kind]
-        folder = environment.get(variable, "").strip()
-        return Path(folder or Path("~", usual)).expanduser() / "knapper"
-    import platformdirs  # noqa: PLC0415 - as above
-
-    find = platformdirs.user_config_path if kind == "config" else platformdirs.user_data_path
-    return find("knapper", appauthor=False)
-
-
-def _read_toml(file: Path) -> dict[str, object]:
-    import tomllib  # noqa: PLC0415 - only for what the configuration decides
-
-    try:
-        with file.open("rb") as opened:
-            raw = opened.read(_MAX_CONFIG_BYTES + 1)
-        return tomllib.loads(raw.decode("utf-8-sig")) if len(raw) <= _MAX_CONFIG_BYTES else {}
-    except (OSError, ValueError, RecursionError):
-        return {}
-
-
-def _read_env(file: Path) -> dict[str, str]:
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError):
-        return {}
-    if "VAULT_PATH" not in text and "KNAP_STATE_DIR" not in text:
-        return {}
-    import io  # noqa: PLC0415 - only for such a file
-
-    from dotenv.parser import parse_stream  # noqa: PLC0415 - the same
-
-    return {each.key: each.value for each in parse_stream(io.StringIO(text)) if each.key and each.value}
 
 
 def _section(document: Mapping[str, object], name: str) -> Mapping[str, object]:
     section = document.get(name)
     return cast("Mapping[str, object]", section) if isinstance(section, dict) else {}
-
-
-def _first_path(candidates: Sequence[tuple[str, Path]]) -> Path | None:
-    return next((_expand(text.strip(), base) for text, base in candidates if text.strip()), None)
 
 
 def _choose_vault(
@@ -170,9 +114,7 @@ def _find_vault(text: str, base: Path, vaults: Mapping[str, Path]) -> tuple[str,
 
 
 def _expand(text: str, base: Path) -> Path:
-    with contextlib.suppress(RuntimeError):  # no such user
-        return base / Path(text).expanduser()
-    return base / text
+    return Path(places.expand(text, str(base)))
 
 
 def _resolve(path: Path) -> Path:

@@ -1,16 +1,17 @@
 """Format counts, sizes, durations, differences, Markdown and progress lines."""
 
-import difflib
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from knapper.cli.output import plain
-from knapper.index.refresh import RefreshPhase
+
+if TYPE_CHECKING:
+    from knapper.index.refresh import RefreshPhase
 
 _KILO = 1_000
 _MINUTE_S = 60
@@ -51,6 +52,8 @@ def colour_diff(text: str) -> str:
 
 def diff_block(before: str, after: str) -> str:
     """Return the lines in which two texts differ, as a block of code for Markdown."""
+    import difflib  # noqa: PLC0415 - most of what is printed is no difference
+
     rows = difflib.unified_diff(before.strip().splitlines(), after.strip().splitlines(), lineterm="", n=0)
     changed = [row for row in islice(rows, 2, None) if not row.startswith("@@")]
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", "".join(changed))), default=0))
@@ -161,8 +164,8 @@ def _find_block_end(text: str) -> int:
 
 
 _PROGRESS_INTERVAL_S = 5.0
-PHASE_NAMES: dict[RefreshPhase, str] = {"scan": "looked at", "read": "read", "embed": "embedded"}
-PHASE_UNITS: dict[RefreshPhase, str] = {"scan": "files", "read": "files", "embed": "chunks"}
+PHASE_NAMES: "dict[RefreshPhase, str]" = {"scan": "looked at", "read": "read", "embed": "embedded"}
+PHASE_UNITS: "dict[RefreshPhase, str]" = {"scan": "files", "read": "files", "embed": "chunks"}
 
 
 class ProgressLines:
@@ -173,7 +176,7 @@ class ProgressLines:
         self._every_s = every_s
         self._last = time.monotonic()
 
-    def __call__(self, phase: RefreshPhase, done: int, total: int) -> None:
+    def __call__(self, phase: "RefreshPhase", done: int, total: int) -> None:
         """Print how far the work is, unless that was just said."""
         if time.monotonic() - self._last >= self._every_s:
             self._last = time.monotonic()
