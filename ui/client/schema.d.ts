@@ -4654,6 +4654,8 @@ export interface operations {
                         "scripts.workers"?: number | null;
                         /** @enum {string|null} */
                         "search.fusion"?: "convex" | "rrf" | null;
+                        /** @enum {string|null} */
+                        "server.answers_commands"?: "no" | "yes" | null;
                         "server.host"?: string | null;
                         "server.hosts"?: string[] | null;
                         "server.max_body_mb"?: number | null;
