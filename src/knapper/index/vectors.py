@@ -12,6 +12,8 @@ from knapper.index import database, integrity
 _MIN_CAPACITY = 1_024
 _GROWTH_FACTOR = 1.25
 """Capacity relative to the stored vectors, so that the next added vectors don't require a copy of all."""
+_MAX_REMOVED_SHARE = 0.125
+"""Of all rows, until the matrix is made anew: 50,000 vectors take 53 MB, and 15 ms to copy."""
 _LOAD_ROWS = 8_192
 _MAX_ELEMENT = 1.01
 """No element of a vector of length 1 is larger, except for the rounding of float16."""
@@ -80,6 +82,11 @@ class VectorCache:
         """Return whether a query's vector has the stored dimensions; true where none are stored."""
         return not self._places or len(query) == self._matrix.shape[1]
 
+    @property
+    def held_rows(self) -> int:
+        """Return how many rows take memory: those of the vectors, and of removed ones."""
+        return self._used
+
     def __len__(self) -> int:
         """Return the number of vectors."""
         return len(self._places)
@@ -99,7 +106,7 @@ class VectorCache:
             place = self._places.pop(chunk_id, None)
             if place is not None:
                 self._ids[place] = -1
-        if self._used > 2 * len(self._places) + _MIN_CAPACITY:
+        if self._used - len(self._places) > _MAX_REMOVED_SHARE * self._used + _MIN_CAPACITY:
             self._compact()
 
     def _add(self, connection: sqlite3.Connection) -> None:
