@@ -145,23 +145,25 @@ async function styleFiles() {
   return found.sort();
 }
 
+/** Up to this, a file lies as it is; a larger one lies only compressed, as nearly all browsers want it. */
+const PLAIN_BYTES = 4_096;
+
 /** Write the new files, then the manifest that names them, then take the old ones away: a server beside it never lacks one. */
 async function write(files, policies) {
   const rows = {};
   for (const [name, content] of [...files].sort(([one], [other]) => (one < other ? -1 : 1))) {
     const path = join(TARGET, name);
     await mkdir(dirname(path), { recursive: true });
-    await writeFile(path, content);
     const packed = gzipSync(content, { level: 9 });
-    const gzip = packed.length < content.length * 0.9;
-    if (gzip) await writeFile(`${path}.gz`, packed);
+    const gzip = content.length > PLAIN_BYTES && packed.length < content.length * 0.9;
+    await writeFile(gzip ? `${path}.gz` : path, gzip ? packed : content);
     rows[name] = { sha256: createHash("sha256").update(content).digest("hex"), bytes: content.length, gzip, sent: gzip ? packed.length : content.length, ...(policies.has(name) ? { script: policies.get(name) } : {}) };
   }
   const manifest = join(TARGET, "manifest.json");
   await writeFile(`${manifest}.part`, `${JSON.stringify({ files: rows }, null, 1)}\n`);
   await rename(`${manifest}.part`, manifest);
   await rm(join(TARGET, "sources.stamp"), { force: true });
-  const kept = new Set(["manifest.json", ...Object.keys(rows), ...Object.keys(rows).map((name) => `${name}.gz`)]);
+  const kept = new Set(["manifest.json", ...Object.entries(rows).map(([name, { gzip }]) => (gzip ? `${name}.gz` : name))]);
   for (const entry of await readdir(TARGET, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);
     if (entry.isFile() && !kept.has(relative(TARGET, path).replaceAll("\\", "/"))) await rm(path);

@@ -1,5 +1,6 @@
 """Serve the web page, sign browsers in to it, and authenticate its calls."""
 
+import gzip
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -95,7 +96,7 @@ class PageFile:
     tag: str
     """Its ETag, without quotes."""
     has_gzip: bool
-    """Whether it lies compressed beside itself, with the suffix ``.gz``."""
+    """Whether it lies compressed in the folder, with the suffix ``.gz``, and only so."""
     script: str
     """The hash of the only script of a frame; empty for files of the page itself."""
     is_hashed: bool
@@ -123,11 +124,20 @@ class PageFiles:
         return self._files.get(name)
 
     def read(self, file: PageFile, *, compressed: bool) -> bytes:
-        """Return a file's bytes, which are read once."""
-        path = file.path.with_name(f"{file.path.name}.gz") if compressed else file.path
+        """Return a file's bytes, which are read once.
+
+        Args:
+            file: The file.
+            compressed: Whether they are wanted with gzip, which not every file has.
+
+        Raises:
+            OSError: It can't be read; also where it isn't what gzip made.
+        """
+        path = file.path.with_name(f"{file.path.name}.gz") if file.has_gzip else file.path
         if path not in self._contents:
             self._contents[path] = path.read_bytes()
-        return self._contents[path]
+        content = self._contents[path]
+        return gzip.decompress(content) if file.has_gzip and not compressed else content
 
     def _load(self) -> None:
         manifest = self._folder / _MANIFEST
