@@ -392,6 +392,21 @@ def test_a_question_about_a_note_says_which_note_is_meant(tmp_path: Path, tab: P
         assert "Garden.md" in str(model.asked[-1])
 
 
+def test_what_is_selected_in_a_note_goes_along_with_the_question(tmp_path: Path, tab: Page) -> None:
+    model = Model([["From the barrel."]])
+    with sites.serving(tmp_path, model.open) as site:
+        site.enter(tab, "/app/notes/Garden.md")
+        text = tab.get_by_role("article", name="Garden").get_by_text("Every evening")
+        text.select_text()
+        tab.get_by_role("button", name="Ask about this", exact=True).click()
+        expect(tab.get_by_text("About Garden")).to_be_visible()
+        say(tab, "What with?")
+        expect(tab.locator(".k-answer")).to_have_text("From the barrel.")
+
+        expect(tab.locator(".k-attached")).to_contain_text("[[Garden]]")
+        assert "with water from the barrel" in str(model.asked[-1])
+
+
 def test_answer_and_question_are_copied_as_markdown(tmp_path: Path, tab: Page) -> None:
     with sites.serving(tmp_path, Model([["**Every** evening:\n\n```sh\nwater 2\n```"]]).open) as site:
         tab.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.address)
