@@ -21,13 +21,13 @@ from tests.agents import scripted
 from tests.agents.scripted import Call, Model
 from tests.page import sites
 from tests.page.conftest import WAIT_MS
+from tests.page.payloads import PICTURE as EVIL
+from tests.page.payloads import Trap
 from tests.page.sites import answered, rewriting, say
-from tests.page.test_hostile import strangers
 from tests.page.test_shell import listening, picture
 
 pytestmark = pytest.mark.timeout(150)
 CHAT = "/app/chat/new"
-EVIL = "<img src=x onerror=\"document.title='owned'\">"
 TWO_PLACES = rewriting(spade="rake", barrel="large barrel")
 
 
@@ -291,7 +291,7 @@ def test_names_and_words_of_others_are_text_everywhere(tmp_path: Path, tab: Page
     answer = f"{EVIL} [x](javascript:alert(1)) [[<b>x</b>#<i>]] (lines 1-2) [[javascript:alert(1)]] ![p](http://evil.example/p)"
     model = Model([[create], [answer], [ask]])
     with sites.serving(tmp_path, model.open, notes={name: "# X\n\n" + EVIL}) as site, listening(tab) as told:
-        elsewhere = strangers(tab, site.address)
+        trap = Trap(tab=tab, address=site.address)
         site.enter(tab, CHAT)
         say(tab, EVIL)
         answered(tab)
@@ -311,8 +311,7 @@ def test_names_and_words_of_others_are_text_everywhere(tmp_path: Path, tab: Page
         assert [one for one in addresses if not one.startswith(("/app/", "http://evil.example/p"))] == []
         attributes = tab.locator("main *").evaluate_all("all => all.flatMap(n => n.getAttributeNames())")
         assert {one for one in attributes if one.startswith("on")} == set()
-        assert "owned" not in tab.title().replace(EVIL, "")
-        assert elsewhere == []
+        trap.check()
     assert [one for one in told if "404" not in one] == []
 
 

@@ -59,6 +59,28 @@ def test_undo_shows_what_comes_back_and_takes_the_change_back(tmp_path: Path, ta
         assert site.read("Garden.md") == sites.NOTES["Garden.md"]
 
 
+def test_by_keys_a_change_is_looked_at_and_taken_back(tmp_path: Path, tab: Page) -> None:
+    with reviews.serving(tmp_path) as site:
+        changed(site, tab)
+        tab.get_by_role("button", name="What changed: Edited Garden").focus()
+        tab.keyboard.press("Enter")
+        expect(tab.locator(".k-change ins")).to_be_visible()
+        tab.keyboard.press("Tab")
+        button = tab.get_by_role("button", name="Undo: Edited Garden")
+        expect(button).to_be_focused()
+        tab.keyboard.press("Enter")
+        expect(tab.get_by_role("dialog").locator("ins")).to_be_visible()
+        tab.keyboard.press("Escape")
+        expect(button).to_be_focused()
+        tab.keyboard.press("Enter")
+        expect(tab.get_by_role("dialog").get_by_role("button", name="Undo in 1 file")).to_be_focused()
+        tab.keyboard.press("Enter")
+        expect(tab.locator(".k-change")).to_have_count(2)
+
+        expect(tab.locator(".k-change").nth(1).get_by_role("button").first).to_be_focused()
+        assert site.read("Garden.md") == sites.NOTES["Garden.md"]
+
+
 def test_what_was_taken_back_can_be_seen_and_done_again(tmp_path: Path, tab: Page) -> None:
     with reviews.serving(tmp_path) as site:
         changed(site, tab)

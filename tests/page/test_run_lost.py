@@ -22,7 +22,8 @@ from tests.agents.run_world import Brain, Part
 from tests.codemode import conftest
 from tests.codemode.askers import searching
 from tests.index import worlds
-from tests.page import run_sites, test_hostile
+from tests.page import run_sites
+from tests.page.payloads import PICTURE, Trap
 from tests.page.run_sites import Finder, Gated, begin, pane, part, state
 from tests.page.test_hostile import HOSTILE
 
@@ -119,13 +120,13 @@ def choose_vault(tab: Page, name: str) -> None:
 
 
 def test_a_run_runs_and_loads_nothing_of_what_it_holds(tmp_path: Path, tab: Page) -> None:
-    evil = "<img src=x onerror=\"document.title='owned'\">"
+    evil = PICTURE
     attempt: dict[str, JsonValue] = {"step": evil, "kind": evil, "error": HOSTILE, "score": 0.1, "script": HOSTILE}
     found = RetrievedContext(context="x", score=0.1, tier=evil, script=HOSTILE, attempts=(attempt,), notes=(HOSTILE,))
     brain = Brain(plans={evil: [Part(f"Alpha {evil}", impact="security"), Part("Beta")]})
     brain.answers |= {f"answer Alpha {evil}": HOSTILE, f"join {evil}": HOSTILE}
     with run_sites.serving(tmp_path, brain, Finder({f"Alpha {evil}": found})) as site:
-        elsewhere = test_hostile.strangers(tab, site.address)
+        trap = Trap(tab=tab, address=site.address)
         site.enter(tab)
         begin(site, tab, evil)
         expect(state(tab)).to_have_text("Complete")
@@ -144,9 +145,8 @@ def test_a_run_runs_and_loads_nothing_of_what_it_holds(tmp_path: Path, tab: Page
                 .evaluate_all("all => all.flatMap(n => n.getAttributeNames()).filter(n => /^on/.test(n))")
             )
             assert told == []
-        assert "owned" not in tab.title().replace(evil, "")
 
-        assert elsewhere == []
+        trap.check()
 
 
 @pytest.mark.parametrize("width", [320, 360, 768, 1024])

@@ -148,6 +148,25 @@ def test_a_passage_far_down_a_long_note_is_shown(tmp_path: Path, tab: Page) -> N
         expect(pane.locator("li[data-cited]")).to_have_attribute("data-line", "9006")
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_by_keys_a_citation_opens_and_gives_the_focus_back(tmp_path: Path, tab: Page, width: int) -> None:
+    tab.set_viewport_size({"width": width, "height": 800})
+    with sites.serving(tmp_path, Model(LOOKED).open) as site:
+        site.enter(tab, CHAT)
+        say(tab, "When?")
+        answered(tab)
+        cited = tab.get_by_role("link", name=LINES)
+        cited.focus()
+        tab.keyboard.press("Enter")
+        pane = tab.get_by_role("complementary", name="Garden")
+        expect(pane.locator("[data-cited]")).to_be_in_viewport()
+        expect(pane).to_be_focused()
+        tab.keyboard.press("Escape")
+
+        expect(pane).to_have_count(0)
+        expect(cited).to_be_focused()
+
+
 def test_a_citation_of_another_vault_opens_that_vaults_note(tmp_path: Path, tab: Page) -> None:
     theirs = "# Rain\n\nIt never rains there. See [[Far]].\n"
     other = worlds.fill(tmp_path / "other", {"Plans/Rain.md": theirs, "Far.md": "# Far\n"}).resolve()
@@ -371,6 +390,21 @@ def test_a_question_about_a_note_says_which_note_is_meant(tmp_path: Path, tab: P
         expect(tab.locator(".k-answer").last).to_have_text("It is about watering.")
 
         assert "Garden.md" in str(model.asked[-1])
+
+
+def test_what_is_selected_in_a_note_goes_along_with_the_question(tmp_path: Path, tab: Page) -> None:
+    model = Model([["From the barrel."]])
+    with sites.serving(tmp_path, model.open) as site:
+        site.enter(tab, "/app/notes/Garden.md")
+        text = tab.get_by_role("article", name="Garden").get_by_text("Every evening")
+        text.select_text()
+        tab.get_by_role("button", name="Ask about this", exact=True).click()
+        expect(tab.get_by_text("About Garden")).to_be_visible()
+        say(tab, "What with?")
+        expect(tab.locator(".k-answer")).to_have_text("From the barrel.")
+
+        expect(tab.locator(".k-attached")).to_contain_text("[[Garden]]")
+        assert "with water from the barrel" in str(model.asked[-1])
 
 
 def test_answer_and_question_are_copied_as_markdown(tmp_path: Path, tab: Page) -> None:

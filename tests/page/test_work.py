@@ -78,3 +78,58 @@ def test_a_part_that_is_closed_gives_the_focus_back(tmp_path: Path, tab: Page) -
         tab.get_by_role("button", name="Close the pane").click()
 
         expect(part(tab, "1")).to_be_focused()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_opens_in_these_views_satisfies_axe_too(tmp_path: Path, browser: Browser, scheme: str) -> None:
+    found: list[str] = []
+
+    def look(name: str) -> None:
+        picture(tab, f"{name}-{scheme}")
+        found.extend(f"{name}: {finding}" for finding in axe.findings(tab))
+
+    dark = scheme == "dark"
+    with (
+        run_sites.serving(tmp_path, BRAIN) as site,
+        browser.new_context(locale="en", color_scheme="dark" if dark else "light") as context,
+    ):
+        context.set_default_timeout(WAIT_MS)
+        tab = context.new_page()
+        proposal = reviews.two_places(site)
+        reviews.accept(site, "Plans/Rain.md", tomatoes="beans")
+        reviews.reviewing(site, tab, proposal)
+        expect(reviews.unit(tab, 0)).to_be_focused()
+        tab.keyboard.press("s")
+        expect(tab.locator(".k-diff-sides").first).to_be_visible()
+        look("review-side")
+        tab.keyboard.press("e")
+        expect(tab.get_by_label("The new text")).to_be_focused()
+        look("review-edit")
+        tab.keyboard.press("Escape")
+        tab.keyboard.press("Shift+R")
+        expect(tab.get_by_role("dialog")).to_be_visible()
+        look("review-reason")
+        tab.keyboard.press("Escape")
+        tab.get_by_role("tab", name="Decided").click()
+        expect(tab.get_by_role("tabpanel")).to_contain_text("Rain")
+        look("review-decided")
+        tab.goto(f"{site.address}/app/journal")
+        tab.get_by_role("button", name="What changed: Edited Rain").click()
+        expect(tab.locator(".k-change ins")).to_be_visible()
+        look("journal-open")
+        tab.get_by_role("button", name="Undo: Edited Rain").click()
+        expect(tab.get_by_role("dialog").locator("ins")).to_be_visible()
+        look("journal-undo")
+        tab.keyboard.press("Escape")
+        begin(site, tab, TASK)
+        expect(state(tab)).to_have_text("Complete")
+        tab.get_by_role("button", name="More", exact=True).click()
+        expect(tab.get_by_role("menu")).to_be_visible()
+        look("run-menu")
+        tab.keyboard.press("Escape")
+        tab.goto(f"{site.address}/app/runs?new=1")
+        tab.get_by_text("Limits, model, and more").click()
+        look("run-limits")
+
+    assert found == [], "\n".join(found)

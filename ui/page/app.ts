@@ -58,6 +58,7 @@ export class App implements Host {
   image?: Host["image"];
   diagram?: Host["diagram"];
   private readonly openers: Opener[] = [];
+  private paneOpener: HTMLElement | null = null;
   private readonly listeners = new Set<(event: ServerEvent) => void>();
   private readonly loading = new Map<string, Promise<OpenView>>();
 
@@ -156,6 +157,8 @@ export class App implements Host {
   }
 
   showPane(content: PaneContent): void {
+    const active = document.activeElement;
+    if (active instanceof HTMLElement && !active.closest(".k-pane")) this.paneOpener = active;
     this.pane.value = content;
   }
 
@@ -164,8 +167,15 @@ export class App implements Host {
     return innerWidth < 1_200;
   }
 
+  /** Close the pane; the focus goes back to what opened it, unless it has gone elsewhere. */
   closePane(): void {
+    const back = this.paneOpener;
+    this.paneOpener = null;
     this.pane.value = null;
+    // Once it is gone: on a phone what opened it is hidden until then.
+    requestAnimationFrame(() => {
+      if (document.activeElement === document.body && back?.isConnected) back.focus({ preventScroll: true });
+    });
   }
 
   async copy(text: string): Promise<void> {

@@ -47,7 +47,7 @@ export function defineView<S>(view: View<S>): View {
 
 /** What the pane at the right shows: whatever was clicked. Any view may fill it by `app.showPane`. */
 export interface PaneContent {
-  /** Two of the same key are the same content: opening it again closes it. */
+  /** Two of the same key are the same content: opening it again leaves it as it is. */
   key: string;
   title: string;
   icon: IconName;

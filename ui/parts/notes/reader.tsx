@@ -60,7 +60,7 @@ export function NoteBeside({ model, place, canEdit, onTag }: BesideProps): JSX.E
       <div class="k-note-beside-acts">
         <Tabs label="How the note is shown" tabs={WAYS} current={model.isSource.value ? "source" : "read"} onChange={(id) => (model.isSource.value = id === "source")} />
         {ask && !model.vault && (
-          <Button size="small" icon="message-square" onClick={() => ask.call(host, { path: model.path, ...(lines ? { lines } : {}) })}>
+          <Button size="small" icon="message-square" onClick={() => ask.call(host, { path: model.path, ...(lines ? { lines } : {}), ...quoted() })}>
             Ask about this note
           </Button>
         )}
@@ -68,6 +68,14 @@ export function NoteBeside({ model, place, canEdit, onTag }: BesideProps): JSX.E
       <NoteReader model={model} place={place} canEdit={canEdit} onTag={onTag} isWide={false} />
     </div>
   );
+}
+
+const MAX_QUOTE = 2_000;
+
+/** What is selected, to be asked about. */
+export function quoted(): { quote?: string } {
+  const quote = String(getSelection() ?? "").trim().slice(0, MAX_QUOTE);
+  return quote ? { quote } : {};
 }
 
 /** The shell for a note of another vault, whose links lead to notes of that vault. */

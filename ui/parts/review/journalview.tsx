@@ -1,7 +1,7 @@
 /** The journal as a person reads it: a plot, filters, changes by day, each with its difference and its undo. */
 
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { failureOf, type Failure } from "../../client";
 import { Button, Chip, Icon, IconButton, SearchBox, type IconName } from "../basic";
@@ -261,6 +261,11 @@ function UndoDialog({ journal, target, name, onClose, onDone }: UndoDialogProps)
   };
   const shown = plan.value;
   const canUndo = shown !== null && shown.files.length > 0;
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // The button that confirms could not take the focus while nothing was known.
+    if (canUndo) box.current?.closest("dialog")?.querySelector<HTMLElement>(".k-dialog-acts > [data-kind=primary]")?.focus();
+  }, [canUndo]);
   return (
     <DialogFrame
       title={"run" in target ? "Undo the whole run?" : "Undo this change?"}
@@ -276,7 +281,7 @@ function UndoDialog({ journal, target, name, onClose, onDone }: UndoDialogProps)
         </>
       }
     >
-      <div class="k-undo">
+      <div class="k-undo" ref={box}>
         <p class="k-quiet">{name}</p>
         {failure.value && (
           <Notice tone="removed">

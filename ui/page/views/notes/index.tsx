@@ -6,7 +6,7 @@ import { useEffect } from "preact/hooks";
 import { Client } from "../../../client";
 import { ago, Button, count, Empty, folderOf, Icon, IconButton, noteName, Notice, Row, SearchBox, SkeletonRows, Tabs, VirtualList, type PaletteItem, type Target } from "../../../parts";
 import { Diagrams } from "../../../parts/mermaid/diagrams";
-import { Attachments, foldersTo, mediaKindOf, NoteBeside, NoteModel, NoteReader, NoteTree, rowsOf, treeOf } from "../../../parts/notes";
+import { Attachments, foldersTo, mediaKindOf, NoteBeside, NoteModel, NoteReader, NoteTree, quoted, rowsOf, treeOf } from "../../../parts/notes";
 import { fit } from "../../../parts/palette";
 import { href, vaultOf, type App } from "../../app";
 import type { Route } from "../../router";
@@ -336,10 +336,7 @@ function roomOf(app: App): number {
 
 function Actions({ app, model, lines }: { app: App; model: NoteModel; lines: readonly [number, number] | undefined }): JSX.Element {
   const { path, vault } = model;
-  const ask = () => {
-    const quote = String(getSelection() ?? "").trim().slice(0, 2_000);
-    app.ask({ path, ...(lines ? { lines } : {}), ...(quote ? { quote } : {}) });
-  };
+  const ask = () => app.ask({ path, ...(lines ? { lines } : {}), ...quoted() });
   const more = (event: MouseEvent) =>
     app.floaters.openMenu(event, "Note", [
       { title: "Copy link", icon: "link", run: () => void app.copy(`[[${path.replace(/\.md$/i, "")}]]`).then(() => app.tell("The link was copied")) },
