@@ -120,13 +120,13 @@ function List({ app, state, route }: ViewProps<State>): JSX.Element {
   return (
     <div class="k-notes-list">
       <Tabs tabs={TABS} current={state.tab.value} label="Notes by" onChange={(tab) => (state.tab.value = tab)}>
-        {state.tab.value === "files" ? <Files state={state} path={path} /> : state.tab.value === "recent" ? <Recents app={app} state={state} path={path} /> : <Tags app={app} state={state} path={path} />}
+        {state.tab.value === "files" ? <Files app={app} state={state} path={path} /> : state.tab.value === "recent" ? <Recents app={app} state={state} path={path} /> : <Tags app={app} state={state} path={path} />}
       </Tabs>
     </div>
   );
 }
 
-function Files({ state, path }: { state: State; path: string }): JSX.Element {
+function Files({ app, state, path }: { app: App; state: State; path: string }): JSX.Element {
   const { store } = state;
   const failure = store.list.failure.value;
   if (failure && !failure.isOffline && !store.notes.value.length) return <Notice tone="removed">{failure.message}</Notice>;

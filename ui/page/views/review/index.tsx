@@ -185,7 +185,10 @@ function Choose({ app, state }: ViewProps<State>): JSX.Element {
           <SkeletonText />
         </div>
       ) : (
-        <Empty icon="git-pull-request" title="Nothing waits for you" acts={
+        <Empty
+          icon="git-pull-request"
+          title="Nothing waits for you"
+          acts={
             <>
               <Button icon="message-square" href={href("chat/new")}>
                 Ask for a change
