@@ -14,6 +14,11 @@ const isWatching = process.argv.includes("--watch");
 /** Sources in this order; all others follow by name. */
 const STYLES = ["parts/style/tokens.css", "parts/style/parts.css", "parts/style/prose.css", "page/shell.css"];
 
+/** Sent as they are. */
+const PLAIN = ["icon.svg", "icon-192.png", "icon-512.png", "icon-maskable-512.png", "knapper.webmanifest"];
+/** What is shown where the server can't be reached, and the worker that shows it. */
+const OFFLINE = ["offline.html", "offline.css", "offline.js", "worker.js"];
+
 const common = {
   absWorkingDir: HERE,
   bundle: true,
@@ -80,7 +85,8 @@ async function build() {
   const index = await readFile(join(HERE, "page", "index.html"), "utf8");
   files.set("index.html", Buffer.from(index.replace("<!-- files -->", tags.join("\n    "))));
   const policies = new Map([["diagrams.html", await addFrame(files, frame.outputFiles[0].text)]]);
-  for (const name of ["icon.svg", "knapper.webmanifest"]) files.set(name, await readFile(join(HERE, "page", name)));
+  for (const name of PLAIN) files.set(name, await readFile(join(HERE, "page", name)));
+  await addOffline(files);
   await write(files, policies);
   if (process.env.KNAPPER_META) await writeFile(process.env.KNAPPER_META, JSON.stringify(code.metafile));
   return files;
@@ -114,6 +120,19 @@ async function addFrame(files, script) {
   return `sha256-${createHash("sha256").update(text).digest("base64")}`;
 }
 
+/** Add what is shown offline; the worker's name for it changes with it, so that browsers take the new one. */
+async function addOffline(files) {
+  const hash = createHash("sha256");
+  for (const name of OFFLINE) {
+    const content = await readFile(join(HERE, "page", "offline", name));
+    hash.update(content);
+    files.set(name, content);
+  }
+  hash.update(files.get("icon.svg"));
+  const worker = files.get("worker.js").toString().replace("VERSION", hash.digest("hex").slice(0, 12));
+  files.set("worker.js", Buffer.from(worker));
+}
+
 function nameOfEntry(metafile, entry) {
   const found = Object.entries(metafile.outputs).find(([, output]) => output.entryPoint === entry);
   return relative(TARGET, join(HERE, found[0])).replaceAll("\\", "/");
@@ -139,7 +158,7 @@ async function styleFiles() {
   const found = [];
   for (const folder of ["parts", "page"]) {
     for (const entry of await readdir(join(HERE, folder), { recursive: true, withFileTypes: true })) {
-      if (entry.isFile() && entry.name.endsWith(".css")) found.push(relative(HERE, join(entry.parentPath, entry.name)).replaceAll("\\", "/"));
+      if (entry.isFile() && entry.name.endsWith(".css") && entry.name !== "offline.css") found.push(relative(HERE, join(entry.parentPath, entry.name)).replaceAll("\\", "/"));
     }
   }
   return found.sort();

@@ -16,7 +16,7 @@ from knapper.app.chats import ClientChatsRegistry, VaultChats
 from knapper.config import Settings
 from knapper.server import addresses, credentials, lifecycle, security
 from knapper.server.credentials import BrowserSessions
-from knapper.server.http import app, page
+from knapper.server.http import app, page, settings
 from knapper.server.http.app import Mount, ServerRuntime
 from knapper.server.workers import StopSignal, WorkerThreads
 from tests.agents import scripted
@@ -94,7 +94,8 @@ def serving(
 
         open_all = open_chatting or open_usual
         talk = lifecycle.mount_chats_and_tasks(hub, work.stop, lambda: open_all(hub))
-        mounts = [page.mount_page(seats, hub.vaults), talk, *more(hub, work.stop)]
+        usual = [page.mount_page(seats, hub.vaults), settings.mount_settings(hub, work.threads)]
+        mounts = [*usual, talk, *more(hub, work.stop)]
         made = app.create_app(hub, found.server, security.load_client_tokens(found), work, mounts)
         thread = threading.Thread(
             target=lifecycle.run_uvicorn,

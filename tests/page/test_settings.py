@@ -18,7 +18,6 @@ from knapper.config.sections import ServerSettings
 from knapper.config.settings import SETTINGS
 from knapper.server import pairing
 from knapper.server.http import clients, indexing
-from knapper.server.http import settings as settings_routes
 from knapper.server.http.app import Mount
 from knapper.server.http.clients import PairingService
 from knapper.server.workers import StopSignal, WorkerThreads
@@ -64,7 +63,6 @@ def mounts(hub: Hub, stop: StopSignal) -> Sequence[Mount]:
     threads = WorkerThreads(4)
     service = PairingService(hub, pairing.open_codes(hub.settings.state_dir), "instance-of-the-test")
     return [
-        settings_routes.mount_settings(hub, threads),
         clients.mount_clients(service, hub, threads),
         indexing.mount_index(hub, threads, stop),
     ]

@@ -109,7 +109,7 @@ def test_the_page_is_gone_through_by_keys_alone(tmp_path: Path, tab: Page) -> No
         tab.keyboard.press("Escape")
         expect(tab.get_by_role("dialog")).to_have_count(0)
         tab.keyboard.press("Control+k")
-        expect(tab.get_by_role("combobox")).to_be_focused()
+        expect(tab.get_by_role("combobox", name="Find notes, conversations and commands")).to_be_focused()
         picture(tab, "palette")
         tab.keyboard.type("dark")
         expect(tab.get_by_role("option", name="Dark appearance")).to_have_attribute("aria-selected", "true")

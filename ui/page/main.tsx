@@ -4,6 +4,7 @@ import { effect } from "@preact/signals";
 import { render, type JSX } from "preact";
 import { App } from "./app";
 import { Gate } from "./gate";
+import { install } from "./install";
 import { Session, takeCode, takePlace } from "./session";
 import { registerShell, Shell } from "./shell";
 import { VIEWS } from "./views";
@@ -47,9 +48,4 @@ if (root) render(<Page />, root);
 void session.begin(code);
 
 // What makes the page installable isn't needed to use it, so it comes after all that is.
-setTimeout(() => {
-  const link = document.createElement("link");
-  link.rel = "manifest";
-  link.href = "/page/knapper.webmanifest";
-  document.head.append(link);
-}, 3_000);
+setTimeout(install, 3_000);

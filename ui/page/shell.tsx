@@ -138,7 +138,7 @@ function Offline({ app }: { app: App }): JSX.Element {
   return (
     <div class="k-offline" role="status">
       <Icon name="wifi-off" />
-      <span>The server can't be reached. What you see stays; the page goes on when it is back.</span>
+      <span>The server can't be reached. What you see stays, and the page continues when it is back.</span>
       <Button size="small" onClick={again}>
         Try now
       </Button>

@@ -50,7 +50,7 @@ async function classes() {
   const owners = new Map();
   for (const folder of ["parts", "page"])
     for (const name of await readdir(join(root, folder), { recursive: true })) {
-      if (!name.endsWith(".css") || name.endsWith(".lazy.css")) continue;
+      if (!name.endsWith(".css") || name.endsWith(".lazy.css") || name.endsWith("offline.css")) continue;
       const path = join(folder, name);
       const rules = (await readFile(join(root, path), "utf8")).replace(/\/\*[\s\S]*?\*\//g, "").matchAll(/([^{}]+)\{/g);
       for (const [, selectors] of rules)

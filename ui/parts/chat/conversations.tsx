@@ -53,7 +53,7 @@ export function Conversations({ chat, onGo }: ConversationsProps): JSX.Element {
       {!found && <SkeletonRows />}
       {found && !found.results.length && (
         <Empty icon={query ? "search" : "messages-square"} title={query ? "Nothing found" : "No conversations yet"}>
-          {query ? "No title, question or answer has that." : "They are kept here, and you can go on with each later."}
+          {query ? "No title, question or answer has that." : "Ask something, and it is kept here. You can continue any of them later."}
         </Empty>
       )}
       {byAge(found?.results ?? []).map((group) => (

@@ -75,7 +75,8 @@ function Changes({ journal, origin }: JournalProps): JSX.Element {
       </Empty>
     ) : (
       <Empty icon="activity" title={`Nothing was changed in ${journal.days.value} days`}>
-        Every change that Knapper makes to a note is kept here, by whom and why, and can be undone.
+        Every change that Knapper makes to a note is kept here, by whom and why, and can be undone. The first one comes from the chat, or from
+        your own edit of a task, a property or a section.
       </Empty>
     );
   }

@@ -135,6 +135,7 @@ const WORDS: Readonly<Record<string, Words>> = {
   "server.mcp_output_schemas": { label: "MCP output schemas" },
   "server.max_body_mb": { label: "Largest request", unit: MB },
   "server.requests_per_minute": { label: "Requests in a minute" },
+  "server.answers_commands": { label: "Answer the command line" },
   "server.threads": { label: "Threads" },
   "server.stop_seconds": { label: "Time to stop", unit: "s" },
 };

@@ -47,11 +47,12 @@ _CONTENT_POLICY: Final = (
     "font-src 'self'",
     "manifest-src 'self'",
     "connect-src 'self'",
+    "worker-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
+    "trusted-types knapper-worker",  # makes the worker's own address, and no other
 )
 PAGE_HEADERS: Final = {
     "cache-control": "no-cache",
@@ -72,6 +73,8 @@ _FRAME_POLICY: Final = (
     "frame-ancestors 'self'",
     "sandbox allow-scripts",
 )
+_WORKER_FILE: Final = "worker.js"
+"""Shows the page that says that the server can't be reached; it may do so at all addresses."""
 _SCRIPT_HASH: Final = re.compile(r"sha256-[A-Za-z0-9+/]{43}=", re.ASCII)
 
 
@@ -187,6 +190,8 @@ def file_reply(files: PageFiles, name: str, request: Request) -> Response:
     headers = {**(frame_headers(file.script) if file.script else PAGE_HEADERS), "etag": tag, "vary": "accept-encoding"}
     if file.is_hashed:
         headers["cache-control"] = _FOREVER
+    if name == _WORKER_FILE:
+        headers["service-worker-allowed"] = PAGE_PATH
     if compressed:
         headers["content-encoding"] = "gzip"
     sent_tags = {

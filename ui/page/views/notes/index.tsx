@@ -120,19 +120,19 @@ function List({ app, state, route }: ViewProps<State>): JSX.Element {
   return (
     <div class="k-notes-list">
       <Tabs tabs={TABS} current={state.tab.value} label="Notes by" onChange={(tab) => (state.tab.value = tab)}>
-        {state.tab.value === "files" ? <Files state={state} path={path} /> : state.tab.value === "recent" ? <Recents app={app} state={state} path={path} /> : <Tags app={app} state={state} path={path} />}
+        {state.tab.value === "files" ? <Files app={app} state={state} path={path} /> : state.tab.value === "recent" ? <Recents app={app} state={state} path={path} /> : <Tags app={app} state={state} path={path} />}
       </Tabs>
     </div>
   );
 }
 
-function Files({ state, path }: { state: State; path: string }): JSX.Element {
+function Files({ app, state, path }: { app: App; state: State; path: string }): JSX.Element {
   const { store } = state;
   const failure = store.list.failure.value;
   if (failure && !failure.isOffline && !store.notes.value.length) return <Notice tone="removed">{failure.message}</Notice>;
   if (!store.notes.value.length) {
     return store.list.data.value ? (
-      <Empty icon="file-text" title="No notes yet">
+      <Empty icon="file-text" title="No notes yet" acts={<Button href={`obsidian://open?vault=${encodeURIComponent(app.session.vault.value)}`}>Open Obsidian</Button>}>
         What you write in Obsidian appears here.
       </Empty>
     ) : (
@@ -288,7 +288,15 @@ function Main({ app, state, route }: ViewProps<State>): JSX.Element {
     return (
       <>
         <MainHead app={app} title="Notes" />
-        <Empty icon="file-text" title="Choose a note">
+        <Empty
+          icon="file-text"
+          title="Choose a note"
+          acts={
+            <Button icon="search" onClick={() => app.palette.open()}>
+              Find a note
+            </Button>
+          }
+        >
           Its text, outline, properties and backlinks are shown here. Most editing stays in Obsidian.
         </Empty>
       </>

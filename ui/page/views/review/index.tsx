@@ -185,8 +185,19 @@ function Choose({ app, state }: ViewProps<State>): JSX.Element {
           <SkeletonText />
         </div>
       ) : (
-        <Empty icon="git-pull-request" title="Nothing waits for you" acts={<Button href={href("journal")}>Open the journal</Button>}>
-          What agents propose is shown here, place by place, before it touches a note. What was changed stands in the journal.
+        <Empty
+          icon="git-pull-request"
+          title="Nothing waits for you"
+          acts={
+            <>
+              <Button icon="message-square" href={href("chat/new")}>
+                Ask for a change
+              </Button>
+              <Button href={href("journal")}>Open the journal</Button>
+            </>
+          }
+        >
+          What agents propose is shown here, place by place, before it touches a note. What was changed is in the journal.
         </Empty>
       )}
     </>

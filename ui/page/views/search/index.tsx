@@ -225,7 +225,16 @@ function Beginning({ app, state, onSearch }: ResultsProps): JSX.Element {
   const searched = state.searched.items.value;
   if (status && !status.notes && !status.index_incomplete) {
     return (
-      <Empty icon="search" title="This vault has no notes yet">
+      <Empty
+        icon="search"
+        title="This vault has no notes yet"
+        acts={
+          <>
+            <Button href={`obsidian://open?vault=${encodeURIComponent(app.session.vault.value)}`}>Open Obsidian</Button>
+            <Button href={href("settings/index")}>See the index</Button>
+          </>
+        }
+      >
         Write one in Obsidian, and it is found here a moment later.
       </Empty>
     );
