@@ -1961,6 +1961,7 @@ export interface operations {
                     token_limit?: number | null;
                     tools?: ("list_notes" | "search_keyword" | "search_semantic" | "search_task_relevant" | "fetch_note" | "get_links" | "get_links_recursive" | "view_all_notes" | "explore_vault" | "list_all_tags" | "ask_user")[] | null;
                     vault?: string | null;
+                    wait?: number | null;
                     web?: boolean | null;
                 };
             };
@@ -1971,7 +1972,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": {
+                        ended: boolean;
+                        events: {
+                            data: Record<string, never>;
+                            event: string;
+                            id: number;
+                        }[];
+                        last: number;
+                        /** @constant */
+                        success: true;
+                    };
                     "text/event-stream": {
                         data: string;
                         event: string;
@@ -2472,6 +2483,7 @@ export interface operations {
                     model?: string | null;
                     session_id?: string | null;
                     vault?: string | null;
+                    wait?: number | null;
                 };
             };
         };
@@ -2481,7 +2493,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": {
+                        ended: boolean;
+                        events: {
+                            data: Record<string, never>;
+                            event: string;
+                            id: number;
+                        }[];
+                        last: number;
+                        /** @constant */
+                        success: true;
+                    };
                     "text/event-stream": {
                         data: string;
                         event: string;
@@ -4141,6 +4163,7 @@ export interface operations {
                     message: string;
                     model?: string | null;
                     vault?: string | null;
+                    wait?: number | null;
                 };
             };
         };
@@ -4150,7 +4173,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": {
+                        ended: boolean;
+                        events: {
+                            data: Record<string, never>;
+                            event: string;
+                            id: number;
+                        }[];
+                        last: number;
+                        /** @constant */
+                        success: true;
+                    };
                     "text/event-stream": {
                         data: string;
                         event: string;
