@@ -45,6 +45,8 @@ const INSTEAD = [
 const instead = {
   name: "instead",
   setup(options) {
+    // Preact can set HTML where a part asks for it; none does, and here it would be set as text.
+    options.onLoad({ filter: /preact[\\/]dist[\\/]preact\.(module\.js|mjs)$/ }, async ({ path }) => ({ contents: (await readFile(path, "utf8")).replaceAll(/\binnerHTML\b/g, "textContent") }));
     for (const [filter, file] of INSTEAD) {
       const path = join(HERE, "src/instead", file);
       options.onLoad({ filter }, async () => ({ contents: await readFile(path, "utf8"), loader: file.endsWith("x") ? "tsx" : "ts", resolveDir: join(HERE, "src/instead") }));

@@ -1,6 +1,6 @@
 /** The chat in the sidebar: each note has its own conversation, and the one of the open note is shown. */
 
-import { computed, effect, signal } from "@preact/signals";
+import { computed, effect, signal, untracked } from "@preact/signals";
 import { MarkdownView, Notice, TFile } from "obsidian";
 import type { JSX } from "preact";
 import { Button, Icon, IconButton } from "../../ui/parts/basic";
@@ -55,6 +55,7 @@ export class ChatView extends DrawnView {
     this.chat = new Chat(host, { keep: this.plugin.keep, keepsAgents: true, canRest: true, hasSliders: true, isQuiet: true, onSession: () => undefined });
     this.register(() => this.chat.close());
     this.note.value = workspace.getActiveFile()?.path ?? "";
+    this.chat.conversation.about.value = this.note.value;
     this.registerEvent(workspace.on("file-open", () => this.switchNote()));
     this.registerEvent(vault.on("rename", (file, before) => file instanceof TFile && this.rename(before, file.path)));
     this.registerDomEvent(this.contentEl.ownerDocument, "selectionchange", () => this.noticeSelection());
@@ -68,14 +69,15 @@ export class ChatView extends DrawnView {
     );
     const { chat } = this;
     // Switching while an answer is written waits until its end.
-    this.register(effect(() => void (chat.conversation.isBusy.value || this.follow())));
+    this.register(effect(() => void (chat.conversation.isBusy.value || untracked(() => this.follow()))));
     return super.onOpen();
   }
 
   protected refill(): void {
     const isFirst = !this.isLoaded;
     this.isLoaded = true;
-    void this.chat.load().then(() => (isFirst ? this.follow(true) : undefined));
+    void this.chat.load();
+    if (isFirst) void this.follow(true);
   }
 
   /** Take an order up, such as of a command. */
@@ -95,14 +97,14 @@ export class ChatView extends DrawnView {
     const path = this.app.workspace.getActiveFile()?.path ?? "";
     if (path === this.note.value) return;
     this.note.value = path;
-    this.follow();
+    void this.follow();
   }
 
   private rename(before: string, path: string): void {
     const { about } = this.chat.conversation;
+    if (this.shownFor === before) this.shownFor = path; // the conversation goes on, as the server moves it along
     if (about.value === before) about.value = path;
     if (this.note.value === before) this.note.value = path;
-    this.shownFor = this.shownFor === before ? path : this.shownFor;
   }
 
   private shownFor: string | undefined;
@@ -118,12 +120,14 @@ export class ChatView extends DrawnView {
 
   private async showNote(path: string, isFirst = false): Promise<void> {
     const { chat } = this;
+    const { conversation } = chat;
+    if (conversation.id.value || conversation.turns.value.length) conversation.begin();
+    conversation.about.value = path; // a message that is sent meanwhile is about it already
     const isAnew = this.plugin.settings.clearOnSwitch && !isFirst;
     const id = isAnew ? "" : await this.findSession(path);
-    if (id) await chat.show(id);
-    else chat.conversation.begin();
-    chat.conversation.about.value = path;
-    await chat.loadUsage();
+    if (!id || conversation.turns.value.length) return;
+    await chat.show(id);
+    conversation.about.value = path;
   }
 
   /** The conversation about a note that was used last; empty where there is none. */

@@ -56,8 +56,9 @@ function following(connection: Connection): Transport {
   const now = () => {
     const { client, state } = connection;
     if (client) return client;
-    const [message, hint] = describeState(state).split(/(?<=\.) /, 2);
-    throw new Failure((message ?? "").replace(/\.$/, ""), state.kind === "unpaired" || state.kind === "revoked" ? "unpaired" : "offline", hint ?? "");
+    const [message = "", ...rest] = describeState(state).split(". ");
+    const isUnpaired = state.kind === "unpaired" || state.kind === "revoked";
+    throw new Failure(message.replace(/\.$/, ""), isUnpaired ? "unpaired" : "offline", rest.join(". ").replace(/\.$/, ""));
   };
   const own = (exchange: Exchange): Exchange => {
     const { headers } = now().options;
@@ -66,10 +67,10 @@ function following(connection: Connection): Transport {
   return {
     send: (exchange) => Promise.resolve().then(() => now().options.transport.send(own(exchange))),
     get stream() {
-      const stream = connection.client?.options.transport.stream;
-      return stream && ((exchange: Exchange) => stream(own(exchange)));
+      const transport = connection.client?.options.transport;
+      return transport?.stream && ((exchange: Exchange) => transport.stream!(own(exchange)));
     },
-  } as Transport;
+  };
 }
 
 /** The shell of all views of the plugin. */

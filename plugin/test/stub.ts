@@ -125,7 +125,7 @@ class MarkdownView extends Component {
     this.file = file;
     this.saved = text;
     const history = commands.history();
-    const extensions = [history, view.keymap.of([...commands.defaultKeymap, ...commands.historyKeymap]), markdown(), view.EditorView.lineWrapping, app.extensions];
+    const extensions = [history, view.keymap.of([...commands.defaultKeymap, ...commands.historyKeymap]), markdown(), view.EditorView.lineWrapping, view.EditorView.contentAttributes.of({ "aria-label": "Note" }), app.extensions];
     const cm = new view.EditorView({ parent, state: state.EditorState.create({ doc: text, extensions }) });
     const offset = ({ line, ch }: { line: number; ch: number }) => cm.state.doc.line(line + 1).from + ch;
     this.editor = {

@@ -100,7 +100,9 @@ def test_after_a_reload_the_conversation_is_there_and_is_cleared_by_a_click(
         answered(tab)
         secret = tab.evaluate("[...secrets]")
         at.app.load("Garden.md")
-        tab.evaluate("kept => { for (const [id, text] of kept) secrets.set(id, text); plugin.connection.start(); }", secret)
+        tab.evaluate(
+            "kept => { for (const [id, text] of kept) secrets.set(id, text); plugin.connection.start(); }", secret
+        )
         at.app.run("open-chat")
         expect(tab.locator(".k-answer strong")).to_have_text("Twice")
         tab.get_by_role("button", name="Clear chat history").click()
@@ -176,8 +178,8 @@ def test_errors_say_what_is_wrong_and_offer_the_way_out(
         at.wire.cut()
         banner = tab.locator(".knapper-banner")
         expect(banner).to_contain_text("Not reachable")
-        expect(banner.get_by_role("button", name="Try now")).to_be_visible()
         at.wire.mend()
+        banner.get_by_role("button", name="Try now").click()
         expect(banner).to_have_count(0)
         tab.evaluate("plugin.connection.unpair()")
         expect(banner.get_by_role("button", name="Connect…")).to_be_visible()
@@ -212,7 +214,7 @@ def test_tokens_and_cost_are_shown_by_a_setting_alone(
         expect(spent).not_to_be_visible()
         tab.evaluate("plugin.settings.showTokens = true; plugin.settings = {...plugin.settings}; plugin.saveSettings()")
         expect(spent).to_be_visible()
-        expect(spent).to_contain_text("120 tokens · –")
+        expect(spent).to_contain_text("120 tokens")
 
 
 def test_the_ribbon_opens_one_view_and_unloading_leaves_nothing(

@@ -24,7 +24,6 @@ from knapper.server.workers import WorkerThreads
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 
-
     from knapper.agents.background import JobEventSink, TurnJob
     from knapper.agents.chat.conversations import SessionMessage
     from knapper.agents.chat.turn import ChatConfig

@@ -455,7 +455,7 @@ def _task_choice_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
 def _make_task_start(
     tasks: TaskService,
     answer: Callable[[BackgroundJob[PipelineOutcome], Request, RequestArguments], Awaitable[Response]],
-    parameters: Sequence[Parameter] = TASK_PARAMETERS,
+    parameters: tuple[Parameter, ...] = TASK_PARAMETERS,
 ) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, parameters)
@@ -481,9 +481,7 @@ async def _start_task(
     return await tasks.begin(client_pipelines, read_task_order(args), model)
 
 
-async def _wait_for_outcome(
-    job: BackgroundJob[PipelineOutcome], request: Request, args: RequestArguments
-) -> Response:
+async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Request, args: RequestArguments) -> Response:
     """Wait for the end; if the client disconnects, the task continues."""
     del args
     outcome = (await job.wait()).as_dict()
