@@ -1,5 +1,5 @@
 /** Build main.js, styles.css and manifest.json into the package; `--watch` builds at each change, `--out FOLDER` elsewhere. */
-import { build, context } from "esbuild";
+import { build, context, transform } from "esbuild";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,10 +7,52 @@ import { fileURLToPath } from "node:url";
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const out = process.argv.indexOf("--out");
 const TARGET = out > 0 ? process.argv[out + 1] : join(HERE, "../src/knapper/data/plugin");
-const MAX_BYTES = 250_000;
+const MAX_BYTES = 550_000;
 /** What Obsidian itself gives a plugin. */
 const EXTERNAL = ["obsidian", "electron", "@codemirror/*", "@lezer/*"];
+/** The styles of the shared parts that the plugin draws, in their order. */
+const SHEETS = ["style/parts.css", "style/prose.css", "chat/chat.css", "review/review.css", "search/search.css", "runs/runs.css"];
+const KEYFRAMES = /@keyframes [\w-]+ \{(?:[^{}]*\{[^{}]*\})*[^{}]*\}/g;
 const BANNER = "/* Knapper for Obsidian (MIT). Built from plugin/ and ui/ of its repository by esbuild, not minified. */";
+
+/**
+ * The plugin's own styles, behind those of the shared parts. Obsidian styles every button and field with more weight than
+ * one class has, so each rule of the parts holds below `.knapper-view`, which has one more.
+ */
+async function styles() {
+  const read = async (path) => (await readFile(join(HERE, path), "utf8")).replaceAll("\r\n", "\n");
+  const parts = await Promise.all(SHEETS.map((name) => read(`../ui/parts/${name}`)));
+  const frames = parts.join("\n").match(KEYFRAMES) ?? [];
+  // A sidebar is narrow in a wide window: what depends on the width looks at the view's own.
+  const within = (sheet) =>
+    sheet.replaceAll(KEYFRAMES, "").replaceAll(/(^|[\s,])\.knapper(?![\w-])/g, "$1&").replaceAll(/@media \((m\w\w-width:[^)]*)\)/g, "@container ($1)");
+  const nested = `${[...new Set(frames)].join("\n")}\n.knapper-view {\n${parts.map(within).join("\n")}\n}`;
+  const { code } = await transform(nested, { loader: "css", target: ["chrome108", "ios16"], charset: "utf8" });
+  const tokens = [await read("../ui/parts/style/tokens.css"), await read("../ui/parts/style/tokens.obsidian.css")];
+  return [...tokens, await read("reset.css"), code, await read("styles.css")].join("\n");
+}
+
+/**
+ * Modules that Obsidian makes needless: it has icons, and code's colours aren't worth their size. What markdown-it has for
+ * HTML, typography and foreign writing of addresses isn't used by what draws its tokens.
+ */
+const INSTEAD = [
+  [/parts[\\/]icons\.data\.ts$/, "icons.ts"],
+  [/parts[\\/]markdown[\\/]code\.tsx$/, "code.tsx"],
+  [/markdown-it[\\/]lib[\\/]rules_\w+[\\/](?:html_block|html_inline|replacements|smartquotes)\.mjs$/, "nothing.ts"],
+  [/markdown-it[\\/]lib[\\/]rules_core[\\/]linkify\.mjs$/, "nothing.ts"],
+];
+const instead = {
+  name: "instead",
+  setup(options) {
+    // Preact can set HTML where a part asks for it; none does, and here it would be set as text.
+    options.onLoad({ filter: /preact[\\/]dist[\\/]preact\.(module\.js|mjs)$/ }, async ({ path }) => ({ contents: (await readFile(path, "utf8")).replaceAll(/\binnerHTML\b/g, "textContent") }));
+    for (const [filter, file] of INSTEAD) {
+      const path = join(HERE, "src/instead", file);
+      options.onLoad({ filter }, async () => ({ contents: await readFile(path, "utf8"), loader: file.endsWith("x") ? "tsx" : "ts", resolveDir: join(HERE, "src/instead") }));
+    }
+  },
+};
 
 /** Write the files that aren't code, and hold main.js to its size. */
 const finish = {
@@ -22,8 +64,7 @@ const finish = {
       if (Buffer.byteLength(main) > MAX_BYTES) throw new Error(`main.js has ${Buffer.byteLength(main)} bytes; ${MAX_BYTES} at most`);
       await mkdir(TARGET, { recursive: true });
       await writeFile(join(TARGET, "main.js"), main);
-      const sheets = await Promise.all(["styles.css"].map((name) => readFile(join(HERE, name), "utf8")));
-      await writeFile(join(TARGET, "styles.css"), sheets.join("\n").replaceAll("\r\n", "\n"));
+      await writeFile(join(TARGET, "styles.css"), await styles());
       await writeFile(join(TARGET, "manifest.json"), (await readFile(join(HERE, "manifest.json"), "utf8")).replaceAll("\r\n", "\n"));
     });
   },
@@ -43,12 +84,21 @@ const options = {
   banner: { js: BANNER },
   external: EXTERNAL,
   // ui/ has packages of its own, for the page; here each comes once, in this lock file's version.
-  alias: { preact: join(HERE, "node_modules/preact") },
+  alias: {
+    ...Object.fromEntries(["preact", "@preact/signals"].map((name) => [name, join(HERE, "node_modules", name)])),
+    "markdown-it": join(HERE, "src/instead/markdown-it.ts"),
+    "markdown-it/lib": join(HERE, "node_modules/markdown-it/lib"),
+    "markdown-it-footnote": join(HERE, "src/instead/nothing.ts"),
+    entities: join(HERE, "src/instead/entities.ts"),
+    mdurl: join(HERE, "src/instead/nothing.ts"),
+    "uc.micro": join(HERE, "src/instead/nothing.ts"),
+  },
   nodePaths: [join(HERE, "node_modules")],
   jsx: "automatic",
   jsxImportSource: "preact",
+  jsxSideEffects: true, // without a comment before each element
   define: { "process.env.NODE_ENV": '"production"' },
-  plugins: [finish],
+  plugins: [instead, finish],
   logLevel: "warning",
 };
 

@@ -19,7 +19,7 @@ from scripts import page
 
 ROOT: Final = Path(__file__).parents[1]
 FILES: Final = ("manifest.json", "main.js", "styles.css")
-MAX_BYTES: Final = 250_000
+MAX_BYTES: Final = 550_000
 _STAMP: Final = "sources.stamp"
 _FORBIDDEN: Final = (
     "child_process",

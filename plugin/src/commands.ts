@@ -19,6 +19,11 @@ export function addCommands(plugin: KnapperPlugin, marks: Marks): void {
   const inNote = (id: string, name: string, work: (view: MarkdownView) => unknown) =>
     plugin.addCommand({ id, name, editorCallback: (_: Editor, context) => void work(context as MarkdownView) });
 
+  command("open-chat", "Open vault chat", () => plugin.openChat());
+  inNote("ask-selection", "Ask about the selection", ({ editor, file }) => {
+    const quote = editor.getSelection();
+    return plugin.openChat({ note: file?.path ?? "", ...(quote.trim() ? { quote } : {}) });
+  });
   command("show-pending", "Show pending edits", () => plugin.openReview("waiting"));
   command("show-changes", "Show what was changed", () => plugin.openReview("changes"));
   command("search-pending", "Search pending edits", () => new PendingSearch(plugin).open());

@@ -1,10 +1,14 @@
 /** What the app loads: it only puts the parts together, and takes everything away again when the plugin is unloaded. */
 
-import { Notice, Plugin } from "obsidian";
+import { type Signal, signal } from "@preact/signals";
+import { Notice, Plugin, type WorkspaceLeaf } from "obsidian";
+import type { Keep } from "../../ui/parts/chat/spending";
 import { registerBlocks } from "./blocks";
+import { CHAT_VIEW, type ChatOrder, ChatView } from "./chat";
 import { addCommands } from "./commands";
 import { Connection, describeState } from "./connection";
 import { Decisions, openNotes } from "./decisions";
+import { AppHost } from "./host";
 import { Marks } from "./marks";
 import { PairDialog } from "./pairing";
 import { REVIEW_VIEW, ReviewView } from "./panel";
@@ -17,19 +21,37 @@ export default class KnapperPlugin extends Plugin {
   connection!: Connection;
   waiting!: Waiting;
   decisions!: Decisions;
+  /** What the parts that the page has too are drawn in. */
+  host!: AppHost;
+  /** The settings, for what is drawn and changes with them. */
+  shown!: Signal<PluginSettings>;
+  /** Keeps words on this device, and not in the synced settings. */
+  readonly keep: Keep = {
+    load: (name) => {
+      const kept: unknown = this.app.loadLocalStorage(`knapper-${name}`);
+      return typeof kept === "string" ? kept : "";
+    },
+    save: (name, text) => this.app.saveLocalStorage(`knapper-${name}`, text || null),
+  };
+  private marks!: Marks;
   private status: HTMLElement | null = null;
 
   override async onload(): Promise<void> {
     this.settings = { ...DEFAULTS, ...((await this.loadData()) as Partial<PluginSettings> | null) };
+    this.shown = signal(this.settings);
     this.connection = new Connection(this.app);
+    this.host = new AppHost(this);
     this.waiting = new Waiting(this.connection);
     this.decisions = new Decisions(this.app, this.connection, this.waiting);
     const marks = new Marks(this);
+    this.marks = marks;
     this.addChild(marks);
     this.registerEditorExtension(marks.extension);
     registerReading(this);
     registerBlocks(this);
     this.registerView(REVIEW_VIEW, (leaf) => new ReviewView(leaf, this));
+    this.registerView(CHAT_VIEW, (leaf) => new ChatView(leaf, this));
+    this.addRibbonIcon("messages-square", "Open vault chat", () => void this.toggleChat());
     this.addRibbonIcon("file-check-2", "Show pending edits", () => void this.openReview());
     addCommands(this, marks);
     this.addSettingTab(new KnapperSettingTab(this));
@@ -50,8 +72,57 @@ export default class KnapperPlugin extends Plugin {
 
   async saveSettings(): Promise<void> {
     await this.saveData(this.settings);
-    this.waiting.clear();
-    this.connection.start();
+    this.shown.value = this.settings;
+    this.marks.redraw();
+    this.rerenderReading();
+  }
+
+  /** Open the chat in the right sidebar, or show it where it is open; there is one. */
+  async openChat(order: ChatOrder = {}): Promise<void> {
+    const { view } = await this.side(CHAT_VIEW);
+    if (view instanceof ChatView) await view.take(order);
+  }
+
+  /** Open the chat, or close it where it is open. */
+  private async toggleChat(): Promise<void> {
+    const open = this.app.workspace.getLeavesOfType(CHAT_VIEW);
+    if (!open.length) return this.openChat();
+    for (const leaf of open) leaf.detach();
+  }
+
+  private side(type: string): Promise<WorkspaceLeaf> {
+    return this.app.workspace.ensureSideLeaf(type, "right", { active: true, reveal: true });
+  }
+
+  /** Ask for a server's address and code. */
+  connect(): void {
+    new PairDialog(this, { address: this.connection.pairing?.address ?? "", code: "" }).open();
+  }
+
+  /** Show the plugin's tab in Obsidian's settings. */
+  openSettings(): void {
+    const { setting } = this.app as unknown as { setting?: { open(): void; openTabById(id: string): void } };
+    setting?.open();
+    setting?.openTabById(this.manifest.id);
+  }
+
+  /** Show a proposal: in its note where it is about one, else in the panel of all that waits. */
+  async showProposal(id: string): Promise<void> {
+    await this.waiting.load(id);
+    const [file, ...others] = this.waiting.proposals.get(id)?.files.filter((one) => one.state === "open") ?? [];
+    const hunk = file?.hunks.find((one) => one.state === "open");
+    if (file?.kind === "edit" && hunk && !others.length) this.host.open({ kind: "note", path: file.path, lines: [hunk.line, hunk.line] });
+    else await this.openReview("waiting");
+  }
+
+  openRun(id: string, part?: string): Promise<void> {
+    void [id, part];
+    return Promise.resolve();
+  }
+
+  openSearch(query: string): Promise<void> {
+    void query;
+    return Promise.resolve();
   }
 
   /** Open the panel of all that waits, or the one of what was changed. */

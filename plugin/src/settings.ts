@@ -10,11 +10,15 @@ import { PairDialog } from "./pairing";
 export interface PluginSettings {
   /** Draw what waits in open notes; the file isn't touched. */
   marks: boolean;
+  /** Begin anew in the chat whenever another note is opened, rather than go on where one was. */
+  clearOnSwitch: boolean;
+  /** Show below each answer how many tokens it took, and what it cost. */
+  showTokens: boolean;
   /** The tag below drawn blocks, which the search for them uses. */
   tag: string;
 }
 
-export const DEFAULTS: PluginSettings = { marks: true, tag: "#ai_edit" };
+export const DEFAULTS: PluginSettings = { marks: true, clearOnSwitch: false, showTokens: false, tag: "#ai_edit" };
 
 interface ServerSetting {
   name: string;
@@ -54,6 +58,8 @@ export class KnapperSettingTab extends PluginSettingTab {
             desc: "Cards below the lines that they are about. The note itself stays as it is until you accept.",
             control: { type: "toggle", key: "marks" },
           },
+          { name: "Clear chat on note switch", desc: "Each note has its own conversation, which goes on when you come back. With this it begins anew.", control: { type: "toggle", key: "clearOnSwitch" } },
+          { name: "Show token usage and cost", desc: "Below each answer. The cost is a dash where no price is known.", control: { type: "toggle", key: "showTokens" } },
           { name: "Tag of drawn edits", desc: "What “Search drawn edits” looks for.", control: { type: "text", key: "tag", placeholder: DEFAULTS.tag } },
         ],
       },

@@ -7,6 +7,7 @@ import * as language from "@codemirror/language";
 import { markdown } from "@codemirror/lang-markdown";
 import * as state from "@codemirror/state";
 import * as view from "@codemirror/view";
+import { ICONS } from "../../ui/parts/icons.data";
 
 type Options = { cls?: string; text?: string; attr?: Record<string, unknown> };
 const w = window as unknown as Record<string, any>;
@@ -20,9 +21,14 @@ function make(tag: string, options: Options = {}): HTMLElement {
 }
 w["createDiv"] = (options?: Options) => make("div", options);
 w["createEl"] = make;
+w["createFragment"] = (work: (into: DocumentFragment) => void) => {
+  const into = document.createDocumentFragment();
+  work(into);
+  return into;
+};
 w["activeDocument"] = document;
 w["activeWindow"] = window;
-Object.assign(HTMLElement.prototype, {
+const helpers = {
   createEl(this: HTMLElement, tag: string, options?: Options) {
     return this.appendChild(make(tag, options));
   },
@@ -56,7 +62,9 @@ Object.assign(HTMLElement.prototype, {
   isShown(this: HTMLElement) {
     return this.isConnected;
   },
-});
+};
+Object.assign(HTMLElement.prototype, helpers);
+Object.assign(DocumentFragment.prototype, { createEl: helpers.createEl, createDiv: helpers.createDiv, createSpan: helpers.createSpan });
 
 class Events {
   private readonly heard = new Map<string, Set<(...args: any[]) => void>>();
@@ -77,9 +85,9 @@ class Component {
   registerEvent(event: { off: () => void }) {
     this.register(() => event.off());
   }
-  registerDomEvent(element: HTMLElement, name: string, listener: EventListener) {
-    element.addEventListener(name, listener);
-    this.register(() => element.removeEventListener(name, listener));
+  registerDomEvent(element: EventTarget, name: string, listener: EventListener, options?: AddEventListenerOptions) {
+    element.addEventListener(name, listener, options);
+    this.register(() => element.removeEventListener(name, listener, options));
   }
   addChild(child: Component) {
     child.onload();
@@ -95,13 +103,16 @@ class Component {
 }
 class TFile {
   constructor(public path: string) {}
+  get basename() {
+    return this.path.split("/").at(-1)!.replace(/\.md$/, "");
+  }
 }
 
 /** A note in an editor, saved two seconds after the last key, and read anew when its file changes on disk. */
 class MarkdownView extends Component {
   mode = "source";
   file: TFile;
-  editor: { cm: view.EditorView };
+  editor: any;
   previewMode = { rerender: () => w["render"]?.() };
   saved: string;
   constructor(
@@ -114,8 +125,18 @@ class MarkdownView extends Component {
     this.file = file;
     this.saved = text;
     const history = commands.history();
-    const extensions = [history, view.keymap.of([...commands.defaultKeymap, ...commands.historyKeymap]), markdown(), view.EditorView.lineWrapping, app.extensions];
-    this.editor = { cm: new view.EditorView({ parent, state: state.EditorState.create({ doc: text, extensions }) }) };
+    const extensions = [history, view.keymap.of([...commands.defaultKeymap, ...commands.historyKeymap]), markdown(), view.EditorView.lineWrapping, view.EditorView.contentAttributes.of({ "aria-label": "Note" }), app.extensions];
+    const cm = new view.EditorView({ parent, state: state.EditorState.create({ doc: text, extensions }) });
+    const offset = ({ line, ch }: { line: number; ch: number }) => cm.state.doc.line(line + 1).from + ch;
+    this.editor = {
+      cm,
+      lineCount: () => cm.state.doc.lines,
+      getLine: (line: number) => cm.state.doc.line(line + 1).text,
+      getSelection: () => cm.state.sliceDoc(cm.state.selection.main.from, cm.state.selection.main.to),
+      setSelection: (from: any, to: any) => cm.dispatch({ selection: { anchor: offset(from), head: offset(to) }, scrollIntoView: true }),
+      replaceSelection: (text: string) => cm.dispatch(cm.state.replaceSelection(text)),
+      focus: () => cm.focus(),
+    };
   }
   getViewData() {
     return this.editor.cm.state.doc.toString();
@@ -142,6 +163,7 @@ class MarkdownView extends Component {
 }
 
 const secrets = new Map<string, string>();
+w["secrets"] = secrets;
 const workspace = Object.assign(new Events(), {
   leaves: [] as { view: any }[],
   active: null as MarkdownView | null,
@@ -149,13 +171,35 @@ const workspace = Object.assign(new Events(), {
   getActiveViewOfType: () => workspace.active,
   getActiveFile: () => workspace.active?.file ?? null,
   onLayoutReady: (work: () => void) => work(),
-  getLeaf: () => ({ openFile: (file: TFile) => w["open"](file.path) }),
+  /** Where notes were opened, in their order: the tab that was there, or a new one. */
+  opened: [] as string[],
+  getLeaf: (where: string | false) => ({
+    view: null as any,
+    async openFile(file: TFile, { eState }: { eState?: { line?: number } } = {}) {
+      workspace.opened.push([where || "same", file.path, eState?.line ?? ""].join(" ").trim());
+      await w["open"](file.path);
+      this.view = workspace.active;
+    },
+    setEphemeralState: () => undefined,
+  }),
+  async openLinkText(link: string, _: string, isNew: boolean) {
+    workspace.opened.push(`${isNew ? "tab" : "same"} ${link}`);
+    await w["open"](link.split("#")[0]);
+  },
   async ensureSideLeaf(type: string) {
     const there = workspace.leaves.find(({ view }) => view.getViewType?.() === type);
     if (there) return there;
-    const leaf: any = { app };
+    const leaf: any = {
+      app,
+      async detach() {
+        workspace.leaves = workspace.leaves.filter((one) => one !== leaf);
+        await leaf.view.onClose?.();
+        leaf.view.unload();
+        leaf.view.contentEl.remove();
+      },
+    };
     leaf.view = app.views[type](leaf);
-    document.getElementById("side")!.append(leaf.view.contentEl);
+    document.getElementById("side")!.replaceChildren(leaf.view.contentEl);
     await leaf.view.onOpen();
     workspace.leaves.push(leaf);
     return leaf;
@@ -169,13 +213,23 @@ const app: any = {
   secretStorage: { getSecret: (id: string) => secrets.get(id) ?? null, setSecret: (id: string, secret: string) => secrets.set(id, secret) },
   loadLocalStorage: (key: string) => JSON.parse(localStorage.getItem(key) ?? "null"),
   saveLocalStorage: (key: string, value: unknown) => localStorage.setItem(key, JSON.stringify(value)),
-  vault: {
+  metadataCache: {
+    getFirstLinkpathDest: (link: string) => {
+      const path = (w["paths"] as string[]).find((one) => one === link || one.replace(/\.md$/, "").split("/").at(-1) === link || one === `${link}.md`);
+      return path ? new TFile(path) : null;
+    },
+  },
+  setting: { open: () => (w["settings_opened"] = true), openTabById: () => undefined },
+  dragManager: {},
+  vault: Object.assign(new Events(), {
     getName: () => "notes",
     getAbstractFileByPath: (path: string) => workspace.leaves.map(({ view }) => view.file).find((file) => file?.path === path) ?? new TFile(path),
     read: async (file: TFile) => (await fetch(`/vault/${encodeURIComponent(file.path)}`)).text(),
     write: async (path: string, text: string) => void (await fetch(`/vault/${encodeURIComponent(path)}`, { method: "PUT", body: text })),
-  },
+    getMarkdownFiles: () => (w["paths"] as string[]).map((path) => new TFile(path)),
+  }),
 };
+w["paths"] = [];
 class Plugin extends Component {
   constructor(
     public app: any,
@@ -183,8 +237,8 @@ class Plugin extends Component {
   ) {
     super();
   }
-  loadData = () => Promise.resolve(null);
-  saveData = () => Promise.resolve();
+  loadData = () => Promise.resolve(JSON.parse(localStorage.getItem("data.json") ?? "null"));
+  saveData = (data: unknown) => Promise.resolve(localStorage.setItem("data.json", JSON.stringify(data)));
   registerEditorExtension(extension: state.Extension) {
     app.extensions = [app.extensions, extension];
   }
@@ -200,7 +254,10 @@ class Plugin extends Component {
   registerObsidianProtocolHandler(_: string, work: unknown) {
     app.link = work;
   }
-  addRibbonIcon() {}
+  addRibbonIcon(icon: string, title: string, work: () => void) {
+    (app.ribbon ??= {})[icon] = { title, work };
+    return make("div");
+  }
   addSettingTab(tab: unknown) {
     app.tab = tab;
   }
@@ -213,7 +270,7 @@ class Plugin extends Component {
 }
 class ItemView extends Component {
   app = app;
-  contentEl = make("div");
+  contentEl = make("div", { cls: "view-content" });
   constructor(public leaf: unknown) {
     super();
   }
@@ -263,9 +320,55 @@ class Setting {
   }
 }
 class Notice {
-  constructor(text: string) {
-    document.getElementById("notices")!.append(make("div", { cls: "notice", text }));
+  constructor(text: string | DocumentFragment) {
+    const notice = make("div", { cls: "notice" });
+    notice.append(text);
+    document.getElementById("notices")!.append(notice);
   }
+}
+class Menu {
+  private readonly root = make("div", { cls: "menu", attr: { role: "menu" } });
+  private hidden = () => undefined as unknown;
+  addItem(work: (item: any) => void) {
+    const row = make("button", { cls: "menu-item", attr: { role: "menuitem" } }) as HTMLButtonElement;
+    const item: any = {
+      setTitle: (text: string | DocumentFragment) => (row.append(text), item),
+      setIcon: () => item,
+      setChecked: (isChecked: boolean) => (row.setAttribute("aria-checked", String(isChecked)), row.setAttribute("role", "menuitemradio"), item),
+      setDisabled: () => ((row.disabled = true), item),
+      setWarning: () => item,
+      setIsLabel: () => ((row.disabled = true), item),
+      onClick: (heard: () => void) => (row.addEventListener("click", () => (this.root.remove(), this.hidden(), heard())), item),
+    };
+    work(item);
+    this.root.append(row);
+    return this;
+  }
+  addSeparator() {
+    this.root.append(make("hr"));
+    return this;
+  }
+  onHide(heard: () => void) {
+    this.hidden = heard;
+  }
+  showAtPosition() {
+    document.body.append(this.root);
+  }
+  showAtMouseEvent() {
+    document.body.append(this.root);
+  }
+}
+/** As the app's, which has Lucide's icons. */
+function getIcon(name: string) {
+  const nodes = (ICONS as Record<string, readonly (readonly [string, Record<string, string>])[]>)[name];
+  if (!nodes) return null;
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  for (const [tag, attributes] of nodes) {
+    const node = document.createElementNS(svg.namespaceURI, tag);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    svg.append(node);
+  }
+  return svg;
 }
 class Tab {
   containerEl = make("div");
@@ -285,6 +388,7 @@ async function requestUrl(asked: { url: string; method?: string; headers?: Recor
   return { status: answer.status, text, headers: Object.fromEntries(answer.headers), arrayBuffer: new TextEncoder().encode(text).buffer, get json() { return JSON.parse(text); } };
 }
 const obsidian = {
+  getIcon, Menu,
   Component, ConfirmationModal: Modal, ItemView, MarkdownRenderChild: Component, MarkdownView, Modal, Notice, Plugin, PluginSettingTab: Tab, Setting, SuggestModal: Modal, TFile, requestUrl,
   MarkdownRenderer: { render: async (_: unknown, text: string, into: HTMLElement) => void into.append(make("p", { text })) },
   Platform: { isMobile: false, isLinux: true },
@@ -304,6 +408,18 @@ w["load"] = async (code: string) => {
   await plugin.onload();
   w["onload_ms"] = performance.now() - begun;
   w["plugin"] = plugin;
+};
+/** Rename a note, as the file explorer does: the file is moved already. */
+w["rename"] = (before: string, path: string) => {
+  w["paths"] = (w["paths"] as string[]).map((one) => (one === before ? path : one));
+  for (const { view } of workspace.leaves) if (view.file?.path === before) view.file.path = path;
+  app.vault.trigger("rename", new TFile(path), before);
+};
+/** Unload the plugin, as the app does when it is switched off. */
+w["unload"] = async () => {
+  for (const leaf of workspace.leaves.filter(({ view }) => view.getViewType)) await (leaf as any).detach();
+  (w["plugin"] as any).unload();
+  (w["plugin"] as any).onunload?.();
 };
 w["app"] = app;
 w["open"] = async (path: string) => {

@@ -3,9 +3,10 @@
 import json
 import os
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -60,17 +61,35 @@ class Desk:
             return str(agent.get(f"/proposals/{proposal}").json()["status"])
 
     def picture(self, name: str) -> None:
-        if PICTURES:
-            Path(PICTURES).mkdir(parents=True, exist_ok=True)
-            self.tab.screenshot(path=str(Path(PICTURES) / f"{name}.png"))
+        """Keep a picture of what is shown: as it is, in dark, and at a phone's width."""
+        if not PICTURES:
+            return
+        Path(PICTURES).mkdir(parents=True, exist_ok=True)
+        usual = self.tab.viewport_size
+        for kind, theme, size in (
+            ("", "light", usual),
+            ("-dark", "dark", usual),
+            ("-phone", "light", {"width": 390, "height": 844}),
+        ):
+            self.tab.evaluate("name => document.body.className = name", f"theme-{theme}")
+            self.tab.set_viewport_size(size)  # pyright: ignore[reportArgumentType]
+            self.tab.wait_for_timeout(150)
+            self.tab.screenshot(path=str(Path(PICTURES) / f"{name}{kind}.png"))
+        self.tab.evaluate("document.body.className = 'theme-light'")
+        self.tab.set_viewport_size(usual)  # pyright: ignore[reportArgumentType]
 
 
 @contextmanager
 def desk(
-    tab: Page, home: Path, capsys: pytest.CaptureFixture[str], text: str = GARDEN, config: str = PROPOSES
+    tab: Page,
+    home: Path,
+    capsys: pytest.CaptureFixture[str],
+    text: str = GARDEN,
+    config: str = PROPOSES,
+    others: Mapping[str, str] = MappingProxyType({}),
 ) -> Generator[Desk]:
-    """Serve a note, and open it in the app, which is paired with the server."""
-    vault = worlds.fill(home / "notes", {"Garden.md": text}).resolve()
+    """Serve a note and some others, and open it in the app, which is paired with the server."""
+    vault = worlds.fill(home / "notes", {"Garden.md": text, **others}).resolve()
     (vault / "Garden.md").write_bytes(text.encode())
 
     def connect() -> dict[str, Any]:
@@ -84,6 +103,7 @@ def desk(
     ):
         opened = Desk(app, server, wire, vault, connect)
         app.load("Garden.md")
+        tab.evaluate("paths => window.paths = paths", ["Garden.md", *others])
         app.pair(wire.address, connect()["code"])
         expect(tab.locator("#status")).to_have_text("Nothing pending")
         yield opened

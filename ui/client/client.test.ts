@@ -176,4 +176,14 @@ describe("events", () => {
     expect(asked[1]?.path).toBe("/chat/t1/events");
     expect(asked[1]?.headers["last-event-id"]).toBe("2");
   });
+
+  it("of a turn are asked for where answers can't come in pieces", async () => {
+    const begun = { events: [{ id: 1, event: "start", data: { turn_id: "t1" } }], last: 1, ended: false };
+    const rest = { events: [{ id: 2, event: "text", data: {} }, { id: 3, event: "done", data: {} }], last: 3, ended: true };
+    const { client, asked } = clientOf([{ json: begun }, { json: rest }], { canStream: false });
+
+    expect(await all(converse(client, "/chat/stream", "/chat", { message: "?" }))).toEqual(["1 start", "2 text", "3 done"]);
+    expect(JSON.parse(asked[0]?.body ?? "")).toEqual({ message: "?", wait: 0 });
+    expect(asked[1]?.path).toBe("/chat/t1/events?after=1&wait=20");
+  });
 });

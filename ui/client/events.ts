@@ -131,15 +131,18 @@ export async function* converse(
   const isLast = options.isLast ?? ((event: ServerEvent) => LAST_EVENTS.has(event.event));
   const given = { body, ...(options.signal ? { signal: options.signal } : {}) };
   const reader = new EventReader();
+  const streams = client.canStream && !pollers.has(client);
   try {
-    for await (const piece of withSilence(await client.pieces("POST", path, given), SILENCE_MS)) {
-      for (const event of reader.push(piece)) {
+    const begun = streams ? withSilence(await client.pieces("POST", path, given), SILENCE_MS) : [await begin(client, path, given)];
+    for await (const piece of begun) {
+      for (const event of typeof piece === "string" ? reader.push(piece) : piece) {
         id = String(event.data["turn_id"] ?? event.data["run_id"] ?? id);
         last = event.id || last;
         yield event;
         if (isLast(event)) return;
       }
     }
+    if (id && !streams) return yield* follow(client, `${root}/${encodeURIComponent(id)}/events`, { ...options, after: last });
   } catch (error) {
     if (options.signal?.aborted || isAbort(error)) return;
     if (!(error instanceof Failure) || !error.isPassing || !id) throw error;
@@ -147,6 +150,11 @@ export async function* converse(
   if (!id) throw new Failure("the connection was lost before the answer began", "offline", "send it again");
   options.onConnection?.(true);
   yield* follow(client, `${root}/${encodeURIComponent(id)}/events`, { ...options, after: last });
+}
+
+/** Begin where answers can't come in pieces: the reply is there at once, and the events are asked for by the id in it. */
+async function begin(client: Client, path: string, given: { body: object; signal?: AbortSignal }): Promise<ServerEvent[]> {
+  return (await client.raw<Polled>("POST", path, { ...given, body: { ...given.body, wait: 0 } })).events;
 }
 
 interface Position {

@@ -1985,6 +1985,7 @@ export interface operations {
                     token_limit?: number | null;
                     tools?: ("list_notes" | "search_keyword" | "search_semantic" | "search_task_relevant" | "fetch_note" | "get_links" | "get_links_recursive" | "view_all_notes" | "explore_vault" | "list_all_tags" | "ask_user")[] | null;
                     vault?: string | null;
+                    wait?: number | null;
                     web?: boolean | null;
                 };
             };
@@ -1995,7 +1996,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": {
+                        ended: boolean;
+                        events: {
+                            data: Record<string, never>;
+                            event: string;
+                            id: number;
+                        }[];
+                        last: number;
+                        /** @constant */
+                        success: true;
+                    };
                     "text/event-stream": {
                         data: string;
                         event: string;
@@ -2504,6 +2515,7 @@ export interface operations {
                     model?: string | null;
                     session_id?: string | null;
                     vault?: string | null;
+                    wait?: number | null;
                 };
             };
         };
@@ -2513,7 +2525,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": {
+                        ended: boolean;
+                        events: {
+                            data: Record<string, never>;
+                            event: string;
+                            id: number;
+                        }[];
+                        last: number;
+                        /** @constant */
+                        success: true;
+                    };
                     "text/event-stream": {
                         data: string;
                         event: string;
@@ -4335,6 +4357,7 @@ export interface operations {
                     message: string;
                     model?: string | null;
                     vault?: string | null;
+                    wait?: number | null;
                 };
             };
         };
@@ -4344,7 +4367,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": {
+                        ended: boolean;
+                        events: {
+                            data: Record<string, never>;
+                            event: string;
+                            id: number;
+                        }[];
+                        last: number;
+                        /** @constant */
+                        success: true;
+                    };
                     "text/event-stream": {
                         data: string;
                         event: string;

@@ -48,6 +48,10 @@ export interface Host {
   obsidian?(path: string, vault?: string): string;
   /** Draw a Mermaid diagram: gives an SVG, or throws what is wrong with its text. */
   diagram?(text: string, isDark: boolean): Promise<string>;
+  /** Open a note because an agent wants it opened, such as in a tab of its own; where it is missing, `open` is used. */
+  navigate?(path: string): void;
+  /** Connect with a server, or with another one; missing where the shell is the server's own page. */
+  connect?(): void;
   /** Show the settings of a section, such as `models`; missing where the shell has none. */
   openSettings?(section: string): void;
   /** Hear what happens in the vault; gives what ends it. Missing where the shell doesn't follow it. */

@@ -46,6 +46,24 @@ def test_events_are_those_of_the_stream_with_the_same_ids(tmp_path: Path) -> Non
     assert nothing == {"success": True, "events": [], "last": rows[-1]["id"], "ended": True}
 
 
+def test_who_cannot_stream_begins_with_a_reply_at_once_that_tells_the_id(tmp_path: Path) -> None:
+    gate = Gate()
+    with chats.serving(tmp_path, gate.open) as server, server.client() as client:
+        begun = client.post("/chat/stream", json={"message": "hello", "wait": 0})
+        is_waiting = not gate.opened.is_set()
+        gate.opened.set()
+        assert begun.status_code == 200, begun.text
+        (first,) = begun.json()["events"]
+        rest = ask(client, first["data"]["turn_id"], f"after={begun.json()['last']}&wait=20")
+        own = client.post("/sessions", json={}).json()["session"]["id"]
+        other = client.post(f"/sessions/{own}/chat/stream", json={"message": "hello", "wait": 0}).json()
+
+    assert is_waiting
+    assert (first["id"], first["event"]) == (1, "start")
+    assert rest["events"][0]["id"] == 2
+    assert other["events"][0]["data"]["session_id"] == own
+
+
 def test_who_asks_waits_for_the_next_event_and_no_longer(tmp_path: Path) -> None:
     gate = Gate()
     with (

@@ -42,7 +42,7 @@ export function AgentToggles({ chat }: { chat: Chat }): JSX.Element {
 }
 
 function flip(chat: Chat, name: Agent): void {
-  if (chat.choice.flip(name)) void chat.keepToggles();
+  if (chat.choice.flip(name, chat.options.canRest)) void chat.keepToggles();
   else chat.host.floaters.toast({ text: `${AGENT_NAMES[name] ?? name} stays on: one agent has to work` });
 }
 
@@ -279,13 +279,15 @@ interface NumberFieldProps {
 function NumberField({ chat, name, label, value, step, onChange }: NumberFieldProps): JSX.Element {
   const id = useId();
   const [least, most] = chat.choice.ranges.value[name] ?? [0, 0];
+  const isSlider = chat.options.hasSliders === true && most > 0 && most <= 100;
   return (
     <div class="k-sheet-number">
       <label for={id}>{label}</label>
+      {isSlider && <output for={id}>{value.toLocaleString("en")}</output>}
       <input
         id={id}
-        class="k-input"
-        type="number"
+        class={isSlider ? "k-range" : "k-input"}
+        type={isSlider ? "range" : "number"}
         min={least}
         max={most || undefined}
         step={step}

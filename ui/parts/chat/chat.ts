@@ -13,6 +13,14 @@ import { usedOf, type Turn, type UsedNotes } from "./turn";
 
 export interface ChatOptions {
   keep: Keep;
+  /** Let all agents be off: then nothing can be sent. */
+  canRest?: boolean;
+  /** Keep the agents in this shell alone, rather than for all clients of the server. */
+  keepsAgents?: boolean;
+  /** Set numbers of a small range by sliders. */
+  hasSliders?: boolean;
+  /** Leave the focus where it is when the box is drawn first. */
+  isQuiet?: boolean;
   /** Told which conversation is shown, so that the shell's address says it; empty for a new one. */
   onSession(id: string): void;
 }
@@ -25,6 +33,16 @@ export interface Gathered extends UsedNotes {
 }
 
 const WAIT_MS = 300;
+const AGENTS_KEPT = "chat-agents";
+
+function readToggles(kept: string): Readonly<Record<string, unknown>> {
+  try {
+    const found: unknown = JSON.parse(kept || "{}");
+    return found !== null && typeof found === "object" ? (found as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
 
 export class Chat {
   readonly sessions: Sessions;
@@ -43,11 +61,12 @@ export class Chat {
   readonly news: Signal<number> = signal(0);
   /** Grows when the focus belongs into the message's box. */
   readonly focused: Signal<number> = signal(0);
+  private readonly end: () => void;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     readonly host: Host,
-    options: ChatOptions,
+    readonly options: ChatOptions,
   ) {
     const { client } = host;
     this.sessions = new Sessions(client);
@@ -61,16 +80,28 @@ export class Chat {
       const found = await client.post("/ask/context", { body: this.choice.body(this.conversation.about.peek()) as never, signal: abort });
       return { ...usedOf(found), notices: found.notices, cut: found.cut ?? "", isExplored: found.explored };
     });
-    effect(() => {
+    if (options.keepsAgents) this.choice.restore(readToggles(options.keep.load(AGENTS_KEPT)));
+    const endEffect = effect(() => {
       const isShown = this.isSheetOpen.value || !this.choice.isChat.value;
       [this.choice.toggles.value, this.choice.chosen.value, this.conversation.about.value]; // gathered anew when one of these changes
       clearTimeout(this.timer);
       if (isShown && this.choice.isLearned.value) this.timer = setTimeout(() => void this.gathered.load(), WAIT_MS);
     });
-    host.onNews?.((event) => {
+    const endNews = host.onNews?.((event) => {
       this.news.value = untracked(() => this.news.value) + 1;
       if (event.data["kind"] === "task") void this.sessions.waiting.load();
     });
+    this.end = () => {
+      endEffect();
+      endNews?.();
+    };
+  }
+
+  /** Listen to nothing any more, such as when the view is closed; what runs goes on at the server. */
+  close(): void {
+    this.end();
+    clearTimeout(this.timer);
+    this.conversation.leave();
   }
 
   /** Load what stands around a conversation. */
@@ -94,7 +125,7 @@ export class Chat {
   /** Send what is written, with what goes with it. */
   async send(text: string = this.text.value): Promise<void> {
     const message = joinMessage(text, this.attachments.value);
-    if (!message || this.conversation.isBusy.value) return;
+    if (!message || this.conversation.isBusy.value || this.choice.isResting.value) return;
     if (message.length > MAX_MESSAGE_CHARS) {
       this.host.floaters.toast({ tone: "removed", text: `The message has ${message.length.toLocaleString("en")} characters`, hint: `It may have ${MAX_MESSAGE_CHARS.toLocaleString("en")}; take an attachment out.` });
       return;
@@ -198,8 +229,9 @@ export class Chat {
     await this.presets.load();
   }
 
-  /** Have the server keep which agents are on, for the next visit. */
+  /** Keep which agents are on, for the next visit. */
   async keepToggles(): Promise<void> {
+    if (this.options.keepsAgents) return this.options.keep.save(AGENTS_KEPT, JSON.stringify(this.choice.toggles.value));
     await this.host.client.put("/ask/switches", { body: this.choice.toggles.value }).catch((error: unknown) => this.fail(error));
   }
 

@@ -60,6 +60,7 @@ export class Choice {
   /** Whether the notes go with the message though nothing else was chosen. */
   private readonly isWanted = signal(false);
   private isTouched = false;
+  private isRestored = false;
 
   /** Whether notes or rules were chosen, beyond what is configured. */
   readonly isChosen: ReadonlySignal<boolean> = computed(() => this.isWanted.value || !isSame(this.chosen.value, this.usual.value));
@@ -77,14 +78,17 @@ export class Choice {
     this.problems.value = record(defaults.problems) as Readonly<Record<string, { error: string; hint: string }>>;
     this.isLearned.value = true;
     if (this.isTouched) return;
-    this.toggles.value = togglesOf(record(defaults.switches), togglesOf(record(choice["toggles"]), this.toggles.value));
+    if (!this.isRestored) this.toggles.value = togglesOf(record(defaults.switches), togglesOf(record(choice["toggles"]), this.toggles.value));
     this.chosen.value = this.usual.value;
   }
 
-  /** Switch an agent; gives false where it is the last one that works. */
-  flip(name: Agent): boolean {
+  /** Whether no agent is on, so that nothing can be sent; only where `flip` was told that this may be. */
+  readonly isResting: ReadonlySignal<boolean> = computed(() => !AGENTS.some((agent) => this.toggles.value[agent]));
+
+  /** Switch an agent; gives false where it is the last one that works, and has to. */
+  flip(name: Agent, canRest = false): boolean {
     const next = { ...this.toggles.value, [name]: !this.toggles.value[name] };
-    if (!AGENTS.some((agent) => next[agent])) return false;
+    if (!canRest && !AGENTS.some((agent) => next[agent])) return false;
     this.isTouched = true;
     this.toggles.value = next;
     return true;
@@ -112,6 +116,12 @@ export class Choice {
     this.toggles.value = togglesOf(preset.toggles, this.toggles.value);
     this.chosen.value = { ...chosenOf(preset as unknown as Data, USUAL), limit: this.usual.value.limit };
     this.isWanted.value = true;
+  }
+
+  /** Set the agents as they were kept; a name that is missing stays as it is. */
+  restore(toggles: Data): void {
+    this.isRestored = true;
+    this.toggles.value = togglesOf(toggles, this.toggles.value);
   }
 
   /** Go back to what is configured; the agents stay as they are. */

@@ -20,6 +20,7 @@ export function Composer({ chat }: { chat: Chat }): JSX.Element {
   const isOver = useSignal(false);
   const { conversation } = chat;
   const isBusy = conversation.isBusy.value;
+  const isResting = chat.choice.isResting.value;
   const suggesting = useSuggestions(chat, box);
 
   useLayoutEffect(() => {
@@ -31,11 +32,11 @@ export function Composer({ chat }: { chat: Chat }): JSX.Element {
   // Before the next key: an effect that is painted first would take the focus back from whoever has gone on with Tab.
   useLayoutEffect(() => {
     const isTouch = globalThis.matchMedia?.("(hover: none)").matches ?? false;
-    if (chat.focused.value || !isTouch) box.current?.focus({ preventScroll: true });
+    if (chat.focused.value || !(isTouch || chat.options.isQuiet)) box.current?.focus({ preventScroll: true });
   }, [chat.focused.value]);
 
   const send = (): void => {
-    if (isBusy) return;
+    if (isBusy || isResting) return;
     suggesting.close();
     void chat.send();
     box.current?.focus();
@@ -114,7 +115,7 @@ export function Composer({ chat }: { chat: Chat }): JSX.Element {
         {isBusy ? (
           <Button key="send" kind="primary" icon="square" label="Stop" title="Stop (Esc)" onClick={() => void chat.stop()} />
         ) : (
-          <Button key="send" kind="primary" icon="arrow-up" type="submit" label="Send" title="Send (Enter)" isDisabled={!chat.text.value.trim() && !chat.attachments.value.length} />
+          <Button key="send" kind="primary" icon="arrow-up" type="submit" label="Send" title={isResting ? "Enable at least one agent to send" : "Send (Enter)"} isDisabled={isResting || !chat.text.value.trim() && !chat.attachments.value.length} />
         )}
       </div>
     </form>

@@ -220,8 +220,13 @@ const ENDS: Readonly<Partial<Record<Turn["state"], string>>> = { limit: "It stop
 function Notices({ chat, turn }: { chat: Chat; turn: Turn }): JSX.Element | null {
   const host = useHost();
   const texts = [ENDS[turn.state], ...turn.removed.map((one) => `A citation didn't hold and was left out: ${one.citation} (${one.reason})`), ...turn.notices].filter(Boolean);
+  const shown = useRef(turn.opened.length);
   useEffect(() => {
-    if (turn.opened.length && chat.conversation.isBusy.peek()) for (const path of turn.opened.slice(-1)) host.open({ kind: "note", path }, "pane");
+    const fresh = turn.opened.slice(shown.current);
+    shown.current = turn.opened.length;
+    if (!chat.conversation.isBusy.peek()) return;
+    if (host.navigate) for (const path of fresh) host.navigate(path);
+    else for (const path of fresh.slice(-1)) host.open({ kind: "note", path }, "pane");
   }, [turn.opened.length]);
   if (!texts.length && !turn.opened.length) return null;
   return (

@@ -9,7 +9,7 @@ import { explain, ownWords, type ProblemKind, type WayOut } from "./problems";
 import type { Problem, Turn } from "./turn";
 
 const ICONS: Readonly<Record<ProblemKind, IconName>> = {
-  offline: "wifi-off", setup: "key-round", busy: "hourglass", refused: "shield", limit: "gauge", model: "bot", gone: "circle-alert", other: "circle-alert",
+  offline: "wifi-off", unpaired: "link", setup: "key-round", busy: "hourglass", refused: "shield", limit: "gauge", model: "bot", gone: "circle-alert", other: "circle-alert",
 };
 
 interface ProblemProps {
@@ -24,6 +24,11 @@ export function ProblemCard({ chat, turn, problem, isLast }: ProblemProps): JSX.
   const { kind, title, ways } = explain(problem);
   const { said, quoted } = ownWords(problem.message);
   const acts: Readonly<Record<WayOut, JSX.Element | null>> = {
+    connect: host.connect ? (
+      <Button key="connect" size="small" icon="link" onClick={() => host.connect?.()}>
+        Connect…
+      </Button>
+    ) : null,
     again: isLast ? (
       <Button key="again" size="small" icon="rotate-cw" isDisabled={chat.conversation.isBusy.value} onClick={() => void chat.again(turn)}>
         Try again

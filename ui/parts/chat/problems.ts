@@ -2,10 +2,10 @@
 
 import type { Problem } from "./turn";
 
-export type ProblemKind = "offline" | "setup" | "busy" | "refused" | "limit" | "model" | "gone" | "other";
+export type ProblemKind = "offline" | "unpaired" | "setup" | "busy" | "refused" | "limit" | "model" | "gone" | "other";
 
 /** Ways out, in the order in which they are offered; the first is the main one. */
-export type WayOut = "again" | "settings" | "other-model" | "new" | "reload";
+export type WayOut = "connect" | "again" | "settings" | "other-model" | "new" | "reload";
 
 export interface Explained {
   kind: ProblemKind;
@@ -15,6 +15,7 @@ export interface Explained {
 
 const KINDS: Readonly<Record<ProblemKind, Omit<Explained, "kind">>> = {
   offline: { title: "The server can't be reached", ways: ["again"] },
+  unpaired: { title: "There is no connection with a server", ways: ["connect", "again"] },
   setup: { title: "No model is set up yet", ways: ["settings", "again"] },
   busy: { title: "Something else is running in this conversation", ways: ["again", "new"] },
   refused: { title: "This isn't allowed", ways: ["settings"] },
@@ -26,6 +27,7 @@ const KINDS: Readonly<Record<ProblemKind, Omit<Explained, "kind">>> = {
 
 const BY_CODE: Readonly<Record<string, ProblemKind>> = {
   offline: "offline", stopping: "offline",
+  unpaired: "unpaired", unauthorized: "unpaired",
   no_model: "setup", model_name: "setup", model_key: "setup", missing_extra: "setup", web_off: "setup",
   session_busy: "busy", session_changed: "busy", too_many_turns: "busy", too_many_tasks: "busy", busy: "busy", rate_limited: "busy",
   note_hidden: "refused", model_not_allowed: "refused", read_only: "refused", tainted: "refused", needs_person: "refused", refused: "refused",

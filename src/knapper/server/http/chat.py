@@ -24,8 +24,6 @@ from knapper.server.workers import WorkerThreads
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 
-    from starlette.responses import StreamingResponse
-
     from knapper.agents.background import JobEventSink, TurnJob
     from knapper.agents.chat.conversations import SessionMessage
     from knapper.agents.chat.turn import ChatConfig
@@ -263,11 +261,6 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
     if error is None:
         return replies.JsonReply({"success": True, **turn_data})
     return background.failed_job_reply(turn_data, error, request)
-
-
-def stream_turn(turn: TurnJob, request: Request) -> StreamingResponse:
-    """Stream a turn's events, after a ``start`` event with its id, session and message."""
-    return background.stream_events(turn, _describe_start(turn), request)
 
 
 def _describe_start(turn: TurnJob) -> dict[str, JSONValue]:
@@ -575,25 +568,40 @@ def _message_routes(
     service: ChatService, path: str, tag: str, description: str, parameters: Sequence[Parameter]
 ) -> tuple[RouteSpec, RouteSpec]:
     """List the routes that answer a message: at the end of the turn, and as it happens."""
-    waiting, streaming = _make_turn_start(service, _wait_for_turn), _make_turn_start(service, _stream_started_turn)
+    streamed = (*parameters, background.WAIT_PARAMETER)
+    waiting = _make_turn_start(service, _wait_for_turn, parameters)
+    streaming = _make_turn_start(service, _tell_started_turn, streamed)
     summary, stream_summary = "Answer a message.", "Answer a message and stream the events."
     return (
         RouteSpec("POST", path, tag, summary, waiting, description, parameters, TURN_CONTENT),
-        RouteSpec("POST", f"{path}/stream", tag, stream_summary, streaming, description, parameters, STREAM_CONTENT),
+        RouteSpec(
+            "POST",
+            f"{path}/stream",
+            tag,
+            stream_summary,
+            streaming,
+            description,
+            streamed,
+            background.events_content(STREAM_CONTENT),
+        ),
     )
 
 
-def _make_turn_start(service: ChatService, answer: Callable[[TurnJob, Request], Awaitable[Response]]) -> Endpoint:
+def _make_turn_start(
+    service: ChatService,
+    answer: Callable[[TurnJob, Request, RequestArguments], Awaitable[Response]],
+    parameters: Sequence[Parameter],
+) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         session_id = str(request.path_params.get("session_id", ""))
-        args = await binding.read_arguments(request, _BY_ID_PARAMETERS if session_id else _BY_FILE_PARAMETERS)
+        args = await binding.read_arguments(request, parameters)
         try:
             client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
             message = _read_message(client_chats, request, args)
             turn = await service.begin(client_chats, message, session_id, args.text("model"))
         except SetupError as error:
             return background.setup_needed_reply(error, request)
-        return await answer(turn, request)
+        return await answer(turn, request, args)
 
     return endpoint
 
@@ -612,14 +620,16 @@ def _read_message(client_chats: ClientChats, request: Request, args: RequestArgu
     return SessionMessage(text=args.text("message"), active_file=args.text("active_file"), debug=is_debugged)
 
 
-async def _wait_for_turn(turn: TurnJob, request: Request) -> Response:
+async def _wait_for_turn(turn: TurnJob, request: Request, args: RequestArguments) -> Response:
     """Wait for the end; if the client disconnects, the turn continues."""
+    del args
     _ = await turn.wait()
     return turn_reply(turn, request)
 
 
-async def _stream_started_turn(turn: TurnJob, request: Request) -> Response:
-    return stream_turn(turn, request)
+async def _tell_started_turn(turn: TurnJob, request: Request, args: RequestArguments) -> Response:
+    """Stream a turn's events; for who can't stream, reply with its id, by which the events are asked for."""
+    return await background.events_reply(turn, _describe_start(turn), request, args)
 
 
 def _make_turn_events(service: ChatService) -> Endpoint:

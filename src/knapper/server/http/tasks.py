@@ -360,6 +360,7 @@ def task_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
 def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
     """List the routes that begin, follow and stop a task."""
     start_description = "Runs the agents that are switched on; a run that asked a question is resumed with its answer."
+    streamed = (*TASK_PARAMETERS, background.WAIT_PARAMETER)
     return (
         RouteSpec(
             "POST",
@@ -376,10 +377,10 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "/ask/stream",
             "ask",
             "Carry out a task and stream its events.",
-            _make_task_start(tasks, _stream_task),
+            _make_task_start(tasks, _tell_task, streamed),
             start_description,
-            TASK_PARAMETERS,
-            STREAM_CONTENT,
+            streamed,
+            background.events_content(STREAM_CONTENT),
         ),
         RouteSpec(
             "GET",
@@ -453,10 +454,12 @@ def _task_choice_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
 
 
 def _make_task_start(
-    tasks: TaskService, answer: Callable[[BackgroundJob[PipelineOutcome], Request], Awaitable[Response]]
+    tasks: TaskService,
+    answer: Callable[[BackgroundJob[PipelineOutcome], Request, RequestArguments], Awaitable[Response]],
+    parameters: tuple[Parameter, ...] = TASK_PARAMETERS,
 ) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, TASK_PARAMETERS)
+        args = await binding.read_arguments(request, parameters)
         check_task_or_answer(args)
         try:
             client_pipelines = await tasks.client_pipelines(security.client_of(request.scope), args.text("vault"))
@@ -465,7 +468,7 @@ def _make_task_start(
             job = await _start_task(tasks, client_pipelines, args)
         except SetupError as error:
             return background.setup_needed_reply(error, request)
-        return await answer(job, request)
+        return await answer(job, request, args)
 
     return endpoint
 
@@ -479,8 +482,9 @@ async def _start_task(
     return await tasks.begin(client_pipelines, read_task_order(args), model)
 
 
-async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Request) -> Response:
+async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Request, args: RequestArguments) -> Response:
     """Wait for the end; if the client disconnects, the task continues."""
+    del args
     outcome = (await job.wait()).as_dict()
     if conversations := [job_event.as_dict() for job_event in job.events if job_event.kind == "debug"]:
         outcome["debug"] = [*conversations]
@@ -492,8 +496,9 @@ async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Reques
     )
 
 
-async def _stream_task(job: BackgroundJob[PipelineOutcome], request: Request) -> Response:
-    return background.stream_events(job, _describe_start(job), request)
+async def _tell_task(job: BackgroundJob[PipelineOutcome], request: Request, args: RequestArguments) -> Response:
+    """Stream a task's events; for who can't stream, reply with its id, by which the events are asked for."""
+    return await background.events_reply(job, _describe_start(job), request, args)
 
 
 def _describe_start(job: BackgroundJob[PipelineOutcome]) -> dict[str, JSONValue]:

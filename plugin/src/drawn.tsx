@@ -1,0 +1,81 @@
+/** What the views that are drawn of the shared parts have in common: their root, the shell, and the connection's state. */
+
+import { type ReadonlySignal, signal } from "@preact/signals";
+import { ItemView, type WorkspaceLeaf } from "obsidian";
+import { type ComponentChildren, type JSX, render } from "preact";
+import { Button } from "../../ui/parts/basic";
+import { Floating } from "../../ui/parts/floating";
+import { HostContext } from "../../ui/parts/host";
+import { type ConnectionState, describeState } from "./connection";
+import type KnapperPlugin from "./main";
+
+/** A view of the plugin that Preact draws. */
+export abstract class DrawnView extends ItemView {
+  override navigation = false;
+  protected readonly state: ReadonlySignal<ConnectionState>;
+  private readonly kept = signal<ConnectionState>({ kind: "unpaired" });
+
+  constructor(
+    leaf: WorkspaceLeaf,
+    protected readonly plugin: KnapperPlugin,
+  ) {
+    super(leaf);
+    this.state = this.kept;
+  }
+
+  protected abstract draw(): JSX.Element;
+
+  /** Called each time the server can be reached: at the beginning, and after it was lost. */
+  protected abstract refill(): void;
+
+  protected override onOpen(): Promise<void> {
+    const { connection, host } = this.plugin;
+    this.contentEl.addClass("knapper", "knapper-view");
+    this.kept.value = connection.state;
+    this.register(
+      connection.on("state", (state) => {
+        const isReadyNow = state.kind === "ready" && this.kept.value.kind !== "ready";
+        this.kept.value = state;
+        if (isReadyNow) this.refill();
+      }),
+    );
+    // Obsidian's own keys come first: only what the view knows is taken.
+    this.registerDomEvent(this.contentEl, "keydown", (event) => void host.shortcuts.take(event));
+    const Drawn = () => this.draw();
+    render(
+      <HostContext.Provider value={host}>
+        <State plugin={this.plugin} state={this.state} />
+        <Drawn />
+        <Floating floaters={host.floaters} />
+      </HostContext.Provider>,
+      this.contentEl,
+    );
+    if (connection.isReady) this.refill();
+    return Promise.resolve();
+  }
+
+  protected override onClose(): Promise<void> {
+    render(null, this.contentEl);
+    return Promise.resolve();
+  }
+}
+
+/** Says why the server isn't there, and offers what helps. */
+function State({ plugin, state }: { plugin: KnapperPlugin; state: ReadonlySignal<ConnectionState> }): JSX.Element | null {
+  const { kind } = state.value;
+  if (kind === "ready" || kind === "connecting") return null;
+  const canConnect = kind === "unpaired" || kind === "revoked" || kind === "other_vault";
+  return (
+    <div class="knapper-banner" role="status">
+      <span>{describeState(state.value)}</span>
+      <Button size="small" onClick={() => (canConnect ? plugin.connect() : plugin.connection.start())}>
+        {canConnect ? "Connect…" : "Try now"}
+      </Button>
+    </div>
+  );
+}
+
+/** The row at the top of a view, with its buttons. */
+export function ViewHead({ children }: { children: ComponentChildren }): JSX.Element {
+  return <div class="knapper-head">{children}</div>;
+}

@@ -1,0 +1,233 @@
+"""The plugin's chat, in a browser with Obsidian's editor, against a real `knap serve` and a model that is scripted."""
+
+import re
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.agents import protocol
+from tests.agents.protocol import Reply, Server
+from tests.agents.scripted import Call
+from tests.page import axe
+from tests.page.test_plugin import GARDEN, HOSTILE, PROPOSES, Desk, desk
+
+pytestmark = pytest.mark.timeout(300)
+RAIN = "# Rain\n\nIt rains on the tomatoes. See [[Garden#Watering]].\n"
+CITED = "With water from the barrel [[Garden#Watering]] (lines 7-8)."
+LOOK = Call("read_file", {"path": "Garden.md"})
+
+
+@contextmanager
+def chatting(
+    tab: Page,
+    home: Path,
+    capsys: pytest.CaptureFixture[str],
+    *replies: Reply | Sequence[str | Call],
+    others: Mapping[str, str] | None = None,
+) -> Generator[tuple[Desk, Server]]:
+    """Open the chat beside the note; the model says the replies in turn."""
+    said = [one if isinstance(one, Reply) else Reply(parts=one) for one in replies]
+    with protocol.serving(*said) as model:
+        config = f'{PROPOSES}\n[model]\nname = "tiny@{model.base_url}"\n'
+        with desk(tab, home, capsys, config=config, others={"Rain.md": RAIN, **(others or {})}) as at:
+            at.app.run("open-chat")
+            expect(tab.get_by_label("Message", exact=True)).to_be_focused()
+            yield at, model
+
+
+def say(tab: Page, text: str) -> None:
+    box = tab.get_by_label("Message", exact=True)
+    box.fill(text)
+    box.press("Enter")
+
+
+def answered(tab: Page, number: int = 1) -> None:
+    expect(tab.locator(".k-answer")).to_have_count(number)
+    expect(tab.get_by_role("button", name="Send")).to_be_visible()
+
+
+def test_an_answer_cites_lines_at_which_the_note_is_opened(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chatting(tab, own_home, capsys, ["Let me look.", LOOK], [CITED]) as (at, model):
+        at.picture("chat-empty")
+        expect(tab.locator(".knapper-context")).to_contain_text("Context: Garden")
+        say(tab, "When do I water?")
+        answered(tab)
+        expect(tab.locator("details.k-steps > summary")).to_have_text("1 step: read file")
+        at.picture("chat-answer")
+        tab.locator(".k-cite").click()
+        expect(tab.locator(".cm-content")).to_be_visible()
+        expect(tab.locator("#side")).to_contain_text("When do I water?")
+
+        assert tab.evaluate("app.workspace.opened") == ["same Garden.md 6"]
+        chosen = "workspace => (s => [s.main.from, s.main.to])(app.workspace.active.editor.cm.state.selection)"
+        assert tab.evaluate(chosen) == [GARDEN.index("Every"), GARDEN.index("\n\n## Tools")]
+        assert "Garden.md" in str(model.asked[0])
+        assert axe.findings(tab) == []
+
+
+def test_each_note_has_its_own_conversation_which_follows_switching_and_renaming(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chatting(tab, own_home, capsys, ["About the garden."], ["About rain."]) as (at, _):
+        context, log = tab.locator(".knapper-context"), tab.get_by_role("log", name="Conversation")
+        say(tab, "What is this?")
+        answered(tab)
+        at.app.open("Rain.md")
+        expect(context).to_contain_text("Context: Rain")
+        expect(log).not_to_contain_text("About the garden.")
+        say(tab, "And this?")
+        answered(tab)
+        at.app.open("Garden.md")
+        expect(log).to_contain_text("About the garden.")
+        expect(log).not_to_contain_text("About rain.")
+
+        (at.vault / "Garden.md").rename(at.vault / "Bed.md")
+        tab.evaluate("rename('Garden.md', 'Bed.md')")
+        expect(context).to_contain_text("Context: Bed")
+        expect(log).to_contain_text("About the garden.")
+
+
+def test_after_a_reload_the_conversation_is_there_and_is_cleared_by_a_click(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chatting(tab, own_home, capsys, ["**Twice** a day."]) as (at, _):
+        say(tab, "How often?")
+        answered(tab)
+        secret = tab.evaluate("[...secrets]")
+        at.app.load("Garden.md")
+        tab.evaluate(
+            "kept => { for (const [id, text] of kept) secrets.set(id, text); plugin.connection.start(); }", secret
+        )
+        at.app.run("open-chat")
+        expect(tab.locator(".k-answer strong")).to_have_text("Twice")
+        tab.get_by_role("button", name="Clear chat history").click()
+        expect(tab.locator(".notice").last).to_have_text("Chat history cleared")
+        expect(tab.locator(".k-exchange")).to_have_count(0)
+        expect(tab.locator(".knapper-context")).to_contain_text("Context: Garden")
+
+
+def test_a_turn_is_stopped_and_switching_waits_for_its_end(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chatting(tab, own_home, capsys, Reply(parts=["One ", "two"], hang_s=60), ["Other."]) as (at, _):
+        say(tab, "Count")
+        expect(tab.locator(".k-answer")).to_have_text("One")
+        at.app.open("Rain.md")
+        expect(tab.locator(".k-answer")).to_have_text("One")
+        expect(tab.locator(".knapper-context")).to_contain_text("Context: Garden")
+        tab.get_by_role("button", name="Stop").click()
+        expect(tab.locator(".knapper-context")).to_contain_text("Context: Rain")
+        expect(tab.locator(".k-answer")).to_have_count(0)
+
+
+def test_with_no_agent_on_nothing_can_be_sent_and_the_agents_are_kept(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chatting(tab, own_home, capsys, ["Never."]) as (at, _):
+        scout, web, task = (tab.get_by_role("button", name=name, exact=True) for name in ("Scout", "Web", "Task"))
+        assert [one.get_attribute("aria-pressed") for one in (scout, web, task)] == ["false", "false", "true"]
+        task.click()
+        tab.get_by_label("Message", exact=True).fill("Anyone?")
+        expect(tab.get_by_role("button", name="Send")).to_be_disabled()
+        expect(tab.locator(".notice").last).to_have_text("Enable at least one agent to send")
+        tab.get_by_label("Message", exact=True).press("Enter")
+        scout.click()
+        expect(tab.get_by_role("button", name="Send")).to_be_enabled()
+
+        assert tab.evaluate("plugin.keep.load('chat-agents')") == '{"scout":true,"web":false,"task":false}'
+        tab.get_by_role("button", name="Notes and rules").click()
+        expect(tab.get_by_label("Scout's rounds")).to_have_attribute("type", "range")
+        at.picture("chat-sheet")
+        assert axe.findings(tab) == []
+
+
+def test_what_a_model_says_is_text_and_nothing_of_another_host_is_loaded(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    remote: list[str] = []
+    tab.on("request", lambda request: remote.append(request.url) if "example" in request.url else None)
+    text = f"{HOSTILE}\n\n![x](https://example.org/x.png) [[javascript:1|y]] &copy; `$= 1`\n\n```dataviewjs\n1\n```"
+    with chatting(tab, own_home, capsys, [text]) as (_, _):
+        say(tab, "Be evil")
+        answered(tab)
+
+        expect(tab.locator(".k-answer")).to_contain_text("<img src=x")
+        expect(tab.locator(".k-answer")).to_contain_text("©")
+        assert tab.evaluate("window.hurt") is None
+        assert tab.locator("#side img, #side iframe, #side script").count() == 0
+        assert remote == []
+
+
+def test_errors_say_what_is_wrong_and_offer_the_way_out(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        at.app.run("open-chat")
+        say(tab, "Hello?")
+        problem = tab.locator(".k-problem")
+        expect(problem).to_contain_text("No model is set up yet")
+        problem.get_by_role("button", name="Open the settings").click()
+        assert tab.evaluate("settings_opened") is True
+        at.picture("chat-no-model")
+
+        at.wire.cut()
+        banner = tab.locator(".knapper-banner")
+        expect(banner).to_contain_text("Not reachable")
+        at.wire.mend()
+        banner.get_by_role("button", name="Try now").click()
+        expect(banner).to_have_count(0)
+        tab.evaluate("plugin.connection.unpair()")
+        expect(banner.get_by_role("button", name="Connect…")).to_be_visible()
+        expect(tab.get_by_label("Message", exact=True)).to_be_enabled()
+
+
+def test_what_is_selected_goes_with_the_message_and_notes_are_dropped_in(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chatting(tab, own_home, capsys, ["Fine."]) as (at, model):
+        tab.evaluate("app.workspace.active.editor.setSelection({line: 2, ch: 0}, {line: 2, ch: 19})")
+        at.app.run("ask-selection")
+        expect(tab.locator(".k-composer-extras")).to_contain_text("Beds along the wall")
+        tab.evaluate("app.dragManager.draggable = {file: app.vault.getAbstractFileByPath('Rain.md')}")
+        tab.locator(".k-composer-box").dispatch_event("drop")
+        expect(tab.locator(".k-composer-box")).to_have_value(re.compile(r"\[\[Rain\]\]"))
+        tab.get_by_role("button", name="Send").click()
+        answered(tab)
+
+        sent = str(model.asked[0]["messages"][-1]["content"])
+        assert "Beds along the wall" in sent
+        assert "[[Rain]]" in sent
+
+
+def test_tokens_and_cost_are_shown_by_a_setting_alone(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chatting(tab, own_home, capsys, ["Fine."]) as (_, _):
+        say(tab, "Hello")
+        answered(tab)
+        spent = tab.locator(".k-exchange-spent > span").first
+        expect(spent).not_to_be_visible()
+        tab.evaluate("plugin.settings.showTokens = true; plugin.settings = {...plugin.settings}; plugin.saveSettings()")
+        expect(spent).to_be_visible()
+        expect(spent).to_contain_text("120 tokens")
+
+
+def test_the_ribbon_opens_one_view_and_unloading_leaves_nothing(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chatting(tab, own_home, capsys, ["Fine."]) as (at, _):
+        tab.evaluate("app.ribbon['messages-square'].work()")
+        expect(tab.locator(".knapper-chat")).to_have_count(0)
+        tab.evaluate("app.ribbon['messages-square'].work()")
+        at.app.run("open-chat")
+        expect(tab.locator(".knapper-chat")).to_have_count(1)
+        tab.evaluate("unload()")
+        expect(tab.locator(".knapper-chat, .knapper-card")).to_have_count(0)
+        tab.evaluate("requests.length = 0")
+        tab.wait_for_timeout(1_500)
+        assert tab.evaluate("requests") == []
