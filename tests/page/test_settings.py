@@ -396,7 +396,9 @@ def test_the_language_of_dates_and_the_theme_are_kept(tmp_path: Path, tab: Page)
 def test_settings_are_changed_by_keys_alone(tmp_path: Path, tab: Page) -> None:
     with serving(tmp_path, FILE) as site:
         site.enter(tab)
+        expect(tab.get_by_label("Search your notes")).to_be_focused()
         tab.keyboard.press("Control+k")
+        expect(tab.get_by_role("combobox", name="Find notes, conversations and commands")).to_be_focused()
         tab.keyboard.type("limits and usage")
         expect(tab.get_by_role("option", name="Settings: Limits and usage")).to_be_visible()
         tab.keyboard.press("Enter")

@@ -120,6 +120,18 @@ _PROGRAM_SCHEMA: Final = openapi.object_schema(
         "rights": _RIGHTS,
     }
 )
+_REVOKED_CONTENT: Final = openapi.json_content({"revoked": dict(_CLIENT_SCHEMA)})
+_LISTED_CONTENT: Final = openapi.json_content(
+    {
+        "results": {"type": "array", "items": dict(_CLIENT_SCHEMA)},
+        "total": {"type": "integer"},
+        "programs": {
+            "type": "array",
+            "items": dict(_PROGRAM_SCHEMA),
+            "description": "Clients that aren't paired devices, with their rights; empty for a paired device.",
+        },
+    }
+)
 _BUILT_IN_TOKENS: Final[Mapping[str, str]] = {API_CLIENT: "api", MCP_CLIENT: "api", PAGE_CLIENT: "page"}
 
 
@@ -244,18 +256,6 @@ def mount_clients(service: PairingService, hub: Hub, threads: WorkerThreads) -> 
         hub: Whose settings say who is a person.
         threads: Where files are read and written; the caller closes them.
     """
-    revoked = openapi.json_content({"revoked": dict(_CLIENT_SCHEMA)})
-    listed = openapi.json_content(
-        {
-            "results": {"type": "array", "items": dict(_CLIENT_SCHEMA)},
-            "total": {"type": "integer"},
-            "programs": {
-                "type": "array",
-                "items": dict(_PROGRAM_SCHEMA),
-                "description": "Clients that aren't paired devices, with their rights; empty for a paired device.",
-            },
-        }
-    )
     specs = (
         RouteSpec(
             "POST",
@@ -288,7 +288,7 @@ def mount_clients(service: PairingService, hub: Hub, threads: WorkerThreads) -> 
             _make_list(service, hub, threads),
             "For persons: the page sees all, and what programs may do; a paired device itself.",
             binding.ANY_VAULT,
-            listed,
+            _LISTED_CONTENT,
         ),
         RouteSpec(
             "DELETE",
@@ -298,7 +298,7 @@ def mount_clients(service: PairingService, hub: Hub, threads: WorkerThreads) -> 
             _make_revoke(service, hub, threads),
             "Its token is good no more, and its streams end. For the page; a paired device may revoke itself.",
             binding.ANY_VAULT,
-            revoked,
+            _REVOKED_CONTENT,
         ),
     )
     return Mount(routes=[*map(openapi.make_route, specs)], open_paths=frozenset({PAIR_PATH}))
