@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from knapper import config
 from knapper.app import Hub
-from knapper.config import ClientSettings, Settings
+from knapper.config import ClientSettings, Settings, Vault
 from knapper.config.sections import ServerSettings
 from knapper.config.settings import SETTINGS
 from knapper.server import pairing
@@ -377,6 +377,30 @@ def test_the_index_is_brought_up_to_date_with_its_progress(tmp_path: Path, tab: 
         tab.get_by_role("dialog").get_by_role("button", name="Build anew").click()
 
         expect(tab.get_by_text("Up to date · 3 notes read")).to_be_visible()
+
+
+@pytest.mark.timeout(120)
+def test_with_several_vaults_and_hostile_names_every_section_works_too(tmp_path: Path, tab: Page) -> None:
+    def several(found: Settings) -> Settings:
+        (tmp_path / "other").mkdir()
+        return replace(found, vaults=(found.vault, Vault(name=HOSTILE, path=tmp_path / "other")))
+
+    text = FILE + f"fallbacks = [{HOSTILE!r}]\n\n[web]\nmodel = {HOSTILE!r}\n"
+    with serving(tmp_path, text, change=several) as site, listening(tab) as told:
+        for section in SECTIONS:
+            open_section(site, tab, section)
+            expect(tab.get_by_role("status", name="Loading")).to_have_count(0)
+            expect(tab.locator(".k-settings .k-notice[data-tone=removed]")).to_have_count(0)
+            assert tab.locator("img").count() == 0
+        tab.goto(f"{site.address}/app/settings/agents")
+        row(tab, "agents.same_folder").get_by_role("switch").click()
+        expect(row(tab, "agents.same_folder").get_by_role("status")).to_contain_text("Saved")
+        tab.goto(f"{site.address}/app/settings/index")
+        tab.get_by_role("button", name="Bring up to date").click()
+        expect(tab.get_by_text("Up to date ·")).to_be_visible()
+
+        assert tab.title() != "1"
+    assert told == []
 
 
 @pytest.mark.timeout(120)

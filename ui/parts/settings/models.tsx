@@ -195,7 +195,7 @@ function TrialOutcome({ state }: { state: ModelState }): JSX.Element {
               <strong>{found.model}</strong> answered {found.text ? <q>{found.text}</q> : "without words"}
             </span>
             <span class="k-quiet">
-              {duration(found.seconds * 1_000)} · {tokens(found.spent.total_tokens)} tokens · {cost(found.spent.cost_usd)}
+              {duration(found.seconds * 1_000)} · {tokens(found.spent.total_tokens)} tokens · {found.spent.cost_usd === null ? "price not known" : cost(found.spent.cost_usd)}
             </span>
           </p>
         )
