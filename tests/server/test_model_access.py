@@ -229,6 +229,13 @@ def test_every_route_of_the_settings_takes_the_vault_that_the_page_sends(tmp_pat
     assert [each.status_code for each in answers] == [200] * 5 + [404] * 4
 
 
+def test_trials_do_not_use_up_the_limit_of_one_run_together(tmp_path: Path) -> None:
+    with asking(tmp_path, ModelSettings(name="openai:gpt-4o-mini", run_tokens=1)) as (_, client):
+        problems = [client.post("/models/trial", json={}).json()["problem"] for _ in range(2)]
+
+    assert problems == [None, None]
+
+
 def test_a_program_neither_sees_nor_keeps_keys_nor_tries_models(tmp_path: Path, ring: Ring) -> None:
     with asking(tmp_path, token=None) as (_, client):
         refused = [client.get("/models/keys"), put(client, "openai", KEY), client.post("/models/trial", json={})]

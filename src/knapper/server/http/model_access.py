@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
@@ -42,8 +43,8 @@ _PROBE_NAME: Final = "nobody"
 """A name that no key is stored under."""
 _MAX_KEY_CHARS: Final = 1_000
 _MAX_ADDRESS_CHARS: Final = 300
-_TRIAL_RUN: Final = "trial"
-"""What the account calls the question to a model that is tried."""
+_TRIAL_PREFIX: Final = "trial-"
+"""What the account calls a trial: each is a run of its own, so that together they don't use up the limit of one."""
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _TEXTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "string"}}
 _BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
@@ -280,13 +281,13 @@ def _make_trial(hub: Hub, chats: ChatService) -> Endpoint:
 async def _try_model(client_chats: ClientChats, name: str, run_blocking: Callable[..., Any]) -> dict[str, JSONValue]:
     from knapper.agents.model import providers  # noqa: PLC0415 - imported already, with the chats
 
-    meter, started = client_chats.chats.meter, time.monotonic()
+    meter, started, run = client_chats.chats.meter, time.monotonic(), f"{_TRIAL_PREFIX}{secrets.token_hex(8)}"
     try:
-        _ = await run_blocking(lambda: meter.allow(_TRIAL_RUN))
+        _ = await run_blocking(lambda: meter.allow(run))
         chat = await run_blocking(lambda: client_chats.chat(name))
         async with asyncio.timeout(providers.TRIAL_S):
             trial = await providers.try_model(chat.model, name)
-        await run_blocking(lambda: meter.record(_TRIAL_RUN, name, trial.spent))
+        await run_blocking(lambda: meter.record(run, name, trial.spent))
     except TimeoutError:
         problem = SetupError(f"{name}: it didn't answer in time", hint="is it still being loaded?", code="timeout")
         return _failed_shape(name, time.monotonic() - started, problem)
