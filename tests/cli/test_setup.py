@@ -323,10 +323,17 @@ def test_a_plugin_that_was_not_built_is_not_offered_and_fails_only_when_named(
 @pytest.mark.parametrize(("has_plugin", "question"), [(True, "and install the Obsidian plugin"), (False, "log in")])
 @pytest.mark.usefixtures("config", "manager")
 def test_the_third_question_offers_the_plugin_where_it_is_built(
-    vault: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, has_plugin: bool, question: str
+    vault: Path,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    has_plugin: bool,
+    question: str,
 ) -> None:
     if has_plugin:
         request.getfixturevalue("built_plugin")
+    else:
+        monkeypatch.setattr(plugin.load_built, "__defaults__", (tmp_path / "none",))
     (vault / ".obsidian").mkdir()
     monkeypatch.setattr(onboarding, "look_around", _find_nothing)
     monkeypatch.setattr(output, "can_ask", lambda: True)
