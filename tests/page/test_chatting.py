@@ -19,7 +19,7 @@ from knapper.errors import SetupError
 from knapper.jsontypes import JSONValue
 from tests.agents import scripted
 from tests.agents.scripted import Call, Model
-from tests.page import sites
+from tests.page import axe, sites
 from tests.page.conftest import WAIT_MS
 from tests.page.payloads import PICTURE as EVIL
 from tests.page.payloads import Trap
@@ -349,17 +349,12 @@ def test_a_long_conversation_opens_at_its_end_and_earlier_messages_come_when_ask
         expect(tab.locator(".k-exchange")).to_have_count(81)
 
 
-AXE = Path(__file__).parents[2] / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+WITH_AXE = pytest.mark.skipif(
+    not axe.SOURCE.is_file(), reason="the page's packages aren't installed here: scripts/page build"
+)
 
 
-def serious(tab: Page) -> list[str]:
-    """Name what axe finds serious or critical."""
-    tab.evaluate(AXE.read_text(encoding="utf-8"))
-    found = tab.evaluate("axe.run(document, { resultTypes: ['violations'] }).then((all) => all.violations)")
-    return [f"{one['id']}: {one['nodes'][0]['target']}" for one in found if one["impact"] in {"serious", "critical"}]
-
-
-@pytest.mark.skipif(not AXE.is_file(), reason="the page's packages aren't installed here: scripts/page build")
+@WITH_AXE
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_of_the_chat_is_hard_to_reach(tmp_path: Path, browser: Browser, scheme: str) -> None:
     with (
@@ -370,20 +365,65 @@ def test_nothing_of_the_chat_is_hard_to_reach(tmp_path: Path, browser: Browser, 
         tab = context.new_page()
         site.enter(tab, CHAT)
         expect(tab.locator(".k-welcome")).to_be_visible()
-        assert serious(tab) == []
+        assert axe.findings(tab) == []
         say(tab, "Change it")
         answered(tab)
         tab.get_by_role("button", name="Preview").click()
         tab.locator(".k-cite").click()
         expect(tab.locator("[data-cited]").first).to_be_visible()
-        assert serious(tab) == []
+        assert axe.findings(tab) == []
         tab.keyboard.press("Escape")
         tab.get_by_role("button", name="Notes and rules").click()
         tab.get_by_label("Find a note to add").fill("gard")
         expect(tab.locator(".k-suggest")).to_be_visible()
         picture(tab, f"chat-sheet-{scheme}")
-        assert serious(tab) == []
+        assert axe.findings(tab) == []
         tab.set_viewport_size({"width": 390, "height": 844})
         picture(tab, f"chat-phone-{scheme}")
-        assert serious(tab) == []
+        assert axe.findings(tab) == []
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@WITH_AXE
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_opens_in_the_chat_satisfies_axe_too(tmp_path: Path, browser: Browser, scheme: str) -> None:
+    found: list[str] = []
+
+    def look(name: str) -> None:
+        picture(tab, f"chat-{name}-{scheme}")
+        found.extend(f"{name}: {finding}" for finding in axe.findings(tab))
+
+    ask = Call("ask_user", {"question": "Which bed?", "options": ["Left", "Right"]})
+    with (
+        sites.serving(tmp_path, Model([["See [[Rain]] (lines 3-3)."], [ask]]).open) as site,
+        browser.new_context(color_scheme="dark" if scheme == "dark" else "light", locale="en") as context,
+    ):
+        context.set_default_timeout(WAIT_MS)
+        tab = context.new_page()
+        site.enter(tab, CHAT)
+        say(tab, "Does it rain?")
+        answered(tab)
+        tab.locator(".k-cite").click()
+        expect(tab.locator("[data-cited]")).to_contain_text("It rains")
+        look("cited")
+        tab.get_by_role("radio", name="As written").click()
+        expect(tab.locator("li[data-cited]")).to_be_visible()
+        look("source")
+        tab.keyboard.press("Escape")
+        say(tab, "And?")
+        expect(tab.get_by_role("button", name="Left")).to_be_enabled()
+        look("asked")
+        for button in ("Add to the message", "More about this conversation"):
+            tab.get_by_role("button", name=button).click()
+            expect(tab.get_by_role("menu")).to_be_visible()
+            look(button)
+            tab.keyboard.press("Escape")
+        tab.get_by_role("button", name="Edit the question").first.click()
+        expect(tab.get_by_label("Edited question")).to_be_focused()
+        look("edit")
+        tab.keyboard.press("Escape")
+        box(tab).fill("See [[gar")
+        expect(tab.locator(".k-suggest")).to_be_visible()
+        look("suggest")
+
+    assert found == [], "\n".join(found)

@@ -11,6 +11,7 @@ import pytest
 from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
+from knapper.agents.runs.store import open_run_store
 from knapper.changes.requests import EditText
 from knapper.changes.writer import SubmitOptions
 from knapper.config import ClientSettings
@@ -126,6 +127,23 @@ def test_questions_of_tasks_and_runs_wait_too(tmp_path: Path) -> None:
 
     assert first[0]["data"]["waiting"] == [{"kind": "task", "id": "t1", "question": "Which?"}]
     assert [row["event"] for row in told] == ["change", "settled"]
+
+
+def test_a_run_that_asks_a_moment_after_its_question_was_stored_is_told(tmp_path: Path) -> None:
+    rows: list[Mapping[str, JSONValue]] = []
+
+    async def source(client: str, vault: str) -> Sequence[Mapping[str, JSONValue]]:
+        del client, vault
+        return [*rows]
+
+    with apps.world(tmp_path) as world, world.client(None, mounted(world, source)) as client:
+        _, last = ask(client)
+        _, last = ask(client, last, 1)  # until nothing is new
+        rows.append({"kind": "run", "id": "q1", "question": "Which?"})
+        open_run_store(world.hub.open("").folder).shut()
+        told, _ = ask(client, last, 2)
+
+    assert [(row["event"], row["data"]["id"]) for row in told] == [("waiting", "q1")]
 
 
 def test_what_is_hidden_from_a_client_is_not_told(tmp_path: Path) -> None:

@@ -157,14 +157,19 @@ export class App implements Host {
   }
 
   showPane(content: PaneContent): void {
-    const active = document.activeElement;
-    if (active instanceof HTMLElement && !active.closest(".k-pane")) this.paneOpener = active;
+    this.keepOpener();
     this.pane.value = content;
   }
 
   /** Whether the pane lies over the content, as it has no room beside it. */
   get isPaneOver(): boolean {
     return innerWidth < 1_200;
+  }
+
+  /** Learn where the focus goes when the pane is closed: to what has it, unless that is the pane. */
+  keepOpener(): void {
+    const active = document.activeElement;
+    if (active instanceof HTMLElement && active !== document.body && !active.closest(".k-pane")) this.paneOpener = active;
   }
 
   /** Close the pane; the focus goes back to what opened it, unless it has gone elsewhere. */

@@ -173,7 +173,10 @@ function Pane({ app }: { app: App }): JSX.Element | null {
     if (isHere && before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
   };
   useEffect(() => giveBack, []);
-  useEffect(() => node.current?.focus({ preventScroll: true }), [key]);
+  useEffect(() => {
+    app.keepOpener(); // a list may have moved the focus since: its effects run before this one
+    node.current?.focus({ preventScroll: true });
+  }, [key]);
   if (!content) return null;
   return (
     <aside ref={node} class="k-pane" tabIndex={-1} aria-label={content.title}>

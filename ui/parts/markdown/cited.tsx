@@ -77,6 +77,7 @@ export function CitationChip({ citation, title = "" }: { citation: Citation; tit
   return (
     <a
       class="k-cite"
+      data-note={citation.vault ? undefined : citation.path}
       href={host.href({ kind: "note", ...target }) ?? "#"}
       title={`${vault}${citation.path}${lines && `, ${kind} ${lines}`}`}
       onClick={(event) => {

@@ -7,7 +7,7 @@ import { Button, Chip, Icon, IconButton, Keys } from "../basic";
 import { count, noteName } from "../format";
 import { Difference } from "./difference";
 import { groupOf, KIND_NAMES, newLines, type Proposal, type ProposedFile, type ProposedHunk } from "./model";
-import { StateMark } from "./proposal";
+import { StateMark } from "./state";
 
 /** What is decided: a whole proposal, files of it, or hunks of it. */
 export interface Decision {

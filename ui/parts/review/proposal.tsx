@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { Button, Chip, Icon, IconButton, Keys, type IconName, type Tone } from "../basic";
+import { Button, Chip, Icon, IconButton, Keys, type IconName } from "../basic";
 import { ago, count, date, dateTime, folderOf, noteName } from "../format";
 import { useHost } from "../host";
 import type { Shortcut } from "../keys";
@@ -11,6 +11,7 @@ import { askReason } from "./asking";
 import { Difference, type Way } from "./difference";
 import { groupOf, hasParts, isFileOpen, KIND_NAMES, newLines, restrictionOf, STATE_NAMES, type Proposal, type ProposedFile, type ProposedHunk, type Restriction, type Unit } from "./model";
 import type { ProposalReview } from "./review";
+import { StateMark, stateTone } from "./state";
 
 interface ProposalViewProps {
   review: ProposalReview;
@@ -348,18 +349,6 @@ function StaleNotice({ stale }: { stale: NonNullable<ProposedHunk["stale"]> }): 
       )}
     </Notice>
   );
-}
-
-/** What became of a part, as a chip. */
-export function StateMark({ state }: { state: string }): JSX.Element {
-  return <Chip tone={stateTone(state)}>{STATE_NAMES[state] ?? state}</Chip>;
-}
-
-export function stateTone(state: string): Tone {
-  if (state === "accepted") return "added";
-  if (state === "rejected") return "removed";
-  if (state === "stale" || state === "partly_accepted") return "warning";
-  return state === "open" ? "accent" : "plain";
 }
 
 function Settled({ shown, next }: { shown: Proposal; next: JSX.Element | undefined }): JSX.Element | null {

@@ -36,7 +36,7 @@ export function RunTree({ nodes, doing, now, selected, focusing, onOpen }: TreeP
   const go = (row: TreeRow | undefined): void => {
     if (!row) return;
     active.value = row.node.id;
-    requestAnimationFrame(() => focusRow(box.current, row.node.id));
+    focusRow(box.current, row.node.id); // at once, as the next key may open it
   };
   const fold = (id: string, isFolded: boolean): void => {
     const next = new Set(folded.value);

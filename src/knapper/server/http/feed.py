@@ -41,8 +41,11 @@ LOOK_INTERVAL_S: Final = 0.2
 _MAX_KEPT: Final = 1_000
 _PAGE: Final = 100
 _WAITING_STATUSES: Final = ("open", "stale")
-_STATE_FILES: Final = ("journal.db", "proposals.db", "paused.db", "checkpoints.db")
-"""What changes with them, or with their write-ahead logs, is news."""
+_STATE_FILES: Final = ("journal.db", "proposals.db", "paused.db", "checkpoints.db", "task_runs.db")
+"""What changes with them, or with their write-ahead logs, is news.
+
+A question is stored before its run says that it asks: without the runs, whoever looks between would never hear of it.
+"""
 
 WaitingSource = Callable[[str, str], Awaitable[Sequence[Mapping[str, JSONValue]]]]
 """Lists what waits for a client in a vault: rows with ``kind`` and ``id``."""

@@ -28,7 +28,7 @@ function create(app: App) {
   const vault = vaultOf(app);
   const models = new Map<string, NoteModel>();
   const modelOf = ({ path, vault = "" }: { path: string; vault?: string | undefined }): NoteModel => {
-    const isOther = vault !== "" && vault !== app.session.vault.value && app.session.vaults.value.includes(vault);
+    const isOther = vault !== "" && vault !== app.session.vault.value;
     const key = isOther ? `${vault}:${path}` : path;
     const model = models.get(key) ?? (isOther ? new NoteModel(new Client({ ...app.client.options, vault: () => vault }), path, vault) : new NoteModel(app.client, path));
     models.delete(key);
