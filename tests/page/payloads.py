@@ -194,7 +194,7 @@ class Trap:
         context.on("page", lambda page: self.ran.append(f"a window: {page.url}"))
         context.on("dialog", self._dialog)
         context.on("console", self._told)
-        self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.tab.on("pageerror", lambda error: self.complaints.append(f"{error} {error.stack}"))
 
     def check(self) -> None:
         """See that nothing ran, nothing was asked for elsewhere, and the document holds nothing of a payload's making.
