@@ -68,7 +68,7 @@ def test_without_a_built_plugin_it_says_so_and_how_to_build_it(
 
     assert code == 3
     assert "the Obsidian plugin isn't in this installation" in printed
-    assert "npm run build" in printed
+    assert "`python -m scripts.plugin build` builds it" in printed
     assert tree(vault) == {}
 
 

@@ -58,7 +58,7 @@ def running(tab: Page, vault: Path, folder: Path) -> Generator[App]:
     esbuild = _PLUGIN / "node_modules" / "esbuild" / "package.json"
     node = shutil.which("node")
     if node is None or not esbuild.is_file() or not (PLUGIN_FOLDER / "main.js").is_file():
-        pytest.skip("the plugin isn't built here: npm ci && npm run build in plugin/")
+        pytest.skip("the plugin isn't built here: python -m scripts.plugin build")
     stub = folder / "stub.js"
     options = {"entryPoints": ["test/stub.ts"], "bundle": True, "format": "iife", "outfile": str(stub)}
     program = f"import {{ buildSync }} from 'esbuild'; buildSync({json.dumps(options)});"

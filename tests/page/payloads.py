@@ -150,7 +150,7 @@ _FIND_BAD: Final = """() => {
     script: (n) => n.src.startsWith(`${own}/page/`),
     iframe: (n) => n.className === "k-diagram-frame" && n.getAttribute("src") === "/page/diagrams.html"
       && n.getAttribute("sandbox") === "allow-scripts",
-    img: (n) => n.src.startsWith("blob:") || n.src.startsWith(`${own}/page/`) || n.src.startsWith("data:image/svg+xml"),
+    img: (n) => n.src.startsWith("blob:") || n.src.startsWith(`${own}/page/`),
     audio: (n) => n.src.startsWith("blob:"),
     video: (n) => n.src.startsWith("blob:"),
     source: () => false,
@@ -167,8 +167,7 @@ _FIND_BAD: Final = """() => {
     if (Object.hasOwn(CHECKS, name) && !CHECKS[name](node)) say("element", node);
     for (const { name: attribute, value } of node.attributes) {
       if (REFUSED.test(attribute)) say("attribute", node);
-      const isPicture = name === "img" && attribute === "src" && value.startsWith("data:image/svg+xml");
-      if (LEADS.has(attribute) && !isPicture && !FOLLOWED.test(schemeOf(value))) say("address", node);
+      if (LEADS.has(attribute) && !FOLLOWED.test(schemeOf(value))) say("address", node);
       if (attribute === "style" && /url\\(|expression|@import|script|fixed/i.test(value)) say("style", node);
     }
     if (node.id) ids.set(node.id, [...(ids.get(node.id) ?? []), node]);
@@ -195,23 +194,27 @@ class Trap:
         context.on("page", lambda page: self.ran.append(f"a window: {page.url}"))
         context.on("dialog", self._dialog)
         context.on("console", self._told)
-        self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.tab.on("pageerror", lambda error: self.complaints.append(f"{error} {error.stack}"))
 
     def check(self) -> None:
         """See that nothing ran, nothing was asked for elsewhere, and the document holds nothing of a payload's making.
 
         Nor did the browser have to refuse anything: a payload that its content policy stops got too far.
         """
-        assert self.ran == []
-        assert self.elsewhere == []
-        assert self.complaints == []
-        assert self.tab.evaluate(_FIND_BAD) == []
+        found = {
+            "ran": self.ran,
+            "asked for elsewhere": self.elsewhere,
+            "refused by the browser": self.complaints,
+            "in the document": self.tab.evaluate(_FIND_BAD),
+        }
+        found = {what: those for what, those in found.items() if those}
+        assert not found, found
 
     def _run(self, given: object = None) -> None:
         self.ran.append(f"owned({given})")
 
     def _asked(self, request: Request) -> None:
-        if not request.url.startswith((f"{self.address}/", "blob:", "data:image/svg+xml")):
+        if not request.url.startswith((f"{self.address}/", "blob:")):
             self.elsewhere.append(request.url)
 
     def _dialog(self, dialog: Dialog) -> None:
@@ -219,5 +222,7 @@ class Trap:
         dialog.dismiss()
 
     def _told(self, message: ConsoleMessage) -> None:
+        if message.location.get("url", "").endswith("/page/diagrams.html"):
+            return  # Mermaid parses its labels as markup, in a frame without an origin that runs and loads none
         if any(word in message.text for word in ("Content Security Policy", "Trusted", "violates", "Refused to")):
             self.complaints.append(message.text)

@@ -77,8 +77,7 @@ def load_built(folder: Path = PLUGIN_FOLDER) -> BuiltPlugin:
     except OSError as error:
         raise SetupError(
             f"the Obsidian plugin isn't in this installation: {folder} has no {Path(error.filename or MANIFEST).name}",
-            hint="install a release that has it; or, in a clone, `npm ci && npm run build` in plugin/ builds it: put "
-            f"manifest.json, main.js and styles.css into {folder}",
+            hint="install a release that has it; or, in a clone, `python -m scripts.plugin build` builds it",
             code="plugin_not_built",
         ) from error
     version = _manifest_version(files[MANIFEST])

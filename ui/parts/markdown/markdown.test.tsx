@@ -124,6 +124,12 @@ describe("hostile text", () => {
 });
 
 describe("Obsidian's syntax", () => {
+  it("gives an id to the first of two headings of the same text", () => {
+    const root = shown("# A b\n\n## A b\n\n# C", { prefix: "n-" });
+
+    expect([...root.querySelectorAll("h1,h2")].map((node) => node.id)).toEqual(["n-a-b", "", "n-c"]);
+  });
+
   it("opens a wikilink by its resolved path", () => {
     const root = shown("See [[Rain#Sun|the rain]] and [[Snow]].");
     const [known, unknown] = [...root.querySelectorAll("a")];

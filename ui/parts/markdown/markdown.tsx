@@ -21,6 +21,8 @@ export interface DrawContext {
   inLink?: boolean;
   /** Before each id, so that two texts in one document don't share any. */
   prefix: string;
+  /** The ids that were given: the first of two headings of the same text has it. */
+  taken: Map<string, TokenNode>;
   /** Sets a task's box; boxes can't be set where it is missing. */
   onTask?: ((line: number, isDone: boolean) => void) | undefined;
   features: readonly MarkdownFeature[];
@@ -54,7 +56,7 @@ const NONE: readonly MarkdownFeature[] = [];
 export function Markdown({ text, path = "", features = NONE, onTask, prefix = "", class: name = "" }: MarkdownProps): JSX.Element {
   const host = useHost();
   const nodes = useMemo(() => nest(parserOf(features).parse(text, {})), [text, features]);
-  const context: DrawContext = { host, path, prefix, onTask, features, inside: () => null };
+  const context: DrawContext = { host, path, prefix, onTask, features, taken: new Map(), inside: () => null };
   context.inside = (node) => drawAll(node.children, context);
   return <div class={`k-prose ${name}`}>{drawAll(nodes, context)}</div>;
 }
@@ -118,7 +120,7 @@ const DRAW: Readonly<Record<string, Draw>> = {
   heading_open: (node, context) => {
     const Tag = (HEADINGS.has(node.token.tag) ? node.token.tag : "h6") as "h1";
     return (
-      <Tag id={context.prefix + slugOf(node)} {...placeOf(node.token)}>
+      <Tag id={idOf(slugOf(node), node, context)} {...placeOf(node.token)}>
         {context.inside(node)}
       </Tag>
     );
@@ -274,6 +276,13 @@ function drawQuote(node: TokenNode, context: DrawContext): ComponentChild {
 function alignOf(token: Token): string | undefined {
   const found = /text-align:(left|center|right)/.exec(token.attrGet("style") ?? "");
   return found?.[1];
+}
+
+/** The id of a place by its name; undefined where one before has it. */
+export function idOf(name: string, node: TokenNode, { prefix, taken }: DrawContext): string | undefined {
+  const id = prefix + name;
+  if (!taken.has(id)) taken.set(id, node);
+  return taken.get(id) === node ? id : undefined;
 }
 
 /** A heading's id: its text, as links of notes name it. */

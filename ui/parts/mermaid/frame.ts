@@ -15,6 +15,11 @@ interface Asked {
 
 const MAX_EDGES = 500;
 const MAX_TEXT = 50_000;
+/** What a diagram's own directive can't set: what decides of markup, and styles that would load something. */
+const SECURE = [
+  "secure", "securityLevel", "startOnLoad", "maxTextSize", "maxEdges", "suppressErrorRendering", "htmlLabels", "dompurifyConfig",
+  "themeCSS", "fontFamily", "altFontFamily",
+];
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
 addEventListener("message", (event: MessageEvent<Asked>) => {
@@ -34,6 +39,7 @@ async function draw({ id, text, isDark }: Asked): Promise<{ svg: string } | { pr
     maxTextSize: MAX_TEXT,
     maxEdges: MAX_EDGES,
     suppressErrorRendering: true,
+    secure: SECURE,
   });
   try {
     const { svg } = await mermaid.render(`diagram-${id}`, text);

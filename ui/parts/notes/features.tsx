@@ -5,7 +5,7 @@ import { useContext } from "preact/hooks";
 import { Icon, IconButton } from "../basic";
 import { noteName } from "../format";
 import { useHost } from "../host";
-import { decoded, drawImage, kindOfAddress, Markdown, NoteLink, placeOf, slugOf, textOf, type DrawContext, type MarkdownFeature, type TokenNode, type Wikilink } from "../markdown";
+import { decoded, drawImage, idOf, kindOfAddress, Markdown, NoteLink, placeOf, slugOf, textOf, type DrawContext, type MarkdownFeature, type TokenNode, type Wikilink } from "../markdown";
 import { MERMAID } from "../mermaid/diagram";
 import { MATH } from "./math";
 import { Media, mediaKindOf, widthOf } from "./media";
@@ -74,7 +74,7 @@ function Heading({ node, context }: { node: TokenNode; context: DrawContext }): 
   const text = textOf(node).trim();
   const line = (node.token.map?.[0] ?? 0) + 1;
   return (
-    <Tag id={context.prefix + slugOf(node)} class="k-heading" aria-label={text || undefined} {...placeOf(node.token)}>
+    <Tag id={idOf(slugOf(node), node, context)} class="k-heading" aria-label={text || undefined} {...placeOf(node.token)}>
       {context.inside(node)}
       {onEditSection && depth === 0 && <IconButton icon="pencil" size="small" label={`Edit the section ${text}`} onClick={() => onEditSection(line)} />}
     </Tag>
@@ -139,7 +139,7 @@ const OBSIDIAN: MarkdownFeature = {
     inline: (node, context) => {
       const block = node.token.attrGet("block");
       const inside = node.children.length ? context.inside(node) : null;
-      return block ? <span id={`${context.prefix}^${block}`}>{inside}</span> : <>{inside}</>;
+      return block ? <span id={idOf(`^${block}`, node, context)}>{inside}</span> : <>{inside}</>;
     },
     image: (node, context) => {
       const address = node.token.attrGet("src") ?? "";

@@ -76,7 +76,8 @@ export function Media({ path, name, text, width }: MediaProps): JSX.Element {
     const image = host.image?.bind(host);
     if (!path || !image || !node.current) return undefined;
     const stop = new AbortController();
-    const load = () => void image(path, stop.signal).then((found) => !stop.signal.aborted && setAddress(found ?? null));
+    const show = (found?: string) => !stop.signal.aborted && setAddress(found ?? null);
+    const load = () => void image(path, stop.signal).then(show, () => show());
     const observer = new IntersectionObserver(
       (entries) => {
         if (!entries.some((entry) => entry.isIntersecting)) return;
