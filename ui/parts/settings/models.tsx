@@ -154,6 +154,7 @@ function offeredText(provider: string, state: ModelState): string {
   if (state.offered.isLoading.value) return "Asking what there is…";
   const found = state.offered.data.value;
   if (!found || found.state === "no_key") return ""; // said of the key itself
+  if (found.state === "unreachable" && provider === "ollama") return "Ollama doesn't answer on this computer. Start it, or choose another provider.";
   if (found.state !== "ok") return found.text.charAt(0).toUpperCase() + found.text.slice(1);
   return found.models.length ? `${found.models.length} to choose from` : "";
 }
