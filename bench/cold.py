@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -125,7 +125,7 @@ def _hang_row(home: Path, rounds: int) -> Row:
 
 
 @contextmanager
-def _serving(command: Command, env: Mapping[str, str]) -> Iterator[None]:
+def _serving(command: Command, env: Mapping[str, str]) -> Generator[None]:
     with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         try:
