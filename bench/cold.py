@@ -24,6 +24,7 @@ _MANY = 10_000
 _SERVER_MS = 80
 _HANG_MS = 300
 _COMPLETION_MS = 150
+_START_MS = 5_000
 Command = Sequence[str | Path]
 
 
@@ -50,11 +51,13 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
             _row("knap read", read, None, env, rounds),
             _hang_row(home, rounds),
         ]
-        with _serving([knap, "--vault", docs, "serve", "--port", "0"], env):
+        serve: Command = [knap, "--vault", docs, "serve", "--port", "0"]
+        with _serving(serve, env):
             rows += [
                 _row("knap search, with a server", search, _SERVER_MS, env, rounds),
                 _row("knap read, with a server", read, _SERVER_MS, env, rounds),
             ]
+        rows.append(_start_row(serve, env, rounds))
         _fill_many(knap, home, env)
         rows.append(
             _row(
@@ -68,8 +71,8 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
     notes = sum(1 for _ in docs.rglob("*.md"))
     about = (
         f"Each command {rounds} times, one after the other, files in the system's cache; the vault is the "
-        f"documentation, {notes} notes. Asking a server that hangs is the whole time; the rest is the command's own "
-        "processor time, on Windows the whole time."
+        f"documentation, {notes} notes. Asking a server that hangs and starting one are whole times; the rest is "
+        "the command's own processor time, on Windows the whole time."
     )
     return Report(title="Cold start", about=about, rows=rows)
 
@@ -122,6 +125,17 @@ def _hang_row(home: Path, rounds: int) -> Row:
             waits.append((time.perf_counter() - begin) * 1000)
         addresses.remove_record(home / "state", record)
     return Row(what="asking a server that hangs", values=waits, unit="ms", goal=Goal(limit=_HANG_MS), digits=0)
+
+
+def _start_row(command: Command, env: Mapping[str, str], rounds: int) -> Row:
+    """Measure when a server answers, such as one that its manager starts again after a kill."""
+    waits: list[float] = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        with _serving(command, env):
+            waits.append((time.perf_counter() - begin) * 1000)
+    goal = Goal(limit=_START_MS)
+    return Row(what="knap serve, from its start to its answers", values=waits, unit="ms", goal=goal, digits=0)
 
 
 @contextmanager

@@ -415,14 +415,15 @@ def test_nobody_waits_longer_than_300_ms_for_silence() -> None:
 
 def test_a_byte_now_and_then_prolongs_nothing() -> None:
     ticks = itertools.count(0, 0.1)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        with terminal.Exchange(*listener.getsockname(), clock=lambda: next(ticks)) as exchange:
-            connection, _ = listener.accept()
-            with connection:
-                connection.sendall(b"HTTP/1.1 200 OK\r\na")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        terminal.Exchange(*listener.getsockname(), clock=lambda: next(ticks)) as exchange,
+        listener.accept()[0] as connection,
+    ):
+        connection.sendall(b"HTTP/1.1 200 OK\r\na")
 
-                with pytest.raises(terminal.NoAnswerError):
-                    _ = exchange.get("/")
+        with pytest.raises(terminal.NoAnswerError):
+            _ = exchange.get("/")
 
     assert next(ticks) < 2 * SILENCE_S
 
