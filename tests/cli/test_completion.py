@@ -375,7 +375,7 @@ def test_a_completion_imports_nothing_that_takes_long(vault: Path) -> None:
 
 
 MANY = 10_000
-MAX_STEPS = 200_000
+MAX_STEPS = 80_000
 """Of SQLite's machine, which counts the rows that are looked at; `python -m bench cold` holds the time."""
 
 
