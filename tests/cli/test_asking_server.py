@@ -185,10 +185,11 @@ def test_the_terminals_own_rights_count(shell: Shell) -> None:
     assert "Rain.md" not in others[1]
 
 
-def test_settings_that_changed_since_the_server_began_count_at_once(shell: Shell) -> None:
+@pytest.mark.parametrize("changed", ["hidden = ['Plans/']\n", "[clients.cli]\nhidden = ['Plans/']\n"])
+def test_settings_that_changed_since_the_server_began_count_at_once(shell: Shell, changed: str) -> None:
     with asking.serving():
         assert "Trip.md" in shell.run("find")[1]
-        configure(shell, "hidden = ['Plans/']\n")
+        configure(shell, changed)
         hidden = shell.run("find")
 
     assert "Trip.md" not in hidden[1]
