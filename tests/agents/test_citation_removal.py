@@ -1,6 +1,5 @@
 """What is left of a sentence whose citation was dropped is still a sentence."""
 
-import time
 from dataclasses import dataclass
 
 import pytest
@@ -82,8 +81,7 @@ def test_only_bad_citations_go_and_no_other_word_or_citation(parts: list[str]) -
 
 
 def test_a_hostile_answer_is_cleared_in_time() -> None:
-    answer = f"x{' ' * 20_000}({'a ' * 20_000}, {BAD}{' and' * 20_000}{' ' * 20_000}x"
-    start = time.monotonic()
+    """With work by the square of the length this would take minutes, and the limit of all tests is 10 s."""
+    answer = f"x{' ' * 100_000}({'a ' * 100_000}, {BAD}{' and' * 100_000}{' ' * 100_000}x"
 
     assert "Nowhere#" not in Dropped(answer).text
-    assert time.monotonic() - start < 2

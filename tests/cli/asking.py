@@ -189,7 +189,11 @@ def honest_hello(state: Path, port: int, request: bytes) -> bytes:
     """Write what only a server with the key can: a test's pretender that breaks off later needs it."""
     key = (state / "server" / "terminal.token").read_bytes().strip()
     nonce = request.split(b"nonce=")[1][:32]
-    facts = {"instance": "an instance", "version": addresses.make_record("http://x", "").version, "variables": []}
+    facts: dict[str, object] = {
+        "instance": "an instance",
+        "version": addresses.make_record("http://x", "").version,
+        "variables": [],
+    }
     body = json.dumps(facts).encode()
     return hello(body, terminal.prove(key, "server", nonce, f"http://127.0.0.1:{port}".encode(), body))
 

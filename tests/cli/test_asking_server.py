@@ -1,5 +1,6 @@
 """Commands that only read ask the server that runs, and print what they would have found themselves."""
 
+import itertools
 import json
 import shlex
 import socket
@@ -184,10 +185,11 @@ def test_the_terminals_own_rights_count(shell: Shell) -> None:
     assert "Rain.md" not in others[1]
 
 
-def test_settings_that_changed_since_the_server_began_count_at_once(shell: Shell) -> None:
+@pytest.mark.parametrize("changed", ["hidden = ['Plans/']\n", "[clients.cli]\nhidden = ['Plans/']\n"])
+def test_settings_that_changed_since_the_server_began_count_at_once(shell: Shell, changed: str) -> None:
     with asking.serving():
         assert "Trip.md" in shell.run("find")[1]
-        configure(shell, "hidden = ['Plans/']\n")
+        configure(shell, changed)
         hidden = shell.run("find")
 
     assert "Trip.md" not in hidden[1]
@@ -412,20 +414,19 @@ def test_nobody_waits_longer_than_300_ms_for_silence() -> None:
     assert terminal.BEAT_S < terminal.SILENCE_S / 2
 
 
-def test_each_piece_must_come_before_one_limit_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    limits: list[float] = []
-    own, other = socket.socketpair()
-    monkeypatch.setattr(socket, "create_connection", lambda *_, **__: own)
-    monkeypatch.setattr(own.__class__, "settimeout", lambda _, left: limits.append(left), raising=False)
-    with own, other:
-        exchange = terminal.Exchange("127.0.0.1", 1, clock=lambda: now)
-        other.sendall(b"HTTP/1.1 200 OK\r\n")
-        with pytest.raises(terminal.NoAnswerError):  # noqa: PT012 - the clock goes on between the pieces
-            for _ in range(10):
-                now += 0.1
-                exchange.get("/") if now > terminal.SILENCE_S else exchange._limit()  # pyright: ignore[reportPrivateUsage]
-    assert limits == sorted(limits, reverse=True)
+def test_a_byte_now_and_then_prolongs_nothing() -> None:
+    ticks = itertools.count(0, 0.1)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        terminal.Exchange(*listener.getsockname(), clock=lambda: next(ticks)) as exchange,
+        listener.accept()[0] as connection,
+    ):
+        connection.sendall(b"HTTP/1.1 200 OK\r\na")
+
+        with pytest.raises(terminal.NoAnswerError):
+            _ = exchange.get("/")
+
+    assert next(ticks) < 2 * SILENCE_S
 
 
 def test_a_command_that_is_answered_imports_nearly_nothing(shell: Shell) -> None:

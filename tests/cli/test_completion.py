@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import unicodedata
@@ -374,36 +375,36 @@ def test_a_completion_imports_nothing_that_takes_long(vault: Path) -> None:
 
 
 MANY = 10_000
-WORK_S = 0.15
+MAX_STEPS = 80_000
+"""Of SQLite's machine, which counts the rows that are looked at; `python -m bench cold` holds the time."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["knap read ", "knap read Fo", "knap read Note\\ 7", "knap search --tag t", "knap move x"]
 )
-def test_a_completion_among_ten_thousand_notes_takes_less_than_150_ms(
-    tmp_path: Path, own_home: Path, text: str
+def test_a_completion_among_ten_thousand_notes_looks_at_few(
+    tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    """Measured as the processor's time, which other load doesn't lengthen much; the best of several counts."""
-    resource = pytest.importorskip("resource")
     _fill_many(own_home, tmp_path / "Many")
-    spent: list[float] = []
-    for _ in range(8):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(
-            [sys.executable, "-m", "knapper.cli", "__complete", "bash", text], capture_output=True, check=True
-        )
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
-        assert done.stdout.startswith(b"none")
+    steps: list[None] = []
+    connect = sqlite3.connect
 
-    assert min(spent) < WORK_S, spent
+    def counted(place: str, *, uri: bool, timeout: float) -> sqlite3.Connection:
+        connection = connect(place, uri=uri, timeout=timeout)
+        connection.set_progress_handler(lambda: steps.append(None), 100)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", counted)
+    candidates = answering.answer(["bash", text]).splitlines()
+
+    assert candidates[0].startswith("none")
+    assert len(candidates) <= sources.MAX_CANDIDATES + 2
+    assert 0 < len(steps) * 100 < MAX_STEPS
 
 
 def _fill_many(home: Path, folder: Path) -> None:
     """Make a vault whose index has many notes, without reading as many files: the rows of one note are repeated."""
-    import sqlite3  # noqa: PLC0415 - only here
-
     worlds.fill(folder, {"Note.md": "#t0\n"})
     assert main.run(["--vault", str(folder), "index", "--no-embed", "-q"]) == 0
     (home / "config.toml").write_text(f'[vaults.many]\npath = "{folder.as_posix()}"\n', encoding="utf-8")

