@@ -7,6 +7,7 @@ import { useContext } from "preact/hooks";
 import { Icon } from "../basic";
 import { noteName } from "../format";
 import { useHost, type NoteTarget } from "../host";
+import { CodeBlock } from "./code";
 import type { MarkdownFeature } from "./markdown";
 import type { Wikilink } from "./syntax";
 
@@ -30,7 +31,10 @@ export interface CitedLink extends Wikilink {
   last?: number;
 }
 
-const LINES = /^\s*\(lines? (\d{1,7})(?:\s?[-–]\s?(\d{1,7}))?\)/;
+/** As models write them: `(lines 3-5)`, `, L3–L5`, `[line 3]`. */
+const LINES = /^\s*[([,:]?\s*(?:lines?|L)\.?\s*(\d{1,7})(?:\s*(?:-|–|to)\s*L?(\d{1,7}))?\s*[)\]]?/i;
+/** In the place of what is shown, as in `[[Garden|L3-5]]`. */
+const SHOWN_LINES = /^(?:lines?|L)\.?\s*(\d{1,7})(?:\s*[-–]\s*L?(\d{1,7}))?$/i;
 
 /** Take the lines that stand behind a link, as in `[[Garden]] (lines 3-5)`, into the link. */
 function citedLines(md: MarkdownIt): void {
@@ -38,13 +42,16 @@ function citedLines(md: MarkdownIt): void {
     for (const token of state.tokens) {
       const children = token.children ?? [];
       children.forEach((child, index) => {
+        if (child.type !== "wikilink") return;
+        const link = child.meta as Wikilink;
         const next: Token | undefined = children[index + 1];
-        if (child.type !== "wikilink" || next?.type !== "text") return;
-        const found = LINES.exec(next.content);
+        const shown = SHOWN_LINES.exec(link.shown);
+        const behind = shown || next?.type !== "text" ? null : LINES.exec(next.content);
+        const found = shown ?? behind;
         if (!found) return;
         const first = Number(found[1]);
-        child.meta = { ...(child.meta as Wikilink), first, last: Math.max(first, Number(found[2] ?? found[1])) } satisfies CitedLink;
-        next.content = next.content.slice(found[0].length);
+        child.meta = { ...link, shown: shown ? "" : link.shown, first, last: Math.max(first, Number(found[2] ?? found[1])) } satisfies CitedLink;
+        if (behind && next) next.content = next.content.slice(behind[0].length);
       });
     }
   });
@@ -52,7 +59,22 @@ function citedLines(md: MarkdownIt): void {
 
 /** Draws the links of an answer as what they cite; `CitationsContext` has what was checked. */
 export const CITATIONS: readonly MarkdownFeature[] = [
-  { name: "citations", setup: citedLines, draw: { wikilink: ({ token }) => <CitedChip link={token.meta as CitedLink} /> } },
+  {
+    name: "citations",
+    setup: (md) => {
+      citedLines(md);
+      md.inline.ruler.disable("comment"); // an answer has no comments: 5%% and 6%% are what was said
+    },
+    draw: {
+      wikilink: ({ token }) => <CitedChip link={token.meta as CitedLink} />,
+      front_matter: ({ token }) => (
+        <details>
+          <summary>Properties</summary>
+          <CodeBlock text={token.content.replace(/\n$/, "")} language="yaml" />
+        </details>
+      ),
+    },
+  },
 ];
 
 function CitedChip({ link }: { link: CitedLink }): JSX.Element {

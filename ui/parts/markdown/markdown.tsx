@@ -55,7 +55,7 @@ const NONE: readonly MarkdownFeature[] = [];
 /** Draw Markdown. Blocks carry `data-line` and `data-line-end`, from 1, by which a citation's lines are found. */
 export function Markdown({ text, path = "", features = NONE, onTask, prefix = "", class: name = "" }: MarkdownProps): JSX.Element {
   const host = useHost();
-  const nodes = useMemo(() => nest(parserOf(features).parse(text, {})), [text, features]);
+  const nodes = useMemo(() => nest(parserOf(features).parse(text.replace(/^\ufeff/, ""), {})), [text, features]);
   const context: DrawContext = { host, path, prefix, onTask, features, taken: new Map(), inside: () => null };
   context.inside = (node) => drawAll(node.children, context);
   return <div class={`k-prose ${name}`}>{drawAll(nodes, context)}</div>;
