@@ -8,11 +8,13 @@ import { CHAT_VIEW, type ChatOrder, ChatView } from "./chat";
 import { addCommands } from "./commands";
 import { Connection, describeState } from "./connection";
 import { Decisions, openNotes } from "./decisions";
+import { HOVER_SOURCE } from "./drawn";
 import { AppHost } from "./host";
 import { Marks } from "./marks";
 import { PairDialog } from "./pairing";
 import { REVIEW_VIEW, ReviewView } from "./panel";
 import { registerReading } from "./reading";
+import { SEARCH_VIEW, SearchView } from "./search";
 import { DEFAULTS, KnapperSettingTab, type PluginSettings } from "./settings";
 import { Waiting } from "./waiting";
 
@@ -51,6 +53,8 @@ export default class KnapperPlugin extends Plugin {
     registerBlocks(this);
     this.registerView(REVIEW_VIEW, (leaf) => new ReviewView(leaf, this));
     this.registerView(CHAT_VIEW, (leaf) => new ChatView(leaf, this));
+    this.registerView(SEARCH_VIEW, (leaf) => new SearchView(leaf, this));
+    this.registerHoverLinkSource(HOVER_SOURCE, { display: "Knapper", defaultMod: true });
     this.addRibbonIcon("messages-square", "Open vault chat", () => void this.toggleChat());
     this.addRibbonIcon("file-check-2", "Show pending edits", () => void this.openReview());
     addCommands(this, marks);
@@ -120,9 +124,9 @@ export default class KnapperPlugin extends Plugin {
     return Promise.resolve();
   }
 
-  openSearch(query: string): Promise<void> {
-    void query;
-    return Promise.resolve();
+  async openSearch(query = "", tab: "search" | "related" | "links" = "search"): Promise<void> {
+    const { view } = await this.side(SEARCH_VIEW);
+    if (view instanceof SearchView) view.take(tab, query);
   }
 
   /** Open the panel of all that waits, or the one of what was changed. */
