@@ -37,6 +37,8 @@ export function addCommands(plugin: KnapperPlugin, marks: Marks): void {
   command("undo-last", "Undo the last change", () => undo(plugin, {}));
   command("undo-run", "Undo a change or a whole run…", () => undoOne(plugin));
   command("search-notes", "Search notes by meaning", () => new NoteSearch(plugin).open());
+  command("open-runs", "Show runs", () => plugin.openRun());
+  command("new-run", "Begin a run", () => plugin.openRun("", "", true));
   command("open-search", "Open vault search", () => plugin.openSearch());
   command("show-related", "Show related notes", () => plugin.openSearch("", "related"));
   command("show-loose-ends", "Show broken links and orphans", () => plugin.openSearch("", "links"));

@@ -14,6 +14,7 @@ import { Marks } from "./marks";
 import { PairDialog } from "./pairing";
 import { REVIEW_VIEW, ReviewView } from "./panel";
 import { registerReading } from "./reading";
+import { RUNS_VIEW, RunsView } from "./runs";
 import { SEARCH_VIEW, SearchView } from "./search";
 import { DEFAULTS, KnapperSettingTab, type PluginSettings } from "./settings";
 import { Waiting } from "./waiting";
@@ -53,6 +54,7 @@ export default class KnapperPlugin extends Plugin {
     registerBlocks(this);
     this.registerView(REVIEW_VIEW, (leaf) => new ReviewView(leaf, this));
     this.registerView(CHAT_VIEW, (leaf) => new ChatView(leaf, this));
+    this.registerView(RUNS_VIEW, (leaf) => new RunsView(leaf, this));
     this.registerView(SEARCH_VIEW, (leaf) => new SearchView(leaf, this));
     this.registerHoverLinkSource(HOVER_SOURCE, { display: "Knapper", defaultMod: true });
     this.addRibbonIcon("messages-square", "Open vault chat", () => void this.toggleChat());
@@ -119,9 +121,12 @@ export default class KnapperPlugin extends Plugin {
     else await this.openReview("waiting");
   }
 
-  openRun(id: string, part?: string): Promise<void> {
-    void [id, part];
-    return Promise.resolve();
+  /** Open the runs, at one of them where it is named, or at the form for a new one. */
+  async openRun(id = "", part = "", isNew = false): Promise<void> {
+    const { view } = await this.side(RUNS_VIEW);
+    if (!(view instanceof RunsView)) return;
+    if (id) view.openRun(id, part);
+    else if (isNew) view.begin();
   }
 
   async openSearch(query = "", tab: "search" | "related" | "links" = "search"): Promise<void> {
