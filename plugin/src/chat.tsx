@@ -81,6 +81,11 @@ export class ChatView extends DrawnView {
     if (isFirst) void this.follow(true);
   }
 
+  /** Take up what is configured at the server, such as after a setting was changed. */
+  reloadDefaults(): void {
+    void this.chat.load();
+  }
+
   /** Take an order up, such as of a command. */
   async take(order: ChatOrder): Promise<void> {
     const { chat } = this;

@@ -83,6 +83,11 @@ export default class KnapperPlugin extends Plugin {
     this.rerenderReading();
   }
 
+  /** Take up in open views what was changed in the server's settings. */
+  onServerSettings(): void {
+    for (const { view } of this.app.workspace.getLeavesOfType(CHAT_VIEW)) if (view instanceof ChatView) view.reloadDefaults();
+  }
+
   /** Open the chat in the right sidebar, or show it where it is open; there is one. */
   async openChat(order: ChatOrder = {}): Promise<void> {
     const { view } = await this.side(CHAT_VIEW);

@@ -1,4 +1,4 @@
-"""The plugin's runs, in a browser with Obsidian's editor, against a real `knap serve` and a model that splits a task."""
+"""The plugin's runs, in a browser with Obsidian's editor, a real `knap serve`, and a model that splits a task."""
 
 from pathlib import Path
 
@@ -26,6 +26,7 @@ def test_a_run_is_begun_followed_and_written_to_a_note(
             at.picture("runs-empty")
             at.app.run("new-run")
             tab.get_by_label("Task", exact=True).fill(TASK)
+            tab.get_by_role("checkbox", name="Let the model write scripts").set_checked(False)
             at.picture("runs-new")
             assert axe.findings(tab) == []
             tab.get_by_role("button", name="Begin").click()
