@@ -107,6 +107,9 @@ export class ChatView extends DrawnView {
   private switchNote(): void {
     const path = this.app.workspace.getActiveFile()?.path ?? "";
     if (path === this.note.value) return;
+    const { plugin } = this;
+    if (path && path === plugin.navigated) this.shownFor = path;
+    plugin.navigated = "";
     this.note.value = path;
     void this.follow();
   }

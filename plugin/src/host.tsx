@@ -112,6 +112,7 @@ export class AppHost implements Host {
 
   /** An agent opens a note: in a tab of its own, at once. */
   navigate(path: string): void {
+    this.plugin.navigated = path;
     void openTarget(this.plugin.app, { path }, "tab");
   }
 

@@ -28,6 +28,8 @@ export default class KnapperPlugin extends Plugin {
   host!: AppHost;
   /** The settings, for what is drawn and changes with them. */
   shown!: Signal<PluginSettings>;
+  /** The note that an agent opened last: the conversation in which it did stays in view. */
+  navigated = "";
   /** Keeps words on this device, and not in the synced settings. */
   readonly keep: Keep = {
     load: (name) => {
