@@ -1,7 +1,7 @@
 /** The chat in the sidebar: each note has its own conversation, and the one of the open note is shown. */
 
 import { computed, effect, signal, untracked } from "@preact/signals";
-import { MarkdownView, Notice, TFile } from "obsidian";
+import { Notice, TFile } from "obsidian";
 import type { JSX } from "preact";
 import { Button, Icon, IconButton } from "../../ui/parts/basic";
 import { Chat, Composer, ComposerFoot, Conversations, openSessionMenu, ScopeSheet, selectedText, Transcript } from "../../ui/parts/chat";
@@ -9,6 +9,7 @@ import { noteLink } from "../../ui/parts/chat/message";
 import { noteName } from "../../ui/parts/format";
 import { DrawnView, ViewHead } from "./drawn";
 import { noteFiles } from "./dragging";
+import { lastNote } from "./host";
 
 export const CHAT_VIEW = "knapper-chat";
 
@@ -80,6 +81,11 @@ export class ChatView extends DrawnView {
     if (isFirst) void this.follow(true);
   }
 
+  /** Take up what is configured at the server, such as after a setting was changed. */
+  reloadDefaults(): void {
+    void this.chat.load();
+  }
+
   /** Take an order up, such as of a command. */
   async take(order: ChatOrder): Promise<void> {
     const { chat } = this;
@@ -93,9 +99,17 @@ export class ChatView extends DrawnView {
     chat.focus();
   }
 
+  /** The last answer of the conversation that is shown; empty for none. */
+  get lastAnswer(): string {
+    return this.chat.conversation.turns.value.at(-1)?.value.text ?? "";
+  }
+
   private switchNote(): void {
     const path = this.app.workspace.getActiveFile()?.path ?? "";
     if (path === this.note.value) return;
+    const { plugin } = this;
+    if (path && path === plugin.navigated) this.shownFor = path;
+    plugin.navigated = "";
     this.note.value = path;
     void this.follow();
   }
@@ -140,9 +154,9 @@ export class ChatView extends DrawnView {
     window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => {
       const own = selectedText(this.contentEl.ownerDocument.getSelection());
-      const view = this.app.workspace.getActiveViewOfType(MarkdownView) ?? this.app.workspace.getLeavesOfType("markdown").map((leaf) => leaf.view).find((one) => one instanceof MarkdownView);
-      const text = view instanceof MarkdownView && view.file ? view.editor.getSelection() : "";
-      const noted = text.trim() && view instanceof MarkdownView && view.file ? ({ kind: "selection", name: noteLink(view.file.path), text } as const) : null;
+      const view = lastNote(this.app);
+      const text = view?.editor.getSelection() ?? "";
+      const noted = view?.file && text.trim() ? ({ kind: "selection", name: noteLink(view.file.path), text } as const) : null;
       this.chat.selection.value = own ?? noted;
     }, SELECTION_MS);
   }

@@ -2,8 +2,10 @@
 
 import { type App, type Editor, type MarkdownView, Notice, SuggestModal, TFile } from "obsidian";
 import { failureOf } from "../../ui/client/transport";
+import { CHAT_VIEW, ChatView } from "./chat";
 import { sentence } from "./connection";
 import { editorViewOf, openNote } from "./decisions";
+import { insertText } from "./host";
 import type KnapperPlugin from "./main";
 import type { Marks } from "./marks";
 import { PairDialog } from "./pairing";
@@ -35,6 +37,18 @@ export function addCommands(plugin: KnapperPlugin, marks: Marks): void {
   command("undo-last", "Undo the last change", () => undo(plugin, {}));
   command("undo-run", "Undo a change or a whole run…", () => undoOne(plugin));
   command("search-notes", "Search notes by meaning", () => new NoteSearch(plugin).open());
+  command("open-runs", "Show runs", () => plugin.openRun());
+  command("new-run", "Begin a run", () => plugin.openRun("", "", true));
+  command("open-search", "Open vault search", () => plugin.openSearch());
+  command("show-related", "Show related notes", () => plugin.openSearch("", "related"));
+  command("show-loose-ends", "Show broken links and orphans", () => plugin.openSearch("", "links"));
+  inNote("insert-link", "Insert a link to a note found by meaning", () => new LinkSearch(plugin).open());
+  inNote("insert-answer", "Insert the last answer at the cursor", (view) => {
+    const chat = plugin.app.workspace.getLeavesOfType(CHAT_VIEW).map((leaf) => leaf.view).find((one) => one instanceof ChatView);
+    const answer = chat?.lastAnswer ?? "";
+    if (answer) insertText(view, answer);
+    else new Notice("There is no answer in the chat");
+  });
   command("connect", "Connect with a server", () => new PairDialog(plugin, { address: plugin.connection.pairing?.address ?? "", code: "" }).open());
 
   for (const [direction, word] of [[1, "next"], [-1, "previous"]] as const) {
@@ -159,7 +173,7 @@ const TYPING_MS = 150;
 class NoteSearch extends SuggestModal<Hit> {
   private abort: AbortController | null = null;
 
-  constructor(private readonly plugin: KnapperPlugin) {
+  constructor(protected readonly plugin: KnapperPlugin) {
     super(plugin.app);
     this.setPlaceholder("What are you looking for?");
     this.emptyStateText = "Nothing found";
@@ -187,6 +201,13 @@ class NoteSearch extends SuggestModal<Hit> {
 
   onChooseSuggestion(hit: Hit): void {
     openPath(this.app, hit.source, hit.start_line);
+  }
+}
+
+/** The same, whose choice becomes a link at the cursor. */
+class LinkSearch extends NoteSearch {
+  override onChooseSuggestion(hit: Hit): void {
+    this.plugin.host.insertLink(hit.source);
   }
 }
 

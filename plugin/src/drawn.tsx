@@ -9,6 +9,9 @@ import { HostContext } from "../../ui/parts/host";
 import { type ConnectionState, describeState } from "./connection";
 import type KnapperPlugin from "./main";
 
+/** Who asks for previews, in Obsidian's settings of its page preview. */
+export const HOVER_SOURCE = "knapper";
+
 /** A view of the plugin that Preact draws. */
 export abstract class DrawnView extends ItemView {
   override navigation = false;
@@ -41,6 +44,7 @@ export abstract class DrawnView extends ItemView {
     );
     // Obsidian's own keys come first: only what the view knows is taken.
     this.registerDomEvent(this.contentEl, "keydown", (event) => void host.shortcuts.take(event));
+    this.registerDomEvent(this.contentEl, "mouseover", (event) => this.preview(event));
     const Drawn = () => this.draw();
     render(
       <HostContext.Provider value={host}>
@@ -52,6 +56,14 @@ export abstract class DrawnView extends ItemView {
     );
     if (connection.isReady) this.refill();
     return Promise.resolve();
+  }
+
+  /** Have Obsidian's own preview shown of the note that is pointed at. */
+  private preview(event: MouseEvent): void {
+    const target = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-note]") : null;
+    const from = event.relatedTarget instanceof Node ? event.relatedTarget : null;
+    if (!target || target.contains(from)) return;
+    this.app.workspace.trigger("hover-link", { event, source: HOVER_SOURCE, hoverParent: this, targetEl: target, linktext: target.dataset["note"], sourcePath: "" });
   }
 
   protected override onClose(): Promise<void> {

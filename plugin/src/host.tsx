@@ -1,12 +1,13 @@
 /** What the parts that the page has too need of Obsidian: opening notes, menus, notices, and one client for all connections. */
 
-import { type App, Menu, Notice, TFile, type WorkspaceLeaf } from "obsidian";
+import { type App, MarkdownView, Menu, Notice, TFile, type WorkspaceLeaf } from "obsidian";
 import { Client } from "../../ui/client/client";
 import { Failure, type Exchange, type Transport } from "../../ui/client/transport";
 import { Floaters, type MenuItem, type Toast } from "../../ui/parts/floating";
 import type { Host, NoteTarget, Target, Where } from "../../ui/parts/host";
 import { Shortcuts } from "../../ui/parts/keys";
 import { type Connection, describeState } from "./connection";
+import { openNotes } from "./decisions";
 import type KnapperPlugin from "./main";
 
 const NOTICE_MS = 6_000;
@@ -111,7 +112,20 @@ export class AppHost implements Host {
 
   /** An agent opens a note: in a tab of its own, at once. */
   navigate(path: string): void {
+    this.plugin.navigated = path;
     void openTarget(this.plugin.app, { path }, "tab");
+  }
+
+  /** Put a link to a note into the open one, at the cursor. */
+  insertLink(path: string): void {
+    const { app } = this.plugin;
+    const file = app.vault.getAbstractFileByPath(path);
+    const view = lastNote(app);
+    if (!view?.file || !(file instanceof TFile)) {
+      new Notice(view ? `${path} isn't in this vault` : "Open a note first");
+      return;
+    }
+    insertText(view, app.fileManager.generateMarkdownLink(file, view.file.path));
   }
 
   connect(): void {
@@ -125,6 +139,20 @@ export class AppHost implements Host {
   onNews(listener: Parameters<NonNullable<Host["onNews"]>>[0]): () => void {
     return this.plugin.connection.on("news", listener);
   }
+}
+
+/** The note that was used last, also while a sidebar has the focus. */
+export function lastNote(app: App): MarkdownView | null {
+  const active = app.workspace.getActiveViewOfType(MarkdownView);
+  if (active) return active;
+  const path = app.workspace.getActiveFile()?.path;
+  return openNotes(app).find((view) => view.file?.path === path) ?? null;
+}
+
+/** Put a text in at the cursor, and the focus behind it. */
+export function insertText(view: MarkdownView, text: string): void {
+  view.editor.replaceSelection(text);
+  view.editor.focus();
 }
 
 /** Open a note of the vault: in the tab that was used last, or in a new one; at its lines, which are shown selected. */

@@ -8,11 +8,14 @@ import { CHAT_VIEW, type ChatOrder, ChatView } from "./chat";
 import { addCommands } from "./commands";
 import { Connection, describeState } from "./connection";
 import { Decisions, openNotes } from "./decisions";
+import { HOVER_SOURCE } from "./drawn";
 import { AppHost } from "./host";
 import { Marks } from "./marks";
 import { PairDialog } from "./pairing";
 import { REVIEW_VIEW, ReviewView } from "./panel";
 import { registerReading } from "./reading";
+import { RUNS_VIEW, RunsView } from "./runs";
+import { SEARCH_VIEW, SearchView } from "./search";
 import { DEFAULTS, KnapperSettingTab, type PluginSettings } from "./settings";
 import { Waiting } from "./waiting";
 
@@ -25,6 +28,8 @@ export default class KnapperPlugin extends Plugin {
   host!: AppHost;
   /** The settings, for what is drawn and changes with them. */
   shown!: Signal<PluginSettings>;
+  /** The note that an agent opened last: the conversation in which it did stays in view. */
+  navigated = "";
   /** Keeps words on this device, and not in the synced settings. */
   readonly keep: Keep = {
     load: (name) => {
@@ -51,6 +56,9 @@ export default class KnapperPlugin extends Plugin {
     registerBlocks(this);
     this.registerView(REVIEW_VIEW, (leaf) => new ReviewView(leaf, this));
     this.registerView(CHAT_VIEW, (leaf) => new ChatView(leaf, this));
+    this.registerView(RUNS_VIEW, (leaf) => new RunsView(leaf, this));
+    this.registerView(SEARCH_VIEW, (leaf) => new SearchView(leaf, this));
+    this.registerHoverLinkSource(HOVER_SOURCE, { display: "Knapper", defaultMod: true });
     this.addRibbonIcon("messages-square", "Open vault chat", () => void this.toggleChat());
     this.addRibbonIcon("file-check-2", "Show pending edits", () => void this.openReview());
     addCommands(this, marks);
@@ -75,6 +83,11 @@ export default class KnapperPlugin extends Plugin {
     this.shown.value = this.settings;
     this.marks.redraw();
     this.rerenderReading();
+  }
+
+  /** Take up in open views what was changed in the server's settings. */
+  onServerSettings(): void {
+    for (const { view } of this.app.workspace.getLeavesOfType(CHAT_VIEW)) if (view instanceof ChatView) view.reloadDefaults();
   }
 
   /** Open the chat in the right sidebar, or show it where it is open; there is one. */
@@ -115,14 +128,17 @@ export default class KnapperPlugin extends Plugin {
     else await this.openReview("waiting");
   }
 
-  openRun(id: string, part?: string): Promise<void> {
-    void [id, part];
-    return Promise.resolve();
+  /** Open the runs, at one of them where it is named, or at the form for a new one. */
+  async openRun(id = "", part = "", isNew = false): Promise<void> {
+    const { view } = await this.side(RUNS_VIEW);
+    if (!(view instanceof RunsView)) return;
+    if (id) view.openRun(id, part);
+    else if (isNew) view.begin();
   }
 
-  openSearch(query: string): Promise<void> {
-    void query;
-    return Promise.resolve();
+  async openSearch(query = "", tab: "search" | "related" | "links" = "search"): Promise<void> {
+    const { view } = await this.side(SEARCH_VIEW);
+    if (view instanceof SearchView) view.take(tab, query);
   }
 
   /** Open the panel of all that waits, or the one of what was changed. */

@@ -119,7 +119,9 @@ export class ReviewView extends ItemView {
     const root = this.list.createDiv({ cls: "knapper-row" });
     root.createDiv({ cls: "knapper-row-title", text: row.kind === "run" ? "A run asks" : "A task asks" });
     root.createDiv({ cls: "knapper-row-text", text: row.question ?? row.id });
-    root.createDiv({ cls: "knapper-label", text: "Answer it on Knapper's page, or with `knap`." });
+    const bar = root.createDiv({ cls: "knapper-card-buttons" });
+    const session = typeof row["session_id"] === "string" ? row["session_id"] : "";
+    button(bar, "Answer", "mod-cta", () => void (row.kind === "run" ? this.plugin.openRun(typeof row["run_id"] === "string" ? row["run_id"] : row.id) : this.plugin.openChat(session ? { session } : {})));
   }
 
   private drawProposal(proposal: Proposal): void {

@@ -37,6 +37,31 @@ interface ServerSetting {
 
 const SERVER_KEY = "server:";
 
+/** The settings of the server that this tab names, by their groups; the page has all others. */
+const GROUPS: readonly { heading: string; rows: Readonly<Record<string, string>> }[] = [
+  {
+    heading: "Models",
+    rows: { "model.name": "Model", "scout.model": "Scout's model", "embeddings.kind": "Embeddings", "embeddings.model": "Embedding model", "model.turn_tokens": "Tokens of one answer", "model.day_tokens": "Tokens of one day", "model.day_cents": "Cents of one day" },
+  },
+  {
+    heading: "Notes that go with a message",
+    rows: {
+      "agents.link_depth": "Link depth", "agents.same_folder": "Same folder", "agents.excluded_folders": "Excluded folders", "agents.token_limit": "Token limit of notes",
+      "agents.linked_notes": "Linked notes", "agents.chat_history_length": "Chat history length", "agents.orchestrate": "A model chooses the agents",
+    },
+  },
+  { heading: "Edits", rows: { "agents.editable": "Editable notes", "agents.can": "What a task may do", "proposals.expire_days": "Days that a proposal waits" } },
+  {
+    heading: "Scout",
+    rows: { "scout.rounds": "Exploration rounds", "scout.notes": "Notes to select", "scout.keyword_limit": "Keyword search results", "scout.tools": "Tools", "scout.show_tags": "Show the vault's tags", "scout.timeout_s": "Seconds" },
+  },
+  {
+    heading: "Web",
+    rows: { "web.access": "Web access", "web.provider": "Search service", "web.auto_search": "Search by itself", "web.max_results": "Search results", "web.max_pages": "Pages to read", "web.token_budget": "Tokens of web text" },
+  },
+  { heading: "Runs", rows: { "runs.strategy": "Strategy", "runs.code_mode": "Code mode", "runs.depth": "Levels", "runs.nodes": "Parts", "runs.minutes": "Minutes", "runs.tokens": "Tokens", "runs.cents": "Cents" } },
+];
+
 export class KnapperSettingTab extends PluginSettingTab {
   override icon = "file-check-2";
   private server: ServerSetting[] = [];
@@ -63,7 +88,7 @@ export class KnapperSettingTab extends PluginSettingTab {
           { name: "Tag of drawn edits", desc: "What “Search drawn edits” looks for.", control: { type: "text", key: "tag", placeholder: DEFAULTS.tag } },
         ],
       },
-      ...(this.server.length ? [{ type: "group" as const, heading: "Server", items: this.server.filter((row) => row.savable && !row.secret).map(define) }] : []),
+      ...GROUPS.map(({ heading, rows }) => ({ type: "group" as const, heading, items: Object.entries(rows).map(([name, label]) => this.define(name, label)) })),
     ];
   }
 
@@ -71,6 +96,7 @@ export class KnapperSettingTab extends PluginSettingTab {
     if (!key.startsWith(SERVER_KEY)) return this.owner.settings[key as keyof PluginSettings];
     const row = this.server.find((one) => SERVER_KEY + one.name === key);
     const value = row?.value ?? row?.default ?? "";
+    if (row && isSwitch(row)) return value === "on";
     return Array.isArray(value) ? value.join(", ") : row?.kind === "count" ? Number(value) : String(value);
   }
 
@@ -95,6 +121,12 @@ export class KnapperSettingTab extends PluginSettingTab {
     return [...rows, disconnect];
   }
 
+  private define(name: string, label: string): SettingGroupItem {
+    const reason = this.owner.connection.isReady ? "The server doesn't have this setting; a newer one may." : "The server isn't connected, so its settings can't be read or changed.";
+    const row = this.owner.connection.isReady ? this.server.find((one) => one.name === name) : undefined;
+    return defineSetting(row, name, label, reason);
+  }
+
   private refresh(): void {
     if (this.owner.connection.isReady && !this.server.length) void this.read();
     else if (this.containerEl.isShown()) this.update();
@@ -113,11 +145,12 @@ export class KnapperSettingTab extends PluginSettingTab {
     const row = this.server.find((one) => one.name === name);
     const { client } = this.owner.connection;
     if (!row || !client) return;
-    const typed = row.kind === "texts" ? String(value).split(",").map((text) => text.trim()).filter(Boolean) : value;
+    const typed = isSwitch(row) ? (value ? "on" : "off") : row.kind === "texts" ? String(value).split(",").map((text) => text.trim()).filter(Boolean) : value;
     try {
       const reply = await client.raw<{ settings: ServerSetting[] }>("PUT", "/settings", { body: { values: { [name]: typed } } });
       const saved = new Map(reply.settings.map((one) => [one.name, one]));
       this.server = this.server.map((one) => saved.get(one.name) ?? one);
+      this.owner.onServerSettings();
       if (saved.get(name)?.restart) new Notice(`${name} holds after the server's next start`);
     } catch (error) {
       new Notice(`Knapper: ${sentence(failureOf(error))}`, 8_000);
@@ -125,15 +158,32 @@ export class KnapperSettingTab extends PluginSettingTab {
   }
 }
 
-function define(row: ServerSetting): SettingGroupItem {
+/** Say what a setting does, within which range, what it is by itself, and where its value comes from. */
+function describe(row: ServerSetting): string {
   const { least, most } = row;
-  const range = row.kind === "count" && least !== undefined && most !== undefined ? ` ${least} to ${most}.` : "";
-  const preset = row.default === null || row.default === "" ? "none" : Array.isArray(row.default) ? row.default.join(", ") || "none" : String(row.default);
-  const desc = `${row.doc}${range} Default: ${preset}. From: ${row.source}.`;
-  const key = SERVER_KEY + row.name;
-  if (row.choices) return { name: row.name, desc, control: { type: "dropdown", key, options: Object.fromEntries(row.choices.map((one) => [one, one])) } };
-  if (row.kind === "count" && least !== undefined && most !== undefined && most - least <= 100) {
-    return { name: row.name, desc, control: { type: "slider", key, min: least, max: most, step: 1 } };
-  }
-  return { name: row.name, desc, control: row.kind === "count" ? { type: "number", key } : { type: "text", key } };
+  const range = row.kind === "count" && least !== undefined && most !== undefined ? ` ${least.toLocaleString()} to ${most.toLocaleString()}.` : "";
+  const words = row.kind === "texts" ? " Separated by commas." : "";
+  const given = row.default === null || row.default === "" ? "none" : Array.isArray(row.default) ? row.default.join(", ") || "none" : String(row.default);
+  return `${row.doc}${range}${words} Default: ${given}. From: ${row.source}.`;
+}
+
+function isSwitch(row: ServerSetting): boolean {
+  return row.choices?.length === 2 && row.choices.includes("on") && row.choices.includes("off");
+}
+
+function rangeOf({ kind, least, most }: ServerSetting): [number, number] | undefined {
+  return kind === "count" && least !== undefined && most !== undefined && most - least <= 100 ? [least, most] : undefined;
+}
+
+/** How a setting of the server is shown; where that isn't connected, it can't be changed, and says why. */
+export function defineSetting(row: ServerSetting | undefined, name: string, label: string, reason: string): SettingGroupItem {
+  const key = SERVER_KEY + name;
+  if (!row) return { name: label, desc: reason, control: { type: "text", key, disabled: true } };
+  const desc = row.savable ? describe(row) : `${describe(row)} It is set in the server's configuration file.`;
+  const base = { key, disabled: !row.savable };
+  const range = rangeOf(row);
+  if (isSwitch(row)) return { name: label, desc, control: { type: "toggle", ...base } };
+  if (row.choices && row.kind !== "texts") return { name: label, desc, control: { type: "dropdown", ...base, options: Object.fromEntries(row.choices.map((one) => [one, one])) } };
+  if (range) return { name: label, desc, control: { type: "slider", ...base, min: range[0], max: range[1], step: 1 } };
+  return { name: label, desc, control: { type: row.kind === "count" ? "number" : "text", ...base } };
 }

@@ -221,6 +221,7 @@ const app: any = {
   },
   setting: { open: () => (w["settings_opened"] = true), openTabById: () => undefined },
   dragManager: {},
+  fileManager: { generateMarkdownLink: (file: TFile) => `[[${file.basename}]]` },
   vault: Object.assign(new Events(), {
     getName: () => "notes",
     getAbstractFileByPath: (path: string) => workspace.leaves.map(({ view }) => view.file).find((file) => file?.path === path) ?? new TFile(path),
@@ -258,6 +259,7 @@ class Plugin extends Component {
     (app.ribbon ??= {})[icon] = { title, work };
     return make("div");
   }
+  registerHoverLinkSource() {}
   addSettingTab(tab: unknown) {
     app.tab = tab;
   }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.agents import protocol
+from tests.agents import protocol, scripts
 from tests.agents.protocol import Reply, Server
 from tests.agents.scripted import Call
 from tests.page import axe
@@ -231,3 +231,40 @@ def test_the_ribbon_opens_one_view_and_unloading_leaves_nothing(
         tab.evaluate("requests.length = 0")
         tab.wait_for_timeout(1_500)
         assert tab.evaluate("requests") == []
+
+
+def test_scout_and_task_show_what_they_chose_and_their_edit_waits_in_the_note(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = scripts.select("Garden.md", "Rain.md", reasoning="They name the barrel.")
+    done = scripts.task("One can is enough.", ("Garden.md", "replace:8", "Tomatoes get one can."), ("Rain.md", "open"))
+    with chatting(tab, own_home, capsys, [chosen], done) as (at, _):
+        tab.get_by_role("button", name="Scout", exact=True).click()
+        say(tab, "Water less")
+        answered(tab)
+        selection = tab.locator("[data-finding=selection]")
+        expect(selection.locator("summary").first).to_contain_text("Scout chose 2 notes")
+        selection.locator("summary").first.click()
+        expect(selection).to_contain_text("They name the barrel.")
+        assert tab.evaluate("app.workspace.opened") == ["tab Rain.md"]
+
+        at.app.open("Garden.md")
+        card = tab.get_by_role("group", name="Proposed change by")
+        expect(card).to_be_visible()
+        at.picture("chat-task")
+        card.get_by_role("button", name="Accept", exact=True).click()
+        expect(tab.locator(".notice").last).to_have_text("Edit accepted")
+        assert at.read() == GARDEN.replace("two cans", "one can")
+
+
+def test_a_question_of_a_task_is_answered_by_a_button(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = Call("ask_user", {"question": "Which bed do you mean?", "options": ["The left one", "The right one"]})
+    chosen = scripts.select("Garden.md")
+    with chatting(tab, own_home, capsys, [asked], [chosen], scripts.task("The left one it is.")) as (_, _):
+        tab.get_by_role("button", name="Scout", exact=True).click()
+        say(tab, "Water the bed")
+        tab.get_by_role("button", name="The left one").click()
+        answered(tab)
+        expect(tab.locator(".k-answer")).to_contain_text("The left one it is.")

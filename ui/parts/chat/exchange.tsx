@@ -221,13 +221,16 @@ function Notices({ chat, turn }: { chat: Chat; turn: Turn }): JSX.Element | null
   const host = useHost();
   const texts = [ENDS[turn.state], ...turn.removed.map((one) => `A citation didn't hold and was left out: ${one.citation} (${one.reason})`), ...turn.notices].filter(Boolean);
   const shown = useRef(turn.opened.length);
+  const wasBusy = useRef(false);
   useEffect(() => {
     const fresh = turn.opened.slice(shown.current);
     shown.current = turn.opened.length;
-    if (!chat.conversation.isBusy.peek()) return;
+    // Where answers are asked for, the end may come together with what was opened.
+    if (!chat.conversation.isBusy.peek() && !wasBusy.current) return;
     if (host.navigate) for (const path of fresh) host.navigate(path);
     else for (const path of fresh.slice(-1)) host.open({ kind: "note", path }, "pane");
   }, [turn.opened.length]);
+  useEffect(() => void (wasBusy.current = chat.conversation.isBusy.peek()));
   if (!texts.length && !turn.opened.length) return null;
   return (
     <ul class="k-notices">

@@ -164,7 +164,7 @@ function optionName(option: string): string {
 }
 
 /** The buttons for a run, for the head of whatever shows it. */
-export function RunActs({ watch, list, onCompare, onDeleted }: { watch: RunWatch; list: RunList; onCompare: () => void; onDeleted: () => void }): JSX.Element | null {
+export function RunActs({ watch, list, onCompare, onDeleted }: { watch: RunWatch; list: RunList; onCompare?: () => void; onDeleted: () => void }): JSX.Element | null {
   const host = useHost();
   const run = watch.run.value;
   if (!run) return null;
@@ -195,7 +195,7 @@ export function RunActs({ watch, list, onCompare, onDeleted }: { watch: RunWatch
         onClick={(event) =>
           host.floaters.openMenu(event, "More", [
             { title: "What changed since…", icon: "refresh-cw", isDisabled: !hasAnswers, run: () => void attempt(host, () => replayStale(host, watch, run)) },
-            { title: "Compare with another run…", icon: "git-compare", run: onCompare },
+            ...(onCompare ? [{ title: "Compare with another run…", icon: "git-compare" as const, run: onCompare }] : []),
             { title: "Copy the answer", icon: "copy", isDisabled: !run.answer, run: () => void host.copy(run.answer).then(() => host.floaters.toast({ text: "Copied" })) },
             "line",
             { title: "Delete…", icon: "trash", tone: "danger", run: () => void attempt(host, () => remove(host, watch, onDeleted)) },

@@ -66,6 +66,7 @@ export function HitList({ hits, text, label, active, onActive }: ResultsProps): 
             <a
               id={optionId(index)}
               class="k-hit-main"
+              data-note={hit.source}
               role="option"
               tabIndex={-1}
               aria-selected={index === active}

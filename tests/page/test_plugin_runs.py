@@ -1,0 +1,49 @@
+"""The plugin's runs, in a browser with Obsidian's editor, a real `knap serve`, and a model that splits a task."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.agents import run_server, run_world
+from tests.agents.run_world import Brain, Part
+from tests.page import axe
+from tests.page.test_plugin import GARDEN, PROPOSES, desk
+
+pytestmark = pytest.mark.timeout(300)
+TASK = "water"
+
+
+def test_a_run_is_begun_followed_and_written_to_a_note(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brain = Brain(plans={TASK: [Part("barrel"), Part("tomatoes")]})
+    with run_server.serving(brain) as model:
+        config = f'{PROPOSES}\n[model]\nname = "{model.model}"\n'
+        with desk(tab, own_home, capsys, GARDEN, config, others=run_world.NOTES) as at:
+            at.app.run("open-runs")
+            expect(tab.locator("#side")).to_contain_text("No runs yet")
+            at.picture("runs-empty")
+            at.app.run("new-run")
+            tab.get_by_label("Task", exact=True).fill(TASK)
+            tab.get_by_role("checkbox", name="Let the model write scripts").set_checked(False)
+            at.picture("runs-new")
+            assert axe.findings(tab) == []
+            tab.get_by_role("button", name="Begin").click()
+            expect(tab.locator(".k-run-state")).not_to_contain_text("Running", timeout=60_000)
+            expect(tab.locator("[role=treeitem]").first).to_be_visible()
+            at.picture("runs-run")
+            assert axe.findings(tab) == []
+            tab.locator("[role=treeitem]").first.click()
+            expect(tab.get_by_role("button", name="Back")).to_be_visible()
+            at.picture("runs-part")
+            tab.get_by_role("button", name="Back").click()
+            expect(tab.locator(".k-run-state")).to_be_visible()
+            tab.get_by_role("button", name="Write to a note").click()
+            tab.get_by_label("Note or folder").fill("Runs/Water.md")
+            tab.get_by_role("button", name="Propose").click()
+            expect(tab.get_by_role("group", name="Proposal by")).to_contain_text("Runs/Water.md")
+            tab.get_by_role("button", name="Accept all").click()
+            expect(tab.get_by_role("group", name="Proposal by")).to_have_count(0)
+
+            assert (at.vault / "Runs" / "Water.md").is_file()

@@ -1,0 +1,67 @@
+"""The plugin's settings tab, as Obsidian asks it, against a real `knap serve`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.test_plugin import Desk, desk
+
+pytestmark = pytest.mark.timeout(300)
+DEFINED = """() => app.tab.getSettingDefinitions().flatMap(({heading, items}) =>
+    items.map(({name, desc, control}) => ({
+        heading, name, desc, ...control, value: control && app.tab.getControlValue(control.key),
+    })))"""
+
+
+def rows(at: Desk) -> dict[str, dict[str, Any]]:
+    """Give what the tab shows, by name."""
+    return {f"{row['heading']}: {row['name']}": row for row in at.tab.evaluate(DEFINED)}
+
+
+def test_the_settings_of_the_server_have_their_range_default_and_source_and_are_saved(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        tab.wait_for_function("app.tab.server.length > 0")
+        shown = rows(at)
+        rounds, folder = shown["Scout: Exploration rounds"], shown["Notes that go with a message: Same folder"]
+        assert [rounds[one] for one in ("type", "min", "max", "value", "disabled")] == ["slider", 2, 10, 5, False]
+        assert "2 to 10. Default: 5. From: default." in rounds["desc"]
+        assert (folder["type"], folder["value"]) == ("toggle", False)
+        assert shown["Notes that go with a message: Link depth"]["value"] == 2
+        assert shown["Edits: What a task may do"]["value"] == "add, delete, create, navigate"
+        assert not [row for row in shown.values() if "api_key" in row.get("key", "")]
+
+        at.app.run("open-chat")
+        scout = tab.get_by_role("button", name="Scout", exact=True)
+        scout.click()
+        tab.get_by_role("button", name="Notes and rules").click()
+        tab.evaluate("app.tab.setControlValue('server:scout.rounds', 7)")
+        tab.evaluate("app.tab.setControlValue('server:agents.same_folder', true)")
+        tab.evaluate("app.tab.setControlValue('server:agents.excluded_folders', 'Old, New/Sub ,')")
+        tab.wait_for_function("app.tab.getControlValue('server:agents.excluded_folders') === 'Old, New/Sub'")
+        assert rows(at)["Notes that go with a message: Same folder"]["value"] is True
+        tab.evaluate("app.tab.setControlValue('server:scout.rounds', 99)")
+        expect(tab.locator(".notice").last).to_contain_text("scout.rounds")
+
+        saved = (own_home / "config.toml").read_text(encoding="utf-8")
+        assert "rounds = 7" in saved
+        assert '"New/Sub"' in saved
+        assert rows(at)["Scout: Exploration rounds"]["value"] == 7
+
+
+def test_without_a_server_its_settings_cannot_be_changed_and_say_why(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        tab.evaluate("plugin.connection.unpair()")
+        expect(tab.locator("#status")).to_have_text("Knapper: not connected")
+        shown = rows(at)
+
+        assert shown["Scout: Exploration rounds"]["disabled"] is True
+        assert "isn't connected" in shown["Scout: Exploration rounds"]["desc"]
+        assert shown["Notes: Clear chat on note switch"]["value"] is False
+        tab.evaluate("app.tab.setControlValue('clearOnSwitch', true)")
+        assert tab.evaluate("plugin.loadData()")["clearOnSwitch"] is True
