@@ -18,7 +18,8 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -69,9 +70,17 @@ class TermLists:
     rows: NDArray[np.int32]
     weights: NDArray[np.uint16]
     """Occurrences times the column's weight and scale."""
+    checksums: NDArray[np.uint32]
+    """Of each term's rows and weights."""
+    checked: set[int] = field(default_factory=set[int])
+    """Terms whose rows were compared with their checksum; a question reads few of a large file's pages."""
 
     def find(self, term: str) -> tuple[slice, float]:
-        """Return where a term's rows are, and its peak; an empty slice where no row has it."""
+        """Return where a term's rows are, and its peak; an empty slice where no row has it.
+
+        Raises:
+            LookupError: They aren't those that were written.
+        """
         raw = term.encode()
         starts, terms = self.term_starts, self.terms
         at = bisect_left(
@@ -79,7 +88,16 @@ class TermLists:
         )
         if at == len(self.peaks) or terms[starts[at] : starts[at + 1]].tobytes() != raw:
             return slice(0, 0), 0.0
-        return slice(int(self.starts[at]), int(self.starts[at + 1])), float(self.peaks[at])
+        place = slice(int(self.starts[at]), int(self.starts[at + 1]))
+        if at not in self.checked:
+            if _list_checksum(self.rows[place], self.weights[place]) != self.checksums[at]:
+                raise LookupError("the file of postings is damaged")
+            self.checked.add(at)
+        return place, float(self.peaks[at])
+
+
+def _list_checksum(rows: NDArray[np.int32], weights: NDArray[np.uint16]) -> int:
+    return zlib.crc32(weights.data, zlib.crc32(rows.data))
 
 
 _ARRAYS: Final = {
@@ -91,7 +109,10 @@ _ARRAYS: Final = {
     "peaks": "<f8",
     "rows": "<i4",
     "weights": "<u2",
+    "checksums": "<u4",
 }
+_LISTS: Final = frozenset({"rows", "weights"})
+"""Arrays that are checked term by term; the others are compared with their checksum when the file is opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,15 +139,15 @@ class PostingsFile:
         header = cast("dict[str, Any]", json.loads(header_json))
         if header["format"] != _FORMAT or header["size"] != len(mapped):
             return None
-        tables = {
-            name: TermLists(
-                **{
-                    array: np.frombuffer(mapped, _ARRAYS[array], count=count, offset=offset)
-                    for array, (offset, count) in arrays.items()
-                }
-            )
-            for name, arrays in header["tables"].items()
-        }
+        tables: dict[str, TermLists] = {}
+        for name, places in header["tables"].items():
+            arrays = {
+                array: np.frombuffer(mapped, _ARRAYS[array], count=count, offset=offset)
+                for array, (offset, count, _) in places.items()
+            }
+            if any(zlib.crc32(arrays[array].data) != places[array][2] for array in arrays.keys() - _LISTS):
+                return None
+            tables[name] = TermLists(**arrays)
         return cls(name=path.name, uid=str(header["uid"]), tables=tables)
 
 
@@ -141,12 +162,13 @@ def write_file(path: Path, uid: str, tables: Mapping[str, TermLists]) -> None:
         OSError: The disk is full, or the folder can't be written.
     """
     arrays: list[tuple[int, NDArray[Any]]] = []
-    places: dict[str, dict[str, tuple[int, int]]] = {}
+    places: dict[str, dict[str, tuple[int, int, int]]] = {}
     size = _HEADER_BYTES
     for name, lists in tables.items():
         for array, dtype in _ARRAYS.items():
             values = np.ascontiguousarray(getattr(lists, array), dtype)
-            places.setdefault(name, {})[array] = (size, len(values))
+            checksum = 0 if array in _LISTS else zlib.crc32(values.data)
+            places.setdefault(name, {})[array] = (size, len(values), checksum)
             arrays.append((size, values))
             size += -(-values.nbytes // _ALIGNMENT) * _ALIGNMENT
     header = json.dumps({"format": _FORMAT, "uid": uid, "size": size, "tables": places}).encode()
@@ -238,6 +260,7 @@ def _derive(connection: sqlite3.Connection, table: WordTable) -> TermLists:
         raise OverflowError("a word stands too often in one row")
     starts = np.concatenate(([0], np.cumsum(sizes_joined))).astype(np.int64)
     occurrences = weights_joined / table.scale
+    lists, list_weights = rows_joined.astype("<i4"), weights_joined.astype("<u2")
     shares = occurrences / (occurrences + _norms(lengths, len(ids), int(lengths.sum()))[rows_joined])
     return TermLists(
         ids=ids,
@@ -246,8 +269,11 @@ def _derive(connection: sqlite3.Connection, table: WordTable) -> TermLists:
         term_starts=np.concatenate(([0], np.cumsum([len(term) for term in terms]))).astype(np.int64),
         starts=starts,
         peaks=np.maximum.reduceat(shares, starts[:-1]) if terms else np.empty(0),
-        rows=rows_joined.astype(np.int32),
-        weights=weights_joined.astype(np.uint16),
+        rows=lists,
+        weights=list_weights,
+        checksums=np.array(
+            [_list_checksum(lists[a:b], list_weights[a:b]) for a, b in pairwise(starts.tolist())], np.uint32
+        ),
     )
 
 

@@ -505,7 +505,7 @@ class Searcher:
         if not query.plain:
             return _PreparedSearch(question=request, query=query, remarks=["the query holds no word to look for"])
         vector, model, remark = self._embed_query(query, request.mode)
-        remarks = [*filter(None, (correction_remark, remark))]
+        remarks = [*filter(None, (correction_remark, _omission_remark(query, request.mode), remark))]
         return _PreparedSearch(question=request, query=query, vector=vector, model=model, remarks=remarks)
 
     def _rank_notes(
@@ -632,6 +632,14 @@ def _with_cosines(snapshot: IndexSnapshot, prepared: _PreparedSearch, hits: Sequ
     # Without any stored vector, rows have no length that fits the query's.
     cosine_by_id = dict(zip(ids, (rows @ prepared.vector).tolist(), strict=True)) if ids else {}
     return tuple(replace(hit, cosine=cosine_by_id.get(hit.row.id)) for hit in hits)
+
+
+def _omission_remark(query: Query, mode: SearchMode) -> str:
+    """Return that some of the query's words weren't looked for; empty where all were."""
+    if not query.omitted or mode == "semantic":
+        return ""
+    verb = "was" if query.omitted == 1 else "were"
+    return f"only the first {tokenizer.MAX_QUERY_WORDS} words were looked for, and {query.omitted:,} {verb} not"
 
 
 def _model_changed_error() -> EmbedderError:
