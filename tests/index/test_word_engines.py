@@ -6,14 +6,14 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from knapper.index import database, fulltext, postings, tokenizer, words
+from knapper.index import bm25, database, fulltext, postings, tokenizer, words
 from knapper.index.engine import Engine
 from knapper.index.search import SearchRequest
 from knapper.index.tokenizer import Stemmer, parse_query
@@ -113,7 +113,7 @@ def test_the_many_rows_of_frequent_words_are_left_out_only_where_they_cannot_mat
 ) -> None:
     postings.build(engine.store.database)
     save_some(engine, 4)
-    monkeypatch.setattr(postings, "_LONG_LIST", 0)
+    monkeypatch.setattr(bm25, "_LONG_LIST", 0)
     derived, plain = fulltext.KeywordRanker(engine.folder), fulltext.KeywordRanker(None)
     pick = random.Random(6)
     with engine.store.database.snapshot() as connection:
@@ -214,14 +214,18 @@ def garble(file: Path) -> None:
     file.write_bytes(raw[:4096] + b"\xa5" * (len(raw) - 4096))
 
 
-@pytest.mark.parametrize("harm", [cut, flip_header, garble, Path.unlink, lambda file: file.write_bytes(b"")])
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("harm", [cut, flip_header, garble, empty, Path.unlink])
 def test_a_damaged_file_changes_no_answer_and_is_derived_anew(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, harm: "object"
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], None]
 ) -> None:
     monkeypatch.setattr(postings, "MIN_ROWS", 1)
     engine.refresh()
     (file,) = engine.folder.glob(f"{postings.FILE_PREFIX}*")
-    harm(file)  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
+    harm(file)
     different = word_engines.differences(engine.folder, engine.store.database)
     engine.refresh()
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from knapper.errors import KnapError
-from knapper.index import database, fulltext, postings, words
+from knapper.index import bm25, database, fulltext, postings, words
 from knapper.index.engine import Engine
 from knapper.index.tokenizer import Query, Stemmer, Term, parse_query, segment
 from knapper.index.words import CHUNKS, WordTable
@@ -172,7 +172,7 @@ def is_same(one: Mapping[int, float], other: Mapping[int, float]) -> bool:
 def is_derived(engine: Engine) -> bool:
     """Return whether the engine's index has a whole file of postings."""
     with engine.store.database.snapshot() as connection:
-        return postings.PostingsEngine(engine.folder).is_ready(connection)
+        return bm25.PostingsEngine(engine.folder).is_ready(connection)
 
 
 def write_forever(root: Path, state: Path, seed: int) -> None:

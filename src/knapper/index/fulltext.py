@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from knapper.index.postings import PostingsEngine
+    from knapper.index.bm25 import PostingsEngine
 
 MAX_REPEATS = 3
 """Limit for repetitions of a word in a query."""
@@ -78,7 +78,7 @@ def _fetch_count(connection: sqlite3.Connection, sql: str, *parameters: str) -> 
     return int(connection.execute(sql, parameters).fetchone()[0])
 
 
-def _query_words(query: Query, stemmer: Stemmer) -> list[QueryWord]:
+def query_words(query: Query, stemmer: Stemmer) -> list[QueryWord]:
     """Return each word with its number of repetitions in any form; the first form is used for all."""
     words_by_stems: dict[tuple[str, ...], QueryWord] = {}
     repeats = Counter(stem for stems in stemmer.stems([query.plain]) for stem in stems)
@@ -196,7 +196,7 @@ class KeywordRanker:
         if self._folder is None or not words.names_file(connection):
             return None
         if self._postings is None:
-            from knapper.index.postings import PostingsEngine  # noqa: PLC0415 - only a large index needs it
+            from knapper.index.bm25 import PostingsEngine  # noqa: PLC0415 - only a large index needs it
 
             self._postings = PostingsEngine(self._folder)
         return self._postings if self._postings.is_ready(connection) else None
@@ -212,7 +212,7 @@ class KeywordRanker:
     ) -> dict[int, float]:
         """Return the best chunks by BM25, best first; those of the program's log only with *include_log*."""
         question = WordQuestion(
-            words=_query_words(query, self.stemmer),
+            words=query_words(query, self.stemmer),
             phrases=[term.expression() for term in query.phrases],
             excluded=[term.expression() for term in query.excluded],
             limit=limit,
@@ -230,7 +230,7 @@ class KeywordRanker:
             Scores by file id, 0 to 1: BM25 relative to the best, times the largest share of a name in the query.
         """
         # All words, as a name may consist of stop words alone, such as "To do" or "The Who".
-        every = _query_words(replace(query, content=query.words), self.stemmer)
+        every = query_words(replace(query, content=query.words), self.stemmer)
         question = WordQuestion(words=[replace(word, times=1) for word in every], limit=_MAX_NAME_HITS, allowed=allowed)
         scores = self.best(connection, words.NAMES, question)
         best = max(scores.values(), default=0.0)
