@@ -226,84 +226,100 @@ def remove_stray_files(index: Database) -> None:
                 path.unlink()
 
 
+_ROWS_SQL: Final = {
+    "chunk_words": "SELECT id FROM chunks ORDER BY id",
+    "title_words": "SELECT id FROM files WHERE title_row != '' AND kind != 'attachment' ORDER BY id",
+}
+"""Select the ids of all rows of each full-text table."""
+_CODE_BITS: Final = 2
+"""Bits for the number of the column beside a row's id."""
+
+
 def _derive(connection: sqlite3.Connection, table: WordTable) -> TermLists:
-    """Read a full-text table's terms with their rows, through SQLite's own table of the vocabulary."""
-    rows_sql = {
-        "chunk_words": "SELECT id FROM chunks ORDER BY id",
-        "title_words": "SELECT id FROM files WHERE title_row != '' AND kind != 'attachment' ORDER BY id",
-    }
-    ids_text = connection.execute(f"SELECT group_concat(id, ' ') FROM ({rows_sql[table.name]})").fetchone()[0]
+    """Read a full-text table's terms with their rows, through SQLite's own table of the vocabulary.
+
+    Raises:
+        ValueError: The vocabulary and the rows don't belong together, or a word stands too often in one row.
+    """
+    vocabulary = f"temp.vocabulary_{table.name}"
+    connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {vocabulary} USING fts5vocab(main, {table.name}, row)")
+    terms, sizes, counts = [], [], []
+    for term, size, count in connection.execute(f"SELECT CAST(term AS BLOB), doc, cnt FROM {vocabulary}"):
+        terms.append(term)
+        sizes.append(size)
+        counts.append(count)
+    ids_text = connection.execute(f"SELECT group_concat(id, ' ') FROM ({_ROWS_SQL[table.name]})").fetchone()[0]
     ids = np.fromstring(ids_text or "", np.int64, sep=" ")
+    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    # Allocated whole, as these are most of the file; all else is done in batches of terms.
+    rows, weights = np.empty(starts[-1], "<i4"), np.empty(starts[-1], "<u2")
     lengths = np.zeros(len(ids), np.int64)
-    terms: list[bytes] = []
-    sizes: list[NDArray[np.int64]] = []
-    rows: list[NDArray[np.int32]] = []
-    weights: list[NDArray[np.int64]] = []
-    for batch_terms, batch_counts, codes in _read_occurrences(connection, table):
-        term_of = np.repeat(np.arange(len(batch_terms)), batch_counts)
+    column_weights = np.array([*table.columns.values()])
+    for first, last, codes in _read_occurrences(connection, table, terms, counts):
         places = np.searchsorted(ids, codes >> _CODE_BITS)
         lengths += np.bincount(places, minlength=len(ids))
-        starts = np.flatnonzero(np.diff(term_of * len(ids) + places, prepend=-1))
-        column_weights = np.array([*table.columns.values()])[codes & ((1 << _CODE_BITS) - 1)]
-        terms += batch_terms
-        sizes.append(np.bincount(term_of[starts], minlength=len(batch_terms)))
-        rows.append(places[starts].astype(np.int32))
-        weights.append(np.add.reduceat(column_weights, starts))
-    sizes_joined, rows_joined, weights_joined = _joined(sizes), _joined(rows), _joined(weights)
-    if weights_joined.max(initial=0) > np.iinfo(np.uint16).max:
-        raise OverflowError("a word stands too often in one row")
-    starts = np.concatenate(([0], np.cumsum(sizes_joined))).astype(np.int64)
-    occurrences = weights_joined / table.scale
-    lists, list_weights = rows_joined.astype("<i4"), weights_joined.astype("<u2")
-    shares = occurrences / (occurrences + row_norms(lengths, len(ids), int(lengths.sum()))[rows_joined])
+        term_of = np.repeat(np.arange(last - first), counts[first:last])
+        heads = np.flatnonzero(np.diff(term_of * len(ids) + places, prepend=-1))
+        sums = np.add.reduceat(column_weights[codes & ((1 << _CODE_BITS) - 1)], heads)
+        if sums.max() > np.iinfo(weights.dtype).max:
+            raise ValueError("a word stands too often in one row")
+        rows[starts[first] : starts[last]], weights[starts[first] : starts[last]] = places[heads], sums
+    norms = row_norms(lengths, len(ids), int(lengths.sum()))
     return TermLists(
         ids=ids,
         lengths=lengths.astype(np.int32),
         terms=np.frombuffer(b"".join(terms), np.uint8),
         term_starts=np.concatenate(([0], np.cumsum([len(term) for term in terms]))).astype(np.int64),
         starts=starts,
-        peaks=np.maximum.reduceat(shares, starts[:-1]) if terms else np.empty(0),
-        rows=lists,
-        weights=list_weights,
-        checksums=np.array(
-            [_list_checksum(lists[a:b], list_weights[a:b]) for a, b in pairwise(starts.tolist())], np.uint32
-        ),
+        peaks=_peaks(starts, rows, weights, norms, scale=table.scale),
+        rows=rows,
+        weights=weights,
+        checksums=np.array([_list_checksum(rows[a:b], weights[a:b]) for a, b in pairwise(starts.tolist())], np.uint32),
     )
 
 
-def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)
-
-
-_CODE_BITS: Final = 2
-"""Bits for the number of the column beside a row's id."""
+def _peaks(
+    starts: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    weights: NDArray[np.uint16],
+    norms: NDArray[np.float64],
+    *,
+    scale: int,
+) -> NDArray[np.float64]:
+    """Return the largest share of its weight that each term reaches in a row, in batches of terms."""
+    peaks = np.zeros(len(starts) - 1)
+    first = 0
+    while first < len(peaks):
+        last = max(int(np.searchsorted(starts, starts[first] + _BATCH_OCCURRENCES)), first + 1)
+        last = min(last, len(peaks))
+        place = slice(int(starts[first]), int(starts[last]))
+        occurrences = weights[place] / scale
+        shares = occurrences / (occurrences + norms[rows[place]])
+        peaks[first:last] = np.maximum.reduceat(shares, starts[first:last] - starts[first])
+        first = last
+    return peaks
 
 
 def _read_occurrences(
-    connection: sqlite3.Connection, table: WordTable
-) -> Iterator[tuple[list[bytes], NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield batches of terms, ascending: how often each stands, and for each occurrence the row's id and the column."""
-    vocabulary = f"temp.vocabulary_{table.name}"
-    connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {vocabulary} USING fts5vocab(main, {table.name}, row)")
-    connection.execute(
-        f"CREATE VIRTUAL TABLE IF NOT EXISTS {vocabulary}_all USING fts5vocab(main, {table.name}, instance)"
-    )
+    connection: sqlite3.Connection, table: WordTable, terms: Sequence[bytes], counts: Sequence[int]
+) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+    """Yield the occurrences of batches of terms: the first term, that after the last, and each one's row and column."""
+    vocabulary = f"temp.vocabulary_{table.name}_all"
+    connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {vocabulary} USING fts5vocab(main, {table.name}, instance)")
     columns = " ".join(f"WHEN '{column}' THEN {number}" for number, column in enumerate(table.columns))
-    occurrences_sql = (
-        f"SELECT group_concat((doc << {_CODE_BITS}) + CASE col {columns} END, ' ') FROM {vocabulary}_all"
+    sql = (
+        f"SELECT group_concat((doc << {_CODE_BITS}) + CASE col {columns} END, ' ') FROM {vocabulary}"
         " WHERE term >= CAST(?1 AS TEXT) AND term <= CAST(?2 AS TEXT)"
     )
-    rows = connection.execute(f"SELECT CAST(term AS BLOB), cnt FROM {vocabulary}").fetchall()
-    start = 0
-    while start < len(rows):
-        stop, count = start, 0
-        while stop < len(rows) and (stop == start or count + rows[stop][1] <= _BATCH_OCCURRENCES):
-            count += rows[stop][1]
-            stop += 1
-        terms = [term for term, _ in rows[start:stop]]
-        text = connection.execute(occurrences_sql, (terms[0], terms[-1])).fetchone()[0]
-        yield terms, np.array([number for _, number in rows[start:stop]]), np.fromstring(text, np.int64, sep=" ")
-        start = stop
+    first = 0
+    while first < len(terms):
+        last, count = first, 0
+        while last < len(terms) and (last == first or count + counts[last] <= _BATCH_OCCURRENCES):
+            count += counts[last]
+            last += 1
+        text = connection.execute(sql, (terms[first], terms[last - 1])).fetchone()[0]
+        yield first, last, np.fromstring(text, np.int64, sep=" ")
+        first = last
 
 
 def row_norms(lengths: NDArray[Any], total: int, all_words: int) -> NDArray[np.float64]:
