@@ -16,7 +16,7 @@ import numpy as np
 from bench import frame, generate, questions, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import ROOT, Places
-from knapper.index import fulltext, postings, words
+from knapper.index import database, fulltext, postings, words
 from knapper.index.store import IndexStore
 from knapper.index.tokenizer import Stemmer, parse_query, segment
 
@@ -93,7 +93,7 @@ def build(folder: Path) -> dict[str, float]:
     begin = time.process_time()
     postings.build(store.database)
     spent = time.process_time() - begin
-    (file,) = folder.glob(f"{postings.FILE_PREFIX}*")
+    (file,) = folder.glob(f"{database.POSTINGS_PREFIX}*")
     connection = store.database.reader()
     chunks = connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0]
     sql = "SELECT SUM(pgsize) FROM dbstat WHERE name LIKE 'chunk_words%' OR name LIKE 'title_words%'"

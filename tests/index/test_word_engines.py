@@ -165,7 +165,7 @@ def test_a_process_killed_anywhere_leaves_an_index_that_answers_exactly(tmp_path
             postings.build(engine.store.database)
             assert word_engines.is_derived(engine)
             assert word_engines.differences(engine.folder, engine.store.database) == []
-            assert len(list(engine.folder.glob(f"{postings.FILE_PREFIX}*"))) == 1
+            assert len(list(engine.folder.glob(f"{database.POSTINGS_PREFIX}*"))) == 1
 
 
 @pytest.mark.slow
@@ -224,7 +224,7 @@ def test_a_damaged_file_changes_no_answer_and_is_derived_anew(
 ) -> None:
     monkeypatch.setattr(postings, "MIN_ROWS", 1)
     engine.refresh()
-    (file,) = engine.folder.glob(f"{postings.FILE_PREFIX}*")
+    (file,) = engine.folder.glob(f"{database.POSTINGS_PREFIX}*")
     harm(file)
     different = word_engines.differences(engine.folder, engine.store.database)
     engine.refresh()
@@ -236,12 +236,12 @@ def test_a_damaged_file_changes_no_answer_and_is_derived_anew(
 
 def test_a_file_of_another_index_is_not_used(engine: Engine, tmp_path: Path) -> None:
     postings.build(engine.store.database)
-    (file,) = engine.folder.glob(f"{postings.FILE_PREFIX}*")
+    (file,) = engine.folder.glob(f"{database.POSTINGS_PREFIX}*")
     other_root = worlds.fill(tmp_path / "w", word_engines.vault(random.Random(77), 30))
     with worlds.engine(other_root, tmp_path / "t") as other:
         other.refresh()
         postings.build(other.store.database)
-        (own,) = other.folder.glob(f"{postings.FILE_PREFIX}*")
+        (own,) = other.folder.glob(f"{database.POSTINGS_PREFIX}*")
         own.write_bytes(file.read_bytes())
 
         assert not word_engines.is_derived(other)
@@ -251,7 +251,7 @@ def test_a_file_of_another_index_is_not_used(engine: Engine, tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["../postings-x", "/etc/passwd", "postings-/../../x", "index.db", ""])
 def test_a_name_in_a_damaged_database_leads_nowhere(engine: Engine, tmp_path: Path, name: str) -> None:
     postings.build(engine.store.database)
-    (file,) = engine.folder.glob(f"{postings.FILE_PREFIX}*")
+    (file,) = engine.folder.glob(f"{database.POSTINGS_PREFIX}*")
     (tmp_path / "postings-x").write_bytes(file.read_bytes())
     with engine.store.database.transaction() as connection:
         connection.execute("UPDATE meta SET value = ? WHERE key = ?", (name, words.FILE_META))
@@ -267,13 +267,13 @@ def test_a_small_index_has_no_file_and_a_large_one_follows_its_changes(
     monkeypatch.setattr(postings, "MIN_ROWS", 1)
     monkeypatch.setattr(postings, "_MIN_CHANGED_ROWS", 10)
     engine.refresh()
-    (first,) = engine.folder.glob(f"{postings.FILE_PREFIX}*")
+    (first,) = engine.folder.glob(f"{database.POSTINGS_PREFIX}*")
     worlds.fill(engine.view.root, {"one.md": "one\n"})
     engine.refresh()
-    (second,) = engine.folder.glob(f"{postings.FILE_PREFIX}*")
+    (second,) = engine.folder.glob(f"{database.POSTINGS_PREFIX}*")
     for seed in range(4):
         save_some(engine, seed)
-    (third,) = engine.folder.glob(f"{postings.FILE_PREFIX}*")
+    (third,) = engine.folder.glob(f"{database.POSTINGS_PREFIX}*")
 
     assert not is_small_derived
     assert second == first
@@ -306,7 +306,7 @@ def test_a_full_index_forgets_the_file(engine: Engine) -> None:
     postings.build(engine.store.database)
     engine.refresh(full=True)
 
-    assert list(engine.folder.glob(f"{postings.FILE_PREFIX}*")) == []
+    assert list(engine.folder.glob(f"{database.POSTINGS_PREFIX}*")) == []
 
 
 def test_a_folder_that_cannot_be_written_leaves_the_answers_as_they_are(

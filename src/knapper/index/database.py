@@ -47,6 +47,8 @@ def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
 
 
 INDEX_FILE = "index.db"
+POSTINGS_PREFIX = "postings-"
+"""Start of the names of files of postings beside it; see `knapper.index.postings`."""
 SCHEMA_VERSION = 8
 """Version of the schema; an index of another version is dropped and rebuilt."""
 
@@ -356,8 +358,9 @@ class Database:
                 self._replace()
 
     def size_bytes(self) -> int:
-        """Return the size on disk, the write-ahead log included."""
-        files = (Path(f"{self.path}{suffix}") for suffix in ("", "-wal"))
+        """Return the size on disk, with the write-ahead log and the file of postings."""
+        files = [Path(f"{self.path}{suffix}") for suffix in ("", "-wal")]
+        files += self.path.parent.glob(f"{POSTINGS_PREFIX}*")
         return sum(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:

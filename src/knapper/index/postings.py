@@ -23,22 +23,21 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from knapper.index import database, words
 from knapper.index.arrays import np
-from knapper.index.database import Database
+from knapper.index.database import POSTINGS_PREFIX, Database
 from knapper.index.words import WordTable
 from knapper.system import private
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FILE_PREFIX: Final = "postings-"
 _FORMAT: Final = 1
 _ALIGNMENT: Final = 64
 _HEADER_BYTES: Final = 4_096
 K1: Final = 1.2
 B: Final = 0.75
 """FTS5's constants of BM25."""
-_BATCH_OCCURRENCES: Final = 1_000_000
-"""Occurrences that are read from SQLite at once, about 60 MB of memory."""
+_BATCH_OCCURRENCES: Final = 300_000
+"""Occurrences that are read from SQLite at once, about 20 MB of memory."""
 MIN_ROWS: Final = 10_000
 """Chunks from which on a file is derived; below, SQLite's own ``bm25()`` takes a few milliseconds."""
 _MIN_CHANGED_ROWS: Final = 2_000
@@ -205,7 +204,7 @@ def build(index: Database) -> None:
     with index.snapshot() as connection:
         uid, generation = database.state_of(connection)
         tables = {table.name: _derive(connection, table) for table in words.TABLES}
-    name = f"{FILE_PREFIX}{generation}-{secrets.token_hex(4)}"
+    name = f"{POSTINGS_PREFIX}{generation}-{secrets.token_hex(4)}"
     write_file(folder / name, uid, tables)
     with index.transaction(counts=False) as connection:
         # Another process may have begun the index anew, or have given up recording after many changes.
@@ -219,7 +218,7 @@ def remove_stray_files(index: Database) -> None:
     """Remove the files in the index's folder that its database doesn't name."""
     with index.snapshot() as connection:
         named = name_of(connection)
-    for path in index.path.parent.glob(f"{FILE_PREFIX}*"):
+    for path in index.path.parent.glob(f"{POSTINGS_PREFIX}*"):
         if path.name != named:
             # Windows keeps a mapped file; the next build removes it.
             with suppress(OSError):
@@ -340,7 +339,7 @@ def open_named(connection: sqlite3.Connection, folder: Path) -> PostingsFile | N
     """Open the file that the database names, where it is whole and of this index."""
     name = name_of(connection)
     # The name is a value of the database, which may be damaged: it never leads out of the folder.
-    if not name.startswith(FILE_PREFIX) or Path(name).name != name:
+    if not name.startswith(POSTINGS_PREFIX) or Path(name).name != name:
         return None
     file = PostingsFile.open(folder / name)
     return file if file and file.uid == database.state_of(connection)[0] else None
