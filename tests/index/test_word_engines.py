@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from knapper.index import bm25, database, fulltext, postings, tokenizer, words
+from knapper.index import bm25, database, fulltext, postings, words
 from knapper.index.engine import Engine
 from knapper.index.search import SearchRequest
 from knapper.index.tokenizer import Stemmer, parse_query
@@ -324,8 +324,8 @@ def test_a_folder_that_cannot_be_written_leaves_the_answers_as_they_are(
 
 
 def test_every_word_of_a_long_question_counts(tmp_path: Path) -> None:
-    # Each note has one word of its own, and all share the others: the word that finds it is the last of forty.
-    common = [f"common{n}" for n in range(39)]
+    # Each note has one word of its own, and all share the others: the word that finds it is the last of all.
+    common = [f"common{n}" for n in range(fulltext.MAX_RANKED_WORDS - 1)]
     notes = {f"{n}.md": f"{' '.join(common)} own{n}\n" for n in range(60)}
     with worlds.engine(worlds.fill(tmp_path / "v", notes), tmp_path / "s") as engine:
         engine.refresh()
@@ -337,14 +337,15 @@ def test_every_word_of_a_long_question_counts(tmp_path: Path) -> None:
             assert found[0].row.note == "41.md", kind
 
 
-def test_words_that_a_pasted_page_has_too_many_of_are_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("count", "named"), [(25, "its 25"), (300, "its first 128")])
+def test_that_a_passage_is_ranked_by_some_of_its_words_is_told(tmp_path: Path, count: int, named: str) -> None:
     with worlds.engine(worlds.fill(tmp_path / "v", {"a.md": "word1 x\n"}), tmp_path / "s") as engine:
         engine.refresh()
-        page = " ".join(f"word{n}" for n in range(tokenizer.MAX_QUERY_WORDS + 7))
-        long = engine.search(SearchRequest(text=page, mode="keyword")).remarks
-        short = engine.search(SearchRequest(text="word1 x", mode="keyword")).remarks
+        passage = " ".join(f"word{n}" for n in range(count))
+        long = engine.search(SearchRequest(text=passage, mode="keyword")).remarks
+        short = engine.search(SearchRequest(text=" ".join(passage.split()[:24]), mode="keyword")).remarks
 
-    assert long == (f"only the first {tokenizer.MAX_QUERY_WORDS} words were looked for, and 7 were not",)
+    assert long == (f"a long question: of {named} different words, the 24 that weigh most were used",)
     assert short == ()
 
 

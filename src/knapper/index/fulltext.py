@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
     from knapper.index.bm25 import PostingsEngine
 
+MAX_RANKED_WORDS = 24
+"""Words of a passage by which it is ranked, those that weigh most; with all words the joint ranking is worse.
+
+Independent of the vault's size, and told in the answer; ``docs/benchmarks.md`` has the figures."""
 MAX_REPEATS = 3
 """Limit for repetitions of a word in a query."""
 _LARGE_COUNT = 1_000
@@ -172,6 +176,7 @@ class KeywordRanker:
         self._folder = folder
         self._fts5 = Fts5Engine()
         self._postings: PostingsEngine | None = None
+        self._counts = {table.name: RowCounts(table.name) for table in words.TABLES}
         self._names = StateCache[dict[int, _NameStems]](1)
 
     def close(self) -> None:
@@ -190,6 +195,20 @@ class KeywordRanker:
                 # The derived file is damaged: the answer comes from what it was derived from.
                 postings.discard()
         return self._fts5.best(connection, table, question)
+
+    def _heaviest(
+        self, connection: sqlite3.Connection, table: WordTable, question_words: Sequence[QueryWord]
+    ) -> Sequence[QueryWord]:
+        """Return the words of a passage that weigh most: repetitions times inverse document frequency."""
+        if len(question_words) <= MAX_RANKED_WORDS:
+            return question_words
+        counts, total = self._counts[table.name].of(connection, [word.expression for word in question_words])
+        weights = {
+            word: word.times * words.inverse_document_frequency(counts[word.expression], total)
+            for word in question_words
+            if counts[word.expression]
+        }
+        return sorted(weights, key=lambda word: (-weights[word], word.expression))[:MAX_RANKED_WORDS]
 
     def _ready_postings(self, connection: sqlite3.Connection) -> PostingsEngine | None:
         """Return the engine over the file of postings where this state of the index has one."""
@@ -212,7 +231,7 @@ class KeywordRanker:
     ) -> dict[int, float]:
         """Return the best chunks by BM25, best first; those of the program's log only with *include_log*."""
         question = WordQuestion(
-            words=query_words(query, self.stemmer),
+            words=self._heaviest(connection, words.CHUNKS, query_words(query, self.stemmer)),
             phrases=[term.expression() for term in query.phrases],
             excluded=[term.expression() for term in query.excluded],
             limit=limit,
@@ -231,14 +250,15 @@ class KeywordRanker:
         """
         # All words, as a name may consist of stop words alone, such as "To do" or "The Who".
         every = query_words(replace(query, content=query.words), self.stemmer)
-        question = WordQuestion(words=[replace(word, times=1) for word in every], limit=_MAX_NAME_HITS, allowed=allowed)
+        chosen = [replace(word, times=1) for word in self._heaviest(connection, words.NAMES, every)]
+        question = WordQuestion(words=chosen, limit=_MAX_NAME_HITS, allowed=allowed)
         scores = self.best(connection, words.NAMES, question)
         best = max(scores.values(), default=0.0)
         if best <= 0:
             return {}
         shares = self._shares(connection, query, list(scores))
         if query.content != query.words:
-            meant = _content_files(connection, query, list(scores))
+            meant = _content_files(connection, query, chosen, list(scores))
             scores = {i: score for i, score in scores.items() if i in meant or shares.get(i) == 1}
         return {i: score / best * shares.get(i, 0.0) for i, score in scores.items()}
 
@@ -291,9 +311,12 @@ class KeywordRanker:
         return {**cached_stems, **new_stems}
 
 
-def _content_files(connection: sqlite3.Connection, query: Query, files: Sequence[int]) -> set[int]:
-    """Return those of *files* whose names hold one of the query's words that isn't a stop word."""
-    match = " OR ".join(term.expression() for term in query.content)
+def _content_files(
+    connection: sqlite3.Connection, query: Query, chosen: Sequence[QueryWord], files: Sequence[int]
+) -> set[int]:
+    """Return those of *files* whose names hold one of the chosen words that isn't a stop word."""
+    content = {term.expression() for term in query.content}
+    match = " OR ".join(word.expression for word in chosen if word.expression in content)
     if not match:
         return set()
     rows = connection.execute(

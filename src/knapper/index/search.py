@@ -12,7 +12,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import tokenizer
+from knapper.index import fulltext, tokenizer
 from knapper.index.embedders.base import Embedder, EmbedderError
 from knapper.index.filters import Filter
 from knapper.index.snapshot import IndexSnapshot, SnapshotCache
@@ -635,11 +635,12 @@ def _with_cosines(snapshot: IndexSnapshot, prepared: _PreparedSearch, hits: Sequ
 
 
 def _omission_remark(query: Query, mode: SearchMode) -> str:
-    """Return that some of the query's words weren't looked for; empty where all were."""
-    if not query.omitted or mode == "semantic":
+    """Return that not all of a passage's words were looked for; empty where all were."""
+    count = len(query.content)
+    if count <= fulltext.MAX_RANKED_WORDS or mode == "semantic":
         return ""
-    verb = "was" if query.omitted == 1 else "were"
-    return f"only the first {tokenizer.MAX_QUERY_WORDS} words were looked for, and {query.omitted:,} {verb} not"
+    which = f"its first {count}" if query.is_cut else f"its {count}"
+    return f"a long question: of {which} different words, the {fulltext.MAX_RANKED_WORDS} that weigh most were used"
 
 
 def _model_changed_error() -> EmbedderError:

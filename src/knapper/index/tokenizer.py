@@ -75,8 +75,8 @@ class Query:
     """Terms that a text must not contain."""
     plain: str = ""
     """Words and phrases as typed, without operators, for the embedder."""
-    omitted: int = 0
-    """How many more words there were than are looked for."""
+    is_cut: bool = False
+    """Whether there were more words than ``MAX_QUERY_WORDS``."""
 
 
 def segment(text: str) -> str:
@@ -124,7 +124,7 @@ def parse_query(query: str) -> Query:
         phrases=tuple(dict.fromkeys(phrases)),
         excluded=tuple(dict.fromkeys(excluded)),
         plain=" ".join(filter(None, plain)),
-        omitted=max(len(words) - MAX_QUERY_WORDS, 0),
+        is_cut=len(words) > MAX_QUERY_WORDS,
     )
 
 
