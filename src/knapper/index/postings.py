@@ -242,14 +242,14 @@ def _derive(connection: sqlite3.Connection, table: WordTable) -> TermLists:
     """
     vocabulary = f"temp.vocabulary_{table.name}"
     connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {vocabulary} USING fts5vocab(main, {table.name}, row)")
-    terms, sizes, counts = [], [], []
-    for term, size, count in connection.execute(f"SELECT CAST(term AS BLOB), doc, cnt FROM {vocabulary}"):
-        terms.append(term)
-        sizes.append(size)
-        counts.append(count)
+    known = cast(
+        "list[tuple[bytes, int, int]]",
+        connection.execute(f"SELECT CAST(term AS BLOB), doc, cnt FROM {vocabulary}").fetchall(),
+    )
+    terms, counts = [term for term, _, _ in known], [count for _, _, count in known]
     ids_text = connection.execute(f"SELECT group_concat(id, ' ') FROM ({_ROWS_SQL[table.name]})").fetchone()[0]
     ids = np.fromstring(ids_text or "", np.int64, sep=" ")
-    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    starts = np.concatenate(([0], np.cumsum([size for _, size, _ in known]))).astype(np.int64)
     # Allocated whole, as these are most of the file; all else is done in batches of terms.
     rows, weights = np.empty(starts[-1], "<i4"), np.empty(starts[-1], "<u2")
     lengths = np.zeros(len(ids), np.int64)
