@@ -218,10 +218,11 @@ def _peer(
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"bench: tantivy failed:\n{done.stderr[-2000:]}")
-        found = json.loads(done.stdout.splitlines()[-1])
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    rankings: list[list[int]] = found["found"]
     shared = [
         len({ids[place] for place in own[:_FIRST]} & set(exact)) / len(exact)
-        for own, exact in zip(found["found"], expected, strict=True)
+        for own, exact in zip(rankings, expected, strict=True)
         if exact
     ]
     rows = [

@@ -289,7 +289,7 @@ def _peaks(
     peaks = np.zeros(len(starts) - 1)
     first = 0
     while first < len(peaks):
-        last = max(int(np.searchsorted(starts, starts[first] + _BATCH_OCCURRENCES)), first + 1)
+        last = max(int(np.searchsorted(starts, [starts[first] + _BATCH_OCCURRENCES])[0]), first + 1)
         last = min(last, len(peaks))
         place = slice(int(starts[first]), int(starts[last]))
         occurrences = weights[place] / scale
