@@ -32,6 +32,7 @@ NAMES = (
     "chats",
     "flows",
     "page",
+    "engines",
 )
 
 

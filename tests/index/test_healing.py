@@ -295,7 +295,7 @@ def test_flipped_bits_are_told_or_change_no_answer_and_the_next_refresh_mends_th
         engine.store.database.reader().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         wanted = answers(engine)
     sound = database.read_bytes()
-    chance = random.Random(3)
+    chance = random.Random(1)
     told = 0
     for _ in range(40):
         raw = bytearray(sound)

@@ -47,7 +47,9 @@ def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
 
 
 INDEX_FILE = "index.db"
-SCHEMA_VERSION = 7
+POSTINGS_PREFIX = "postings-"
+"""Start of the names of files of postings beside it; see `knapper.index.postings`."""
+SCHEMA_VERSION = 8
 """Version of the schema; an index of another version is dropped and rebuilt."""
 
 CHUNK_BITS = 20
@@ -146,15 +148,20 @@ CREATE VIRTUAL TABLE name_grams USING fts5(names, content='', tokenize='trigram'
 CREATE VIRTUAL TABLE property_grams USING fts5(
   item, content='properties', content_rowid='id', columnsize=0, tokenize='trigram'
 );
+
+CREATE TABLE added_words (
+  source TEXT NOT NULL, term TEXT NOT NULL, id INTEGER NOT NULL, weight INTEGER NOT NULL, words INTEGER NOT NULL,
+  PRIMARY KEY (source, term, id)
+) WITHOUT ROWID;
+CREATE INDEX added_words_id ON added_words (source, id);
+CREATE TABLE added_rows (
+  source TEXT NOT NULL, id INTEGER NOT NULL, generation INTEGER NOT NULL, words INTEGER NOT NULL,
+  PRIMARY KEY (source, id)
+) WITHOUT ROWID;
+CREATE TABLE dropped_rows (
+  source TEXT NOT NULL, id INTEGER NOT NULL, generation INTEGER NOT NULL, PRIMARY KEY (source, id)
+) WITHOUT ROWID;
 """
-
-POSITION_TABLES = {"chunk_words": "temp.chunk_standing"}
-"""Tables with the positions of words, by the full-text index's name; temporary, so each connection has its own."""
-
-TEMPORARY_TABLES_SQL = tuple(
-    f"CREATE VIRTUAL TABLE {positions} USING fts5vocab(main, {words}, instance)"
-    for words, positions in POSITION_TABLES.items()
-)
 
 LOG_CHUNKS_SQL = "SELECT id FROM chunks WHERE kind = 'log'"
 """Selects the ids of log chunks, which have an index of their own."""
@@ -351,8 +358,9 @@ class Database:
                 self._replace()
 
     def size_bytes(self) -> int:
-        """Return the size on disk, the write-ahead log included."""
-        files = (Path(f"{self.path}{suffix}") for suffix in ("", "-wal"))
+        """Return the size on disk, with the write-ahead log and the file of postings."""
+        files = [Path(f"{self.path}{suffix}") for suffix in ("", "-wal")]
+        files += self.path.parent.glob(f"{POSTINGS_PREFIX}*")
         return sum(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:
@@ -430,8 +438,6 @@ class Database:
         connection.execute("PRAGMA mmap_size = 67108864")
         with self._connections_lock:
             self._connections = [*self._without_ended(), (threading.current_thread(), connection)]
-        for statement in TEMPORARY_TABLES_SQL:
-            connection.execute(statement)
         self._local.connection, self._local.file, self._local.seen = (
             connection,
             stat_before or self.path.stat(),

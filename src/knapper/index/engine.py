@@ -154,7 +154,9 @@ class Engine:
                     hint="wait for it to end; `knap status` shows how far it is",
                 )
             if full:
-                return self._rebuild(progress)
+                outcome = self._rebuild(progress)
+                self._derive_postings()
+                return outcome
             self._check_not_emptied()
             damage = self.damage or (integrity.find_damage(self.store.database) if check else "")
             if not damage:
@@ -169,8 +171,10 @@ class Engine:
                 else:
                     damage = self.damage
                     if not damage:
+                        self._derive_postings()
                         return outcome
             outcome = self._rebuild(progress)
+            self._derive_postings()
             outcome.was_damaged = True
             outcome.problems.insert(0, f"the index was damaged ({damage}), and has been built anew")
             return outcome
@@ -214,6 +218,26 @@ class Engine:
         outcome.problems += status.store_skipped(self.store, scan.skipped)
         return outcome
 
+    def _derive_postings(self) -> None:
+        """Derive the file of postings where that is due; without it, searches take longer, with the same answers."""
+        from knapper.index import postings  # noqa: PLC0415 - only a writer needs it
+
+        with contextlib.suppress(OSError, StorageError, *DAMAGE_ERRORS):
+            if postings.is_due(self.store.database):
+                postings.build(self.store.database)
+            else:
+                postings.remove_stray_files(self.store.database)
+
+    def _derive_postings_alone(self) -> None:
+        """Derive the file of postings unless another process writes the index, which then does so itself."""
+        from knapper.index import postings  # noqa: PLC0415 - the same
+
+        with contextlib.suppress(StorageError):
+            if postings.is_due(self.store.database):
+                with self._write_lock.acquire(wait_s=_EMBED_LOCK_WAIT_S) as is_acquired:
+                    if is_acquired:
+                        self._derive_postings()
+
     @property
     def damage(self) -> str:
         """Return why the index has to be built anew; empty where nothing is known of any damage."""
@@ -240,7 +264,11 @@ class Engine:
         )
 
     def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
-        """Compute the missing vectors of all chunks; return how many were added."""
+        """Compute the missing vectors of all chunks; return how many were added.
+
+        Derives the file of postings before, where that is due: both are work for the time after a save.
+        """
+        self._derive_postings_alone()
         embedder = self.embedder
         if embedder is None or not refresh.is_embedding_due(self.store, embedder):
             return 0

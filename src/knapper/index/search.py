@@ -12,7 +12,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import tokenizer
+from knapper.index import fulltext, tokenizer
 from knapper.index.embedders.base import Embedder, EmbedderError
 from knapper.index.filters import Filter
 from knapper.index.snapshot import IndexSnapshot, SnapshotCache
@@ -505,7 +505,7 @@ class Searcher:
         if not query.plain:
             return _PreparedSearch(question=request, query=query, remarks=["the query holds no word to look for"])
         vector, model, remark = self._embed_query(query, request.mode)
-        remarks = [*filter(None, (correction_remark, remark))]
+        remarks = [*filter(None, (correction_remark, _omission_remark(query, request.mode), remark))]
         return _PreparedSearch(question=request, query=query, vector=vector, model=model, remarks=remarks)
 
     def _rank_notes(
@@ -632,6 +632,15 @@ def _with_cosines(snapshot: IndexSnapshot, prepared: _PreparedSearch, hits: Sequ
     # Without any stored vector, rows have no length that fits the query's.
     cosine_by_id = dict(zip(ids, (rows @ prepared.vector).tolist(), strict=True)) if ids else {}
     return tuple(replace(hit, cosine=cosine_by_id.get(hit.row.id)) for hit in hits)
+
+
+def _omission_remark(query: Query, mode: SearchMode) -> str:
+    """Return that not all of a passage's words were looked for; empty where all were."""
+    count = len(query.content)
+    if count <= fulltext.MAX_RANKED_WORDS or mode == "semantic":
+        return ""
+    which = f"its first {count}" if query.is_cut else f"its {count}"
+    return f"a long question: of {which} different words, the {fulltext.MAX_RANKED_WORDS} that weigh most were used"
 
 
 def _model_changed_error() -> EmbedderError:

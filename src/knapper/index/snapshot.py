@@ -121,7 +121,7 @@ class SqliteSnapshotCache:
         """Read from *store*; from *min_parallel* vectors on, other threads rank beside the calling one."""
         self._store = store
         self._many = min_parallel
-        self._keywords = KeywordRanker()
+        self._keywords = KeywordRanker(store.database.path.parent)
         self._vectors = VectorCache("")
         self.allowed = allowed or FilterMasks()
         self._executor = ThreadPoolExecutor(_count_ranking_threads(), thread_name_prefix=RANKING_THREAD_PREFIX)

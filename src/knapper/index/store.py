@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from knapper.index import database, documents, integrity
+from knapper.index import database, documents, integrity, words
 from knapper.index.arrays import np
 from knapper.index.database import Database
 from knapper.index.documents import HEADING_SEPARATOR, FileRecord, FileState
@@ -131,6 +131,7 @@ def remove_chunks(
     """Remove chunks with their words and vectors."""
     rows = list(chunks)
     integrity.add_words(connection, "chunk_words", [old.id for old in rows], sign=-1)
+    words.record_dropped(connection, words.CHUNKS, [old.id for old in rows])
     connection.executemany(
         "INSERT INTO chunk_words (chunk_words, rowid, title, heading, body) VALUES ('delete', ?, ?, ?, ?)",
         [(old.id, *_word_columns(title, old.path, old.text)) for old in rows],
@@ -184,10 +185,11 @@ def _insert_chunks(connection: sqlite3.Connection, title: str, numbered: Sequenc
             for i, n, c in numbered
         ],
     )
+    rows = [(i, _word_columns(title, HEADING_SEPARATOR.join(c.path), c.text)) for i, _, c in numbered]
     connection.executemany(
-        "INSERT INTO chunk_words (rowid, title, heading, body) VALUES (?, ?, ?, ?)",
-        [(i, *_word_columns(title, HEADING_SEPARATOR.join(c.path), c.text)) for i, _, c in numbered],
+        "INSERT INTO chunk_words (rowid, title, heading, body) VALUES (?, ?, ?, ?)", [(i, *row) for i, row in rows]
     )
+    words.record_added(connection, words.CHUNKS, rows)
     integrity.add_words(connection, "chunk_words", [i for i, _, _ in numbered])
 
 
@@ -337,6 +339,7 @@ def _replace_title(connection: sqlite3.Connection, file_id: int, record: FileRec
         (file_id, title, aliases, headings),
     )
     integrity.add_words(connection, "title_words", [file_id])
+    words.record_added(connection, words.NAMES, [(file_id, (title, aliases, headings))])
     connection.execute("INSERT INTO name_grams (rowid, names) VALUES (?, ?)", (file_id, names))
 
 
@@ -351,6 +354,7 @@ def _remove_title(connection: sqlite3.Connection, file_id: int) -> None:
         return
     title, aliases, headings, names = json.loads(old)
     integrity.add_words(connection, "title_words", [file_id], sign=-1)
+    words.record_dropped(connection, words.NAMES, [file_id])
     connection.execute(
         "INSERT INTO title_words (title_words, rowid, title, aliases, headings) VALUES ('delete', ?, ?, ?, ?)",
         (file_id, title, aliases, headings),

@@ -66,7 +66,7 @@ class Query:
     """
 
     words: tuple[Term, ...] = ()
-    """Each once, at most ``MAX_WORDS``; a text with more of them scores higher."""
+    """Each once, at most ``MAX_QUERY_WORDS``; a text with more of them scores higher."""
     content: tuple[Term, ...] = ()
     """Those of the words that carry meaning, by which chunks are ranked; all of them where none does."""
     phrases: tuple[Term, ...] = ()
@@ -75,6 +75,8 @@ class Query:
     """Terms that a text must not contain."""
     plain: str = ""
     """Words and phrases as typed, without operators, for the embedder."""
+    is_cut: bool = False
+    """Whether there were more words than ``MAX_QUERY_WORDS``."""
 
 
 def segment(text: str) -> str:
@@ -115,17 +117,19 @@ def parse_query(query: str) -> Query:
         else:
             word_parts.append(part_text)
     stop_words = find_stop_words(word_parts)
+    words = _distinct_terms(word_parts)
     return Query(
-        words=_distinct_terms(word_parts),
-        content=_distinct_terms(part for part in word_parts if part not in stop_words),
+        words=words[:MAX_QUERY_WORDS],
+        content=_distinct_terms(part for part in word_parts if part not in stop_words)[:MAX_QUERY_WORDS],
         phrases=tuple(dict.fromkeys(phrases)),
         excluded=tuple(dict.fromkeys(excluded)),
         plain=" ".join(filter(None, plain)),
+        is_cut=len(words) > MAX_QUERY_WORDS,
     )
 
 
 def _distinct_terms(word_parts: Iterable[str]) -> tuple[Term, ...]:
-    return tuple(dict.fromkeys(term for part in word_parts for term in _word_terms(part)))[:MAX_QUERY_WORDS]
+    return tuple(dict.fromkeys(term for part in word_parts for term in _word_terms(part)))
 
 
 def fold_forms(text: str) -> str:

@@ -1,0 +1,345 @@
+"""Derive a file of postings from the full-text tables of a large index, and map it.
+
+The file holds each term's rows and weights as arrays. The database names the file that belongs to it, and records later
+changes in the same transactions as the rows themselves: each snapshot has its file and its changes, whatever is killed
+and whenever. Whoever finds it missing, damaged or of another index does without, until a writer derives it anew.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import secrets
+import sqlite3
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from knapper.index import database, words
+from knapper.index.arrays import np
+from knapper.index.database import POSTINGS_PREFIX, Database
+from knapper.index.words import WordTable
+from knapper.system import private
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FORMAT: Final = 1
+_ALIGNMENT: Final = 64
+_HEADER_BYTES: Final = 4_096
+K1: Final = 1.2
+B: Final = 0.75
+"""FTS5's constants of BM25."""
+_BATCH_OCCURRENCES: Final = 300_000
+"""Occurrences that are read from SQLite at once, about 20 MB of memory."""
+MIN_ROWS: Final = 10_000
+"""Chunks from which on a file is derived; below, SQLite's own ``bm25()`` takes a few milliseconds."""
+_MIN_CHANGED_ROWS: Final = 2_000
+_MAX_CHANGED_SHARE: Final = 0.05
+"""Changed rows, at least and as a share of all, from which on the file is derived anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermLists:
+    """The rows of one full-text table as the file holds them: arrays that are mapped, not read."""
+
+    ids: NDArray[np.int64]
+    """Of all rows, ascending; the lists name rows by their position here."""
+    lengths: NDArray[np.int32]
+    """Words in all columns of each row."""
+    terms: NDArray[np.uint8]
+    """All terms, ascending, one after another."""
+    term_starts: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    """Where each term's rows begin."""
+    peaks: NDArray[np.float64]
+    """The largest share of its weight that each term reaches in a row, at the mean length of that time."""
+    rows: NDArray[np.int32]
+    weights: NDArray[np.uint16]
+    """Occurrences times the column's weight and scale."""
+    checksums: NDArray[np.uint32]
+    """Of each term's rows and weights."""
+    checked: set[int] = field(default_factory=set[int])
+    """Terms whose rows were compared with their checksum; a question reads few of a large file's pages."""
+
+    def find(self, term: str) -> tuple[slice, float]:
+        """Return where a term's rows are, and its peak; an empty slice where no row has it.
+
+        Raises:
+            LookupError: They aren't those that were written.
+        """
+        raw = term.encode()
+        starts, terms = self.term_starts, self.terms
+        at = bisect_left(
+            range(len(self.peaks)), raw, key=lambda number: terms[starts[number] : starts[number + 1]].tobytes()
+        )
+        if at == len(self.peaks) or terms[starts[at] : starts[at + 1]].tobytes() != raw:
+            return slice(0, 0), 0.0
+        place = slice(int(self.starts[at]), int(self.starts[at + 1]))
+        if at not in self.checked:
+            if _list_checksum(self.rows[place], self.weights[place]) != self.checksums[at]:
+                raise LookupError("the file of postings is damaged")
+            self.checked.add(at)
+        return place, float(self.peaks[at])
+
+
+def _list_checksum(rows: NDArray[np.int32], weights: NDArray[np.uint16]) -> int:
+    return zlib.crc32(weights.data, zlib.crc32(rows.data))
+
+
+_ARRAYS: Final = {
+    "ids": "<i8",
+    "lengths": "<i4",
+    "terms": "|u1",
+    "term_starts": "<i8",
+    "starts": "<i8",
+    "peaks": "<f8",
+    "rows": "<i4",
+    "weights": "<u2",
+    "checksums": "<u4",
+}
+_LISTS: Final = frozenset({"rows", "weights"})
+"""Arrays that are checked term by term; the others are compared with their checksum when the file is opened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostingsFile:
+    """An open file; its pages are shared by all processes that have it open."""
+
+    name: str
+    uid: str
+    """Of the index that it was derived from."""
+    tables: Mapping[str, TermLists]
+
+    @classmethod
+    def open(cls, path: Path) -> PostingsFile | None:
+        """Map a file; None where there is none, or where it isn't whole."""
+        try:
+            with path.open("rb") as file:
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            return None
+        head, _, _ = mapped[:_HEADER_BYTES].partition(b"\n")
+        checksum, _, header_json = head.partition(b" ")
+        if not header_json or checksum != _checksum(header_json):
+            return None
+        header = cast("dict[str, Any]", json.loads(header_json))
+        if header["format"] != _FORMAT or header["size"] != len(mapped):
+            return None
+        tables: dict[str, TermLists] = {}
+        for name, places in header["tables"].items():
+            arrays = {
+                array: np.frombuffer(mapped, _ARRAYS[array], count=count, offset=offset)
+                for array, (offset, count, _) in places.items()
+            }
+            if any(zlib.crc32(arrays[array].data) != places[array][2] for array in arrays.keys() - _LISTS):
+                return None
+            tables[name] = TermLists(**cast("dict[str, Any]", arrays))
+        return cls(name=path.name, uid=str(header["uid"]), tables=tables)
+
+
+def _checksum(header: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(header)
+
+
+def write_file(path: Path, uid: str, tables: Mapping[str, TermLists]) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        OSError: The disk is full, or the folder can't be written.
+    """
+    arrays: list[tuple[int, NDArray[Any]]] = []
+    places: dict[str, dict[str, tuple[int, int, int]]] = {}
+    size = _HEADER_BYTES
+    for name, lists in tables.items():
+        for array, dtype in _ARRAYS.items():
+            values = np.ascontiguousarray(getattr(lists, array), dtype)
+            checksum = 0 if array in _LISTS else zlib.crc32(values.data)
+            places.setdefault(name, {})[array] = (size, len(values), checksum)
+            arrays.append((size, values))
+            size += -(-values.nbytes // _ALIGNMENT) * _ALIGNMENT
+    header = json.dumps({"format": _FORMAT, "uid": uid, "size": size, "tables": places}).encode()
+    partial = path.with_suffix(".part")
+    try:
+        with os.fdopen(private.open_new(partial), "wb") as file:
+            file.write(_checksum(header) + b" " + header + b"\n")
+            for offset, values in arrays:
+                file.seek(offset)
+                file.write(values.data)
+            file.truncate(size)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def is_due(index: Database) -> bool:
+    """Return whether a file should be derived: the index is large, and has none, a bad one, or many changes since."""
+    with index.snapshot() as connection:
+        total = int(connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
+        if total < MIN_ROWS:
+            return False
+        if words.count_recorded(connection) > max(_MIN_CHANGED_ROWS, _MAX_CHANGED_SHARE * total):
+            return True
+        return open_named(connection, index.path.parent) is None
+
+
+def build(index: Database) -> None:
+    """Derive the file from the full-text tables, and let the database name it; readers and writers go on meanwhile.
+
+    Raises:
+        OSError: The file can't be written.
+        StorageError: The database can't be written.
+    """
+    folder = index.path.parent
+    with index.transaction(counts=False) as connection:
+        words.start_recording(connection)
+    with index.snapshot() as connection:
+        uid, generation = database.state_of(connection)
+        tables = {table.name: _derive(connection, table) for table in words.TABLES}
+    name = f"{POSTINGS_PREFIX}{generation}-{secrets.token_hex(4)}"
+    write_file(folder / name, uid, tables)
+    with index.transaction(counts=False) as connection:
+        # Another process may have begun the index anew, or have given up recording after many changes.
+        if database.state_of(connection)[0] == uid and words.is_recording(connection):
+            words.forget_recorded(connection, generation)
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (words.FILE_META, name))
+    remove_stray_files(index)
+
+
+def remove_stray_files(index: Database) -> None:
+    """Remove the files in the index's folder that its database doesn't name."""
+    with index.snapshot() as connection:
+        named = name_of(connection)
+    for path in index.path.parent.glob(f"{POSTINGS_PREFIX}*"):
+        if path.name != named:
+            # Windows keeps a mapped file; the next build removes it.
+            with suppress(OSError):
+                path.unlink()
+
+
+_ROWS_SQL: Final = {
+    "chunk_words": "SELECT id FROM chunks ORDER BY id",
+    "title_words": "SELECT id FROM files WHERE title_row != '' AND kind != 'attachment' ORDER BY id",
+}
+"""Select the ids of all rows of each full-text table."""
+_CODE_BITS: Final = 2
+"""Bits for the number of the column beside a row's id."""
+
+
+def _derive(connection: sqlite3.Connection, table: WordTable) -> TermLists:
+    """Read a full-text table's terms with their rows, through SQLite's own table of the vocabulary.
+
+    Raises:
+        ValueError: The vocabulary and the rows don't belong together, or a word stands too often in one row.
+    """
+    vocabulary = f"temp.vocabulary_{table.name}"
+    connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {vocabulary} USING fts5vocab(main, {table.name}, row)")
+    known = cast(
+        "list[tuple[bytes, int, int]]",
+        connection.execute(f"SELECT CAST(term AS BLOB), doc, cnt FROM {vocabulary}").fetchall(),
+    )
+    terms, counts = [term for term, _, _ in known], [count for _, _, count in known]
+    ids_text = connection.execute(f"SELECT group_concat(id, ' ') FROM ({_ROWS_SQL[table.name]})").fetchone()[0]
+    ids = np.fromstring(ids_text or "", np.int64, sep=" ")
+    starts = np.concatenate(([0], np.cumsum([size for _, size, _ in known]))).astype(np.int64)
+    # Allocated whole, as these are most of the file; all else is done in batches of terms.
+    rows, weights = np.empty(starts[-1], "<i4"), np.empty(starts[-1], "<u2")
+    lengths = np.zeros(len(ids), np.int64)
+    column_weights = np.array([*table.columns.values()])
+    for first, last, codes in _read_occurrences(connection, table, terms, counts):
+        places = np.searchsorted(ids, codes >> _CODE_BITS)
+        lengths += np.bincount(places, minlength=len(ids))
+        term_of = np.repeat(np.arange(last - first), counts[first:last])
+        heads = np.flatnonzero(np.diff(term_of * len(ids) + places, prepend=-1))
+        sums = np.add.reduceat(column_weights[codes & ((1 << _CODE_BITS) - 1)], heads)
+        if sums.max() > np.iinfo(weights.dtype).max:
+            raise ValueError("a word stands too often in one row")
+        rows[starts[first] : starts[last]], weights[starts[first] : starts[last]] = places[heads], sums
+    norms = row_norms(lengths, len(ids), int(lengths.sum()))
+    return TermLists(
+        ids=ids,
+        lengths=lengths.astype(np.int32),
+        terms=np.frombuffer(b"".join(terms), np.uint8),
+        term_starts=np.concatenate(([0], np.cumsum([len(term) for term in terms]))).astype(np.int64),
+        starts=starts,
+        peaks=_peaks(starts, rows, weights, norms, scale=table.scale),
+        rows=rows,
+        weights=weights,
+        checksums=np.array([_list_checksum(rows[a:b], weights[a:b]) for a, b in pairwise(starts.tolist())], np.uint32),
+    )
+
+
+def _peaks(
+    starts: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    weights: NDArray[np.uint16],
+    norms: NDArray[np.float64],
+    *,
+    scale: int,
+) -> NDArray[np.float64]:
+    """Return the largest share of its weight that each term reaches in a row, in batches of terms."""
+    peaks = np.zeros(len(starts) - 1)
+    first = 0
+    while first < len(peaks):
+        last = max(int(np.searchsorted(starts, [starts[first] + _BATCH_OCCURRENCES])[0]), first + 1)
+        last = min(last, len(peaks))
+        place = slice(int(starts[first]), int(starts[last]))
+        occurrences = weights[place] / scale
+        shares = occurrences / (occurrences + norms[rows[place]])
+        peaks[first:last] = np.maximum.reduceat(shares, starts[first:last] - starts[first])
+        first = last
+    return peaks
+
+
+def _read_occurrences(
+    connection: sqlite3.Connection, table: WordTable, terms: Sequence[bytes], counts: Sequence[int]
+) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+    """Yield the occurrences of batches of terms: the first term, that after the last, and each one's row and column."""
+    vocabulary = f"temp.vocabulary_{table.name}_all"
+    connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {vocabulary} USING fts5vocab(main, {table.name}, instance)")
+    columns = " ".join(f"WHEN '{column}' THEN {number}" for number, column in enumerate(table.columns))
+    sql = (
+        f"SELECT group_concat((doc << {_CODE_BITS}) + CASE col {columns} END, ' ') FROM {vocabulary}"
+        " WHERE term >= CAST(?1 AS TEXT) AND term <= CAST(?2 AS TEXT)"
+    )
+    first = 0
+    while first < len(terms):
+        last, count = first, 0
+        while last < len(terms) and (last == first or count + counts[last] <= _BATCH_OCCURRENCES):
+            count += counts[last]
+            last += 1
+        text = connection.execute(sql, (terms[first], terms[last - 1])).fetchone()[0]
+        yield first, last, np.fromstring(text, np.int64, sep=" ")
+        first = last
+
+
+def row_norms(lengths: NDArray[Any], total: int, all_words: int) -> NDArray[np.float64]:
+    """Return what BM25 adds to the occurrences of a word below the line, for each row."""
+    norms = lengths.astype(np.float64)
+    norms *= K1 * B * total / max(all_words, 1)
+    norms += K1 * (1 - B)
+    return norms
+
+
+def name_of(connection: sqlite3.Connection) -> str:
+    """Return the name of the file that the database names; empty where it names none."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (words.FILE_META,)).fetchone()
+    return str(row[0]) if row else ""
+
+
+def open_named(connection: sqlite3.Connection, folder: Path) -> PostingsFile | None:
+    """Open the file that the database names, where it is whole and of this index."""
+    name = name_of(connection)
+    # The name is a value of the database, which may be damaged: it never leads out of the folder.
+    if not name.startswith(POSTINGS_PREFIX) or Path(name).name != name:
+        return None
+    file = PostingsFile.open(folder / name)
+    return file if file and file.uid == database.state_of(connection)[0] else None
