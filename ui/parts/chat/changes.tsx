@@ -35,7 +35,11 @@ export function AnswerChanges({ chat, turn, isLast }: { chat: Chat; turn: Turn; 
   );
   useEffect(() => {
     const abort = new AbortController();
-    if (ids) void load(abort.signal);
+    if (ids) {
+      load(abort.signal).catch((error: unknown) => {
+        if (!abort.signal.aborted) problem.value = failureOf(error).message;
+      });
+    }
     return () => abort.abort();
   }, [ids, news]);
 
