@@ -418,7 +418,7 @@ def test_a_byte_now_and_then_prolongs_nothing() -> None:
     ticks = itertools.count(0, 0.1)
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
-        terminal.Exchange(*listener.getsockname(), clock=lambda: next(ticks)) as exchange,
+        terminal.TerminalExchange(*listener.getsockname(), clock=lambda: next(ticks)) as exchange,
         listener.accept()[0] as connection,
     ):
         connection.sendall(b"HTTP/1.1 200 OK\r\na")

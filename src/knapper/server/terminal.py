@@ -126,7 +126,7 @@ def _ask(state_dir: str, question: TerminalQuestion, environment: Mapping[str, s
     if not key:
         raise NoAnswerError
     host, port = _ANY.get(match["host"], match["host"]), int(match["port"])
-    with Exchange(host, port) as exchange:
+    with TerminalExchange(host, port) as exchange:
         nonce = os.urandom(16).hex()
         hello, proof = exchange.get(f"{PATH}?nonce={nonce}")
         # A plain comparison: the nonce is new, so that nobody can try twice.
@@ -176,7 +176,7 @@ def _read_own_file(file: str) -> bytes:
         os.close(descriptor)
 
 
-class Exchange:
+class TerminalExchange:
     """A connection to a server, spoken by hand: an HTTP client takes 30 ms to import, and waits for each byte anew."""
 
     def __init__(self, host: str, port: int, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -265,7 +265,7 @@ class Exchange:
             raise NoAnswerError
         self._socket.settimeout(left_s)
 
-    def __enter__(self) -> Exchange:
+    def __enter__(self) -> TerminalExchange:
         """Use the connection in a block."""
         return self
 

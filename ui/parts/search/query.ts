@@ -96,8 +96,8 @@ export interface Piece {
 
 const SNIPPET = 260;
 const BEFORE = 60;
-/** Signs of Markdown that say nothing in a snippet. */
-const SIGNS = /^[ \t]*\|?[ \t:-]*-[ \t:|-]*$|^[ \t]*\||\|[ \t]*$|^[ \t]*(?:```|~~~)[\w-]*[ \t]*$|(?<=^|[\s("'])[*_](?=[^\s*_])|(?<=[^\s*_])[*_](?=$|[\s.,;:!?)"'])|!?\[\[(?:[^\]|\n]{0,200}\|)?|\]\]|(?<=\])\([^)\s]{0,300}\)|[*_`~=]{2,}|`|^\s{0,3}(?:#{1,6}|>|[-*+]|\d{1,9}\.)\s{1,4}(?:\[.\]\s+)?|%%|\^[\w-]{1,40}$|\[\^[^\]\n]{1,40}\]:?|\[![\w-]{1,30}\][+-]?/gm;
+/** Signs of Markdown that say nothing in a snippet; what a group has before one is kept. Older iPhones know no lookbehind. */
+const SIGNS = /^[ \t]*\|?[ \t:-]*-[ \t:|-]*$|^[ \t]*\||\|[ \t]*$|^[ \t]*(?:```|~~~)[\w-]*[ \t]*$|(^|[\s("'])[*_](?=[^\s*_])|([^\s*_])[*_](?=$|[\s.,;:!?)"'])|!?\[\[(?:[^\]|\n]{0,200}\|)?|\]\]|(\])\([^)\s]{0,300}\)|[*_`~=]{2,}|`|^\s{0,3}(?:#{1,6}|>|[-*+]|\d{1,9}\.)\s{1,4}(?:\[.\]\s+)?|%%|\^[\w-]{1,40}$|\[\^[^\]\n]{1,40}\]:?|\[![\w-]{1,30}\][+-]?/gm;
 const TABLE_ROW = /^[ \t]*\|[^\n]*/gm;
 /** No passage is longer, but for one line without an end. */
 const MAX_CHARACTERS = 20_000;
@@ -160,7 +160,10 @@ function keptOf(content: string): Uint8Array {
   const kept = new Uint8Array(content.length).fill(1);
   const heading = /^\s*#{1,6}\s[^\n]*\n(?=\s*\S)/.exec(content); // it stands above the snippet already
   if (heading) kept.fill(0, 0, heading[0].length);
-  for (const found of content.matchAll(SIGNS)) kept.fill(0, found.index, found.index + found[0].length);
+  for (const found of content.matchAll(SIGNS)) {
+    const before = found.slice(1).find((group) => group)?.length ?? 0;
+    kept.fill(0, found.index + before, found.index + found[0].length);
+  }
   return kept;
 }
 
