@@ -3,6 +3,7 @@
 import sqlite3
 
 import numpy as np
+from numpy.typing import NDArray
 
 from knapper.index.vectors import VectorCache
 
@@ -55,6 +56,6 @@ def _remove(connection: sqlite3.Connection, ids: range, generation: int) -> None
     connection.executemany("INSERT INTO removed VALUES (?, ?)", [(generation, one) for one in ids])
 
 
-def _vector(seed: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    found = np.abs(np.random.default_rng(seed).standard_normal(SIZE)).astype(np.float32)
-    return found / np.linalg.norm(found)
+def _vector(seed: int) -> NDArray[np.float32]:
+    found = np.abs(np.random.default_rng(seed).standard_normal(SIZE))
+    return (found / np.linalg.norm(found)).astype(np.float32)
