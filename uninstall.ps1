@@ -1,6 +1,6 @@
-# Take Knapper away again on Windows: .\uninstall.ps1 [-DryRun]; notes, journal and settings stay.
+# Take Knapper away again on Windows: .\uninstall.ps1 [-Yes] [-DryRun]; notes, journal and settings stay.
 # It was written beside uninstall.sh, and never run on Windows.
-param([switch]$DryRun)
+param([switch]$Yes, [switch]$DryRun)
 $ErrorActionPreference = "Stop"
 
 function Say([string]$Text) { Write-Host "uninstall: $Text" }
@@ -16,6 +16,11 @@ $settings = ""
 if (Test-Path -LiteralPath $knap) {
     $settings = & $knap config path
     Invoke-Step $knap @("service", "uninstall")
+    Invoke-Step $knap @("mcp", "uninstall", "--all")
+}
+if (-not $Yes -and -not $DryRun -and (Read-Host "uninstall: Remove the program itself? [y/N]") -notmatch "^(y|yes)$") {
+    Say "the program stays; .\uninstall.ps1 -Yes removes it"
+    exit 0
 }
 if ((Get-Command uv -ErrorAction SilentlyContinue) -and ((& uv tool list) -match "^knapper ")) { Invoke-Step "uv" @("tool", "uninstall", "knapper") }
 if ((Get-Command pipx -ErrorAction SilentlyContinue) -and ((& pipx list --short) -match "^knapper ")) { Invoke-Step "pipx" @("uninstall", "knapper") }
@@ -24,4 +29,4 @@ if (Test-Path -LiteralPath $home_) {
     Say "removed $home_"
 }
 Say "what stays: your notes; the settings in $settings; the index and the journal in the state folder"
-Say "entries named knapper in the settings of MCP clients stay, too: remove them there"
+Say "beside the settings of MCP clients stay copies of how they were"

@@ -4,10 +4,13 @@ set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-Usage: ./uninstall.sh [--dry-run] | --help
+Usage: ./uninstall.sh [--yes] [--dry-run] | --help
 
-Stop and remove the service, then the program. Your notes, the journal with what can be undone, the index and the
-settings stay, and are named.
+Stop and remove the service, take Knapper out of the settings of MCP clients, then ask, and remove the program. Your
+notes, the journal with what can be undone, the index and the settings stay, and are named.
+
+  --yes      remove the program without asking; needed where nobody can be asked
+  --dry-run  say what would be done
 TEXT
 }
 
@@ -16,11 +19,23 @@ run() {
   if [ "$dry" = 1 ]; then say "would run: $*"; else "$@"; fi
 }
 
-dry=0
+confirm() { # QUESTION: true where somebody says yes; Enter means no
+  local answer=""
+  [ "$yes" = 0 ] && [ "$dry" = 0 ] || return 0
+  if [ -t 0 ]; then
+    read -r -p "uninstall: $1 [y/N] " answer || true
+  else
+    say "nobody can be asked here: $1"
+  fi
+  case $answer in [yY] | [yY][eE][sS]) return 0 ;; *) return 1 ;; esac
+}
+
+dry=0 yes=0
 for argument in "$@"; do
   case $argument in
     -h | --help) usage && exit ;;
     --dry-run) dry=1 ;;
+    -y | --yes) yes=1 ;;
     *) say "'$argument' isn't known; ./uninstall.sh --help says what there is" >&2 && exit 2 ;;
   esac
 done
@@ -33,6 +48,12 @@ if [ -n "$knap" ]; then
   config=$("$knap" config path 2>/dev/null || true)
   state=$("$knap" config --json 2>/dev/null | sed -n '/"state_dir": {/,/}/s/.*"value": "\(.*\)",*$/\1/p' | head -n 1 || true)
   run "$knap" service uninstall || say "the service couldn't be removed; see above"
+  run "$knap" mcp uninstall --all || say "not every MCP client could be disconnected; see above"
+fi
+
+if ! confirm "Remove the program itself?"; then
+  say "the program stays; ./uninstall.sh --yes removes it"
+  exit 0
 fi
 
 removed=0
@@ -57,4 +78,4 @@ for page in "$man"/knap*.1; do
 done
 [ "$removed" = 1 ] || say "no installation was found"
 say "what stays: your notes${config:+; the settings in $config}${state:+; the index and the journal in $state}"
-say "entries named knapper in the settings of MCP clients stay, too: remove them there"
+say "beside the settings of MCP clients stay copies of how they were"

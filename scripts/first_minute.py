@@ -372,8 +372,8 @@ def check_left(before: set[str], home: Home, shown: str) -> list[str]:
     check(named, f"it doesn't name what stays:\n{shown}")
     places = [Path(named[1]), Path(named[2])] if named else []
     check(
-        "entries named knapper in the settings of MCP clients stay" in shown,
-        f"it doesn't name the MCP entries:\n{shown}",
+        "beside the settings of MCP clients stay copies" in shown,
+        f"it doesn't name the copies of the MCP clients' settings:\n{shown}",
     )
     unnamed = [
         name
@@ -417,11 +417,12 @@ def show(home: Home, vault: Path, question: Question, wheel: Path, clock: Clock)
         check(question.note in found, f"the tool doesn't find the note: {found[:500]}")
         say(f"all of it, with {answers} answers: {time.monotonic() - start:.1f} s")
         with clock.step("uninstall.sh"):
-            shown = home.run([ROOT / "uninstall.sh"])
+            shown = home.run([ROOT / "uninstall.sh", "--yes"])
     check(not _answers(state["url"]), "the server still runs")
     left = check_left(before, home, shown)
+    check("knapper" not in (home.folder / ".cursor" / "mcp.json").read_text(encoding="utf-8"), "a client still has it")
     check(_read_notes(vault) == notes_before, "a note was changed")
-    say(f"  {len(left)} files are left, all named: settings, index and journal, and the entry of the MCP client")
+    say(f"  {len(left)} files are left, all named: settings, index and journal, and a copy of the MCP client's")
 
 
 def _read_notes(vault: Path) -> dict[str, bytes]:

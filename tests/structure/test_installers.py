@@ -133,10 +133,13 @@ def test_uninstalling_removes_the_environment_and_its_link_alone(programs: Path)
     (pages / "knap-other.1").touch()
 
     dry = run("uninstall.sh", programs, "--dry-run")
+    unasked = run("uninstall.sh", programs)
     kept = (home / ".local/opt/knapper").exists()
-    shown = run("uninstall.sh", programs)
+    shown = run("uninstall.sh", programs, "--yes")
 
-    assert (dry.returncode, shown.returncode, kept) == (0, 0, True)
+    assert (dry.returncode, unasked.returncode, shown.returncode, kept) == (0, 0, 0, True)
+    assert "mcp uninstall --all" in dry.stdout
+    assert "the program stays; ./uninstall.sh --yes removes it" in unasked.stdout
     assert sorted(path.relative_to(home).as_posix() for path in home.rglob("*") if not path.is_dir()) == [
         ".local/bin/other",
         ".local/share/man/man1/knap-other.1",
