@@ -178,6 +178,7 @@ def test_unsaved_text_stays_and_an_acceptance_is_one_step_of_undo(
         assert at.status(proposal) == "accepted"
         tab.locator(".cm-content").focus()
         tab.keyboard.press("Control+z")
+        expect(tab.locator(".cm-content")).to_contain_text("two cans")
         assert at.app.text() == GARDEN.replace("# Garden", "Unsaved # Garden")
 
 

@@ -52,4 +52,5 @@ def test_from_the_command_to_the_note_on_the_disk(tmp_path: Path, own_home: Path
             server.stop()
 
     assert (vault / "Rain.md").read_text(encoding="utf-8") == rewrite["content"]
-    assert not [line for line in server.printed if "Traceback" in line or "ERROR" in line or "tomatoes" in line]
+    strange = [line for line in server.printed if "Traceback" in line or "ERROR" in line or "tomatoes" in line]
+    assert not strange, "\n".join(server.printed)

@@ -11,7 +11,7 @@ from knapper.agents.model import names
 from knapper.agents.model.names import ModelName
 from knapper.app import models
 from knapper.errors import SetupError
-from knapper.server import replies, security
+from knapper.server import replies, security, workers
 from knapper.server.http import binding, openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import RouteSpec
@@ -155,7 +155,8 @@ def _list_models(settings: Settings) -> list[JSONValue]:
 
 
 def _model_row(settings: Settings, name: str, use: str, model: ModelName) -> JSONValue:
-    from knapper.agents.model import usage  # noqa: PLC0415 - a server without chats needn't pay for models
+    with workers.IMPORT_LOCK:
+        from knapper.agents.model import usage  # noqa: PLC0415 - a server without chats needn't pay for models
 
     price = usage.find_price(model)
     address = names.ollama_url(model) if model.provider == "ollama" else model.base_url
