@@ -6,8 +6,9 @@ usage() {
   cat <<'TEXT'
 Usage: ./uninstall.sh [--yes] [--dry-run] | --help
 
-Stop and remove the service, take Knapper out of the settings of MCP clients, then ask, and remove the program. Your
-notes, the journal with what can be undone, the index and the settings stay, and are named.
+Stop and remove the service, take the plugin out of your vaults and Knapper out of the settings of MCP clients, then
+ask, and remove the program. Your notes, the journal with what can be undone, the index and the settings stay, and are
+named.
 
   --yes      remove the program without asking; needed where nobody can be asked
   --dry-run  say what would be done
@@ -48,6 +49,10 @@ if [ -n "$knap" ]; then
   config=$("$knap" config path 2>/dev/null || true)
   state=$("$knap" config --json 2>/dev/null | sed -n '/"state_dir": {/,/}/s/.*"value": "\(.*\)",*$/\1/p' | head -n 1 || true)
   run "$knap" service uninstall || say "the service couldn't be removed; see above"
+  vaults=$("$knap" config --json 2>/dev/null | sed -n 's/^ *"vaults\.\(.*\)\.path": {$/\1/p' || true)
+  while IFS= read -r vault; do
+    [ -z "$vault" ] || run "$knap" plugin uninstall --vault "$vault" || say "the plugin couldn't be removed; see above"
+  done <<<"$vaults"
   run "$knap" mcp uninstall --all || say "not every MCP client could be disconnected; see above"
 fi
 
@@ -78,4 +83,5 @@ for page in "$man"/knap*.1; do
 done
 [ "$removed" = 1 ] || say "no installation was found"
 say "what stays: your notes${config:+; the settings in $config}${state:+; the index and the journal in $state}"
+say "in a vault's .obsidian stay Obsidian's list of plugins and the plugin's settings (data.json)"
 say "beside the settings of MCP clients stay copies of how they were"
