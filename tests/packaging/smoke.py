@@ -162,8 +162,8 @@ class Trial:
     def visit(self, path: str, **body: object) -> tuple[int, str]:
         """Ask the running server, with the token that it made."""
         record = json.loads(next((Path(self.environment["KNAP_STATE_DIR"])).rglob("server.json")).read_text("utf-8"))
-        tokens = {file.name: file for file in Path(self.environment["KNAP_STATE_DIR"]).rglob("*token*")}
-        token = next(iter(tokens.values())).read_text("utf-8").strip() if tokens else ""
+        file = next(Path(self.environment["KNAP_STATE_DIR"]).rglob("api.token"), None)
+        token = file.read_text("utf-8").strip() if file else ""
         request = urllib.request.Request(
             record["url"].rstrip("/") + path,
             data=json.dumps(body).encode() if body else None,
