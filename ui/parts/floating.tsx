@@ -60,26 +60,18 @@ export class Floaters {
   async confirm(asked: { title: string; text: ComponentChildren; act: string; isDanger?: boolean }): Promise<boolean> {
     let isYes = false;
     await this.dialog((close) => (
-      <DialogFrame
+      <FormDialog
         title={asked.title}
+        act={asked.act}
+        kind={asked.isDanger ? "danger" : "primary"}
         onClose={close}
-        acts={
-          <>
-            <Button onClick={close}>Cancel</Button>
-            <Button
-              kind={asked.isDanger ? "danger" : "primary"}
-              onClick={() => {
-                isYes = true;
-                close();
-              }}
-            >
-              {asked.act}
-            </Button>
-          </>
-        }
+        onDone={() => {
+          isYes = true;
+          close();
+        }}
       >
         {asked.text}
-      </DialogFrame>
+      </FormDialog>
     ));
     return isYes;
   }
@@ -202,6 +194,41 @@ export function DialogFrame({ title, onClose, children, acts }: DialogFrameProps
       <div class="k-dialog-body">{children}</div>
       {acts && <div class="k-dialog-acts">{acts}</div>}
     </>
+  );
+}
+
+interface FormDialogProps extends Omit<DialogFrameProps, "acts"> {
+  /** What the button says that does it. */
+  act: string;
+  kind?: "primary" | "danger";
+  isDisabled?: boolean;
+  onDone: () => void;
+}
+
+/** A dialog that asks for something; Enter in a field does what its button does. */
+export function FormDialog({ title, act, kind = "primary", isDisabled = false, onClose, onDone, children }: FormDialogProps): JSX.Element {
+  return (
+    <DialogFrame
+      title={title}
+      onClose={onClose}
+      acts={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind={kind} isDisabled={isDisabled} onClick={onDone}>
+            {act}
+          </Button>
+        </>
+      }
+    >
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!isDisabled) onDone();
+        }}
+      >
+        {children}
+      </form>
+    </DialogFrame>
   );
 }
 

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Button, Chip, Icon, IconButton } from "../basic";
-import { DialogFrame } from "../floating";
+import { FormDialog } from "../floating";
 import { noteName } from "../format";
 import { AgentToggles } from "./agents";
 import type { Chat } from "./chat";
@@ -308,34 +308,14 @@ interface AskTextProps {
 export function AskText({ title, label, act, hint, value = "", onClose, onText }: AskTextProps): JSX.Element {
   const text = useSignal(value);
   const id = useId();
-  const done = (): void => {
-    if (text.value.trim()) onText(text.value.trim());
-  };
   return (
-    <DialogFrame
-      title={title}
-      onClose={onClose}
-      acts={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" isDisabled={!text.value.trim()} onClick={done}>
-            {act}
-          </Button>
-        </>
-      }
-    >
-      <form
-        class="k-field"
-        onSubmit={(event) => {
-          event.preventDefault();
-          done();
-        }}
-      >
+    <FormDialog title={title} act={act} isDisabled={!text.value.trim()} onClose={onClose} onDone={() => onText(text.value.trim())}>
+      <div class="k-field">
         <label for={id}>{label}</label>
         <input id={id} class="k-input" autocomplete="off" spellcheck={false} value={text.value} onInput={(event) => (text.value = event.currentTarget.value)} />
         {hint && <p class="k-small k-quiet">{hint}</p>}
-      </form>
-    </DialogFrame>
+      </div>
+    </FormDialog>
   );
 }
 

@@ -1,7 +1,6 @@
 /** Questions before something is decided. */
 
-import { Button } from "../basic";
-import { DialogFrame, type Floaters } from "../floating";
+import { FormDialog, type Floaters } from "../floating";
 
 /** Ask for a reason, which may be left empty; null where somebody thought better of it. */
 export async function askReason(floaters: Floaters, title: string, act = "Reject"): Promise<string | null> {
@@ -13,29 +12,12 @@ export async function askReason(floaters: Floaters, title: string, act = "Reject
       close();
     };
     return (
-      <DialogFrame
-        title={title}
-        onClose={close}
-        acts={
-          <>
-            <Button onClick={close}>Cancel</Button>
-            <Button kind="danger" onClick={done}>
-              {act}
-            </Button>
-          </>
-        }
-      >
-        <form
-          class="k-field"
-          onSubmit={(event) => {
-            event.preventDefault();
-            done();
-          }}
-        >
+      <FormDialog title={title} act={act} kind="danger" onClose={close} onDone={done}>
+        <div class="k-field">
           <label for="k-reason">Why (may be left empty)</label>
           <input id="k-reason" class="k-input" maxLength={2_000} onInput={(event) => (text = event.currentTarget.value)} />
-        </form>
-      </DialogFrame>
+        </div>
+      </FormDialog>
     );
   });
   return reason;

@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useId } from "preact/hooks";
 import { failureOf } from "../../client";
 import { Button, Chip, Field, Icon, IconButton } from "../basic";
-import { DialogFrame } from "../floating";
+import { DialogFrame, FormDialog } from "../floating";
 import { count, date, dateTime, duration } from "../format";
 import { useHost, type Host } from "../host";
 import { Empty, Notice, SkeletonText } from "../rows";
@@ -228,21 +228,10 @@ async function resume(host: Host, watch: RunWatch, list: RunList, run: Run): Pro
       close();
     };
     return (
-      <DialogFrame
-        title="Resume the run"
-        onClose={close}
-        acts={
-          <>
-            <Button onClick={close}>Cancel</Button>
-            <Button kind="primary" onClick={done}>
-              Resume
-            </Button>
-          </>
-        }
-      >
+      <FormDialog title="Resume the run" act="Resume" onClose={close} onDone={done}>
         <p class="k-dialog-lead">What is done stays, and isn't paid for again. Give it more room where it came to a limit.</p>
         <LimitFields values={values} ranges={options?.ranges ?? {}} onChange={(name, text) => (given[name] = text)} />
-      </DialogFrame>
+      </FormDialog>
     );
   });
   if (isSure) await watch.resume(changedLimits(values, given));
@@ -301,29 +290,11 @@ async function write(host: Host, watch: RunWatch, run: Run): Promise<void> {
       close();
     };
     return (
-      <DialogFrame
-        title="Write it to a note"
-        onClose={close}
-        acts={
-          <>
-            <Button onClick={close}>Cancel</Button>
-            <Button kind="primary" onClick={done}>
-              Propose
-            </Button>
-          </>
-        }
-      >
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            done();
-          }}
-        >
-          <Field label="Note or folder" hint="A note's name ends in .md. In a folder each part becomes a note too. You review it before it is written.">
-            {(attributes) => <input {...attributes} class="k-input" defaultValue={to} onInput={(event) => (to = event.currentTarget.value)} />}
-          </Field>
-        </form>
-      </DialogFrame>
+      <FormDialog title="Write it to a note" act="Propose" onClose={close} onDone={done}>
+        <Field label="Note or folder" hint="A note's name ends in .md. In a folder each part becomes a note too. You review it before it is written.">
+          {(attributes) => <input {...attributes} class="k-input" defaultValue={to} onInput={(event) => (to = event.currentTarget.value)} />}
+        </Field>
+      </FormDialog>
     );
   });
   if (!isSure) return;

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { Button, Chip, type IconName } from "../basic";
-import { DialogFrame } from "../floating";
+import { FormDialog } from "../floating";
 import { count, languageOfDates } from "../format";
 import { useHost } from "../host";
 import type { NotesStore } from "../notes/store";
@@ -136,18 +136,7 @@ function DateDialog({ search, onChange, onClose }: { search: SearchQuery; onChan
     onClose();
   };
   return (
-    <DialogFrame
-      title="Only of some days"
-      onClose={onClose}
-      acts={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" onClick={() => take(from.value, to.value)}>
-            Filter
-          </Button>
-        </>
-      }
-    >
+    <FormDialog title="Only of some days" act="Filter" onClose={onClose} onDone={() => take(from.value, to.value)}>
       <div class="k-days">
         <div class="k-days-kinds" role="radiogroup" aria-label="Which date">
           {(["modified", "created"] as const).map((kind) => (
@@ -175,6 +164,6 @@ function DateDialog({ search, onChange, onClose }: { search: SearchQuery; onChan
           ))}
         </div>
       </div>
-    </DialogFrame>
+    </FormDialog>
   );
 }

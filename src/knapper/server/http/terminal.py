@@ -130,8 +130,10 @@ class TerminalService:
         reply: dict[str, object] = {"notices": notices, "answer": None}
         try:
             reply["answer"] = run()
-        except Exception as error:  # noqa: BLE001 - the command meets it again in its own process, and tells it
-            LOG.debug("a command finds its own answer: %s", type(error).__name__)
+        except KnapError as error:  # the command meets it again in its own process, and tells it
+            LOG.debug("a command finds its own answer: %s", error.code)
+        except Exception:
+            LOG.exception("A command's question failed, so that it finds its own answer")
         return _dump(reply)
 
     def _read_settings(self, question: Mapping[str, Any]) -> Settings:
