@@ -38,6 +38,8 @@ export class ProposalReview {
   readonly focusing = signal(0);
   readonly way: Signal<Way>;
   private id = "";
+  /** Whether the focus hasn't been put into what was opened yet. */
+  private isArriving = false;
 
   constructor(readonly options: ReviewOptions) {
     const { client } = options.host;
@@ -49,22 +51,31 @@ export class ProposalReview {
 
   /** Show a proposal; its first open place is where somebody begins. */
   async open(id: string): Promise<void> {
-    if (this.id !== id) this.loaded.set(undefined);
+    if (this.id !== id) {
+      this.loaded.set(undefined);
+      this.isBusy.value = false; // a decision on another proposal goes on without this one
+    }
     this.id = id;
     this.problem.value = null;
     this.editing.value = "";
     this.current.value = "";
-    await this.loaded.load(id);
-    if (this.id !== id) return;
-    this.current.value = nextOpen(this.units.value, "")?.id ?? "";
-    this.focus();
+    this.isArriving = true;
+    await this.load();
   }
 
   /** Load again what is shown, where it was changed elsewhere; nobody is moved by it. */
   async refresh(): Promise<void> {
     if (!this.id || this.isBusy.value || this.editing.value) return;
-    await this.loaded.load(this.id);
+    await this.load();
+  }
+
+  /** Load what is shown; whichever of several loads is the last also takes somebody who has just come to the first open place. */
+  private async load(): Promise<void> {
+    if (!(await this.loaded.load(this.id))) return;
     if (!this.units.value.some((unit) => unit.id === this.current.value)) this.current.value = nextOpen(this.units.value, "")?.id ?? "";
+    if (!this.isArriving) return;
+    this.isArriving = false;
+    this.focus();
   }
 
   leave(): void {
@@ -145,6 +156,13 @@ export class ProposalReview {
     });
   }
 
+  /** Say why something failed: above the proposal that it is about, or apart where that isn't shown any more. */
+  private fail(error: unknown, id: string): void {
+    const failure = failureOf(error);
+    if (this.id === id) this.problem.value = failure;
+    else this.options.host.floaters.toast({ text: failure.message, tone: "removed", ...(failure.hint ? { hint: failure.hint } : {}) });
+  }
+
   private async undo(change: string): Promise<void> {
     const { host } = this.options;
     try {
@@ -160,14 +178,17 @@ export class ProposalReview {
   /** Do something, and show what there is then: what failed is said, and what is shown is fresh all the same. */
   private async decide(from: string, work: () => Promise<void>): Promise<void> {
     if (this.isBusy.value) return;
+    const { id } = this;
     this.isBusy.value = true;
     this.problem.value = null;
     try {
       await work();
     } catch (error) {
-      this.problem.value = failureOf(error);
+      this.fail(error, id);
     }
-    if (this.id) await this.loaded.load(this.id);
+    if (this.id !== id) return this.options.onDecided?.();
+    await this.loaded.load(id);
+    if (this.id !== id) return this.options.onDecided?.();
     this.isBusy.value = false;
     if (!this.editing.value) this.goTo(nextOpen(this.units.value, from) ?? this.units.value.find((unit) => unit.id === from));
     this.options.onDecided?.();

@@ -2,7 +2,7 @@
 
 import { effect, signal, type Signal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { Button, Empty, Row, SkeletonText, Tabs } from "../../../parts";
 import { DecidedProposals, Journal, JournalView, ProposalActs, ProposalReview, ProposalView, Restricted, ReviewList, trust, WaitingProposals, WaitingQuestions, type Origin, type WaitingQuestion, type Way } from "../../../parts/review";
 import { noteName } from "../../../parts/format";
@@ -138,10 +138,14 @@ function JournalMain({ app, state }: ViewProps<State>): JSX.Element {
 function ProposalMain({ app, state, id }: ViewProps<State> & { id: string }): JSX.Element {
   const { list, review } = state;
   const isReached = app.session.isReached.value;
-  useEffect(() => {
+  // Before it is painted: no key may reach what was decided before under the address of what comes.
+  useLayoutEffect(() => {
     if (review.loaded.data.value?.id !== id || review.openCount.value === 0) void review.open(id);
     else review.focus();
-  }, [id, isReached && !review.loaded.data.value]);
+  }, [id]);
+  useEffect(() => {
+    if (isReached && !review.loaded.data.value && !review.loaded.isLoading.value) void review.open(id);
+  }, [isReached]);
   const title = titleOf({ app, state, route: app.router.route.value });
   const next = list.beside(id, 1) ?? list.order.value.find((other) => other !== id);
   return (
