@@ -41,6 +41,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _is_thorough(item):
             item.add_marker(pytest.mark.thorough)
+            item.add_marker(pytest.mark.no_cover)  # measuring doubles the time, and the others are enough for the gate
     yield
     # After them, since a folder's own conftest sets longer limits where there are none yet.
     is_beside_others = hasattr(config, "workerinput")
