@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -47,8 +47,8 @@ def provide(root: Path = ROOT) -> bool:
     if is_current(root):
         return False
     node = find_node(root)
-    install(root, node)
-    sources = sources_hash(root / "ui")
+    install(root / "ui", node)
+    sources = sources_hash(root / "ui", _sources(root / "ui"))
     done = _run([str(node), "build.mjs"], root / "ui", node)
     if done.returncode:
         raise RuntimeError(f"the page of ui/ can't be built; it said:\n{(done.stdout + done.stderr).strip()[:3_000]}")
@@ -61,16 +61,16 @@ def is_current(root: Path = ROOT) -> bool:
     stamp, manifest = _target(root) / "sources.stamp", _target(root) / "manifest.json"
     if not stamp.is_file() or not manifest.is_file():
         return False
-    if stamp.read_text(encoding="utf-8") != sources_hash(root / "ui"):
+    if stamp.read_text(encoding="utf-8") != sources_hash(root / "ui", _sources(root / "ui")):
         return False
     files = json.loads(manifest.read_text(encoding="utf-8"))["files"]
     return all((_target(root) / name).is_file() for name in files)
 
 
-def sources_hash(folder: Path) -> str:
-    """Hash what the page is built from."""
+def sources_hash(folder: Path, files: Iterable[Path]) -> str:
+    """Hash what something is built from: files below a folder, by name and content, in either system's line ends."""
     digest = hashlib.sha256()
-    for path in sorted(_sources(folder), key=lambda path: path.relative_to(folder).as_posix()):
+    for path in sorted(files, key=lambda path: path.relative_to(folder).as_posix()):
         content = path.read_bytes().replace(b"\r\n", b"\n")
         digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
     return digest.hexdigest()
@@ -111,25 +111,23 @@ def find_node(root: Path = ROOT) -> Path:
     return node
 
 
-def install(root: Path, node: Path) -> None:
-    """Install what the lock file names, unless that was done.
+def install(folder: Path, node: Path) -> None:
+    """Install what the lock file of a folder, `ui/` or `plugin/`, names, unless that was done.
 
     Raises:
         Unreachable: npm could not download it.
         RuntimeError: The lock file doesn't fit what is asked for.
     """
-    ui = root / "ui"
-    stamp = ui / "node_modules" / ".knapper-lock"
-    wanted = hashlib.sha256((ui / "package-lock.json").read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+    stamp = folder / "node_modules" / ".knapper-lock"
+    wanted = hashlib.sha256((folder / "package-lock.json").read_bytes().replace(b"\r\n", b"\n")).hexdigest()
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
         return
-    done = _run([*npm_command(node), "ci", "--no-fund", "--no-audit", "--loglevel=error"], ui, node)
+    done = _run([*npm_command(node), "ci", "--no-fund", "--no-audit", "--loglevel=error"], folder, node)
+    lock = f"{folder.name}/package-lock.json"
     if "EUSAGE" in done.stderr:
-        raise RuntimeError(
-            "ui/package-lock.json doesn't fit ui/package.json; `scripts/page npm install` writes it anew"
-        )
+        raise RuntimeError(f"{lock} doesn't fit {folder.name}/package.json; `npm install` there writes it anew")
     if done.returncode:  # its output isn't repeated, as it may name a private registry
-        raise Unreachable("npm could not download what ui/package-lock.json names")
+        raise Unreachable(f"npm could not download what {lock} names")
     _ = stamp.write_text(wanted, encoding="utf-8")
 
 
@@ -169,7 +167,7 @@ def _version(node: Path) -> int:
 
 def _check() -> int:
     node = find_node()
-    install(ROOT, node)
+    install(ROOT / "ui", node)
     return subprocess.run(
         [str(node), "scripts/check.mjs"], cwd=ROOT / "ui", env=_environment(node), check=False
     ).returncode

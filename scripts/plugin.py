@@ -5,7 +5,6 @@
 .venv/bin/python -m scripts.plugin release FOLDER   manifest.json, main.js and styles.css, checked for the directory
 """
 
-import hashlib
 import json
 import re
 import subprocess
@@ -44,7 +43,7 @@ def provide(root: Path = ROOT) -> bool:
         RuntimeError: The build failed.
     """
     target = root / "src" / "knapper" / "data" / "plugin"
-    stamp, sources = target / _STAMP, sources_hash(root)
+    stamp, sources = target / _STAMP, page.sources_hash(root, _sources(root))
     if (
         stamp.is_file()
         and stamp.read_text(encoding="utf-8") == sources
@@ -52,44 +51,18 @@ def provide(root: Path = ROOT) -> bool:
     ):
         return False
     node = page.find_node(root)
-    install(root, node)
+    page.install(root / "plugin", node)
     build(root, node, target)
     _ = stamp.write_text(sources, encoding="utf-8")
     return True
 
 
-def sources_hash(root: Path) -> str:
-    """Hash what the plugin is built from: its own sources, and those of `ui/` that it may use."""
-    digest = hashlib.sha256()
-    for path in sorted(_sources(root), key=lambda path: path.relative_to(root).as_posix()):
-        content = path.read_bytes().replace(b"\r\n", b"\n")
-        digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
-    return digest.hexdigest()
-
-
 def _sources(root: Path) -> Iterator[Path]:
+    """Yield what the plugin is built from: its own sources, and those of `ui/` that it may use."""
     plugin = root / "plugin"
     for folder in (plugin / "src", root / "ui" / "client", root / "ui" / "parts"):
         yield from (path for path in folder.rglob("*") if path.is_file() and ".test." not in path.name)
     yield from (plugin / name for name in ("esbuild.config.mjs", "manifest.json", "package-lock.json", "styles.css"))
-
-
-def install(root: Path, node: Path) -> None:
-    """Install what the lock file names, unless that was done.
-
-    Raises:
-        page.Unreachable: npm could not download it.
-    """
-    folder = root / "plugin"
-    stamp = folder / "node_modules" / ".knapper-lock"
-    wanted = hashlib.sha256((folder / "package-lock.json").read_bytes().replace(b"\r\n", b"\n")).hexdigest()
-    if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
-        return
-    command = [*page.npm_command(node), "ci", "--no-fund", "--no-audit", "--loglevel=error"]
-    if subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode:
-        # Its output isn't repeated, as it may name a private registry.
-        raise page.Unreachable("npm could not download what plugin/package-lock.json names")
-    _ = stamp.write_text(wanted, encoding="utf-8")
 
 
 def build(root: Path, node: Path, target: Path) -> None:
@@ -111,7 +84,7 @@ def release(target: Path, root: Path = ROOT) -> list[str]:
         What is wrong with them; empty where all is good.
     """
     node = page.find_node(root)
-    install(root, node)
+    page.install(root / "plugin", node)
     build(root, node, target)
     with tempfile.TemporaryDirectory() as folder:
         build(root, node, Path(folder))
@@ -142,7 +115,7 @@ def _project_version(root: Path) -> str:
 def check(root: Path = ROOT) -> list[str]:
     """Return which steps failed: lint, types, unit tests, and what `release` finds."""
     node = page.find_node(root)
-    install(root, node)
+    page.install(root / "plugin", node)
     modules = root / "plugin" / "node_modules"
     steps = {
         "eslint": ["eslint/bin/eslint.js", ".", "--max-warnings", "0"],

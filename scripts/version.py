@@ -34,42 +34,34 @@ class Facts:
         return f"io.github.{owner}/{name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A pattern of a file, each group of which is one of the facts."""
-
-    file: str
-    pattern: str
-    """With the groups ``version``, ``repository`` or ``name``."""
-    optional: bool = False
-    """The file needn't be there."""
-
-
-PLACES: Final = (
-    Place(file="src/knapper/__init__.py", pattern=rf'__version__ = "(?P<version>{_VERSION})"'),
-    Place(file="packaging/server.json", pattern=rf'"version": "(?P<version>{_VERSION})"'),
-    Place(file="packaging/server.json", pattern=rf'"url": "(?P<repository>{_ADDRESS})"'),
-    Place(file="packaging/server.json", pattern=r'"name": "(?P<name>io\.github\.[^"]+)"'),
-    Place(file="README.md", pattern=r"mcp-name: (?P<name>io\.github\.\S+)"),
-    Place(file="packaging/mcpb/manifest.json", pattern=rf'"version": "(?P<version>{_VERSION})"'),
-    Place(file="packaging/mcpb/manifest.json", pattern=rf'"url": "(?P<repository>{_ADDRESS})"'),
-    Place(file="packaging/mcpb/pyproject.toml", pattern=rf'^version = "(?P<version>{_VERSION})"'),
-    Place(file="packaging/mcpb/pyproject.toml", pattern=rf'"knapper==(?P<version>{_VERSION})"'),
-    Place(
-        file="packaging/claude-code-plugin/.claude-plugin/plugin.json", pattern=rf'"version": "(?P<version>{_VERSION})"'
-    ),
-    Place(file="packaging/claude-code-plugin/.claude-plugin/plugin.json", pattern=rf'"(?P<repository>{_ADDRESS})"'),
-    Place(file=".claude-plugin/marketplace.json", pattern=rf'"version": "(?P<version>{_VERSION})"'),
-    Place(file="packaging/homebrew/knapper.rb", pattern=rf'"(?P<repository>{_ADDRESS})[/"]'),
-    Place(file="packaging/homebrew/knapper.rb", pattern=rf"/v(?P<version>{_VERSION})/knapper-"),
-    Place(file="packaging/homebrew/knapper.rb", pattern=rf"/knapper-(?P<version>{_VERSION})(?:\.tar\.gz|-py3)"),
-    Place(file="packaging/Containerfile", pattern=rf"KNAPPER_VERSION=(?P<version>{_VERSION})"),
-    Place(file="packaging/Containerfile", pattern=rf'"(?P<repository>{_ADDRESS})"'),
-    Place(file="docs/how-to/install.md", pattern=rf"(?P<repository>{_ADDRESS})"),
-    Place(file="plugin/manifest.json", pattern=rf'"version": "(?P<version>{_VERSION})"', optional=True),
-    Place(file="plugin/package.json", pattern=rf'^  "version": "(?P<version>{_VERSION})"', optional=True),
-    Place(file="ui/package.json", pattern=rf'^  "version": "(?P<version>{_VERSION})"', optional=True),
-)
+_AS_JSON: Final = rf'"version": "(?P<version>{_VERSION})"'
+_OF_NPM: Final = rf'^  "version": "(?P<version>{_VERSION})"'
+_QUOTED: Final = rf'"(?P<repository>{_ADDRESS})"'
+_CLAUDE: Final = ".claude-plugin/"
+PLACES: Final[Mapping[str, Sequence[str]]] = {
+    "src/knapper/__init__.py": [rf'__version__ = "(?P<version>{_VERSION})"'],
+    "packaging/server.json": [
+        _AS_JSON,
+        rf'"url": "(?P<repository>{_ADDRESS})"',
+        r'"name": "(?P<name>io\.github\.[^"]+)"',
+    ],
+    "README.md": [r"mcp-name: (?P<name>io\.github\.\S+)"],
+    "packaging/mcpb/manifest.json": [_AS_JSON, rf'"url": "(?P<repository>{_ADDRESS})"'],
+    "packaging/mcpb/pyproject.toml": [rf'^version = "(?P<version>{_VERSION})"', rf'"knapper==(?P<version>{_VERSION})"'],
+    f"packaging/claude-code-plugin/{_CLAUDE}plugin.json": [_AS_JSON, _QUOTED],
+    f"{_CLAUDE}marketplace.json": [_AS_JSON],
+    "packaging/homebrew/knapper.rb": [
+        rf'"(?P<repository>{_ADDRESS})[/"]',
+        rf"/v(?P<version>{_VERSION})/knapper-",
+        rf"/knapper-(?P<version>{_VERSION})(?:\.tar\.gz|-py3)",
+    ],
+    "packaging/Containerfile": [rf"KNAPPER_VERSION=(?P<version>{_VERSION})", _QUOTED],
+    "docs/how-to/install.md": [rf"(?P<repository>{_ADDRESS})"],
+    "plugin/manifest.json": [_AS_JSON],
+    "plugin/package.json": [_OF_NPM],
+    "ui/package.json": [_OF_NPM],
+}
+"""The patterns of each file that names the facts; the group of each is ``version``, ``repository`` or ``name``."""
 
 
 def read_facts(root: Path = ROOT) -> Facts:
@@ -92,18 +84,18 @@ def rewrite(text: str, pattern: str, facts: Facts) -> tuple[str, int]:
 
 def write_all(root: Path, facts: Facts, *, check: bool) -> Iterator[str]:
     """Write the facts into every place, or only look; yield what differed, or isn't as it should be."""
-    for place in PLACES:
-        path = root / place.file
+    for file, patterns in PLACES.items():
+        path = root / file
         if not path.is_file():
-            if not place.optional:
-                yield f"{place.file}: missing"
+            yield f"{file}: missing"
             continue
-        text = path.read_text(encoding="utf-8")
-        rewritten, count = rewrite(text, place.pattern, facts)
-        if not count:
-            yield f"{place.file}: nothing there is like {place.pattern}"
-        elif rewritten != text:
-            yield f"{place.file}: differs"
+        text = rewritten = path.read_text(encoding="utf-8")
+        for pattern in patterns:
+            rewritten, count = rewrite(rewritten, pattern, facts)
+            if not count:
+                yield f"{file}: nothing there is like {pattern}"
+        if rewritten != text:
+            yield f"{file}: differs"
             if not check:
                 _ = path.write_text(rewritten, encoding="utf-8")
 

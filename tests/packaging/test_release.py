@@ -25,7 +25,7 @@ def read_json(path: str) -> Mapping[str, Any]:
 
 
 def copy_places(folder: Path) -> Path:
-    for name in ["pyproject.toml", "CHANGELOG.md", *(place.file for place in version.PLACES)]:
+    for name in ["pyproject.toml", "CHANGELOG.md", *version.PLACES]:
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, folder / name)
@@ -58,9 +58,9 @@ def test_another_owner_of_the_repository_reaches_every_place(tmp_path: Path) -> 
 
     assert json.loads((root / "packaging/server.json").read_text(encoding="utf-8"))["name"] == "io.github.ada/notes"
     left = [
-        place.file
-        for place in version.PLACES
-        if (root / place.file).is_file() and FACTS.repository in (root / place.file).read_text(encoding="utf-8")
+        file
+        for file in version.PLACES
+        if (root / file).is_file() and FACTS.repository in (root / file).read_text(encoding="utf-8")
     ]
     assert left == []
 
