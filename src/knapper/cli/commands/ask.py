@@ -14,7 +14,7 @@ from knapper.config import Settings
 from knapper.errors import BadInput
 from knapper.tools import search, shapes
 
-_NO_MODEL = "These are the best passages. For an answer by a model, run `knap setup`, or name one below [model] in {file}."
+_NO_MODEL = "These are the best passages. For an answer by a model, run `knap setup`, or name one in {file}."
 
 
 class AskOptions(PipelineOptions):
