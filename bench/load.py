@@ -298,7 +298,7 @@ class Client:
             elif count % 3 == 2:
                 tool, arguments = "edit_file", {"path": path, "old_text": f"{line}\n", "new_text": ""}
             else:
-                text = "".join(f"Line {pick.random()}.\n" for _ in range(40))
+                text = "# Own\n\n" + "".join(f"Line {pick.random()}.\n" for _ in range(40))
                 tool, arguments = "replace_section", {"path": own_note(number), "heading": "# Own", "content": text}
             await self._timed(due, tool, arguments, self._found.writes)
 
