@@ -27,6 +27,8 @@ SUMMARY = "many clients reading and writing over HTTP"
 KNAP = (sys.executable, "-m", "knapper.cli")
 _RATE = 2.0
 """Requests of one client in a second."""
+_OFFSET_S = 0.037
+"""Between the first requests of two clients."""
 _SETTLED_S = 15.0
 """What memory is at first is asked for after this time, and what it is at last over as long."""
 _START_S = 60.0
@@ -84,6 +86,18 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
     return Report(title="Many clients", about=about, rows=rows, remarks=remarks)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Hold how the clients ask."""
+
+    rate: float = _RATE
+    """Requests of one client in a second."""
+    wave_s: float = 1 / _RATE
+    """All clients' requests are due within this time; what is left until their next ones is quiet."""
+    grows: bool = True
+    """Whether writers leave more text than there was."""
+
+
 @dataclass(kw_only=True)
 class Server:
     """Hold a running server."""
@@ -99,6 +113,14 @@ class Server:
         text = status.read_text(encoding="ascii") if status.exists() else ""
         found = re.search(r"RssAnon:\s+(\d+)", text)
         return int(found[1]) / 1024 if found else float("nan")
+
+    def mapped_mb(self) -> float:
+        """Give the resident part of the files that it maps, which the system can take back and others share."""
+        status = Path(f"/proc/{self.process.pid}/status")
+        text = status.read_text(encoding="ascii") if status.exists() else ""
+        return (
+            sum(int(size) for size in re.findall(r"Rss(?:File|Shmem):\s+(\d+)", text)) / 1024 if text else float("nan")
+        )
 
     def processor_s(self) -> float:
         """Give the processor time that it has taken."""
@@ -118,7 +140,9 @@ class Found:
     written: dict[str, str] = field(default_factory=dict[str, str])
     """Each line that was written, and its note."""
     memory: list[float] = field(default_factory=list[float])
-    """Megabytes, each second."""
+    """Megabytes of its own, each second."""
+    mapped: list[float] = field(default_factory=list[float])
+    """Megabytes of mapped files, each second."""
 
     processor_s: float = 0.0
     """What the server took of the processor."""
@@ -167,18 +191,33 @@ def _started(process: subprocess.Popen[str]) -> Server:
     return Server(process=process, host=address[1], port=int(address[2]), token=token)
 
 
-async def load(server: Server, vault: Path, asked: list[str], options: argparse.Namespace) -> Found:
+async def load(
+    server: Server, vault: Path, asked: list[str], options: argparse.Namespace, pace: Pace | None = None
+) -> Found:
     found = Found()
+    pace = pace or Pace()
     notes = await asyncio.to_thread(notes_of, vault)
     await warm(server, asked[0])
     frame.say(f"{options.readers} readers and {options.writers} writers for {options.seconds:g} s")
     end = time.monotonic() + options.seconds
-    readers = [Client(server, found, end).read(number, notes, asked) for number in range(options.readers)]
-    writers = [Client(server, found, end).write(number, notes) for number in range(options.writers)]
+    readers = [Client(server, found, end, pace).read(number, notes, asked) for number in range(options.readers)]
+    writers = [Client(server, found, end, pace).write(number, notes) for number in range(options.writers)]
     before = server.processor_s()
     await asyncio.gather(*readers, *writers, _follow_memory(server, found, end))
     found.processor_s = server.processor_s() - before
     return found
+
+
+def own_note(number: int) -> str:
+    """Give the path of the note that belongs to one writer alone."""
+    return f"Load/own-{number}.md"
+
+
+def plant_own_notes(vault: Path, writers: int) -> None:
+    """Write the notes whose section writers rewrite."""
+    (vault / "Load").mkdir(exist_ok=True)
+    for number in range(writers):
+        (vault / own_note(number)).write_text("# Own\n\nText.\n", encoding="utf-8")
 
 
 def notes_of(vault: Path) -> list[str]:
@@ -199,13 +238,15 @@ async def warm(server: Server, question: str) -> None:
 async def _follow_memory(server: Server, found: Found, end: float) -> None:
     while time.monotonic() < end:
         found.memory.append(server.own_mb())
+        found.mapped.append(server.mapped_mb())
         await asyncio.sleep(1)
 
 
 class Client:
     """Ask over one connection, on a timetable."""
 
-    def __init__(self, server: Server, found: Found, end: float) -> None:
+    def __init__(self, server: Server, found: Found, end: float, pace: Pace | None = None) -> None:
+        self._pace = pace or Pace()
         self._server = server
         self._found = found
         self._end = end
@@ -227,7 +268,10 @@ class Client:
             await self._timed(due, tool, arguments, self._found.reads)
 
     async def write(self, number: int, notes: list[str]) -> None:
-        """Append to notes that other writers append to as well, and make new ones."""
+        """Append to notes that other writers append to as well, and make new ones; or take out again what was added."""
+        if not self._pace.grows:
+            await self._rewrite(number, notes[:40])
+            return
         pick = random.Random(1_000 + number)
         count = itertools.count()
         async for due in self._timetable(number):
@@ -241,12 +285,30 @@ class Client:
             if done:
                 self._found.written[line] = path
 
+    async def _rewrite(self, number: int, notes: list[str]) -> None:
+        """Append a line, take it out again, and write the section of its own note anew, in turn."""
+        pick = random.Random(1_000 + number)
+        path = line = ""
+        count = 0
+        async for due in self._timetable(number):
+            count += 1
+            if count % 3 == 1:
+                path, line = pick.choice(notes), f"zqload-{number}-{count}-x"
+                tool, arguments = "append_to_file", {"path": path, "content": line}
+            elif count % 3 == 2:
+                tool, arguments = "edit_file", {"path": path, "old_text": f"{line}\n", "new_text": ""}
+            else:
+                text = "# Own\n\n" + "".join(f"Line {pick.random()}.\n" for _ in range(40))
+                tool, arguments = "replace_section", {"path": own_note(number), "heading": "# Own", "content": text}
+            await self._timed(due, tool, arguments, self._found.writes)
+
     async def _timetable(self, number: int) -> AsyncIterator[float]:
-        due = time.monotonic() + (number * 0.037) % (1 / _RATE)
+        every_s = 1 / self._pace.rate
+        due = time.monotonic() + (number * _OFFSET_S) % min(self._pace.wave_s, every_s)
         while due < self._end and time.monotonic() < self._end:  # a backlog isn't worked off after the end
             await asyncio.sleep(max(due - time.monotonic(), 0))
             yield due
-            due += 1 / _RATE
+            due += every_s
 
     async def _timed(self, due: float, tool: str, arguments: dict[str, object], times: list[float]) -> bool:
         try:

@@ -121,7 +121,7 @@ def test_an_index_that_is_damaged_is_told_by_every_command(
     vault: Path, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for number in range(60):
-        (vault / f"{number}.md").write_text(f"{'beta ' * 200}{number}", encoding="utf-8")
+        (vault / f"{number}.md").write_text(f"{'beta ' * 2000}{number}", encoding="utf-8")
     main.run(["-v", str(vault), "index", "--no-embed"])
     worlds.damage(next((own_home / "state").rglob("index.db")))
     capsys.readouterr()

@@ -2,6 +2,9 @@
 
 import asyncio
 import os
+import platform
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -195,3 +198,43 @@ def test_a_server_that_ends_begins_nothing_more() -> None:
         return [refused.value.code, str(await going)], waiting.cancelled()
 
     assert asyncio.run(work()) == (["stopping", "True"], True)
+
+
+_COUNT_ARENAS = """
+import ctypes, sys, threading
+from knapper.server import workers
+
+if sys.argv[1] == "shared":
+    assert workers.share_arenas()
+library, ready, held = ctypes.CDLL(None), threading.Barrier(9), []
+
+def allocate():
+    ready.wait()
+    held.append(bytearray(50_000))
+    ready.wait()
+
+threads = [threading.Thread(target=allocate) for _ in range(8)]
+[thread.start() for thread in threads]
+ready.wait()
+ready.wait()
+library.fdopen.restype = ctypes.c_void_p
+out = library.fdopen(1, b"w")
+library.malloc_info(0, ctypes.c_void_p(out))
+library.fflush(ctypes.c_void_p(out))
+"""
+
+
+def count_arenas(kind: str) -> int:
+    command = [sys.executable, "-c", _COUNT_ARENAS, kind]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.count("<heap nr=")
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators have no arenas")
+def test_the_servers_threads_share_two_arenas_of_the_allocator() -> None:
+    assert (count_arenas("shared"), count_arenas("own") > 2) == (2, True)
+
+
+def test_where_there_are_no_arenas_nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+
+    assert not workers.share_arenas()

@@ -32,7 +32,7 @@ from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Settings, Vault
 from knapper.errors import KnapError
 from knapper.extras import ExtraName
-from knapper.index import fulltext, integrity, refresh
+from knapper.index import integrity, refresh
 from knapper.index.filters import Filter
 from knapper.system import private
 from knapper.tools.context import Context
@@ -257,8 +257,6 @@ def check_index(settings: Settings) -> CheckResult:
             damage = context.index.damage or integrity.find_damage(context.index.store.database)
             if damage:
                 return _damaged_index(damage)
-            with context.index.store.database.snapshot() as connection:
-                fulltext.check_lengths(connection)
             status = context.index.status(context.restrict(Filter()))
             is_being_filled = context.index.is_being_filled
     except KnapError as error:

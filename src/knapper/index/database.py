@@ -1,5 +1,6 @@
 """The index's SQLite file: schema, connections per thread, transactions, snapshots and caches per state."""
 
+import json
 import os
 import secrets
 import sqlite3
@@ -13,7 +14,7 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 
 from knapper.errors import StorageError
-from knapper.index.tokenizer import TOKENIZER
+from knapper.index.tokenizer import TOKENIZER, segment
 from knapper.system import private
 
 
@@ -49,7 +50,7 @@ def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
 INDEX_FILE = "index.db"
 POSTINGS_PREFIX = "postings-"
 """Start of the names of files of postings beside it; see `knapper.index.postings`."""
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Version of the schema; an index of another version is dropped and rebuilt."""
 
 CHUNK_BITS = 20
@@ -142,11 +143,24 @@ CREATE INDEX aliases_key ON aliases (key);
 CREATE TABLE headings (file_id INTEGER NOT NULL, level INTEGER NOT NULL, title TEXT NOT NULL, line INTEGER NOT NULL);
 CREATE INDEX headings_file ON headings (file_id);
 
-CREATE VIRTUAL TABLE chunk_words USING fts5(title, heading, body, content='', tokenize="{TOKENIZER}");
-CREATE VIRTUAL TABLE title_words USING fts5(title, aliases, headings, content='', tokenize="{TOKENIZER}");
-CREATE VIRTUAL TABLE name_grams USING fts5(names, content='', tokenize='trigram');
+CREATE VIEW chunk_texts AS
+  SELECT c.id AS id, knap_segment(f.title) AS title, knap_segment(c.path) AS heading, knap_segment(c.text) AS body
+  FROM chunks c JOIN files f ON f.id = c.id >> {CHUNK_BITS};
+CREATE VIEW title_texts AS
+  SELECT id, knap_part(title_row, 0) AS title, knap_part(title_row, 1) AS aliases, knap_part(title_row, 2) AS headings,
+    knap_part(title_row, 3) AS names
+  FROM files WHERE title_row != '' AND kind != 'attachment';
+CREATE VIEW property_texts AS SELECT id, item FROM properties WHERE shape != 'list' AND item IS NOT NULL;
+
+CREATE VIRTUAL TABLE chunk_words USING fts5(
+  title, heading, body, content='chunk_texts', content_rowid='id', tokenize="{TOKENIZER}"
+);
+CREATE VIRTUAL TABLE title_words USING fts5(
+  title, aliases, headings, content='title_texts', content_rowid='id', tokenize="{TOKENIZER}"
+);
+CREATE VIRTUAL TABLE name_grams USING fts5(names, content='title_texts', content_rowid='id', tokenize='trigram');
 CREATE VIRTUAL TABLE property_grams USING fts5(
-  item, content='properties', content_rowid='id', columnsize=0, tokenize='trigram'
+  item, content='property_texts', content_rowid='id', columnsize=0, tokenize='trigram'
 );
 
 CREATE TABLE added_words (
@@ -185,21 +199,42 @@ def create_tables(connection: sqlite3.Connection) -> None:
     for statement in TABLES_SQL.split(";"):
         if statement.strip():
             connection.execute(statement)
-    connection.execute(
-        "INSERT INTO meta VALUES ('generation', '0'), ('uid', ?), ('chunk_words', '0'), ('title_words', '0')",
-        (new_uid(),),
-    )
+    connection.execute("INSERT INTO meta VALUES ('generation', '0'), ('uid', ?)", (new_uid(),))
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def has_own_schema(connection: sqlite3.Connection) -> bool:
+    """Return whether the tables, views and indexes are those of this version; a flipped bit may rename a column.
+
+    Those that FTS5 makes for its own use are left to it, as each version of SQLite may declare them in its own way.
+    """
+    schema_sql = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+    blank = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        create_tables(blank)
+        expected = {row for row in blank.execute(schema_sql) if not row[1].startswith(_FOREIGN_PREFIXES)}
+    finally:
+        blank.close()
+    return expected <= set(connection.execute(schema_sql))
+
+
+_FOREIGN_PREFIXES = ("sqlite_", "chunk_words_", "title_words_", "name_grams_", "property_grams_")
+"""Beginnings of the names that SQLite and FTS5 give."""
 
 
 def drop_tables(connection: sqlite3.Connection) -> None:
     """Drop all tables, virtual ones first: their shadow tables go with them."""
     rows = connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'"
+        "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'"
     )
-    for (name,) in rows.fetchall():
+    for kind, name in rows.fetchall():
         if not str(name).startswith("sqlite_"):
-            connection.execute(f'DROP TABLE IF EXISTS "{name}"')
+            connection.execute(f'DROP {kind} IF EXISTS "{name}"')
+
+
+def part_of(title_row: str, number: int) -> str:
+    """Return one text of a file's stored row of names; SQLite's own function would stop at a NUL character."""
+    return str(json.loads(title_row)[number])
 
 
 def new_uid() -> str:
@@ -431,6 +466,9 @@ class Database:
                 is_immutable=self.is_read_only,
             ),
         )
+        # For the views by which FTS5 compares its words with the texts that they come from.
+        connection.create_function("knap_segment", 1, segment, deterministic=True)
+        connection.create_function("knap_part", 2, part_of, deterministic=True)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute(f"PRAGMA cache_size = -{_READER_CACHE_KB}")

@@ -7,9 +7,9 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
-from knapper.index import database, integrity, tokenizer, words
+from knapper.index import database, tokenizer, words
 from knapper.index.arrays import np
 from knapper.index.database import StateCache
 from knapper.index.tokenizer import CUT_MARK, Query, Stemmer
@@ -93,71 +93,6 @@ def query_words(query: Query, stemmer: Stemmer) -> list[QueryWord]:
             times = min(max(1, min(repeats[stem] for stem in stems)), MAX_REPEATS)
             words_by_stems[key] = QueryWord(expression=term.expression(), token=token, times=times)
     return list(words_by_stems.values())
-
-
-TESTED: Final = ((3, 39), (3, 54))
-"""Oldest and newest SQLite whose ``bm25()`` gave equal scores; a test fails where the installed one is newer."""
-_FORMAT: Final = 4
-"""FTS5's version of its table layout."""
-_COLUMNS: Final = {"config": ["k", "v"], "data": ["id", "block"], "docsize": ["id", "sz"]}
-"""Columns of FTS5's shadow tables, by the suffixes of their names."""
-_WORD_COLUMNS = 3
-_VARINT_END = 128
-"""The last byte of a varint is below this."""
-
-
-def check_lengths(connection: sqlite3.Connection) -> None:
-    """Check the lengths and totals that scores depend on; SQLite's integrity check ignores them.
-
-    Raises:
-        sqlite3.DatabaseError: The index is damaged.
-    """
-    for table in ("chunk_words", "title_words"):
-        if _is_known(connection, table):
-            _check_lengths(connection, table)
-        else:
-            # An unknown format, or damage, which only FTS5 can distinguish: it reads its settings for any query.
-            connection.execute(f"SELECT 1 FROM {table} WHERE {table} MATCH 'a' LIMIT 1").fetchone()
-
-
-def _check_lengths(connection: sqlite3.Connection, table: str) -> None:
-    """Compare the sum of all row lengths with the table's own total."""
-    rows = f"SELECT id, sz FROM {table}_docsize ORDER BY id"
-    count, sizes = connection.execute(f"SELECT COUNT(*), group_concat(hex(sz), '') FROM ({rows})").fetchone()
-    lengths = _decode_varints(bytes.fromhex(sizes or ""))
-    if len(lengths) != count * _WORD_COLUMNS or lengths.min(initial=0) < 0:
-        raise integrity.damage_error(f"lengths of {table} can't be read")
-    row = connection.execute(f"SELECT hex(block) FROM {table}_data WHERE id = 1").fetchone()
-    # The number of rows, then that of the words in each column, which is missing for an empty table.
-    rows_counted, *words_counted = _decode_varints(bytes.fromhex(row[0] if row else "")).tolist() or [0]
-    if (rows_counted, sum(words_counted)) != (count, int(lengths.sum())):
-        raise integrity.damage_error(f"the rows of {table} aren't those that were counted")
-
-
-def _is_known(connection: sqlite3.Connection, table: str) -> bool:
-    if not TESTED[0] <= sqlite3.sqlite_version_info[:2] <= TESTED[1]:
-        return False
-    for name, columns in _COLUMNS.items():
-        rows = connection.execute("SELECT name FROM pragma_table_info(?) ORDER BY cid", (f"{table}_{name}",))
-        if [column for (column,) in rows] != columns:
-            return False
-    return connection.execute(f"SELECT v FROM {table}_config WHERE k = 'version'").fetchone() == (_FORMAT,)
-
-
-def _decode_varints(raw: bytes) -> NDArray[np.int64]:
-    """Decode SQLite's varints: seven bits a byte, the highest first.
-
-    Source: SQLite documentation, "Database File Format", on variable-length integers.
-    """
-    data = np.frombuffer(raw, np.uint8)
-    ends = np.flatnonzero(data < _VARINT_END)
-    starts = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
-    widths = ends - starts + 1
-    values = np.zeros(len(ends), np.int64)
-    for at in range(int(widths.max(initial=0))):
-        on = widths > at
-        values[on] = values[on] * _VARINT_END + data[starts[on] + at] % _VARINT_END
-    return values
 
 
 _MAX_NAME_HITS = 100

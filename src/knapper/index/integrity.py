@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from knapper.errors import StorageError
-from knapper.index import database, documents
+from knapper.index import database, documents, words
 from knapper.system import private
 
 if TYPE_CHECKING:
     from knapper.index.database import Database
 
-_WORD_TABLES: Final = ("chunk_words", "title_words")
-"""Full-text tables whose words are counted as they are stored."""
-_FULL_TEXT_TABLES: Final = (*_WORD_TABLES, "name_grams", "property_grams")
-_VARINT_END: Final = 128
-"""The last byte of a varint is below this."""
+_FULL_TEXT_TABLES: Final = ("chunk_words", "title_words", "name_grams", "property_grams")
 _MARK_FILE: Final = "damaged"
 
 
@@ -31,33 +26,13 @@ def damage_error(what: str) -> sqlite3.DatabaseError:
     return error
 
 
-def add_words(connection: sqlite3.Connection, table: str, ids: Sequence[int], *, sign: int = 1) -> None:
-    """Count the words of rows that were just stored, or with a *sign* of -1 are about to be removed."""
-    if not ids:
-        return
-    rows = connection.execute(
-        f"SELECT sz FROM {table}_docsize WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
-    )
-    words = sum(sum(decode_varints(size)) for (size,) in rows)
-    connection.execute("UPDATE meta SET value = value + ? WHERE key = ?", (sign * words, table))
+def find_damage(index: Database, *, words_too: bool = True) -> str:
+    """Check the whole file and its texts, and compare its words with them.
 
-
-def check_totals(connection: sqlite3.Connection) -> None:
-    """Compare the words that each full-text table counts with those that were stored; takes no longer for a large one.
-
-    Raises:
-        sqlite3.DatabaseError: Words were removed that were never stored, or the numbers are damaged.
-    """
-    counted = dict(connection.execute("SELECT key, value FROM meta WHERE key IN (?, ?)", _WORD_TABLES))
-    for table in _WORD_TABLES:
-        row = connection.execute(f"SELECT block FROM {table}_data WHERE id = 1").fetchone()
-        _, *words = decode_varints(row[0] if row else b"") or [0]
-        if sum(words) != int(counted.get(table, -1)):
-            raise damage_error(f"the words of {table} aren't those that were stored")
-
-
-def find_damage(index: Database) -> str:
-    """Check the whole file, its full-text tables and its texts.
+    Args:
+        index: The index.
+        words_too: Whether the full-text tables must hold the words of the texts and no others, which takes as long
+            again; else only whether they can be read.
 
     Returns:
         What is wrong; empty where nothing is, or where the disk doesn't let the file be checked.
@@ -67,9 +42,12 @@ def find_damage(index: Database) -> str:
             verdict = " ".join(str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0]).split())
             if verdict != "ok":
                 return verdict
-            check_totals(connection)
+            if not database.has_own_schema(connection):
+                return "the schema isn't the one that was stored"
             _check_rows(connection)
-        _check_full_text(index)
+            if words_too:
+                _check_recorded(connection, index.path.parent)
+        _check_full_text(index, words_too=words_too)
     except (sqlite3.Error, StorageError) as error:
         if not database.is_damage(error):
             return ""
@@ -80,11 +58,25 @@ def find_damage(index: Database) -> str:
     return ""
 
 
-def _check_full_text(index: Database) -> None:
-    """Let FTS5 check its own tables; the command looks like an insertion, but writes nothing."""
+def _check_full_text(index: Database, *, words_too: bool) -> None:
+    """Let FTS5 check its tables, and compare them with the texts that they were made from; the command writes nothing.
+
+    Source: SQLite FTS5 documentation, "The 'integrity-check' Command"; with a rank of 1 it reads the texts, too.
+    """
     with index.transaction(counts=False) as connection:
         for table in _FULL_TEXT_TABLES:
-            connection.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
+            connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', ?)", (int(words_too),))
+
+
+def _check_recorded(connection: sqlite3.Connection, folder: Path) -> None:
+    """Check what was recorded beside a derived file of postings, which has checksums of its own."""
+    if not words.is_recording(connection):
+        return
+    from knapper.index import postings  # noqa: PLC0415 - only a large index has such a file
+
+    damage = words.find_wrong_record(connection) or postings.find_wrong_rows(connection, folder)
+    if damage:
+        raise damage_error(damage)
 
 
 def _check_rows(connection: sqlite3.Connection) -> None:
@@ -111,21 +103,6 @@ def check_digests(rows: Iterable[tuple[str, str, str, str, bytes]]) -> None:
     for note, kind, headings, text, digest in rows:
         if documents.chunk_digest(kind, note, headings, text) != digest:
             raise damage_error("a text isn't the one that was stored")
-
-
-def decode_varints(raw: bytes) -> list[int]:
-    """Decode SQLite's varints: seven bits a byte, the highest first.
-
-    Source: SQLite documentation, "Database File Format", on variable-length integers.
-    """
-    numbers: list[int] = []
-    number = 0
-    for byte in raw:
-        number = number << 7 | byte & 0x7F
-        if byte < _VARINT_END:
-            numbers.append(number)
-            number = 0
-    return numbers
 
 
 def mark(folder: Path, reason: str) -> None:

@@ -225,6 +225,24 @@ def remove_stray_files(index: Database) -> None:
                 path.unlink()
 
 
+def find_wrong_rows(connection: sqlite3.Connection, folder: Path) -> str:
+    """Compare the rows of the derived file, with what was recorded since, with all rows; return what is wrong.
+
+    Args:
+        connection: In a snapshot.
+        folder: The index's own.
+    """
+    file = open_named(connection, folder)
+    if file is None:
+        return ""
+    for table in words.TABLES:
+        current = {int(row_id) for (row_id,) in connection.execute(_ROWS_SQL[table.name])}
+        added = {row_id for row_id, _ in words.added_rows(connection, table)}
+        if set(file.tables[table.name].ids.tolist()) - set(words.dropped_rows(connection, table)) | added != current:
+            return f"the recorded rows of {table.name} aren't those that changed"
+    return ""
+
+
 _ROWS_SQL: Final = {
     "chunk_words": "SELECT id FROM chunks ORDER BY id",
     "title_words": "SELECT id FROM files WHERE title_row != '' AND kind != 'attachment' ORDER BY id",

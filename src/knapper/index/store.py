@@ -67,6 +67,7 @@ class StoredFile:
     """A stored file with what a replacement of its chunks needs."""
 
     id: int
+    path: str
     title: str
     """The title that its chunks are indexed with; the words of another one couldn't be removed."""
     first_free: int
@@ -78,6 +79,7 @@ class StoredChunk:
     """A stored chunk with what its removal from the full-text index needs."""
 
     id: int
+    kind: str
     digest: bytes
     text: str
     path: str
@@ -86,9 +88,10 @@ class StoredChunk:
 def read_chunks(connection: sqlite3.Connection, file_id: int) -> list[StoredChunk]:
     """Read a file's stored chunks, by id."""
     rows = connection.execute(
-        "SELECT id, digest, text, path FROM chunks WHERE id >= ? AND id < ? ORDER BY id", database.chunk_range(file_id)
+        "SELECT id, kind, digest, text, path FROM chunks WHERE id >= ? AND id < ? ORDER BY id",
+        database.chunk_range(file_id),
     )
-    return [StoredChunk(id=i, digest=d, text=t, path=p) for i, d, t, p in rows]
+    return [StoredChunk(id=i, kind=k, digest=d, text=t, path=p) for i, k, d, t, p in rows]
 
 
 def replace_chunks(
@@ -111,8 +114,10 @@ def replace_chunks(
     Returns:
         The first free chunk number afterwards.
     """
-    kept, added, removed = _match_digests(read_chunks(connection, file.id), chunks)
-    remove_chunks(connection, file.title, removed, generation=generation)
+    stored = read_chunks(connection, file.id)
+    # The words of a chunk hold the title: under another one, none of them stays.
+    kept, added, removed = _match_digests(stored if file.title == title else (), chunks)
+    remove_chunks(connection, file, removed if file.title == title else stored, generation=generation)
     connection.executemany(
         "UPDATE chunks SET position = ?, start = ?, stop = ?, start_line = ?, end_line = ? WHERE id = ?",
         [(n, c.start, c.stop, c.start_line, c.end_line, i) for i, n, c in kept],
@@ -126,15 +131,19 @@ def replace_chunks(
 
 
 def remove_chunks(
-    connection: sqlite3.Connection, title: str, chunks: Iterable[StoredChunk], *, generation: int
+    connection: sqlite3.Connection, file: StoredFile, chunks: Iterable[StoredChunk], *, generation: int
 ) -> None:
-    """Remove chunks with their words and vectors."""
+    """Remove a file's chunks with their words and vectors.
+
+    Raises:
+        sqlite3.DatabaseError: A text isn't what was stored, so that other words would be removed than it has.
+    """
     rows = list(chunks)
-    integrity.add_words(connection, "chunk_words", [old.id for old in rows], sign=-1)
+    integrity.check_digests((file.path, old.kind, old.path, old.text, old.digest) for old in rows)
     words.record_dropped(connection, words.CHUNKS, [old.id for old in rows])
     connection.executemany(
         "INSERT INTO chunk_words (chunk_words, rowid, title, heading, body) VALUES ('delete', ?, ?, ?, ?)",
-        [(old.id, *_word_columns(title, old.path, old.text)) for old in rows],
+        [(old.id, *_word_columns(file.title, old.path, old.text)) for old in rows],
     )
     ids = [(old.id,) for old in rows]
     connection.executemany("DELETE FROM chunks WHERE id = ?", ids)
@@ -190,7 +199,6 @@ def _insert_chunks(connection: sqlite3.Connection, title: str, numbered: Sequenc
         "INSERT INTO chunk_words (rowid, title, heading, body) VALUES (?, ?, ?, ?)", [(i, *row) for i, row in rows]
     )
     words.record_added(connection, words.CHUNKS, rows)
-    integrity.add_words(connection, "chunk_words", [i for i, _, _ in numbered])
 
 
 def _reuse_vectors(
@@ -338,7 +346,6 @@ def _replace_title(connection: sqlite3.Connection, file_id: int, record: FileRec
         "INSERT INTO title_words (rowid, title, aliases, headings) VALUES (?, ?, ?, ?)",
         (file_id, title, aliases, headings),
     )
-    integrity.add_words(connection, "title_words", [file_id])
     words.record_added(connection, words.NAMES, [(file_id, (title, aliases, headings))])
     connection.execute("INSERT INTO name_grams (rowid, names) VALUES (?, ?)", (file_id, names))
 
@@ -353,7 +360,6 @@ def _remove_title(connection: sqlite3.Connection, file_id: int) -> None:
     if not old or kind == "attachment":
         return
     title, aliases, headings, names = json.loads(old)
-    integrity.add_words(connection, "title_words", [file_id], sign=-1)
     words.record_dropped(connection, words.NAMES, [file_id])
     connection.execute(
         "INSERT INTO title_words (title_words, rowid, title, aliases, headings) VALUES ('delete', ?, ?, ?, ?)",
@@ -432,7 +438,8 @@ class IndexStore:
                 self.remove([record.path])
                 stored = None
             if stored is None:
-                stored = StoredFile(id=insert_file(connection, record), title=record.title, first_free=0)
+                new_id = insert_file(connection, record)
+                stored = StoredFile(id=new_id, path=record.path, title=record.title, first_free=0)
             next_chunk = replace_chunks(connection, stored, record.title, chunks, generation=generation_of(connection))
             write_file(connection, stored.id, record, next_chunk=next_chunk)
 
@@ -471,10 +478,10 @@ class IndexStore:
         with self.database.transaction() as connection:
             generation = generation_of(connection)
             for path in paths:
-                row = connection.execute("SELECT id, title FROM files WHERE path = ?", (path,)).fetchone()
-                if row is not None:
-                    remove_chunks(connection, str(row[1]), read_chunks(connection, int(row[0])), generation=generation)
-                    remove_file(connection, int(row[0]))
+                file = _find_file(connection, path)
+                if file is not None:
+                    remove_chunks(connection, file, read_chunks(connection, file.id), generation=generation)
+                    remove_file(connection, file.id)
 
     def file_states(self, *, below: NotePath | None = None) -> dict[NotePath, FileState]:
         """Return the indexed state of every file, or of the file *below* and all files below that folder."""
@@ -605,7 +612,7 @@ def generation_of(connection: sqlite3.Connection) -> int:
 
 def _find_file(connection: sqlite3.Connection, path: NotePath) -> StoredFile | None:
     row = connection.execute("SELECT id, title, next_chunk FROM files WHERE path = ?", (path,)).fetchone()
-    return StoredFile(id=int(row[0]), title=str(row[1]), first_free=int(row[2])) if row else None
+    return StoredFile(id=int(row[0]), path=path, title=str(row[1]), first_free=int(row[2])) if row else None
 
 
 def _chunk_row(columns: tuple[int, str, str, str, str, str, str, int, int, int, int, str, bytes]) -> ChunkRow:

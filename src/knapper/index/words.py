@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -33,6 +34,8 @@ class WordTable:
     """Makes whole numbers of the weights, which a derived file adds up."""
     file_shift: int
     """How many bits of a row's id to cut for the id of its file."""
+    texts_view: str
+    """The view of the texts that its words come from."""
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -52,10 +55,18 @@ class WordTable:
 
 
 CHUNKS: Final = WordTable(
-    name="chunk_words", columns={"title": 3, "heading": 2, "body": 1}, scale=1, file_shift=database.CHUNK_BITS
+    name="chunk_words",
+    columns={"title": 3, "heading": 2, "body": 1},
+    scale=1,
+    file_shift=database.CHUNK_BITS,
+    texts_view="chunk_texts",
 )
 NAMES: Final = WordTable(
-    name="title_words", columns={"title": 10, "aliases": 10, "headings": 3}, scale=10, file_shift=0
+    name="title_words",
+    columns={"title": 10, "aliases": 10, "headings": 3},
+    scale=10,
+    file_shift=0,
+    texts_view="title_texts",
 )
 TABLES: Final = (CHUNKS, NAMES)
 
@@ -241,6 +252,21 @@ def record_added(connection: sqlite3.Connection, table: WordTable, rows: Sequenc
     if count_recorded(connection) + len(rows) > MAX_RECORDED_ROWS:
         stop_recording(connection)
         return
+    with _split_rows(connection, table, rows) as split_words:
+        connection.execute(f"INSERT INTO added_words SELECT ?, * FROM ({split_words})", (table.name,))
+    generation = _generation(connection)
+    connection.executemany(
+        "INSERT OR REPLACE INTO added_rows SELECT ?1, ?2, ?3, COALESCE(SUM(words), 0) FROM added_words"
+        " WHERE source = ?1 AND id = ?2",
+        [(table.name, row_id, generation) for row_id, _ in rows],
+    )
+
+
+@contextmanager
+def _split_rows(
+    connection: sqlite3.Connection, table: WordTable, rows: Iterable[tuple[int, Sequence[str]]]
+) -> Generator[str]:
+    """Let FTS5 split texts into words; yield the SQL that selects each term, row, weight and number of occurrences."""
     scratch = f"temp.added_{table.name}"
     columns = ", ".join(table.columns)
     connection.execute(
@@ -253,18 +279,40 @@ def record_added(connection: sqlite3.Connection, table: WordTable, rows: Sequenc
     connection.executemany(
         f"INSERT INTO {scratch} (rowid, {columns}) VALUES ({marks})", [(row_id, *texts) for row_id, texts in rows]
     )
-    connection.execute(
-        f"INSERT INTO added_words SELECT ?, term, doc, SUM({table.weight_sql}), COUNT(*) FROM {scratch}_terms"
-        " GROUP BY term, doc",
-        (table.name,),
-    )
+    yield f"SELECT term, doc, SUM({table.weight_sql}), COUNT(*) FROM {scratch}_terms GROUP BY term, doc"
     connection.execute(f"INSERT INTO {scratch} (added_{table.name}) VALUES ('delete-all')")
-    generation = _generation(connection)
-    connection.executemany(
-        "INSERT OR REPLACE INTO added_rows SELECT ?1, ?2, ?3, COALESCE(SUM(words), 0) FROM added_words"
-        " WHERE source = ?1 AND id = ?2",
-        [(table.name, row_id, generation) for row_id, _ in rows],
-    )
+
+
+_WRONG_LENGTHS_SQL: Final = (
+    "SELECT 1 FROM added_rows r WHERE r.source = ?1 AND r.words !="
+    " (SELECT COALESCE(SUM(w.words), 0) FROM added_words w WHERE w.source = ?1 AND w.id = r.id)"
+)
+"""Selects recorded rows with another number of words than was recorded of them."""
+
+
+def find_wrong_record(connection: sqlite3.Connection) -> str:
+    """Compare the recorded rows with the stored texts; return what is wrong, and an empty text where nothing is.
+
+    Args:
+        connection: In a snapshot.
+    """
+    for table in TABLES:
+        texts_sql = (
+            f"SELECT id, {', '.join(table.columns)} FROM {table.texts_view}"
+            " WHERE id IN (SELECT id FROM added_rows WHERE source = ?)"
+        )
+        rows = [(int(row_id), texts) for row_id, *texts in connection.execute(texts_sql, (table.name,))]
+        with _split_rows(connection, table, rows) as split_words:
+            words_sql = "SELECT term, id, weight, words FROM added_words WHERE source = ?1"
+            is_different = connection.execute(
+                f"SELECT EXISTS (SELECT * FROM ({split_words}) EXCEPT {words_sql})"
+                f" OR EXISTS ({words_sql} EXCEPT SELECT * FROM ({split_words}))"
+                f" OR EXISTS ({_WRONG_LENGTHS_SQL})",
+                (table.name,),
+            ).fetchone()[0]
+        if is_different or {row_id for row_id, _ in rows} != {row_id for row_id, _ in added_rows(connection, table)}:
+            return f"the recorded rows of {table.name} aren't those that were stored"
+    return ""
 
 
 def record_dropped(connection: sqlite3.Connection, table: WordTable, ids: Iterable[int]) -> None:

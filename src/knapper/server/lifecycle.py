@@ -316,6 +316,7 @@ def serve_vaults(
         StorageError: A token can't be read or written, or the log can't.
     """
     server = settings.server
+    _ = workers.share_arenas()
     private.tighten(settings.state_dir, thorough=True)
     sessions = credentials.open_browser_sessions(settings.state_dir)
     work = ServerRuntime(threads=WorkerThreads(server.threads))
