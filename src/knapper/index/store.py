@@ -280,6 +280,19 @@ def link_key(target: str) -> str:
     return links.lookup_key(target.replace("\\", "/").strip().rstrip("/").rsplit("/", 1)[-1].strip())
 
 
+def link_keys(name_key: str) -> tuple[str, str]:
+    """Return the keys of links that may mean a file of a name: a link ``x.md`` may also mean ``x.md.md``."""
+    return name_key, name_key.removesuffix(".md")
+
+
+def record_change(connection: sqlite3.Connection, file_id: int, name: NotePath | None) -> None:
+    """Record that a file's links changed, and with *name* that the file was added or removed, for `LinkEndsCache`."""
+    connection.execute(
+        "INSERT INTO changed_files VALUES (?, ?, ?)",
+        (generation_of(connection), file_id, None if name is None else link_key(name)),
+    )
+
+
 def _replace_details(connection: sqlite3.Connection, file_id: int, record: FileRecord) -> None:
     _remove_details(connection, file_id)
     connection.executemany(
@@ -434,6 +447,7 @@ class IndexStore:
         """Replace a file's rows; chunks with the same digest keep their words and vectors."""
         with self.database.transaction() as connection:
             stored = _find_file(connection, record.path)
+            is_known = stored is not None
             if stored is not None and stored.first_free + len(chunks) >= database.MAX_CHUNKS_PER_FILE:
                 self.remove([record.path])
                 stored = None
@@ -442,6 +456,7 @@ class IndexStore:
                 stored = StoredFile(id=new_id, path=record.path, title=record.title, first_free=0)
             next_chunk = replace_chunks(connection, stored, record.title, chunks, generation=generation_of(connection))
             write_file(connection, stored.id, record, next_chunk=next_chunk)
+            record_change(connection, stored.id, None if is_known else record.path)
 
     def touch(self, record: FileRecord) -> None:
         """Record a file's new times where its content is unchanged."""
@@ -482,6 +497,7 @@ class IndexStore:
                 if file is not None:
                     remove_chunks(connection, file, read_chunks(connection, file.id), generation=generation)
                     remove_file(connection, file.id)
+                    record_change(connection, file.id, path)
 
     def file_states(self, *, below: NotePath | None = None) -> dict[NotePath, FileState]:
         """Return the indexed state of every file, or of the file *below* and all files below that folder."""
@@ -598,10 +614,11 @@ class IndexStore:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def forget(self, *, keep: int = KEPT_GENERATIONS) -> None:
-        """Delete the records of chunks that were removed more than *keep* generations ago."""
+        """Delete the records of chunks and files that were changed more than *keep* generations ago."""
         with self.database.transaction() as connection:
             oldest = max(generation_of(connection) - keep, 0)
             connection.execute("DELETE FROM removed WHERE generation < ?", (oldest,))
+            connection.execute("DELETE FROM changed_files WHERE generation < ?", (oldest,))
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('removed_since', ?)", (oldest,))
 
 
