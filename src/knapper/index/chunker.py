@@ -547,9 +547,28 @@ def _send_batches(process: subprocess.Popen[bytes], view: View, batches: Sequenc
     return True
 
 
+class _RecordPickler(pickle.Pickler):
+    """Pickles records and chunks by the values of their fields; dataclasses' own way takes twenty times as long."""
+
+    def reducer_override(self, obj: object) -> object:
+        """Return how an object is built again; standard types are asked for, too."""
+        kind = type(obj)
+        fields = getattr(kind, "__dataclass_fields__", None)
+        if fields is None:
+            return NotImplemented
+        return _rebuild_record, (kind, *[getattr(obj, name) for name in fields])
+
+
+def _rebuild_record(kind: type, *values: object) -> object:
+    record = object.__new__(kind)
+    for name, value in zip(kind.__dataclass_fields__, values, strict=True):
+        object.__setattr__(record, name, value)
+    return record
+
+
 def run_child_process() -> None:
     """Read the batches given on standard input, and write their records and chunks to standard output."""
     view, batches = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by the process that started this one
     for stats in batches:
-        pickle.dump(_read_batch(view, stats), sys.stdout.buffer)
+        _RecordPickler(sys.stdout.buffer, pickle.HIGHEST_PROTOCOL).dump(_read_batch(view, stats))
         sys.stdout.buffer.flush()
