@@ -22,6 +22,7 @@ NAMES = (
     "memory",
     "tools",
     "growth",
+    "links",
     "scouting",
     "mcp",
     "tokens",

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from knapper.index import engine as engine_module
 from knapper.index import refresh, signals, watch
 from knapper.index.engine import Engine
 from knapper.index.feed import ChangeFeed
 from knapper.index.refresh import RefreshOutcome
 from knapper.index.search import SearchRequest
 from knapper.vault.access import Policy
+from knapper.vault.paths import NotePath
 from tests.index import worlds
 
 
@@ -272,3 +274,52 @@ def test_a_question_that_no_watcher_answers_is_taken_back(tmp_path: Path) -> Non
 
     assert not signals.ask_watcher(tmp_path, wait_s=0.02)
     assert list(folder.iterdir()) == []
+
+
+def test_a_look_that_is_cut_short_takes_in_what_it_found_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = worlds.fill(tmp_path / "v", {f"{n}.md": f"note{n}\n" for n in range(9)})
+    long_ago = time.time() - 60
+    for file in root.iterdir():
+        os.utime(file, (long_ago, long_ago))
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        worlds.fill(root, {"0.md": "early\n", "8.md": "late\n"})
+        with monkeypatch.context() as patch:
+            patch.setattr(engine_module, "_SCAN_BUDGET_S", -1)
+            patch.setattr(refresh, "_LOOKS_PER_CLOCK", 4)
+            cut = engine.freshen()
+        found_then = [is_found(engine, word) for word in ("early", "late", "note5")]
+        whole = engine.freshen()
+        found_now = is_found(engine, "late")
+
+    assert (cut.unchecked, cut.stale, cut.is_current) == (True, 0, False)
+    assert found_then == [True, False, True]
+    assert (whole.is_current, found_now) == (True, True)
+
+
+def test_a_brief_look_sees_all_that_changed(tmp_path: Path) -> None:
+    texts = {f"{name}.md": f"{name}\n" for name in ("kept", "saved", "gone", "moved", "linked", "folder")}
+    root = worlds.fill(tmp_path / "v", texts)
+    long_ago = time.time() - 60
+    for file in root.iterdir():
+        os.utime(file, (long_ago, long_ago))
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        (root / "saved.md").write_text("SAVED\n", encoding="utf-8")
+        os.utime(root / "saved.md", (long_ago, long_ago))
+        (root / "gone.md").unlink()
+        (root / "moved.md").rename(root / "else.md")
+        for name in ("linked.md", "folder.md"):
+            (root / name).unlink()
+        (root / "folder.md").mkdir()
+        (root / "linked.md").symlink_to("kept.md")
+        worlds.fill(root, {"folder.md/new.md": "new\n"})
+        assert engine.freshen().is_current
+        states = engine.store.file_states()
+        found = is_found(engine, "saved"), is_found(engine, "new")
+
+    assert sorted(states) == ["else.md", "folder.md/new.md", "kept.md", "linked.md", "saved.md"]
+    assert states[NotePath("linked.md")].target == "kept.md"
+    assert found == (True, True)

@@ -1,3 +1,4 @@
+import contextlib
 import ctypes
 import errno
 import os
@@ -74,6 +75,40 @@ def test_a_folder_is_listed_and_its_entries_have_a_status(root: Path, system: Sy
         listed = [(entry.name, entry.stat(follow_symlinks=False).st_size) for entry in entries]
 
     assert listed == [("c.md", 4)]
+
+
+def sizes(chain: opening.FolderChain, folder: str) -> list[tuple[str, int]]:
+    return [(entry.name, entry.stat(follow_symlinks=False).st_size) for entry in chain.entries(folder)]
+
+
+def test_a_chain_lists_the_folders_of_a_tree_in_any_order(root: Path, system: System) -> None:
+    (root / "a/b2").mkdir()
+    with contextlib.closing(opening.FolderChain(str(root), system=system)) as chain:
+        names = [sorted(entry.name for entry in chain.entries(folder)) for folder in ("", "a/", "a/b", "a/b2", "a")]
+        chain.close()
+        again = sizes(chain, "a/b/")
+
+        with pytest.raises(FileNotFoundError):
+            chain.entries("a/gone")
+
+    assert names == [["a"], ["b", "b2"], ["c.md"], [], ["b", "b2"]]
+    assert again == [("c.md", 4)]
+
+
+def test_a_chain_follows_no_link_that_is_put_on_the_way(root: Path, system: System) -> None:
+    with contextlib.closing(opening.FolderChain(str(root), system=system)) as chain:
+        chain.entries("a")
+        (root / "a/b").rename(root.parent / "away")
+        (root / "a/b").symlink_to(root.parent / "outside/a/b")
+
+        with pytest.raises(OSError, match=REFUSED):
+            chain.entries("a/b")
+
+        chain.close()
+        (root / "a").rename(root.parent / "old")
+        (root / "a").symlink_to(root.parent / "outside/a")
+        with pytest.raises(OSError, match=REFUSED):
+            chain.entries("a/b")
 
 
 def test_the_status_of_a_link_is_its_own(root: Path, system: System) -> None:

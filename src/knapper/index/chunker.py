@@ -10,7 +10,8 @@ import time
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -547,9 +548,31 @@ def _send_batches(process: subprocess.Popen[bytes], view: View, batches: Sequenc
     return True
 
 
+class _RecordPickler(pickle.Pickler):
+    """Pickles records and chunks by the values of their fields; dataclasses' own way takes twenty times as long."""
+
+    def reducer_override(self, obj: object) -> str | tuple[Callable[..., object], tuple[object, ...]]:
+        """Return how an object is built again; standard types are asked for, too."""
+        names = _field_names(type(obj))
+        return (_rebuild_record, (type(obj), *[getattr(obj, name) for name in names])) if names else NotImplemented
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    """Return the names of a dataclass's fields; none for other types."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+
+
+def _rebuild_record(kind: type[object], *values: object) -> object:
+    record = object.__new__(kind)
+    for name, value in zip(_field_names(kind), values, strict=True):
+        object.__setattr__(record, name, value)
+    return record
+
+
 def run_child_process() -> None:
     """Read the batches given on standard input, and write their records and chunks to standard output."""
     view, batches = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by the process that started this one
     for stats in batches:
-        pickle.dump(_read_batch(view, stats), sys.stdout.buffer)
+        _RecordPickler(sys.stdout.buffer, pickle.HIGHEST_PROTOCOL).dump(_read_batch(view, stats))
         sys.stdout.buffer.flush()

@@ -47,10 +47,16 @@ def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
     return state
 
 
+def removed_since(connection: sqlite3.Connection) -> int:
+    """Return the generation from which on removals and changed files are recorded."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'removed_since'").fetchone()
+    return int(row[0]) if row else 0
+
+
 INDEX_FILE = "index.db"
 POSTINGS_PREFIX = "postings-"
 """Start of the names of files of postings beside it; see `knapper.index.postings`."""
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """Version of the schema; an index of another version is dropped and rebuilt."""
 
 CHUNK_BITS = 20
@@ -117,6 +123,8 @@ CREATE INDEX vectors_generation ON vectors (generation);
 CREATE TABLE waiting (chunk_id INTEGER PRIMARY KEY);
 CREATE TABLE removed (generation INTEGER NOT NULL, chunk_id INTEGER NOT NULL);
 CREATE INDEX removed_generation ON removed (generation);
+CREATE TABLE changed_files (generation INTEGER NOT NULL, file_id INTEGER NOT NULL, name_key TEXT);
+CREATE INDEX changed_files_generation ON changed_files (generation);
 
 CREATE TABLE links (
   file_id INTEGER NOT NULL, kind TEXT NOT NULL, target TEXT NOT NULL, target_key TEXT NOT NULL,

@@ -27,7 +27,6 @@ from knapper.index.store import IndexStore
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
-from knapper.vault.walk import FileStat
 
 if TYPE_CHECKING:
     from knapper.index.feed import ChangeFeed
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from knapper.index.snapshot import SqliteSnapshotCache
 
 
-_SCAN_BUDGET_S = 0.3
+_SCAN_BUDGET_S = 0.6
 """How long a search may look for changed files before it answers from the index as it is."""
 _MAX_INLINE_FILES = 200
 """How many changed files a search indexes itself."""
@@ -357,8 +356,12 @@ class Engine:
         doubtful = len(plan.doubtful)
         changed_count = plan.stale + doubtful
         is_refresh_due = changed_count or not self.is_complete or not self._has_current_rules
+        is_small = changed_count <= _MAX_INLINE_FILES
+        if unchecked and changed_count and is_small and self._refresh_inline(plan, generation_before, whole=False):
+            # What was found in time is indexed; the answer says that not all files were looked at.
+            stale = doubtful = 0
         if not unchecked and (
-            not is_refresh_due or (changed_count <= _MAX_INLINE_FILES and self._refresh_inline(plan, generation_before))
+            not is_refresh_due or (is_small and self._refresh_inline(plan, generation_before, whole=True))
         ):
             return self._all_current(began)
         return self._freshness(stale, unchecked=unchecked or doubtful > _MAX_INLINE_FILES)
@@ -547,31 +550,27 @@ class Engine:
 
     def _scan_briefly(self) -> tuple[RefreshPlan, bool]:
         """Compare the disk with the index for a limited time; also return whether that time was too short."""
-        deadline = time.monotonic() + _SCAN_BUDGET_S
-        files: list[FileStat] = []
-        scan = refresh.VaultScan(self.view)
-        for stat in scan:
-            files.append(stat)
-            if len(files) % 256 == 0 and time.monotonic() > deadline:
-                return RefreshPlan(), True
-        return refresh.compare_files(self.store.file_states(), files, unreadable=scan.unreadable), False
+        return refresh.compare_briefly(
+            self.store, self.view, budget_s=_SCAN_BUDGET_S, has_rules=self._has_current_rules
+        )
 
-    def _refresh_inline(self, plan: RefreshPlan, generation_before: int) -> bool:
+    def _refresh_inline(self, plan: RefreshPlan, generation_before: int, *, whole: bool) -> bool:
         """Carry out a small plan; return whether that was possible, as the search goes on without it.
 
         Args:
             plan: How the disk differs from the index.
             generation_before: The index's generation when the plan was made; another process may have written since.
+            whole: Whether the plan covers all files.
         """
         try:
             with self._inline_refresh_lock, self._write_lock.acquire(wait_s=0) as is_acquired:
                 if is_acquired and self.store.generation() != generation_before:
                     plan, unchecked = self._scan_briefly()
-                    is_acquired = not unchecked
+                    is_acquired = not unchecked or not whole
                 if is_acquired and self.damage:
                     return self._rebuild_small()
                 if is_acquired:
-                    self._carry_out(plan, None, whole=True)
+                    self._carry_out(plan, None, whole=whole)
                 return is_acquired
         except StorageError:
             # Such as a full disk or a read-only folder: the search answers from the index as it is.

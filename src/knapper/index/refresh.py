@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from knapper.errors import StorageError
@@ -19,7 +22,7 @@ from knapper.system import private
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
-from knapper.vault.walk import FileStat, Skipped
+from knapper.vault.walk import FileStat, IsUnchanged, Skipped
 
 if TYPE_CHECKING:
     from knapper.index.chunker import Chunk
@@ -129,6 +132,7 @@ def is_watched(folder: Path) -> bool:
 
 
 RefreshPhase = Literal["scan", "read", "embed"]
+_LOOKS_PER_CLOCK = 256
 _BATCH_FILES = 256
 _BATCH_BYTES = 4_000_000
 """Files in one transaction, so that other writers can write in between."""
@@ -194,9 +198,10 @@ class RefreshOutcome:
 class VaultScan:
     """An iteration over the vault's files that records what can't be read."""
 
-    def __init__(self, view: View) -> None:
-        """Prepare a scan of *view*."""
+    def __init__(self, view: View, *, is_unchanged: IsUnchanged | None = None) -> None:
+        """Prepare a scan of *view*; *is_unchanged* is passed to `knapper.vault.walk.list_files`."""
         self._view = view
+        self._is_unchanged = is_unchanged
         self.skipped: list[Skipped] = []
         """Files that aren't listed although no rule ignores them."""
 
@@ -207,7 +212,62 @@ class VaultScan:
 
     def __iter__(self) -> Iterator[FileStat]:
         """Yield the files in the order of the walk."""
-        return self._view.list_files(on_problem=self.skipped.append)
+        return self._view.list_files(on_problem=self.skipped.append, is_unchanged=self._is_unchanged)
+
+
+class _BriefLook:
+    """Tells files apart that are as the index knows them, by one look at each, until the time is over."""
+
+    def __init__(self, times: dict[str, tuple[int, int, int]], deadline: float) -> None:
+        self.left = times
+        """The files that weren't found unchanged."""
+        self.is_cut = False
+        """The time was over before all files were looked at."""
+        self._deadline = deadline
+        self._looks = 0
+
+    def is_unchanged(self, path: str, entry: os.DirEntry[str]) -> bool:
+        self._looks += 1
+        if self._looks % _LOOKS_PER_CLOCK == 0 and time.monotonic() > self._deadline:
+            self.is_cut = True
+        known = self.left.get(path)
+        if self.is_cut or known is None:
+            # Where the time is over, all that is left is passed over, folders too.
+            return self.is_cut
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            return False
+        now = status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        if now != known or not S_ISREG(status.st_mode):
+            return False
+        del self.left[path]
+        return True
+
+
+def compare_briefly(store: IndexStore, view: View, *, budget_s: float, has_rules: bool) -> tuple[RefreshPlan, bool]:
+    """Compare the disk with the index for a limited time; files that have the indexed times are looked at once.
+
+    Args:
+        store: The index.
+        view: The vault as its owner sees it.
+        budget_s: How long this may take, in seconds.
+        has_rules: Whether the index was built by the vault's current rules, so that what it knows isn't ignored now.
+
+    Returns:
+        How the files that were looked at differ, and whether the time was too short for the others.
+    """
+    times, others = store.settled_times()
+    # On Windows a folder's listing may have an outdated size, so that each file has to be opened.
+    is_quick = has_rules and view.policy.sees_all and sys.platform != "win32"
+    look = _BriefLook(dict(times) if is_quick else {}, time.monotonic() + budget_s)
+    scan = VaultScan(view, is_unchanged=look.is_unchanged)
+    files = list(scan)
+    # What wasn't looked at isn't gone.
+    looked_at = [file.path for file in files] if look.is_cut else [*others, *(look.left if is_quick else times)]
+    plan = compare_files(store.states_of(looked_at), files, unreadable=scan.unreadable)
+    unchanged = len(times) - len(look.left) if is_quick else 0
+    return replace(plan, unchanged=plan.unchanged + unchanged), look.is_cut
 
 
 def compare_files(

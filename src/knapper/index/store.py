@@ -225,47 +225,67 @@ _SEARCHED_PROPERTIES = "file_id = ? AND shape != 'list' AND item IS NOT NULL"
 """Properties that can be searched by a part of their text."""
 
 
+_FILE_COLUMNS = (
+    "target, path_key, name_key, folder_key, kind, title, size, mtime_ns, ctime_ns, inode, racy, failed_ns, hash,"
+    " created, modified, properties, problems"
+)
+
+
 def insert_file(connection: sqlite3.Connection, record: FileRecord) -> int:
-    """Insert an empty row for a new file, and return its id."""
+    """Insert the row of a new file, which has no chunks yet, and return its id."""
+    values = _file_values(record)
     cursor = connection.execute(
-        "INSERT INTO files (path, target, path_key, name_key, folder_key, kind, title, size, mtime_ns, ctime_ns, inode,"
-        " racy, failed_ns, hash, created, modified, properties, problems, title_row, next_chunk)"
-        " VALUES (?, ?, '', '', '', '', ?, 0, 0, 0, 0, 0, 0, '', '', '', '', '', '', 0)",
-        (record.path, record.stat.target or "", record.title),
+        f"INSERT INTO files (path, {_FILE_COLUMNS}, title_row, next_chunk) VALUES (?, {'?, ' * len(values)}'', 0)",
+        (record.path, *values),
     )
     return int(cursor.lastrowid or 0)
 
 
-def write_file(connection: sqlite3.Connection, file_id: int, record: FileRecord, *, next_chunk: int) -> None:
-    """Write a file's row, and its rows in the detail tables."""
+def write_file(
+    connection: sqlite3.Connection, file_id: int, record: FileRecord, *, next_chunk: int, is_new: bool = False
+) -> None:
+    """Write a file's row, and its rows in the detail tables.
+
+    Args:
+        connection: Inside a transaction.
+        file_id: The file's.
+        record: What is stored of it.
+        next_chunk: Its first unused chunk number.
+        is_new: The row was just inserted from the same record, and there are no others yet.
+    """
     _replace_title(connection, file_id, record)
-    connection.execute(
-        "UPDATE files SET target = ?, path_key = ?, name_key = ?, folder_key = ?, kind = ?, title = ?, size = ?,"
-        " mtime_ns = ?, ctime_ns = ?, inode = ?, racy = ?, failed_ns = ?, hash = ?, created = ?,"
-        " modified = ?, properties = ?, problems = ?, next_chunk = ? WHERE id = ?",
-        (
-            record.stat.target or "",
-            paths.name_key(record.path),
-            link_key(record.path),
-            paths.name_key(paths.parent_folder(record.path)),
-            record.stat.kind,
-            record.title,
-            record.stat.size,
-            record.stat.mtime_ns,
-            record.stat.ctime_ns,
-            documents.stored_inode(record.stat.inode),
-            record.racy,
-            record.stat.ctime_ns if record.failed else 0,
-            record.hash,
-            record.created,
-            record.modified,
-            json.dumps(record.properties, ensure_ascii=False),
-            json.dumps([asdict(problem) for problem in record.problems], ensure_ascii=False),
-            next_chunk,
-            file_id,
-        ),
+    if is_new:
+        connection.execute("UPDATE files SET next_chunk = ? WHERE id = ?", (next_chunk, file_id))
+    else:
+        _remove_details(connection, file_id)
+        connection.execute(
+            f"UPDATE files SET ({_FILE_COLUMNS}, next_chunk) = ({'?, ' * len(_FILE_COLUMNS.split(','))}?) WHERE id = ?",
+            (*_file_values(record), next_chunk, file_id),
+        )
+    _insert_details(connection, file_id, record)
+
+
+def _file_values(record: FileRecord) -> tuple[str | int, ...]:
+    """Return the values of `_FILE_COLUMNS`."""
+    return (
+        record.stat.target or "",
+        paths.name_key(record.path),
+        link_key(record.path),
+        paths.name_key(paths.parent_folder(record.path)),
+        record.stat.kind,
+        record.title,
+        record.stat.size,
+        record.stat.mtime_ns,
+        record.stat.ctime_ns,
+        documents.stored_inode(record.stat.inode),
+        record.racy,
+        record.stat.ctime_ns if record.failed else 0,
+        record.hash,
+        record.created,
+        record.modified,
+        json.dumps(record.properties, ensure_ascii=False),
+        json.dumps([asdict(problem) for problem in record.problems], ensure_ascii=False),
     )
-    _replace_details(connection, file_id, record)
 
 
 def remove_file(connection: sqlite3.Connection, file_id: int) -> None:
@@ -280,8 +300,20 @@ def link_key(target: str) -> str:
     return links.lookup_key(target.replace("\\", "/").strip().rstrip("/").rsplit("/", 1)[-1].strip())
 
 
-def _replace_details(connection: sqlite3.Connection, file_id: int, record: FileRecord) -> None:
-    _remove_details(connection, file_id)
+def link_keys(name_key: str) -> tuple[str, str]:
+    """Return the keys of links that may mean a file of a name: a link ``x.md`` may also mean ``x.md.md``."""
+    return name_key, name_key.removesuffix(".md")
+
+
+def record_change(connection: sqlite3.Connection, file_id: int, name: NotePath | None) -> None:
+    """Record that a file's links changed, and with *name* that the file was added or removed, for `LinkEndsCache`."""
+    connection.execute(
+        "INSERT INTO changed_files VALUES (?, ?, ?)",
+        (generation_of(connection), file_id, None if name is None else link_key(name)),
+    )
+
+
+def _insert_details(connection: sqlite3.Connection, file_id: int, record: FileRecord) -> None:
     connection.executemany(
         "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -306,9 +338,9 @@ def _replace_details(connection: sqlite3.Connection, file_id: int, record: FileR
         "INSERT INTO properties (file_id, key, name, shape, item, number) VALUES (?, ?, ?, ?, ?, ?)",
         [(file_id, *row) for row in documents.property_rows(record.properties)],
     )
-    connection.execute(
-        f"INSERT INTO property_grams (rowid, item) SELECT id, item FROM properties WHERE {_SEARCHED_PROPERTIES}",
-        (file_id,),
+    # Two statements, as for vectors: INSERT ... SELECT would make FTS5 flush its buffered words for each file.
+    connection.executemany(
+        "INSERT INTO property_grams (rowid, item) VALUES (?, ?)", _read_searched_properties(connection, file_id)
     )
     connection.executemany(
         "INSERT INTO aliases VALUES (?, ?, ?)", [(file_id, a, paths.name_key(a)) for a in record.aliases]
@@ -317,13 +349,16 @@ def _replace_details(connection: sqlite3.Connection, file_id: int, record: FileR
 
 
 def _remove_details(connection: sqlite3.Connection, file_id: int) -> None:
-    connection.execute(
-        "INSERT INTO property_grams (property_grams, rowid, item)"
-        f" SELECT 'delete', id, item FROM properties WHERE {_SEARCHED_PROPERTIES}",
-        (file_id,),
+    connection.executemany(
+        "INSERT INTO property_grams (property_grams, rowid, item) VALUES ('delete', ?, ?)",
+        _read_searched_properties(connection, file_id),
     )
     for table in database.PER_FILE_TABLES:
         connection.execute(f"DELETE FROM {table} WHERE file_id = ?", (file_id,))
+
+
+def _read_searched_properties(connection: sqlite3.Connection, file_id: int) -> list[tuple[int, str]]:
+    return connection.execute(f"SELECT id, item FROM properties WHERE {_SEARCHED_PROPERTIES}", (file_id,)).fetchall()
 
 
 def _replace_title(connection: sqlite3.Connection, file_id: int, record: FileRecord) -> None:
@@ -437,11 +472,13 @@ class IndexStore:
             if stored is not None and stored.first_free + len(chunks) >= database.MAX_CHUNKS_PER_FILE:
                 self.remove([record.path])
                 stored = None
+            is_new = stored is None
             if stored is None:
                 new_id = insert_file(connection, record)
                 stored = StoredFile(id=new_id, path=record.path, title=record.title, first_free=0)
             next_chunk = replace_chunks(connection, stored, record.title, chunks, generation=generation_of(connection))
-            write_file(connection, stored.id, record, next_chunk=next_chunk)
+            write_file(connection, stored.id, record, next_chunk=next_chunk, is_new=is_new)
+            record_change(connection, stored.id, record.path if is_new else None)
 
     def touch(self, record: FileRecord) -> None:
         """Record a file's new times where its content is unchanged."""
@@ -482,14 +519,17 @@ class IndexStore:
                 if file is not None:
                     remove_chunks(connection, file, read_chunks(connection, file.id), generation=generation)
                     remove_file(connection, file.id)
+                    record_change(connection, file.id, path)
 
     def file_states(self, *, below: NotePath | None = None) -> dict[NotePath, FileState]:
         """Return the indexed state of every file, or of the file *below* and all files below that folder."""
-        sql, parameters = "SELECT path, size, mtime_ns, racy, ctime_ns, inode, target, failed_ns FROM files", ()
-        if below is not None:
-            sql += " WHERE path = ? OR (path >= ? AND path < ?)"
-            # "0" comes right after "/"
-            parameters = (below, f"{below}/", f"{below}0")
+        if below is None:
+            return self._read_states("", ())
+        # "0" comes right after "/"
+        return self._read_states(" WHERE path = ? OR (path >= ? AND path < ?)", (below, f"{below}/", f"{below}0"))
+
+    def _read_states(self, condition: str, parameters: Sequence[str]) -> dict[NotePath, FileState]:
+        sql = f"SELECT path, size, mtime_ns, racy, ctime_ns, inode, target, failed_ns FROM files{condition}"
         rows = self.database.reader().execute(sql, parameters)
         return {
             NotePath(path): FileState(
@@ -503,6 +543,28 @@ class IndexStore:
             )
             for path, size, mtime_ns, racy, ctime_ns, inode, target, failed_ns in rows
         }
+
+    def settled_times(self) -> tuple[dict[str, tuple[int, int, int]], list[NotePath]]:
+        """Return size, time and time of the last change of any kind by path, of files that these alone tell unchanged.
+
+        The second value lists the other files: links, those saved in the moment of reading, and those that failed.
+        """
+        rows = self.database.reader().execute(
+            "SELECT path, size, mtime_ns, ctime_ns, racy OR target != '' OR failed_ns FROM files"
+        )
+        times: dict[str, tuple[int, int, int]] = {}
+        others: list[NotePath] = []
+        for path, size, mtime_ns, ctime_ns, is_other in rows:
+            if is_other:
+                others.append(NotePath(path))
+            else:
+                times[path] = size, mtime_ns, ctime_ns
+        return times, others
+
+    def states_of(self, paths: Iterable[str]) -> dict[NotePath, FileState]:
+        """Return the indexed state of some files, without those that aren't indexed."""
+        chosen = json.dumps(list(paths), ensure_ascii=False)
+        return self._read_states(" WHERE path IN (SELECT value FROM json_each(?))", (chosen,))
 
     def count_files(self) -> int:
         """Count the indexed files."""
@@ -598,10 +660,11 @@ class IndexStore:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def forget(self, *, keep: int = KEPT_GENERATIONS) -> None:
-        """Delete the records of chunks that were removed more than *keep* generations ago."""
+        """Delete the records of chunks and files that were changed more than *keep* generations ago."""
         with self.database.transaction() as connection:
             oldest = max(generation_of(connection) - keep, 0)
             connection.execute("DELETE FROM removed WHERE generation < ?", (oldest,))
+            connection.execute("DELETE FROM changed_files WHERE generation < ?", (oldest,))
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('removed_since', ?)", (oldest,))
 
 

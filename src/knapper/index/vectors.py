@@ -37,7 +37,7 @@ class VectorCache:
             uid, generation = database.state_of(connection)
             if (uid, generation) == (self._uid, self._generation):
                 return
-            if uid != self._uid or self._generation < _removed_since(connection):
+            if uid != self._uid or self._generation < database.removed_since(connection):
                 self._reset()
                 self._uid = uid
             self._drop(connection)
@@ -161,12 +161,6 @@ class VectorCache:
         self._ids, self._matrix = self._ids[alive].copy(), self._matrix[alive].copy()
         self._used = len(alive)
         self._places = {int(chunk_id): place for place, chunk_id in enumerate(self._ids)}
-
-
-def _removed_since(connection: sqlite3.Connection) -> int:
-    """Return the generation from which on removals are recorded."""
-    row = connection.execute("SELECT value FROM meta WHERE key = 'removed_since'").fetchone()
-    return int(row[0]) if row else 0
 
 
 def _nearest(

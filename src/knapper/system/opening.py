@@ -145,6 +145,60 @@ def list_folder(path: str | Path, *, system: System = SYSTEM) -> Generator[list[
         os.close(descriptor)
 
 
+class FolderChain:
+    """Opens folders of one tree, each by its name in the one above, which stays open for the next.
+
+    A walk through thousands of folders doesn't open the way to each from the system's root, and follows no link either.
+    """
+
+    def __init__(self, root: str, *, system: System = SYSTEM) -> None:
+        """Open folders below *root*, an absolute path without links."""
+        self.root = root
+        self._system = system
+        self._names: list[str] = []
+        self._descriptors: list[int] = []
+
+    def entries(self, folder: str) -> list[os.DirEntry[str]]:
+        """Return the entries of a folder, whose status can be asked for until the next call.
+
+        Args:
+            folder: Its path below the root, with or without a slash at the end; empty for the root.
+
+        Raises:
+            OSError: As for `open_file`.
+        """
+        if not self._system.has_openat:
+            # Windows: the entries know their status, or ask by the path.
+            with list_folder(f"{self.root}/{folder}".rstrip("/") or "/", system=self._system) as listed:
+                return listed
+        with os.scandir(self._descend_to(folder.rstrip("/").split("/") if folder else [])) as scanned:
+            return list(scanned)
+
+    def _descend_to(self, names: list[str]) -> int:
+        shared = 0
+        while shared < min(len(names), len(self._names)) and names[shared] == self._names[shared]:
+            shared += 1
+        if not self._descriptors:
+            self._descriptors.append(open_folder(self.root, system=self._system))
+        self._close_below(shared)
+        for name in names[shared:]:
+            below = os.open(name, _FOLDER_FLAGS | _NO_FOLLOW, dir_fd=self._descriptors[-1])
+            self._names.append(name)
+            self._descriptors.append(below)
+        return self._descriptors[-1]
+
+    def _close_below(self, depth: int) -> None:
+        while len(self._names) > depth:
+            self._names.pop()
+            os.close(self._descriptors.pop())
+
+    def close(self) -> None:
+        """Close all folders; the next one is reached from the system's root again."""
+        self._close_below(0)
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+
+
 def open_folder(path: str | Path, *, system: System = SYSTEM) -> int:
     """Open a folder, which Windows can't; arguments and errors are those of `open_file`."""
     return _open(os.fspath(path), _FOLDER_FLAGS, system)

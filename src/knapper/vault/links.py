@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,23 +58,60 @@ def resolve(target: str, source: NotePath, lookup: Callable[[str], Sequence[Note
         source: The note that holds the link.
         lookup: Returns all files whose name has the given `lookup_key`.
     """
-    folded_target = fold_target(target.replace("\\", "/")).strip()
-    if not folded_target:
-        return Resolution(path=source)
-    source_folder = fold_target(source).rpartition("/")[0]
-    if folded_target.startswith(("./", "../")):
-        return _resolve_exact(join_relative(source_folder, folded_target), target, lookup)
-    if folded_target.startswith("/"):
-        return _resolve_exact(folded_target.strip("/"), target, lookup)
-    candidates = _candidates(folded_target, lookup)
-    exact = _file_at(folded_target, target, candidates)
-    matches = _files_ending_with(folded_target, candidates) if exact is None else ()
-    if not matches:
-        return Resolution(path=exact)
-    best = _file_at(f"{source_folder}/{folded_target}" if source_folder else folded_target, target, matches) or min(
-        matches, key=_path_rank
-    )
-    return Resolution(path=best, ambiguous=tuple(sorted(matches, key=_path_rank)) if len(matches) > 1 else ())
+    return PreparedTarget(target, lookup).resolve(source)
+
+
+class PreparedTarget:
+    """A link's target with the files that it may refer to, worked out once for all notes; see `resolve`."""
+
+    def __init__(self, target: str, lookup: Callable[[str], Sequence[NotePath]]) -> None:
+        """Look the target's name up."""
+        self._target = target
+        self._lookup = lookup
+        self._folded = fold_target(target.replace("\\", "/")).strip()
+        self._in_folders: dict[str, list[NotePath]] = {}
+        self._ambiguous: tuple[NotePath, ...] = ()
+        self._is_relative = self._folded.startswith(("./", "../"))
+        self._default = Resolution(path=None) if self._is_relative or not self._folded else self._find_default()
+
+    @property
+    def is_own_note(self) -> bool:
+        """Whether the target has no text, and so refers to the note that holds the link."""
+        return not self._folded
+
+    @property
+    def everywhere(self) -> Resolution | None:
+        """What the target refers to in every note; None where that depends on the note."""
+        return None if self._in_folders or self._is_relative or not self._folded else self._default
+
+    def resolve(self, source: NotePath) -> Resolution:
+        """Return the file that the target refers to in a note."""
+        if not self._folded:
+            return Resolution(path=source)
+        return self.everywhere or self.resolve_from(fold_target(source).rpartition("/")[0])
+
+    def resolve_from(self, folder: str) -> Resolution:
+        """Return the file that a target refers to in the notes of a folder, which is folded and may be the root, empty.
+
+        A target without text refers to the note itself, which `resolve` knows.
+        """
+        if self._is_relative:
+            return _resolve_exact(join_relative(folder, self._folded), self._target, self._lookup)
+        beside = _pick_at(f"{folder}/{self._folded}", self._target, self._in_folders) if folder else None
+        return self._default if beside is None else Resolution(path=beside, ambiguous=self._ambiguous)
+
+    def _find_default(self) -> Resolution:
+        """Return the file that the target refers to in notes without such a file in their own folder."""
+        if self._folded.startswith("/"):
+            return _resolve_exact(self._folded.strip("/"), self._target, self._lookup)
+        candidates = _candidates(self._folded, self._lookup)
+        exact = _file_at(self._folded, self._target, candidates)
+        matches = _files_ending_with(self._folded, candidates) if exact is None else []
+        if len(matches) < 2:
+            return Resolution(path=matches[0] if matches else exact)
+        self._in_folders = _group_by_folded_path(matches)
+        self._ambiguous = tuple(sorted(matches, key=_path_rank))
+        return Resolution(path=self._ambiguous[0], ambiguous=self._ambiguous)
 
 
 def heading_matches(heading: str, title: str) -> bool:
@@ -125,9 +162,17 @@ def _resolve_exact(folded_path: str, target: str, lookup: Callable[[str], Sequen
 
 def _file_at(folded_path: str, target: str, candidates: Sequence[NotePath]) -> NotePath | None:
     """Find the file at a path; a note ``v1.md`` before a file ``v1``, as a link without suffix means a note."""
+    return _pick_at(folded_path, target, _group_by_folded_path(candidates))
+
+
+def _group_by_folded_path(candidates: Sequence[NotePath]) -> dict[str, list[NotePath]]:
     files_by_path: dict[str, list[NotePath]] = {}
     for path in candidates:
         files_by_path.setdefault(fold_target(path), []).append(path)
+    return files_by_path
+
+
+def _pick_at(folded_path: str, target: str, files_by_path: Mapping[str, Sequence[NotePath]]) -> NotePath | None:
     matches = next(
         (files_by_path[spelling] for spelling in reversed(_spellings(folded_path)) if spelling in files_by_path), ()
     )

@@ -203,8 +203,14 @@ class View:
         with vault_files.open_bytes(file.file, shown_as=file.path, max_bytes=max_bytes) as opened:
             yield opened
 
-    def list_files(self, *, on_problem: Callable[[Skipped], None] = _ignore_problem) -> Iterator[FileStat]:
+    def list_files(
+        self, *, on_problem: Callable[[Skipped], None] = _ignore_problem, is_unchanged: walk.IsUnchanged | None = None
+    ) -> Iterator[FileStat]:
         """List the visible files in the order of `knapper.vault.walk.list_files`, and report only their problems.
+
+        Args:
+            on_problem: Receives each file or folder that can't be listed.
+            is_unchanged: As `knapper.vault.walk.list_files` takes it; only for the owner's view.
 
         Raises:
             StorageError: The vault's own folder can't be read.
@@ -214,7 +220,8 @@ class View:
             if self.policy.visible(NotePath(skipped.path)):
                 on_problem(skipped)
 
-        return filter(self._is_file_visible, walk.list_files(self.root, self.ignore, on_problem=tell))
+        files = walk.list_files(self.root, self.ignore, on_problem=tell, is_unchanged=is_unchanged)
+        return filter(self._is_file_visible, files)
 
     def list_files_at(self, path: Path) -> tuple[NotePath | None, list[FileStat]]:
         """List the visible files that a path on disk refers to right now: one, all below a folder, or none.

@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 import unicodedata
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, Protocol
@@ -162,8 +162,16 @@ def _ignore_problem(_: Skipped) -> None:
     pass
 
 
+IsUnchanged = Callable[[str, os.DirEntry[str]], bool]
+"""Whether the entry of a folder, by its path, is a file that the caller knows, and that doesn't have to be listed."""
+
+
 def list_files(
-    root: Path, ignore: IgnoreRules, *, on_problem: Callable[[Skipped], None] = _ignore_problem
+    root: Path,
+    ignore: IgnoreRules,
+    *,
+    on_problem: Callable[[Skipped], None] = _ignore_problem,
+    is_unchanged: IsUnchanged | None = None,
 ) -> Iterator[FileStat]:
     """List the files of a vault: of each folder first its files, then its folders, both by name.
 
@@ -174,11 +182,12 @@ def list_files(
         root: The vault's folder.
         ignore: Which files are left out.
         on_problem: Receives each file or folder that can't be listed; the files below such a folder are unknown.
+        is_unchanged: Called first for each entry; those for which it is true are left out. None lists all.
 
     Raises:
         StorageError: The vault's own folder can't be read; then nothing is known about any of its files.
     """
-    return _walk_folders(os.fspath(root), "", ignore, on_problem)
+    return _walk_folders(os.fspath(root), "", ignore, on_problem, is_unchanged)
 
 
 def list_files_at(root: Path, ignore: IgnoreRules, path: NotePath) -> Iterator[FileStat]:
@@ -219,7 +228,9 @@ def _find_entry(base: str, folder: str, name: str) -> _FolderEntry | None:
             return None
         if status is not None and paths.is_exact_name(folder_path, name, status):
             return None if _name_problem(prefix + name, name) else _SingleEntry(name=name, status=status)
-    with _list_entries(base, prefix, _ignore_problem) as entries:
+    chain = opening.FolderChain(base)
+    with contextlib.closing(chain):
+        entries = _list_entries(chain, prefix, _ignore_problem)
         entry = next((entry for entry in entries if entry.name == name), None)
         return entry and _SingleEntry(name=name, status=entry.stat(follow_symlinks=False))
 
@@ -253,48 +264,53 @@ class _SingleEntry:
 
 
 def _walk_folders(
-    base: str, start: str, ignore: IgnoreRules, on_problem: Callable[[Skipped], None]
+    base: str,
+    start: str,
+    ignore: IgnoreRules,
+    on_problem: Callable[[Skipped], None],
+    is_unchanged: IsUnchanged | None = None,
 ) -> Iterator[FileStat]:
-    real = os.path.realpath(base)
-    pending = [start]
-    while pending:
-        folder = pending.pop()
-        subfolders: list[str] = []
-        listed: list[FileStat] = []
-        # Nothing is yielded in the block, so that no folder stays open for a caller that takes its time.
-        with _list_entries(real, folder, on_problem) as entries:
-            for entry in entries:
+    with contextlib.closing(opening.FolderChain(os.path.realpath(base))) as chain:
+        pending = [start]
+        while pending:
+            folder = pending.pop()
+            subfolders: list[str] = []
+            listed: list[FileStat] = []
+            for entry in _list_entries(chain, folder, on_problem):
                 path = folder + entry.name
+                if is_unchanged is not None and is_unchanged(path, entry):
+                    continue
                 is_folder = _is_folder(entry)
                 if ignore.hides_itself(path, is_folder=is_folder):
                     continue
                 if is_folder:
                     subfolders.append(path + "/")
                     continue
-                outcome = _stat_entry(entry, path, real, ignore)
+                outcome = _stat_entry(entry, path, chain.root, ignore)
                 if isinstance(outcome, FileStat):
                     listed.append(outcome)
                 elif outcome:
                     on_problem(outcome)
-        yield from listed
-        pending += reversed(subfolders)
+            if listed:
+                # No folder stays open for a caller that takes its time.
+                chain.close()
+            yield from listed
+            pending += reversed(subfolders)
 
 
-@contextlib.contextmanager
 def _list_entries(
-    real_root: str, folder: str, on_problem: Callable[[Skipped], None]
-) -> Generator[list[os.DirEntry[str]]]:
-    """Yield a folder's entries by name, without names that begin with a dot or that no path can have."""
-    with contextlib.ExitStack() as stack:
-        entries: list[os.DirEntry[str]] = []
-        try:
-            entries = stack.enter_context(opening.list_folder(f"{real_root}/{folder}".rstrip("/") or "/"))
-        except OSError as error:
-            if not folder:
-                msg = f"the vault's folder {real_root} can't be read: {error.strerror}"
-                raise StorageError(msg, hint="check that it is there, and its permissions") from error
-            on_problem(Skipped(path=folder[:-1], code="unreadable", message=f"{quote_path(folder)}: {error.strerror}"))
-        yield _usable_entries(entries, folder, on_problem)
+    chain: opening.FolderChain, folder: str, on_problem: Callable[[Skipped], None]
+) -> list[os.DirEntry[str]]:
+    """Return a folder's entries by name, without names that begin with a dot or that no path can have."""
+    try:
+        entries = chain.entries(folder)
+    except OSError as error:
+        if not folder:
+            msg = f"the vault's folder {chain.root} can't be read: {error.strerror}"
+            raise StorageError(msg, hint="check that it is there, and its permissions") from error
+        on_problem(Skipped(path=folder[:-1], code="unreadable", message=f"{quote_path(folder)}: {error.strerror}"))
+        return []
+    return _usable_entries(entries, folder, on_problem)
 
 
 def _usable_entries(
