@@ -493,3 +493,17 @@ def test_a_vector_that_is_not_the_chunks_own_is_found(tmp_path: Path, change: st
 
     assert before == ""
     assert damage == "database disk image is malformed: a vector isn't one that was stored"
+
+
+@pytest.mark.parametrize("column", ["path", "hash", "target"])
+def test_looking_for_changes_tells_a_damaged_row_as_such(tmp_path: Path, column: str) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        with engine.store.database.transaction(counts=False) as connection:
+            connection.execute(f"UPDATE files SET {column} = CAST(x'61ff' AS TEXT), racy = 1")
+        with pytest.raises(StorageError, match="damaged"):
+            _ = engine.freshen()
+        outcome = engine.refresh()
+
+    assert outcome.was_damaged
