@@ -477,7 +477,9 @@ def test_a_row_that_is_not_what_was_stored_is_found(tmp_path: Path, change: str)
     assert outcome.was_damaged
 
 
-@pytest.mark.parametrize("change", ["vector = CAST(x'01' || substr(vector, 2) AS BLOB)", "chunk_id = chunk_id + 1"])
+@pytest.mark.parametrize(
+    "change", ["vector = CAST(x'01' || substr(vector, 2) AS BLOB)", "chunk_id = chunk_id + 1", "model = 'wordt'"]
+)
 def test_a_vector_that_is_not_the_chunks_own_is_found(tmp_path: Path, change: str) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha beta\n", "old.md": "gamma\n"})
     with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:

@@ -86,8 +86,10 @@ def _check_rows(connection: sqlite3.Connection) -> None:
     for file_id, digest in connection.execute("SELECT id, rows_digest FROM files"):
         if _digest_rows(connection, file_id) != digest:
             raise damage_error("a row isn't the one that was stored")
-    for chunk_id, vector, checksum in connection.execute("SELECT chunk_id, vector, checksum FROM vectors"):
-        if vector_checksum(chunk_id, vector) != checksum:
+    for chunk_id, model, vector, checksum in connection.execute(
+        "SELECT chunk_id, model, vector, checksum FROM vectors"
+    ):
+        if vector_checksum(chunk_id, model, vector) != checksum:
             raise damage_error("a vector isn't one that was stored")
     rows = connection.execute(
         "SELECT f.path, c.kind, c.path, c.text, c.digest FROM chunks c"
@@ -133,9 +135,9 @@ _ROWS_SQL: Final = "SELECT {} FROM files WHERE id = ?1".format(
 """Selects what answers show of a file; its size and times are compared with the disk at each refresh."""
 
 
-def vector_checksum(chunk_id: int, vector: bytes) -> int:
-    """Return the checksum of a chunk's vector."""
-    return zlib.crc32(vector, chunk_id & 0xFFFFFFFF)
+def vector_checksum(chunk_id: int, model: str, vector: bytes) -> int:
+    """Return the checksum of a chunk's vector; with another model's name it would not be found any more."""
+    return zlib.crc32(vector, zlib.crc32(model.encode(), chunk_id & 0xFFFFFFFF))
 
 
 def store_rows_digest(connection: sqlite3.Connection, file_id: int) -> None:

@@ -207,7 +207,7 @@ def _reuse_vectors(
     """Copy the vectors of equal chunks, so that a moved or copied note isn't embedded again; return the new ids."""
     # Two statements: INSERT ... SELECT would make FTS5 flush its buffered words each time.
     vector_rows = [
-        (i, generation, model, vector, integrity.vector_checksum(i, vector))
+        (i, generation, model, vector, integrity.vector_checksum(i, model, vector))
         for i, _, chunk in numbered
         for model, vector in connection.execute(
             "SELECT v.model, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id"
@@ -582,7 +582,7 @@ class IndexStore:
             connection.executemany(
                 "INSERT OR REPLACE INTO vectors SELECT id, ?, ?, ?, ? FROM chunks WHERE id = ?",
                 [
-                    (generation, model, raw, integrity.vector_checksum(i, raw), i)
+                    (generation, model, raw, integrity.vector_checksum(i, model, raw), i)
                     for i, raw in zip(ids, (v.astype(np.float16).tobytes() for v in vectors), strict=True)
                 ],
             )
