@@ -141,7 +141,10 @@ def _full_disks(trial: Trial) -> Outcome:
 
 def _flipped_bits(trial: Trial) -> Outcome:
     report = damage.run_flips(trial.most, seed=trial.seed, top=trial.top, until=trial.until)
-    remark = f"{report.told} told or mended, {report.unseen} where no question reads"
+    remark = (
+        f"{report.told} told or mended, {report.unseen} where no question reads, {report.found} that changed an answer"
+        " without a word and are found by `knap doctor`"
+    )
     return Outcome(done=report.rounds, unit="indexes", wrong=report.wrong, untold=report.untold, remarks=[remark])
 
 

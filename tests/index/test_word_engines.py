@@ -1,5 +1,6 @@
 """Each engine for words gives the same rows with the same scores, whatever was saved, derived, killed or damaged."""
 
+import platform
 import random
 import signal
 import subprocess
@@ -401,3 +402,33 @@ def test_a_length_that_cannot_be_read_is_told_as_damage(engine: Engine, size: st
         )
 
     assert integrity.find_damage(engine.store.database)
+
+
+_DERIVE = """
+import re, sys
+from pathlib import Path
+from knapper.index import postings
+from tests.index import worlds
+
+def own_kb():
+    return int(re.search("RssAnon:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+root = worlds.fill(Path(sys.argv[1]) / "v", {"a.md": "alpha"})
+with worlds.engine(root, Path(sys.argv[1]) / "s") as engine:
+    engine.refresh()
+    postings.build(engine.store.database)
+    # What is freed between pieces that stay isn't returned by itself.
+    pieces = [bytearray(40_000) for _ in range(1_000)]
+    del pieces[::2]
+    before = own_kb()
+    postings.build(engine.store.database)
+    print(before - own_kb())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators keep nothing, or return nothing")
+def test_after_deriving_what_is_free_is_returned_to_the_system(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _DERIVE, str(tmp_path)]
+    returned_kb = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    assert returned_kb > 10_000

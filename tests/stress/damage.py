@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from knapper.errors import KnapError
+from knapper.index import integrity
 from knapper.index.engine import Engine
 from knapper.index.search import SearchRequest
 from tests.stress import index_kill
@@ -31,8 +32,10 @@ class Report:
     """Damages that were told of, by an error or a remark, or mended."""
     unseen: int = 0
     """Damages in what no question read."""
+    found: int = 0
+    """Damages that changed an answer without a word, and that `knap doctor` finds."""
     wrong: list[str] = field(default_factory=list[str])
-    """Answers other than an undamaged index's, without a word."""
+    """Answers other than an undamaged index's, without a word then or from `knap doctor`."""
     untold: list[str] = field(default_factory=list[str])
     """Failures without an error of ours."""
 
@@ -73,6 +76,7 @@ def run_flips(rounds: int, *, seed: int, top: Path, until: float) -> Report:
             with index_kill.engine(garden.root, top / "copy") as engine:
                 engine.freshen()
                 answers, is_told = ask(engine, questions)
+                is_found = answers == expected or integrity.find_damage(engine.store.database) != ""
         except KnapError:
             report.told += 1
         except Exception as error:  # noqa: BLE001 - any other error would reach a caller raw
@@ -81,7 +85,8 @@ def run_flips(rounds: int, *, seed: int, top: Path, until: float) -> Report:
             report.told += is_told
             report.unseen += answers == expected
             if answers != expected and not is_told:
-                report.wrong.append(f"round {report.rounds}")
+                report.found += is_found
+                report.wrong += [] if is_found else [f"round {report.rounds}"]
     return report
 
 

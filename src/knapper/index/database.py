@@ -88,7 +88,8 @@ CREATE TABLE files (
   properties TEXT NOT NULL,
   problems TEXT NOT NULL,
   title_row TEXT NOT NULL,
-  next_chunk INTEGER NOT NULL
+  next_chunk INTEGER NOT NULL,
+  rows_digest BLOB NOT NULL DEFAULT x''
 );
 CREATE INDEX files_path_key ON files (path_key);
 CREATE INDEX files_name_key ON files (name_key);
@@ -117,7 +118,8 @@ CREATE INDEX chunks_digest ON chunks (digest);
 CREATE INDEX chunks_log ON chunks (id) WHERE kind = 'log';
 
 CREATE TABLE vectors (
-  chunk_id INTEGER PRIMARY KEY, generation INTEGER NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL
+  chunk_id INTEGER PRIMARY KEY, generation INTEGER NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL,
+  checksum INTEGER NOT NULL
 );
 CREATE INDEX vectors_generation ON vectors (generation);
 CREATE TABLE waiting (chunk_id INTEGER PRIMARY KEY);

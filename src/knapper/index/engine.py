@@ -280,19 +280,23 @@ class Engine:
         Args:
             meaning: Whether vectors are needed, too.
             policy: The client's policy; hidden files are indexed but not counted.
+
+        Raises:
+            StorageError: The index is damaged, as was found on the way.
         """
-        began = dt.datetime.now().astimezone()
-        checked = self._check_events(policy, began)
-        if checked is None:
-            checked = self._check_files(policy, began)
-        pending = self._embed_inline() if meaning else 0
-        if pending and policy is not None and not policy.sees_all:
-            pending = self.status(Filter(policy=policy)).pending
-        is_filling = (bool(checked.stale) or checked.incomplete) and self.is_being_filled
-        # A file that is hidden from the client, and that the index lacks, has no part in its answer.
-        as_of = began if checked.is_current else self._last_current()
-        shown = as_of.isoformat(timespec="milliseconds") if as_of else ""
-        return replace(checked, filling=is_filling, pending=pending, as_of=shown)
+        with self._explained():
+            began = dt.datetime.now().astimezone()
+            checked = self._check_events(policy, began)
+            if checked is None:
+                checked = self._check_files(policy, began)
+            pending = self._embed_inline() if meaning else 0
+            if pending and policy is not None and not policy.sees_all:
+                pending = self.status(Filter(policy=policy)).pending
+            is_filling = (bool(checked.stale) or checked.incomplete) and self.is_being_filled
+            # A file that is hidden from the client, and that the index lacks, has no part in its answer.
+            as_of = began if checked.is_current else self._last_current()
+            shown = as_of.isoformat(timespec="milliseconds") if as_of else ""
+            return replace(checked, filling=is_filling, pending=pending, as_of=shown)
 
     def _last_current(self) -> dt.datetime | None:
         """Return the local time until when all saved changes are in the index; None where none are."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from collections.abc import Iterable
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -80,15 +82,72 @@ def _check_recorded(connection: sqlite3.Connection, folder: Path) -> None:
 
 
 def _check_rows(connection: sqlite3.Connection) -> None:
-    """Read every row, which fails where a text can't be decoded, and compare each chunk with its hash."""
-    for table in ("files", *database.PER_FILE_TABLES):
-        for _ in connection.execute(f"SELECT * FROM {table}"):
-            pass
+    """Compare files, vectors and chunks with their digests, which fails where a text can't be decoded."""
+    for file_id, digest in connection.execute("SELECT id, rows_digest FROM files"):
+        if _digest_rows(connection, file_id) != digest:
+            raise damage_error("a row isn't the one that was stored")
+    for chunk_id, model, vector, checksum in connection.execute(
+        "SELECT chunk_id, model, vector, checksum FROM vectors"
+    ):
+        if vector_checksum(chunk_id, model, vector) != checksum:
+            raise damage_error("a vector isn't one that was stored")
     rows = connection.execute(
         "SELECT f.path, c.kind, c.path, c.text, c.digest FROM chunks c"
         f" JOIN files f ON f.id = c.id >> {database.CHUNK_BITS}"
     )
     check_digests(rows)
+
+
+def _joined(*columns: str) -> str:
+    """Return the SQL of a row's values as one text; numbers and texts alone, which every SQLite writes alike."""
+    return " || char(31) || ".join(columns)
+
+
+def _listed(table: str, condition: str, *columns: str) -> str:
+    """Return the SQL of a file's rows of a table as one text."""
+    rows = f"SELECT {_joined(*columns)} AS row FROM {table} WHERE {condition} ORDER BY rowid"
+    return f"(SELECT group_concat(row, char(30)) FROM ({rows}))"
+
+
+_OF_FILE: Final = "file_id = ?1"
+_ROWS_SQL: Final = "SELECT {} FROM files WHERE id = ?1".format(
+    ", ".join(
+        (
+            _joined("path", "target", "path_key", "name_key", "folder_key", "kind", "title"),
+            _joined("hash", "created", "modified", "properties", "problems", "title_row"),
+            _listed(
+                "links",
+                _OF_FILE,
+                *("kind", "target", "target_key", "headings", "block", "coalesce(alias, char(29))", "line", "key"),
+            ),
+            _listed("tags", _OF_FILE, "key", "name", "line"),
+            _listed("properties", _OF_FILE, "key", "name", "shape", "coalesce(item, char(29))"),
+            _listed("aliases", _OF_FILE, "alias", "key"),
+            _listed("headings", _OF_FILE, "level", "title", "line"),
+            _listed(
+                "chunks",
+                f"id >= ?1 << {database.CHUNK_BITS} AND id < (?1 + 1) << {database.CHUNK_BITS}",
+                *("id", "position", "kind", "heading", "start", "stop", "start_line", "end_line", "hex(digest)"),
+            ),
+        )
+    )
+)
+"""Selects what answers show of a file; its size and times are compared with the disk at each refresh."""
+
+
+def vector_checksum(chunk_id: int, model: str, vector: bytes) -> int:
+    """Return the checksum of a chunk's vector; with another model's name it would not be found any more."""
+    return zlib.crc32(vector, zlib.crc32(model.encode(), chunk_id & 0xFFFFFFFF))
+
+
+def store_rows_digest(connection: sqlite3.Connection, file_id: int) -> None:
+    """Store the digest of a file's rows, which were just written in the same transaction."""
+    connection.execute("UPDATE files SET rows_digest = ? WHERE id = ?", (_digest_rows(connection, file_id), file_id))
+
+
+def _digest_rows(connection: sqlite3.Connection, file_id: int) -> bytes:
+    values = connection.execute(_ROWS_SQL, (file_id,)).fetchone()
+    return blake2b(b"\0".join(value.encode() if value else b"" for value in values), digest_size=8).digest()
 
 
 def check_digests(rows: Iterable[tuple[str, str, str, str, bytes]]) -> None:

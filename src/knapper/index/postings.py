@@ -12,7 +12,9 @@ import mmap
 import os
 import secrets
 import sqlite3
+import sys
 import zlib
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -158,10 +160,10 @@ def write_file(path: Path, uid: str, tables: Mapping[str, TermLists]) -> None:
     places: dict[str, dict[str, tuple[int, int, int]]] = {}
     size = _HEADER_BYTES
     for name, lists in tables.items():
-        for array, dtype in _ARRAYS.items():
-            values = np.ascontiguousarray(getattr(lists, array), dtype)
-            checksum = 0 if array in _LISTS else zlib.crc32(values.data)
-            places.setdefault(name, {})[array] = (size, len(values), checksum)
+        for part, dtype in _ARRAYS.items():
+            values = np.ascontiguousarray(getattr(lists, part), dtype)
+            checksum = 0 if part in _LISTS else zlib.crc32(values.data)
+            places.setdefault(name, {})[part] = (size, len(values), checksum)
             arrays.append((size, values))
             size += -(-values.nbytes // _ALIGNMENT) * _ALIGNMENT
     header = json.dumps({"format": _FORMAT, "uid": uid, "size": size, "tables": places}).encode()
@@ -211,7 +213,19 @@ def build(index: Database) -> None:
         if database.state_of(connection)[0] == uid and words.is_recording(connection):
             words.forget_recorded(connection, generation)
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (words.FILE_META, name))
+    del tables
+    _return_free_memory()
     remove_stray_files(index)
+
+
+def _return_free_memory() -> None:
+    """Let glibc return what the derivation has freed, which a server would hold until it ends."""
+    if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415 - only a writer needs it
+
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
 
 def remove_stray_files(index: Database) -> None:
@@ -260,19 +274,21 @@ def _derive(connection: sqlite3.Connection, table: WordTable) -> TermLists:
     """
     vocabulary = f"temp.vocabulary_{table.name}"
     connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {vocabulary} USING fts5vocab(main, {table.name}, row)")
-    known = cast(
-        "list[tuple[bytes, int, int]]",
-        connection.execute(f"SELECT CAST(term AS BLOB), doc, cnt FROM {vocabulary}").fetchall(),
-    )
-    terms, counts = [term for term, _, _ in known], [count for _, _, count in known]
+    # Arrays, since a server would hold the pages of a hundred thousand small objects for good.
+    spelled, term_starts, sizes, counts = bytearray(), array("q", [0]), array("q"), array("q")
+    for term, size, count in connection.execute(f"SELECT CAST(term AS BLOB), doc, cnt FROM {vocabulary}"):
+        spelled += term
+        term_starts.append(len(spelled))
+        sizes.append(size)
+        counts.append(count)
     ids_text = connection.execute(f"SELECT group_concat(id, ' ') FROM ({_ROWS_SQL[table.name]})").fetchone()[0]
     ids = np.fromstring(ids_text or "", np.int64, sep=" ")
-    starts = np.concatenate(([0], np.cumsum([size for _, size, _ in known]))).astype(np.int64)
+    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     # Allocated whole, as these are most of the file; all else is done in batches of terms.
     rows, weights = np.empty(starts[-1], "<i4"), np.empty(starts[-1], "<u2")
     lengths = np.zeros(len(ids), np.int64)
     column_weights = np.array([*table.columns.values()])
-    for first, last, codes in _read_occurrences(connection, table, terms, counts):
+    for first, last, codes in _read_occurrences(connection, table, (spelled, term_starts), counts):
         places = np.searchsorted(ids, codes >> _CODE_BITS)
         lengths += np.bincount(places, minlength=len(ids))
         term_of = np.repeat(np.arange(last - first), counts[first:last])
@@ -285,13 +301,15 @@ def _derive(connection: sqlite3.Connection, table: WordTable) -> TermLists:
     return TermLists(
         ids=ids,
         lengths=lengths.astype(np.int32),
-        terms=np.frombuffer(b"".join(terms), np.uint8),
-        term_starts=np.concatenate(([0], np.cumsum([len(term) for term in terms]))).astype(np.int64),
+        terms=np.frombuffer(spelled, np.uint8),
+        term_starts=np.array(term_starts, np.int64),
         starts=starts,
         peaks=_peaks(starts, rows, weights, norms, scale=table.scale),
         rows=rows,
         weights=weights,
-        checksums=np.array([_list_checksum(rows[a:b], weights[a:b]) for a, b in pairwise(starts.tolist())], np.uint32),
+        checksums=np.fromiter(
+            (_list_checksum(rows[a:b], weights[a:b]) for a, b in pairwise(array("q", starts.tobytes()))), np.uint32
+        ),
     )
 
 
@@ -318,9 +336,17 @@ def _peaks(
 
 
 def _read_occurrences(
-    connection: sqlite3.Connection, table: WordTable, terms: Sequence[bytes], counts: Sequence[int]
+    connection: sqlite3.Connection, table: WordTable, terms: tuple[bytearray, array[int]], counts: Sequence[int]
 ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-    """Yield the occurrences of batches of terms: the first term, that after the last, and each one's row and column."""
+    """Yield the occurrences of batches of terms: the first term, that after the last, and each one's row and column.
+
+    Args:
+        connection: In a snapshot.
+        table: Whose terms to read.
+        terms: All terms, ascending, one after another; and where each begins, and the last ends.
+        counts: How often each term occurs.
+    """
+    spelled, term_starts = terms
     vocabulary = f"temp.vocabulary_{table.name}_all"
     connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {vocabulary} USING fts5vocab(main, {table.name}, instance)")
     columns = " ".join(f"WHEN '{column}' THEN {number}" for number, column in enumerate(table.columns))
@@ -329,12 +355,13 @@ def _read_occurrences(
         " WHERE term >= CAST(?1 AS TEXT) AND term <= CAST(?2 AS TEXT)"
     )
     first = 0
-    while first < len(terms):
+    while first < len(counts):
         last, count = first, 0
-        while last < len(terms) and (last == first or count + counts[last] <= _BATCH_OCCURRENCES):
+        while last < len(counts) and (last == first or count + counts[last] <= _BATCH_OCCURRENCES):
             count += counts[last]
             last += 1
-        text = connection.execute(sql, (terms[first], terms[last - 1])).fetchone()[0]
+        ends = [bytes(spelled[term_starts[at] : term_starts[at + 1]]) for at in (first, last - 1)]
+        text = connection.execute(sql, ends).fetchone()[0]
         yield first, last, np.fromstring(text, np.int64, sep=" ")
         first = last
 

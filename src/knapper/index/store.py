@@ -207,15 +207,15 @@ def _reuse_vectors(
     """Copy the vectors of equal chunks, so that a moved or copied note isn't embedded again; return the new ids."""
     # Two statements: INSERT ... SELECT would make FTS5 flush its buffered words each time.
     vector_rows = [
-        (i, generation, *row)
+        (i, generation, model, vector, integrity.vector_checksum(i, model, vector))
         for i, _, chunk in numbered
-        for row in connection.execute(
+        for model, vector in connection.execute(
             "SELECT v.model, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id"
             " WHERE c.digest = ? AND v.model = (SELECT value FROM meta WHERE key = 'model') LIMIT 1",
             (chunk.digest,),
         )
     ]
-    connection.executemany("INSERT INTO vectors VALUES (?, ?, ?, ?)", vector_rows)
+    connection.executemany("INSERT INTO vectors VALUES (?, ?, ?, ?, ?)", vector_rows)
     return {row[0] for row in vector_rows}
 
 
@@ -478,6 +478,7 @@ class IndexStore:
                 stored = StoredFile(id=new_id, path=record.path, title=record.title, first_free=0)
             next_chunk = replace_chunks(connection, stored, record.title, chunks, generation=generation_of(connection))
             write_file(connection, stored.id, record, next_chunk=next_chunk, is_new=is_new)
+            integrity.store_rows_digest(connection, stored.id)
             record_change(connection, stored.id, record.path if is_new else None)
 
     def touch(self, record: FileRecord) -> None:
@@ -497,6 +498,9 @@ class IndexStore:
                     record.path,
                 ),
             )
+            file = _find_file(connection, record.path)
+            if file is not None:
+                integrity.store_rows_digest(connection, file.id)
 
     def settle(self, files: Sequence[FileStat]) -> None:
         """Record that files have the indexed content, and that their next save will change their time or inode.
@@ -638,8 +642,11 @@ class IndexStore:
                 connection.execute("DELETE FROM meta WHERE key = ?", (floor_key(model),))
                 rebuild_queue(connection, model)
             connection.executemany(
-                "INSERT OR REPLACE INTO vectors SELECT id, ?, ?, ? FROM chunks WHERE id = ?",
-                [(generation, model, v.astype(np.float16).tobytes(), i) for i, v in zip(ids, vectors, strict=True)],
+                "INSERT OR REPLACE INTO vectors SELECT id, ?, ?, ?, ? FROM chunks WHERE id = ?",
+                [
+                    (generation, model, raw, integrity.vector_checksum(i, model, raw), i)
+                    for i, raw in zip(ids, (v.astype(np.float16).tobytes() for v in vectors), strict=True)
+                ],
             )
             if is_queue_for(connection, model):
                 dequeue_chunks(connection, ids)
