@@ -25,4 +25,6 @@ def command(said: GlobalOptions) -> ExitCode:
         answer = notes.vault_status(context)
         busy = context.index.is_being_filled
         places = {"vault": f"{context.vault} ({context.view.root})", "index": str(context.index.folder)}
+        if shared := context.index.describe_source():
+            places["shared"] = shared
     return output.print_result(said, answer, indexing.render_status(answer, places, busy=busy))
