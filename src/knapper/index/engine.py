@@ -295,8 +295,12 @@ class Engine:
         if self.is_complete:
             self.publishing.run(self.store, self.view, self.model, progress=progress, stop=stop)
 
-    def describe_source(self) -> str:
-        """Say what of the index is shared with other machines; empty where nothing is."""
+    def check_source(self) -> str:
+        """Say what of the index is shared with other machines; empty where nothing is.
+
+        Raises:
+            KnapError: Where it is shared can't be reached or used.
+        """
         return self.publishing.describe(self.store)
 
     def follow_source(

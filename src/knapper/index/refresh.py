@@ -408,7 +408,7 @@ class IndexPublisher(Protocol):
         ...
 
     def describe(self, store: IndexStore) -> str:
-        """Say how what is published stands beside the index; an error is a part of it."""
+        """Say how what is published stands beside the index; raises a `KnapError` where that can't be found out."""
         ...
 
     def close(self) -> None:

@@ -174,12 +174,15 @@ class Publisher:
         schema.write_meta(session, {"writer": own})
 
     def describe(self, store: IndexStore) -> str:
-        """Say how what is published stands beside the local index."""
-        try:
-            with self.server.snapshot() as session:
-                meta = schema.read_meta(session)
-        except KnapError as error:
-            return f"{error.message}; {error.hint}" if error.hint else error.message
+        """Say how what is published stands beside the local index.
+
+        Raises:
+            StorageError: The server doesn't answer, or doesn't hold the vault.
+            SetupError: It is too old, or the extra isn't installed.
+        """
+        with self.server.snapshot() as session:
+            schema.check_server(session)
+            meta = schema.read_meta(session)
         with store.database.snapshot() as connection:
             uid, generation = database.state_of(connection)
         is_current = (meta.get("source"), meta.get("source_generation")) == (uid, str(generation))

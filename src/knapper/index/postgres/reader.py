@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from knapper.errors import KnapError, StorageError
+from knapper.errors import StorageError
 from knapper.index import database, integrity
 from knapper.index.catalog import Catalog
 from knapper.index.engine import Engine
@@ -164,13 +164,17 @@ class ReaderEngine(Engine):
             chunks, embedded = snapshot.count(effective)
         return replace(known, chunks=chunks, embedded=embedded if model else 0, pending=chunks - embedded if model else 0)
 
-    def describe_source(self) -> str:
-        """Say which machine publishes what is read here, and when it last did."""
-        try:
-            with self._server.snapshot() as session:
-                meta = schema.read_meta(session)
-        except KnapError as error:
-            return f"{error.message}; {error.hint}" if error.hint else error.message
+    def check_source(self) -> str:
+        """Say which machine publishes what is read here, and when it last did.
+
+        Raises:
+            StorageError: The server doesn't answer, or doesn't hold the vault.
+            SetupError: It is too old, or the extra isn't installed.
+        """
+        with self._server.snapshot() as session:
+            schema.check_server(session)
+            meta = schema.read_meta(session)
+            schema.check_meta(meta)
         writer = meta.get("writer", "").partition("#")[0]
         return f"read from {self._server.shown}, published by {writer} at {meta.get('built', '')}; no files are here"
 
