@@ -197,7 +197,9 @@ class PostgresServer:
         if isinstance(error, (errors.DiskFull, errors.OutOfMemory)):
             return StorageError(f"{self.shown} has no room left: {self._brief(error)}", hint="make room on the server")
         if isinstance(error, (errors.UndefinedTable, errors.InvalidSchemaName)):
-            return StorageError(f"{self.shown} doesn't hold this vault", code="not_published", hint=NOT_PUBLISHED_HINT)
+            # A schema that the role may not use is passed over, as if it weren't there.
+            message = f"{self.shown} doesn't hold the vault '{self.vault}', or not for this role"
+            return StorageError(message, code="not_published", hint=NOT_PUBLISHED_HINT)
         if isinstance(error, (errors.LockNotAvailable, errors.SerializationFailure, errors.DeadlockDetected)):
             return ConflictError(f"{self.shown} is busy: {self._brief(error)}", hint="try again")
         if isinstance(error, self._driver.OperationalError) or state.startswith("08"):
@@ -245,7 +247,10 @@ class PostgresServer:
         _close_quietly(session)
 
 
-NOT_PUBLISHED_HINT: Final = "run `knap index` on the machine with the vault's files, whose configuration names this server"
+NOT_PUBLISHED_HINT: Final = (
+    "run `knap index` on the machine with the vault's files: its configuration names this server in index.engine, and "
+    "the roles that may read in index.readers"
+)
 
 
 def use_schema(session: Session, schema: str) -> None:

@@ -10,7 +10,7 @@ import contextlib
 import io
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -53,17 +53,38 @@ class MirrorState:
     vault_id: str = ""
     rules: str = ""
     generation: int = -1
+    stamp: str = ""
 
     @classmethod
     def read(cls, store: IndexStore) -> MirrorState:
         """Read it from the mirror."""
-        vault_id, _, rest = store.meta(_STATE_META).partition(" ")
-        rules, _, generation = rest.partition(" ")
-        return cls(vault_id=vault_id, rules=rules, generation=int(generation)) if generation else cls()
+        parts = store.meta(_STATE_META).split()
+        if len(parts) != len(fields(cls)):
+            return cls()
+        vault_id, rules, generation, stamp = parts
+        return cls(vault_id=vault_id, rules=rules, generation=int(generation), stamp=stamp)
 
     def __str__(self) -> str:
         """Return how the mirror stores it."""
-        return f"{self.vault_id} {self.rules} {self.generation}"
+        return f"{self.vault_id} {self.rules} {self.generation} {self.stamp}"
+
+    def is_in(self, session: Session) -> bool:
+        """Return whether the database was in this state, and keeps what has changed since."""
+        sql = "SELECT 1 FROM history WHERE generation = %s AND stamp = %s"
+        return session.execute(sql, (self.generation, self.stamp)).fetchone() is not None
+
+
+def _read_state(session: Session, meta: Mapping[str, str]) -> MirrorState:
+    """Return the state that a session sees."""
+    generation = int(meta.get("generation", "0"))
+    role = session.execute("SELECT rules FROM sight WHERE role = current_user").fetchone()
+    stamp = session.execute("SELECT stamp FROM history WHERE generation = %s", (generation,)).fetchone()
+    return MirrorState(
+        vault_id=meta.get("id", "-"),
+        rules=str(role[0]) if role else "-",
+        generation=generation,
+        stamp=str(stamp[0]) if stamp else "-",
+    )
 
 
 class Mirror:
@@ -125,10 +146,7 @@ class Mirror:
         """Take in what the database has changed since the mirror's state."""
         from knapper.index.refresh import RefreshOutcome  # noqa: PLC0415 - shared with the engine, which imports it late
 
-        row = session.execute("SELECT rules FROM sight WHERE role = current_user").fetchone()
-        target = MirrorState(
-            vault_id=meta.get("id", "-"), rules=str(row[0]) if row else "-", generation=int(meta.get("generation", "0"))
-        )
+        target = _read_state(session, meta)
         if not full and MirrorState.read(self.store) == target:
             return RefreshOutcome()
         with self._lock.acquire(wait_s=_LOCK_WAIT_S) as is_acquired:
@@ -139,11 +157,9 @@ class Mirror:
                 )
             known = MirrorState.read(self.store)
             is_same = (known.vault_id, known.rules) == (target.vault_id, target.rules)
-            oldest = int(meta.get("removed_since", "0"))
-            if not full and is_same and known.generation >= target.generation:
-                # Another process was quicker, perhaps with a later state.
+            if not full and is_same and known.generation >= target.generation and self._was_quicker(known):
                 return RefreshOutcome()
-            if full or not is_same or known.generation < oldest:
+            if full or not is_same or not known.is_in(session):
                 self.store.clear()
                 known = MirrorState()
             outcome = RefreshOutcome()
@@ -152,10 +168,14 @@ class Mirror:
             with self.store.batch():
                 self.store.set_meta("complete", "1")
                 self.store.set_meta("built", meta.get("built", ""))
-                self.store.set_meta("skipped", meta.get("skipped") or "[]")
                 self.store.forget()
                 self.store.set_meta(_STATE_META, str(target))
             return outcome
+
+    def _was_quicker(self, known: MirrorState) -> bool:
+        """Return whether another process has taken in a later state; else an older one of the database came back."""
+        with self.server.snapshot() as session:
+            return known.is_in(session)
 
     def _remove(self, session: Session, known: MirrorState, outcome: RefreshOutcome) -> None:
         if known.generation < 0:

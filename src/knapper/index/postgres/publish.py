@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import secrets
 import sqlite3
 import threading
 import time
@@ -506,6 +507,11 @@ class _Work:
         self._meta.update(values)
         names = ("generation", "model", "dimensions", "graph", *values)
         schema.write_meta(self._session, {name: self._meta.get(name, "") for name in dict.fromkeys(names)})
+        # Tells a reader whether a generation is the one that it knows: after a backup came back, it may be another.
+        self._session.execute(
+            "INSERT INTO history VALUES (%s, %s) ON CONFLICT (generation) DO NOTHING",
+            (self._generation, secrets.token_hex(8)),
+        )
         self._session.execute("SELECT pg_notify(%s, %s)", (schema.CHANNEL, f"{self._schema} {self._generation}"))
 
     def finish(self, store: IndexStore) -> None:
@@ -517,7 +523,6 @@ class _Work:
             "format": schema.FORMAT,
             "complete": store.meta("complete") or "0",
             "built": store.meta("built"),
-            "skipped": store.meta("skipped"),
             "model": self._model,
             "floor": store.meta(floor_key(self._model)) if self._model else "",
         }
@@ -526,7 +531,8 @@ class _Work:
         with self._session.transaction():
             self._write_meta(values)
             oldest = max(self._generation - _KEPT_GENERATIONS, 0)
-            self._session.execute("DELETE FROM removed WHERE generation < %s", (oldest,))
+            for table in ("removed", "history"):
+                self._session.execute(f"DELETE FROM {table} WHERE generation < %s", (oldest,))  # pyright: ignore[reportArgumentType] - one of these two
             schema.write_meta(self._session, {"removed_since": str(oldest)})
 
     def build_graph(self) -> None:

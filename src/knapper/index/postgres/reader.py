@@ -48,14 +48,13 @@ class StoredCatalog(Catalog):
         wanted = {*ids}
         stored = {int(inode): int(i) for i, inode in rows if i in wanted}
         sql = (
-            "SELECT DISTINCT ON (c.id >> %s) c.id, c.row FROM unnest(%s::bigint[], %s::bigint[]) AS r(a, b)"
-            " JOIN chunks c ON c.id >= r.a AND c.id < r.b WHERE c.kind NOT IN ('frontmatter', 'log')"
-            " ORDER BY c.id >> %s, c.position"
+            f"SELECT DISTINCT ON (c.id >> {database.CHUNK_BITS}) c.id, c.row"
+            " FROM unnest(%s::bigint[], %s::bigint[]) AS r(a, b) JOIN chunks c ON c.id >= r.a AND c.id < r.b"
+            f" WHERE c.kind NOT IN ('frontmatter', 'log') ORDER BY c.id >> {database.CHUNK_BITS}, c.position"
         )
         ranges = [database.chunk_range(file) for file in stored]
-        bits = database.CHUNK_BITS
         with self.mirror.server.snapshot() as session:
-            found = session.execute(sql, (bits, [a for a, _ in ranges], [b for _, b in ranges], bits)).fetchall()
+            found = session.execute(sql, ([a for a, _ in ranges], [b for _, b in ranges])).fetchall()
         return {stored[database.file_of(int(i))]: decode_chunk(int(i), row).text for i, row in found}
 
 

