@@ -33,6 +33,7 @@ NAMES = (
     "flows",
     "page",
     "engines",
+    "postgres",
 )
 
 

@@ -6,6 +6,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ SETTINGS = (
 class LocalServer:
     """A server that starts, stops and dies as a test wants it."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Sequence[str] = ()) -> None:
         spec = importlib.util.find_spec(WHEEL)
         if spec is None or spec.origin is None or importlib.util.find_spec("psycopg") is None:
             pytest.skip(f"{WHEEL} or psycopg isn't installed: scripts/setup installs both where they have wheels")
@@ -36,6 +37,7 @@ class LocalServer:
             # PostgreSQL refuses to run as root.
             os.chown(self.folder, pwd.getpwnam("nobody").pw_uid, -1)
             self._as_user["user"] = "nobody"
+        self._settings = (*SETTINGS, *settings)
         self._run("initdb", "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync")
         self.start()
 
@@ -43,8 +45,13 @@ class LocalServer:
         """Return the address for a user."""
         return f"postgresql://{user}@/{database}?host={self.folder}"
 
+    @property
+    def process(self) -> int:
+        """Return the id of the first process, the parent of all others."""
+        return int((self.folder / "data" / "postmaster.pid").read_text("ascii").split()[0])
+
     def start(self) -> None:
-        options = " ".join(["-k", str(self.folder), *(f"-c {setting}" for setting in SETTINGS)])
+        options = " ".join(["-k", str(self.folder), *(f"-c {setting}" for setting in self._settings)])
         self._run("pg_ctl", "-o", options, "-w", "-l", str(self.folder / "log"), "start")
 
     def stop(self, mode: str = "fast") -> None:
