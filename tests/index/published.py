@@ -55,9 +55,7 @@ class Team:
         """Take in what was saved, and publish it."""
         self.engine.refresh(check=False)
         self.engine.embed()
-        return self.publisher.publish(
-            self.engine.store, self.engine.view, model=self.engine.model, take_over=take_over
-        )
+        return self.publisher.publish(self.engine.store, self.engine.view, model=self.engine.model, take_over=take_over)
 
     def save(self, notes: Mapping[str, str]) -> Published:
         worlds.fill(self.root, dict(notes))
@@ -99,11 +97,13 @@ def open_team(
 @contextmanager
 def snapshot(reader: ReaderEngine, model: str = "words") -> Generator[PublishedSnapshot]:
     """Open one state of the published vault."""
-    with cast("PublishedSnapshots", reader._opened_snapshots()).snapshot(model) as opened:  # noqa: SLF001 - what a search opens
+    with cast("PublishedSnapshots", reader.open_snapshots()).snapshot(model) as opened:
         yield opened
 
 
-def ranked(opened: PublishedSnapshot, question: str, where: Filter | None = None, limit: int = 15) -> dict[Place, float]:
+def ranked(
+    opened: PublishedSnapshot, question: str, where: Filter | None = None, limit: int = 15
+) -> dict[Place, float]:
     """Rank chunks by words, by the notes and positions."""
     found = opened.keyword(parse_query(question), where or Filter(), limit=limit)
     place_of = places(opened)
@@ -133,7 +133,7 @@ def is_whole(team: Team) -> bool:
     )
     with team.publisher.server.snapshot() as session:
         sql = " AND ".join(check.format(f'"{team.schema}"') for check in checks)
-        row = session.execute(f"SELECT {sql}").fetchone()  # pyright: ignore[reportArgumentType] - as above
+        row = session.execute(f"SELECT {sql}").fetchone()
     return bool(row and row[0])
 
 

@@ -15,6 +15,7 @@ from knapper.index.postgres.connection import PostgresServer, schema_of, split_p
 from knapper.index.postgres.publish import Publisher
 from knapper.index.search import SearchRequest
 from knapper.vault.access import Policy
+from knapper.vault.paths import NotePath
 from tests.index import published
 from tests.index.published import Team
 from tests.postgres import LocalServer
@@ -22,10 +23,12 @@ from tests.postgres import LocalServer
 pytestmark = pytest.mark.timeout(60)
 NOTES = {
     "Secret/Launch.md": "---\naliases: [Zebraname]\ntags: [zebratag]\n---\n# Zebraheading\n\nThe zebraword is 42.\n",
-    "Open/Cats.md": "---\naliases: [Kitty]\ntags: [pet]\n---\n# Cats\n\nCats like tomatoes and [[Launch]] and [[Dogs]].\n",
+    "Open/Cats.md": "---\naliases: [Kitty]\ntags: [pet]\n---\n# Cats\n\n"
+    "Cats like tomatoes and [[Launch]] and [[Dogs]].\n",
     "Open/Dogs.md": "# Dogs\n\nDogs bark. #pet\n",
     "Open/photo.png": "no picture",
 }
+DOGS = NotePath("Open/Dogs.md")
 HIDING = Policy(client="bot", hidden=("Secret/",))
 
 
@@ -50,8 +53,7 @@ def dump(postgres: LocalServer, team: Team, role: str) -> str:
     """Return all that a role can read of the vault past the program."""
     with postgres.connect(role) as session:
         names = [
-            name
-            for (name,) in session.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (team.schema,))
+            name for (name,) in session.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (team.schema,))
         ]
         assert len(names) >= 8
         rows = [session.execute(f'SELECT * FROM "{team.schema}"."{name}"').fetchall() for name in names]
@@ -66,7 +68,7 @@ def test_a_role_cannot_get_at_a_hidden_note_past_the_program(
     with postgres.connect(roles["bot"]) as session:
         session.execute(f'SET search_path TO "{team.schema}", public')
         counts = [
-            session.execute(f"SELECT count(*) FROM {sql}").fetchone()[0]
+            session.execute(f"SELECT count(*) FROM {sql}").fetchall()[0][0]
             for sql in (
                 "files WHERE path LIKE 'Secret%'",
                 "postings p JOIN terms t ON t.id = p.term WHERE t.term LIKE 'zebra%'",
@@ -171,7 +173,7 @@ def test_a_role_that_is_not_let_in_gets_an_error_that_says_who_lets_it_in(team: 
 def test_listings_links_and_names_are_those_of_the_machine_with_the_files(team: Team) -> None:
     reader = team.reader()
     reader.refresh()
-    edges = [(edge.target, edge.path) for edge in reader.graph.outgoing("Open/Cats.md")]
+    edges = [(edge.target, edge.path) for edge in reader.graph.outgoing(NotePath("Open/Cats.md"))]
     ids = [entry.id for entry in reader.catalog.find(ListingQuery(where=Filter(kinds=("note",)))).entries]
 
     assert edges == [("Launch", "Secret/Launch.md"), ("Dogs", "Open/Dogs.md")]
@@ -181,10 +183,11 @@ def test_listings_links_and_names_are_those_of_the_machine_with_the_files(team: 
         "# Cats\n\nCats like tomatoes and [[Launch]] and [[Dogs]].",
         "# Dogs\n\nDogs bark. #pet",
     }
-    assert reader.search(SearchRequest(text="tomatos")).remarks == team.engine.search(SearchRequest(text="tomatos")).remarks
-    assert reader.near_notes("Open/Dogs.md", Filter(), limit=5) == team.engine.near_notes(
-        "Open/Dogs.md", Filter(), limit=5
+    assert (
+        reader.search(SearchRequest(text="tomatos")).remarks
+        == team.engine.search(SearchRequest(text="tomatos")).remarks
     )
+    assert reader.near_notes(DOGS, Filter(), limit=5) == team.engine.near_notes(DOGS, Filter(), limit=5)
 
 
 def test_notes_are_read_as_they_were_published(team: Team) -> None:

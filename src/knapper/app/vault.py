@@ -274,7 +274,7 @@ class OpenedVault:
         return len(names) > 1 and self.vault.name in names
 
     def _open_index(self, policy: Policy) -> Engine:
-        """Open the index with the owner's policy; where the state can't be written and there is none yet, in a folder for this run only."""
+        """Open the index; where the state can't be written and there is none yet, in a folder for this run only."""
         folder = self.folder / "index"
         try:
             return self._open_index_in(folder, policy)

@@ -123,7 +123,7 @@ class Engine:
 
         return SqliteSnapshotCache(self.store, self._allowed)
 
-    def _opened_snapshots(self) -> SnapshotCache:
+    def open_snapshots(self) -> SnapshotCache:
         """Return what opens states of the index."""
         _ = self._open_searcher()
         return cast("SnapshotCache", self._snapshots)
@@ -456,7 +456,7 @@ class Engine:
 
         with self._explained():
             parsed = tokenizer.parse_query(query)
-            stemmer = self._opened_snapshots().stemmer
+            stemmer = self.open_snapshots().stemmer
             return [tokenizer.find_matches(parsed, text, stemmer) for text in texts]
 
     def near_notes(self, path: NotePath, where: Filter, *, limit: int) -> list[tuple[NotePath, float]]:

@@ -441,9 +441,7 @@ class Publishing:
         if self._publisher is None:
             return
         try:
-            self._publisher.publish(
-                store, view, model=model, take_over=self.takes_over, stop=stop, progress=progress
-            )
+            self._publisher.publish(store, view, model=model, take_over=self.takes_over, stop=stop, progress=progress)
         except KnapError as error:
             self.error = error
             self._again_at = time.monotonic() + _PUBLISH_PAUSE_S

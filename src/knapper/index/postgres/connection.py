@@ -1,23 +1,95 @@
-"""Connect to a team's PostgreSQL: its address without the password, a pool of connections, errors that say what to do."""
+"""Connect to a team's PostgreSQL: the address without its password, a pool, and errors that say what to do."""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias
+from importlib import import_module
+from types import ModuleType, TracebackType
+from typing import Any, Final, Protocol, Self, TypeAlias, cast
 from urllib.parse import unquote
 
 from knapper import extras
 from knapper.errors import ConflictError, KnapError, SetupError, StorageError
 
-if TYPE_CHECKING:
-    import psycopg
+Values: TypeAlias = "Sequence[Any] | Mapping[str, Any]"
 
-    Session: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+
+class Rows(Protocol):
+    """What a statement gives."""
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """Return the next row; None where there is none."""
+        ...
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return all rows that are left."""
+        ...
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Yield all rows that are left."""
+        ...
+
+
+class Copy(Protocol):
+    """Rows on their way into a table."""
+
+    def set_types(self, types: Sequence[str]) -> None:
+        """Say which types binary values have."""
+        ...
+
+    def write_row(self, row: Sequence[object]) -> None:
+        """Write a row."""
+        ...
+
+
+class Cursor(Rows, Protocol):
+    """What is used of a cursor."""
+
+    itersize: int
+
+    def execute(self, query: str, params: Values | None = None) -> object:
+        """Carry out a statement."""
+        ...
+
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        """Return the next rows."""
+        ...
+
+    def copy(self, statement: str) -> AbstractContextManager[Copy]:
+        """Begin to copy rows into a table."""
+        ...
+
+
+class Session(Protocol):
+    """What is used of a connection of psycopg's, whose own class takes constant statements alone."""
+
+    closed: bool
+    info: Any
+
+    def execute(self, query: str, params: Values | None = None, *, binary: bool = False) -> Rows:
+        """Carry out a statement; *binary* asks for values as the server stores them."""
+        ...
+
+    def cursor(self, name: str = "") -> AbstractContextManager[Cursor]:
+        """Open a cursor; one with a name stays on the server."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """Carry out the block wholly or not at all."""
+        ...
+
+    def notifies(self, *, timeout: float, stop_after: int) -> Iterator[Any]:
+        """Yield what others told, until nothing came for a while."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
 
 SCHEMES: Final = ("postgresql://", "postgres://")
 MIN_SERVER: Final = 170_000
@@ -113,12 +185,13 @@ class PostgresServer:
         if self._password:
             parameters["password"] = self._password
         try:
-            return self._driver.connect(autocommit=True, prepare_threshold=None, **parameters)
+            opened = self._driver.connect(autocommit=True, prepare_threshold=None, **parameters)
         except self._driver.Error as error:
             raise self._explained(error) from None
+        return cast("Session", opened)
 
     @cached_property
-    def _driver(self) -> Any:
+    def _driver(self) -> ModuleType:
         """Return psycopg, which is imported when a connection is first needed."""
         return _load_driver()
 
@@ -160,7 +233,7 @@ class PostgresServer:
                 kept = self._idle.pop() if self._idle else None
             session = kept or self._connect_prepared()
             try:
-                session.execute(first)  # pyright: ignore[reportArgumentType] - constants of this module
+                session.execute(first)
             except self._driver.Error as error:
                 _close_quietly(session)
                 if kept is None:
@@ -187,31 +260,26 @@ class PostgresServer:
         """
         if not isinstance(error, self._driver.Error):
             return None
-        state, errors = getattr(error, "sqlstate", None) or "", self._driver.errors
-        if isinstance(error, (errors.InsufficientPrivilege, errors.InvalidPassword)):
-            return StorageError(
-                f"{self.shown} doesn't allow that: {self._brief(error)}",
-                code="engine_refused",
-                hint="the owner of the vault lets a role in with index.readers, and then runs `knap index`",
-            )
-        if isinstance(error, (errors.DiskFull, errors.OutOfMemory)):
-            return StorageError(f"{self.shown} has no room left: {self._brief(error)}", hint="make room on the server")
+        errors = self._driver.errors
+        kinds = (
+            (
+                (errors.InsufficientPrivilege, errors.InvalidPassword),
+                "doesn't allow that",
+                "engine_refused",
+                _REFUSED_HINT,
+            ),
+            ((errors.DiskFull, errors.OutOfMemory), "has no room left", "engine_full", "make room on the server"),
+            ((self._driver.OperationalError,), "doesn't answer", UNREACHABLE, _UNREACHABLE_HINT),
+            ((self._driver.Error,), "failed", "engine_failed", _FAILED_HINT),
+        )
         if isinstance(error, (errors.UndefinedTable, errors.InvalidSchemaName)):
             # A schema that the role may not use is passed over, as if it weren't there.
             message = f"{self.shown} doesn't hold the vault '{self.vault}', or not for this role"
             return StorageError(message, code="not_published", hint=NOT_PUBLISHED_HINT)
         if isinstance(error, (errors.LockNotAvailable, errors.SerializationFailure, errors.DeadlockDetected)):
             return ConflictError(f"{self.shown} is busy: {self._brief(error)}", hint="try again")
-        if isinstance(error, self._driver.OperationalError) or state.startswith("08"):
-            return StorageError(
-                f"{self.shown} doesn't answer: {self._brief(error)}",
-                code=UNREACHABLE,
-                hint="see that the server runs and index.engine names it; `knap doctor` tries it",
-            )
-        return StorageError(
-            f"{self.shown} failed ({state or type(error).__name__}): {self._brief(error)}",
-            hint="`knap index --full` on the machine with the files writes the vault's tables anew",
-        )
+        what, code, hint = next(rest for classes, *rest in kinds if isinstance(error, classes))
+        return StorageError(f"{self.shown} {what}: {self._brief(error)}", code=code, hint=hint)
 
     def _explained(self, error: Exception) -> Exception:
         return self.explain(error) or error
@@ -247,6 +315,9 @@ class PostgresServer:
         _close_quietly(session)
 
 
+_REFUSED_HINT: Final = "the owner of the vault lets a role in with index.readers, and then runs `knap index`"
+_UNREACHABLE_HINT: Final = "see that the server runs and index.engine names it; `knap doctor` tries it"
+_FAILED_HINT: Final = "`knap index --full` on the machine with the files writes the vault's tables anew"
 NOT_PUBLISHED_HINT: Final = (
     "run `knap index` on the machine with the vault's files: its configuration names this server in index.engine, and "
     "the roles that may read in index.readers"
@@ -266,28 +337,24 @@ def use_schema(session: Session, schema: str) -> None:
         raise StorageError(
             "the database has no pgvector",
             code="no_pgvector",
-            hint="let its administrator run: CREATE EXTENSION vector",
+            hint="`knap index` on the machine with the files adds it, or its administrator: CREATE EXTENSION vector",
         )
     session.execute("SELECT set_config('search_path', format('%%I, %%I', %s::text, %s::text), false)", (schema, row[0]))
 
 
-def _load_driver() -> Any:
+def _load_driver() -> ModuleType:
     """Import psycopg, which only a team's index needs.
 
     Raises:
         SetupError: The extra isn't installed.
     """
     try:
-        import psycopg  # noqa: PLC0415 - see above
-        import psycopg.conninfo  # noqa: PLC0415 - the same
-        import psycopg.errors  # noqa: PLC0415 - the same
+        driver = import_module("psycopg")
+        for name in ("conninfo", "errors"):
+            _ = import_module(f"psycopg.{name}")
     except ImportError:
-        _raise_missing()
-    return psycopg
-
-
-def _raise_missing() -> NoReturn:
-    raise extras.missing("postgres", "index.engine = postgresql://…") from None
+        raise extras.missing("postgres", "index.engine = postgresql://…") from None
+    return driver
 
 
 def _close_quietly(session: Session) -> None:

@@ -74,17 +74,23 @@ class MirrorState:
         return session.execute(sql, (self.generation, self.stamp)).fetchone() is not None
 
 
-def _read_state(session: Session, meta: Mapping[str, str]) -> MirrorState:
-    """Return the state that a session sees."""
-    generation = int(meta.get("generation", "0"))
-    role = session.execute("SELECT rules FROM sight WHERE role = current_user").fetchone()
-    stamp = session.execute("SELECT stamp FROM history WHERE generation = %s", (generation,)).fetchone()
-    return MirrorState(
-        vault_id=meta.get("id", "-"),
-        rules=str(role[0]) if role else "-",
-        generation=generation,
-        stamp=str(stamp[0]) if stamp else "-",
+def read_state(session: Session) -> tuple[dict[str, str], MirrorState]:
+    """Return what is stored about the tables, and the state that a session sees, in one query.
+
+    Raises:
+        StorageError: A reader of this version doesn't understand the tables, or they aren't filled yet.
+    """
+    found = session.execute(
+        "SELECT key, value FROM meta"
+        " UNION ALL SELECT ' rules', rules FROM sight WHERE role = current_user"
+        " UNION ALL SELECT ' stamp', h.stamp FROM history h JOIN meta m ON m.key = 'generation'"
+        " WHERE h.generation = m.value::bigint"
     )
+    meta = {str(key): str(value) for key, value in found}
+    rules, stamp = meta.pop(" rules", "-"), meta.pop(" stamp", "-")
+    schema.check_meta(meta)
+    generation = int(meta.get("generation", "0"))
+    return meta, MirrorState(vault_id=meta.get("id", "-"), rules=rules, generation=generation, stamp=stamp)
 
 
 class Mirror:
@@ -105,9 +111,8 @@ class Mirror:
             ConflictError: Another process has been writing the mirror for a minute.
         """
         with self.server.snapshot() as session:
-            meta = schema.read_meta(session)
-            schema.check_meta(meta)
-            _ = self._follow(session, meta)
+            meta, target = read_state(session)
+            _ = self._follow(session, meta, target)
             with self.store.database.snapshot() as connection:
                 yield PublishedState(session=session, meta=meta, mirror=connection)
 
@@ -119,9 +124,8 @@ class Mirror:
             ConflictError: The same.
         """
         with self.server.snapshot() as session:
-            meta = schema.read_meta(session)
-            schema.check_meta(meta)
-            return self._follow(session, meta, full=full, progress=progress)
+            meta, target = read_state(session)
+            return self._follow(session, meta, target, full=full, progress=progress)
 
     def content(self, path: NotePath) -> bytes:
         """Read a file's bytes as they were published.
@@ -141,12 +145,17 @@ class Mirror:
         return bytes(row[0])
 
     def _follow(
-        self, session: Session, meta: Mapping[str, str], *, full: bool = False, progress: Progress | None = None
+        self,
+        session: Session,
+        meta: Mapping[str, str],
+        target: MirrorState,
+        *,
+        full: bool = False,
+        progress: Progress | None = None,
     ) -> RefreshOutcome:
         """Take in what the database has changed since the mirror's state."""
         from knapper.index.refresh import RefreshOutcome  # noqa: PLC0415 - shared with the engine, which imports it late
 
-        target = _read_state(session, meta)
         if not full and MirrorState.read(self.store) == target:
             return RefreshOutcome()
         with self._lock.acquire(wait_s=_LOCK_WAIT_S) as is_acquired:
@@ -180,7 +189,9 @@ class Mirror:
     def _remove(self, session: Session, known: MirrorState, outcome: RefreshOutcome) -> None:
         if known.generation < 0:
             return
-        gone = {int(i) for (i,) in session.execute("SELECT file FROM removed WHERE generation > %s", (known.generation,))}
+        gone = {
+            int(i) for (i,) in session.execute("SELECT file FROM removed WHERE generation > %s", (known.generation,))
+        }
         if not gone:
             return
         listed = self.store.database.reader().execute("SELECT inode, path FROM files")

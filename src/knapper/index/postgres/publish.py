@@ -152,7 +152,9 @@ class Publisher:
     def _take_lock(self, session: Session) -> None:
         deadline = time.monotonic() + self._lock_wait_s
         while True:
-            row = session.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (self.server.schema,)).fetchone()
+            row = session.execute(
+                "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (self.server.schema,)
+            ).fetchone()
             if row and row[0]:
                 return
             if time.monotonic() > deadline:
@@ -249,7 +251,9 @@ class _Work:
                 old_rules, old_mask = known.get(role, ("", None))
                 mask = None
                 if rules != "all" and policy is not None:
-                    mask = bytearray(old_mask) if rules == old_rules and old_mask is not None else self._mask_all(policy)
+                    mask = (
+                        bytearray(old_mask) if rules == old_rules and old_mask is not None else self._mask_all(policy)
+                    )
                     self._masks[role] = policy, mask
                 if rules != old_rules:
                     self._session.execute(
@@ -301,7 +305,12 @@ class _Work:
         changed: list[SourceFile] = []
         for file in rows.list_files(self._source):
             known = stored.pop(file.path, None)
-            if known is None or known[1] != file.state or counts.get(file.id, known[2]) != known[2] or file.id in embedded:
+            if (
+                known is None
+                or known[1] != file.state
+                or counts.get(file.id, known[2]) != known[2]
+                or file.id in embedded
+            ):
                 changed.append(file)
         return changed, [i for i, _, _ in stored.values()]
 
@@ -364,7 +373,9 @@ class _Work:
         with self._session.transaction():
             self._meta["generation"] = str(self._generation + 1)
             words_by_note = [self.tokenizer.split(note.chunks) for note in notes]
-            self._learn_terms(word for words in words_by_note for chunk in words for column in chunk.values() for word in column)
+            self._learn_terms(
+                word for words in words_by_note for chunk in words for column in chunk.values() for word in column
+            )
             uses: Counter[int] = Counter()
             known = {
                 str(path): int(i)
@@ -379,7 +390,8 @@ class _Work:
                 note.id = self._store_file(note, known.get(note.record.path))
             self._store_chunks(notes, uses, changes)
             self._session.execute(
-                "UPDATE terms SET rows = rows + d.n FROM unnest(%s::int[], %s::int[]) AS d(id, n) WHERE terms.id = d.id",
+                "UPDATE terms SET rows = rows + d.n FROM unnest(%s::int[], %s::int[]) AS d(id, n)"
+                " WHERE terms.id = d.id",
                 ([term for term, n in uses.items() if n], [n for n in uses.values() if n]),
             )
             for role, (_, mask) in self._masks.items():
@@ -471,23 +483,23 @@ class _Work:
             for place, (chunk, tokens) in enumerate(zip(note.chunks, note.tokens, strict=True))
         ]
         gaps = len(CHUNKS.columns) - 1
-        cursor = self._session.cursor()
-        with cursor.copy("COPY chunks FROM STDIN") as copy:
-            for i, chunk, tokens in numbered:
-                copy.write_row((i, chunk.kind, chunk.position, len(tokens) - gaps, tokens, chunk.row))
-        with cursor.copy("COPY postings FROM STDIN") as copy:
-            for i, _, tokens in numbered:
-                weights = weigh(tokens)
-                uses.update(weights.keys())
-                for term, weight in weights.items():
-                    copy.write_row((term, i, weight, len(tokens) - gaps))
-        vectors = [(i, rows.wire_vector(chunk.vector)) for i, chunk, _ in numbered if chunk.vector is not None]
-        if vectors:
-            self._check_dimensions(vectors[0][1])
-            with cursor.copy("COPY vectors FROM STDIN (FORMAT BINARY)") as copy:
-                copy.set_types(["int8", "bytea"])
-                for row in vectors:
-                    copy.write_row(row)
+        with self._session.cursor() as cursor:
+            with cursor.copy("COPY chunks FROM STDIN") as copy:
+                for i, chunk, tokens in numbered:
+                    copy.write_row((i, chunk.kind, chunk.position, len(tokens) - gaps, tokens, chunk.row))
+            with cursor.copy("COPY postings FROM STDIN") as copy:
+                for i, _, tokens in numbered:
+                    weights = weigh(tokens)
+                    uses.update(weights.keys())
+                    for term, weight in weights.items():
+                        copy.write_row((term, i, weight, len(tokens) - gaps))
+            vectors = [(i, rows.wire_vector(chunk.vector)) for i, chunk, _ in numbered if chunk.vector is not None]
+            if vectors:
+                self._check_dimensions(vectors[0][1])
+                with cursor.copy("COPY vectors FROM STDIN (FORMAT BINARY)") as copy:
+                    copy.set_types(["int8", "bytea"])
+                    for row in vectors:
+                        copy.write_row(row)
         changes["chunks"] += len(numbered)
         changes["words"] += sum(len(tokens) - gaps for _, _, tokens in numbered)
         self.written_chunks += len(numbered)
@@ -532,7 +544,7 @@ class _Work:
             self._write_meta(values)
             oldest = max(self._generation - _KEPT_GENERATIONS, 0)
             for table in ("removed", "history"):
-                self._session.execute(f"DELETE FROM {table} WHERE generation < %s", (oldest,))  # pyright: ignore[reportArgumentType] - one of these two
+                self._session.execute(f"DELETE FROM {table} WHERE generation < %s", (oldest,))
             schema.write_meta(self._session, {"removed_since": str(oldest)})
 
     def build_graph(self) -> None:
@@ -544,7 +556,7 @@ class _Work:
         if row and row[0] >= MIN_GRAPH_VECTORS and row[1] is None:
             self._session.execute("SET maintenance_work_mem = '1GB'")
             self._session.execute(
-                f"CREATE INDEX {GRAPH} ON vectors USING hnsw ((vector::halfvec({dimensions})) halfvec_ip_ops)"  # pyright: ignore[reportArgumentType] - a number
+                f"CREATE INDEX {GRAPH} ON vectors USING hnsw ((vector::halfvec({dimensions})) halfvec_ip_ops)"
             )
             self._write_meta({"graph": "1"})
 

@@ -157,11 +157,13 @@ class ReaderEngine(Engine):
         """Return counts of the published files that match *where*, or of all."""
         effective = where or Filter()
         known = super().status(effective)
-        counts = cast("PublishedSnapshots", self._opened_snapshots())
+        counts = cast("PublishedSnapshots", self.open_snapshots())
         model = self.model
         with counts.snapshot(model) as snapshot:
             chunks, embedded = snapshot.count(effective)
-        return replace(known, chunks=chunks, embedded=embedded if model else 0, pending=chunks - embedded if model else 0)
+        return replace(
+            known, chunks=chunks, embedded=embedded if model else 0, pending=chunks - embedded if model else 0
+        )
 
     def check_source(self) -> str:
         """Say which machine publishes what is read here, and when it last did.

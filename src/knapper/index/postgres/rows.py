@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b, sha256
@@ -76,7 +75,9 @@ def read_record(connection: sqlite3.Connection, file_id: int) -> FileRecord:
     path, target, kind, title, size, mtime_ns, ctime_ns, hash_, created, modified, properties, problems, *rest = row
     title_row, failed_ns = rest
     aliases = _column(connection, "SELECT alias FROM aliases WHERE file_id = ? ORDER BY rowid", file_id)
-    headings = connection.execute("SELECT level, title, line FROM headings WHERE file_id = ? ORDER BY rowid", (file_id,))
+    headings = connection.execute(
+        "SELECT level, title, line FROM headings WHERE file_id = ? ORDER BY rowid", (file_id,)
+    )
     return FileRecord(
         stat=FileStat(
             path=NotePath(path),
@@ -249,14 +250,14 @@ class ChunkTokenizer:
     def __init__(self) -> None:
         """Make the table."""
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self._connection.text_factory = lambda raw: raw.decode(errors="replace")
+        self._connection.text_factory = _decode_word
         columns = ", ".join(CHUNKS.columns)
         self._connection.execute(
             f"CREATE VIRTUAL TABLE texts USING fts5({columns}, content='', tokenize=\"{TOKENIZER}\")"
         )
         self._connection.execute("CREATE VIRTUAL TABLE words USING fts5vocab(texts, instance)")
 
-    def split(self, chunks: Sequence[SourceChunk]) -> list[Mapping[str, list[str]]]:
+    def split(self, chunks: Sequence[SourceChunk]) -> Sequence[Mapping[str, Sequence[str]]]:
         """Return for each chunk its words in order, by column."""
         marks = ", ".join("?" * len(CHUNKS.columns))
         self._connection.execute("BEGIN")
@@ -264,15 +265,19 @@ class ChunkTokenizer:
             f"INSERT INTO texts (rowid, {', '.join(CHUNKS.columns)}) VALUES (?, {marks})",
             ((number, *chunk.columns) for number, chunk in enumerate(chunks)),
         )
-        words: list[defaultdict[str, list[str]]] = [defaultdict(list) for _ in chunks]
+        words: list[dict[str, list[str]]] = [{} for _ in chunks]
         for number, column, term in self._connection.execute("SELECT doc, col, term FROM words ORDER BY doc, offset"):
-            words[number][column].append(term_key(term))
+            words[number].setdefault(column, []).append(term_key(term))
         self._connection.execute("ROLLBACK")
-        return list(words)
+        return words
 
     def close(self) -> None:
         """Close the table."""
         self._connection.close()
+
+
+def _decode_word(raw: bytes) -> str:
+    return raw.decode(errors="replace")
 
 
 def wire_vector(vector: bytes) -> bytes:

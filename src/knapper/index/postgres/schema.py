@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CHANNEL: Final = "knapper"
 """What is notified of a vault's changes, with its schema and generation."""
 FORMAT: Final = f"1.{database.SCHEMA_VERSION}"
-"""Version of what the rows hold; a writer of another one writes all of them anew, and a reader of another one refuses."""
+"""Version of what the rows hold: a writer of another one writes all of them anew, a reader of another one refuses."""
 
 _SIGHT: Final = "SELECT {} FROM sight s WHERE s.role = current_user"
 _SEES_ALL: Final = f"COALESCE(({_SIGHT.format('s.mask IS NULL')}), false)"
@@ -124,7 +124,7 @@ def migrate(session: Session, schema: str) -> None:
         raise _newer_error()
     for statements in MIGRATIONS[version:]:
         for statement in statements:
-            session.execute(statement)  # pyright: ignore[reportArgumentType] - constants of this module
+            session.execute(statement)
     if version < VERSION:
         # Of this vault's tables alone: a mirror of others that had the same name knows that they are others.
         write_meta(session, {"schema": str(VERSION), **({} if version else {"id": secrets.token_hex(8)})})
@@ -190,7 +190,7 @@ def _execute_for(session: Session, statement: str, schema: str, role: str) -> No
     """Carry out a statement about a role; both names are quoted by the server."""
     template = statement.format(schema="%%1$I", role="%%2$I")
     row = session.execute(f"SELECT format('{template}', %s::text, %s::text)", (schema, role)).fetchone()
-    session.execute(str(row[0]) if row else "")  # pyright: ignore[reportArgumentType] - quoted by the server
+    session.execute(str(row[0]) if row else "")
 
 
 def _newer_error() -> StorageError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -113,6 +113,8 @@ class PublishedSnapshot:
     cache: PublishedSnapshots
     state: PublishedState
     model: str
+    _known_vectors: dict[int, NDArray[np.float32]] = field(default_factory=dict[int, "NDArray[np.float32]"], repr=False)
+    """Vectors that were read already: ranking, feedback and the hits' cosines need the same ones."""
 
     def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
         """Score in SQL every chunk with any of the words, and sort them."""
@@ -170,7 +172,9 @@ class PublishedSnapshot:
             f" ORDER BY {column} <#> %s::halfvec LIMIT %s"
         )
         found = self._select(sql, [*values, literal, limit + _FURTHER], binary=True)
-        cosines = rows.read_vectors([wire for _, wire in found]) @ vector if found else np.empty(0)
+        read = rows.read_vectors([wire for _, wire in found])
+        self._known_vectors.update(zip((int(i) for i, _ in found), read, strict=True))
+        cosines = read @ vector if found else np.empty(0)
         scored = [(float(cosine), int(i)) for cosine, (i, _) in zip(cosines.tolist(), found, strict=True) if cosine > 0]
         ranked = sorted(scored, key=lambda one: (-one[0], one[1]))[:limit]
         return lambda: {i: cosine for cosine, i in ranked}
@@ -188,8 +192,14 @@ class PublishedSnapshot:
         """Read them from the database."""
         if not ids or self.state.meta.get("model") != self.model:
             return [], np.empty((0, 0), np.float32)
-        found = self._select("SELECT chunk, vector FROM vectors WHERE chunk = ANY(%s)", [list(ids)], binary=True)
-        return [int(i) for i, _ in found], rows.read_vectors([wire for _, wire in found])
+        known = self._known_vectors
+        missing = [i for i in ids if i not in known]
+        if missing:
+            found = self._select("SELECT chunk, vector FROM vectors WHERE chunk = ANY(%s)", [missing], binary=True)
+            read = rows.read_vectors([wire for _, wire in found])
+            known.update(zip((int(i) for i, _ in found), read, strict=True))
+        present = [i for i in ids if i in known]
+        return present, np.stack([known[i] for i in present]) if present else np.empty((0, 0), np.float32)
 
     def matching(self, query: Query, ids: Collection[int]) -> set[int]:
         """Look the phrases up in these chunks alone."""
@@ -205,9 +215,7 @@ class PublishedSnapshot:
         allowed = self._mask(where)
         unknown = {term.text: term for term in query.words if not term.prefix}
         expressions = {text: term.expression() for text, term in unknown.items()}
-        named = words.present_expressions(
-            self.state.mirror, words.NAMES, list(expressions.values()), allowed=allowed
-        )
+        named = words.present_expressions(self.state.mirror, words.NAMES, list(expressions.values()), allowed=allowed)
         unnamed = {text: term for text, term in unknown.items() if expressions[text] not in named}
         found = self._find_tokens(query) if unnamed else {}
         missing = [text for text, term in unnamed.items() if not self._is_present(term, where, found)]
@@ -262,7 +270,7 @@ class PublishedSnapshot:
         return int(chunks), int(self._select(f"SELECT COUNT(*) FROM vectors WHERE {condition}", values)[0][0])
 
     def _select(self, sql: str, values: Sequence[Any], *, binary: bool = False) -> list[tuple[Any, ...]]:
-        return self.state.session.execute(sql, values, binary=binary).fetchall()  # pyright: ignore[reportArgumentType] - parts of this module alone
+        return self.state.session.execute(sql, values, binary=binary).fetchall()
 
     @property
     def _dimensions(self) -> int:
@@ -408,7 +416,8 @@ class PublishedSnapshot:
         kept = [{*one.hits.chunks} for one in phrases if one.hits is not None]
         if kept:
             conditions.append("h.chunk = ANY(%s)")
-            values.append(sorted(set.intersection(*kept)))
+            first, *others = kept
+            values.append(sorted(first.intersection(*others)))
 
     def _add_excluded(
         self, conditions: list[str], values: list[Any], terms: Sequence[Term], found: Mapping[str, tuple[int, int]]
