@@ -34,6 +34,7 @@ NAMES = (
     "flows",
     "page",
     "engines",
+    "postgres",
 )
 
 

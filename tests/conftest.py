@@ -9,6 +9,8 @@ import keyring
 import pytest
 from keyring.backends import null
 
+from tests.postgres import LocalServer
+
 hypothesis.settings.register_profile("knapper", deadline=None, print_blob=True, derandomize=True)
 hypothesis.settings.register_profile("explore", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("knapper")  # the same cases each time; `--hypothesis-profile=explore` looks for others
@@ -74,6 +76,14 @@ def _limit_s(item: pytest.Item) -> float:
     if _is_property(item):  # a hundred cases in one test
         return PROPERTY_TIMEOUT_S
     return float(item.config.getoption("timeout") or item.config.getini("timeout"))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Generator[LocalServer]:
+    """Start a PostgreSQL once for all tests that ask for it; each makes vaults of its own names in it."""
+    server = LocalServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture(autouse=True)

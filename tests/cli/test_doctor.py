@@ -220,7 +220,8 @@ def test_an_extra_that_is_wanted_but_missing_fails(
     vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KNAP_EMBEDDINGS", "onnx")
-    monkeypatch.setitem(sys.modules, "fastembed", None)  # as if it weren't installed
+    for name in ("fastembed", "psycopg"):
+        monkeypatch.setitem(sys.modules, name, None)  # as if it weren't installed
 
     _, checks = doctor(capsys, "-v", str(vault))
 

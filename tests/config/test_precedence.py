@@ -21,6 +21,8 @@ def samples(setting: Setting, folder: Path) -> list[str]:
         return [f"https://host{n}/v1" for n in range(4)]
     if setting.kind == "path":
         return [str(folder / str(n)) for n in range(4)]
+    if setting.name == "index.engine":
+        return [f"postgresql://host{n}/notes" for n in range(4)]
     return [f"value-{n}-of-at-least-24-signs" for n in range(4)]
 
 

@@ -166,6 +166,8 @@ def test_a_variable_that_is_stronger_is_said_to_be(tmp_path: Path, monkeypatch: 
         ({"server__origins": ["https://evil.example"]}, 403, "file_only"),
         ({"scripts__fs_read": ["/"]}, 403, "file_only"),
         ({"state_dir": "/elsewhere"}, 403, "file_only"),
+        ({"index__engine": "postgresql://evil.example/x"}, 403, "file_only"),
+        ({"index__readers": ["evil"]}, 403, "file_only"),
         ({"model__prompt": "/etc/passwd"}, 403, "file_only"),
         ({"git__commit": "yes"}, 403, "file_only"),
         ({"default_vault": "/"}, 403, "file_only"),

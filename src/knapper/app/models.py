@@ -71,6 +71,8 @@ def wanted_extras(settings: Settings) -> "Iterator[tuple[ExtraName, str]]":
         yield "embeddings", "embeddings.kind = onnx"
     elif settings.embeddings.kind == "static" and settings.embeddings.folder:
         yield "embeddings", "embeddings.folder"
+    if settings.index.is_shared:
+        yield "postgres", "index.engine"
 
 
 def configured_keys(settings: Settings) -> ApiKeys:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from knapper.changes.disk.apply import Recovered
     from knapper.changes.writer import SubmitOptions, Writer
     from knapper.config import ClientSettings, Settings, Vault
+    from knapper.index.postgres.connection import PostgresServer
+    from knapper.index.refresh import IndexPublisher
     from knapper.net.speech import Transcriber
     from knapper.net.web import Web
 
@@ -157,6 +159,8 @@ def _open_transcriber(settings: Settings, folder: Path) -> Transcriber:
     )
 
 
+_KEYRING = "keyring"
+"""What stands for a password that the system's keyring has."""
 _RULE_FILES = (walk.IGNORE_FILE, obsidian.APP_FILE)
 
 
@@ -213,7 +217,7 @@ class OpenedVault:
             StorageError: The index can't be opened.
         """
         # what the owner hides from everybody is kept out of the index too, and so from an embedder elsewhere
-        owner = View.open(vault.path, Policy(client=access.OWNER, read=vault.read, hidden=vault.hidden))
+        policy = Policy(client=access.OWNER, read=vault.read, hidden=vault.hidden)
         self.vault = vault
         private.tighten(settings.state_dir)
         self.folder = config.state_folder(settings, vault)  # the index makes it
@@ -221,11 +225,11 @@ class OpenedVault:
         self._stack = contextlib.ExitStack()
         self._without_state = ""
         """Why the index is in a temporary folder; empty where it is with the state."""
-        self.engine = self._open_index(owner)
+        self._policies: dict[str, Policy] = {}
+        self.engine = self._open_index(policy)
         self._stack.callback(self.engine.close)
         self._lock = threading.Lock()
         self._desks: VaultWriters | None = None
-        self._policies: dict[str, Policy] = {}
         self._outside = ExternalServices(settings, self.folder)
         self._stack.callback(self._outside.close)
         self._rules = _stamp_rule_files(vault.path)
@@ -269,11 +273,11 @@ class OpenedVault:
         names = [vault.name for vault in self._settings.vaults]
         return len(names) > 1 and self.vault.name in names
 
-    def _open_index(self, owner: View) -> Engine:
+    def _open_index(self, policy: Policy) -> Engine:
         """Open the index; where the state can't be written and there is none yet, in a folder for this run only."""
         folder = self.folder / "index"
         try:
-            return _open_index(self._settings, folder, owner)
+            return self._open_index_in(folder, policy)
         except StorageError as error:
             if (folder / database.INDEX_FILE).exists() or os.access(_nearest_existing(folder), os.W_OK):
                 raise
@@ -282,7 +286,27 @@ class OpenedVault:
             self._without_state = f"the state can't be written ({reason}): what is indexed is forgotten after this run"
             temporary = tempfile.TemporaryDirectory(prefix="knap-index-", ignore_cleanup_errors=True)
             self._stack.callback(temporary.cleanup)
-            return _open_index(self._settings, Path(temporary.name), owner)
+            return self._open_index_in(Path(temporary.name), policy)
+
+    def _open_index_in(self, folder: Path, policy: Policy) -> Engine:
+        """Open the index in a folder: of the vault's files, or without these of what another machine has published.
+
+        Raises:
+            SetupError: There are neither files nor a database.
+        """
+        settings, vault = self._settings, self.vault
+        if not vault.has_files:
+            return _open_reader(settings, vault, folder, policy)
+        publisher = _open_publisher(settings, vault, self._policy) if settings.index.is_shared else None
+        embed_settings = _embedder_settings(settings)
+        return Engine(
+            folder,
+            View.open(vault.path, policy),
+            open_embedder=lambda: open_embedder(embed_settings),
+            fusion=settings.search.fusion,
+            compare_every_s=60.0 * settings.index_interval_minutes,
+            publisher=publisher,
+        )
 
     def _settle_cut_short(self) -> None:
         """Finish or take back a change that was cut short, unless its writer is still at work."""
@@ -336,7 +360,15 @@ class OpenedVault:
         return self._open_writers().writer(view, client.grants)
 
     def _open_writers(self) -> VaultWriters:
-        """Open what the writers share, once; that recovers what was cut short."""
+        """Open what the writers share, once; that recovers what was cut short.
+
+        Raises:
+            RefusedError: The vault's files are on another machine.
+        """
+        if not self.vault.has_files:
+            from knapper.index.postgres.mirror import no_files_error  # noqa: PLC0415 - only a reader has it
+
+            raise no_files_error(self.vault.name)
         with self._lock:
             if self._desks is None:
                 from knapper.app.writers import VaultWriters  # noqa: PLC0415 - searching needn't pay for it
@@ -389,9 +421,9 @@ def _stamp_file(file: Path) -> tuple[int, int] | None:
     return (file_stat.st_mtime_ns, file_stat.st_size)
 
 
-def _open_index(settings: Settings, folder: Path, view: View) -> Engine:
+def _embedder_settings(settings: Settings) -> EmbedderSettings:
     embeddings = settings.embeddings
-    embed_settings = EmbedderSettings(
+    return EmbedderSettings(
         kind=embeddings.kind,
         model=embeddings.model,
         base_url=embeddings.base_url,
@@ -400,12 +432,51 @@ def _open_index(settings: Settings, folder: Path, view: View) -> Engine:
         passage_prefix=_known_prefix(embeddings.passage_prefix),
         folder=Path(embeddings.folder) if embeddings.folder else None,
     )
-    return Engine(
+
+
+def _open_server(settings: Settings, vault: Vault) -> PostgresServer:
+    """Return the team's PostgreSQL for a vault; it is asked only when something is read or published."""
+    from knapper.index.postgres.connection import PostgresServer  # noqa: PLC0415 - most indexes are local
+
+    password = settings.index.password
+    if password == _KEYRING:
+        from knapper.agents.model import names  # noqa: PLC0415 - the same
+
+        password = names.read_keyring(settings.index.engine)
+        if not password:
+            raise SetupError(
+                "index.password is keyring, and the system's keyring has none for this address",
+                hint=f"run: keyring set {names.KEYRING_SERVICE} {settings.index.engine}",
+                code="no_password",
+            )
+    return PostgresServer(settings.index.engine, vault.name, password)
+
+
+def _open_publisher(settings: Settings, vault: Vault, policy_of: Callable[[ClientSettings], Policy]) -> IndexPublisher:
+    from knapper.index.postgres.publish import Publisher  # noqa: PLC0415 - most indexes are local
+
+    pairs = (reader.partition("=") for reader in settings.index.readers)
+    readers = {role: policy_of(settings.client(client)) if client else None for role, _, client in pairs}
+    return Publisher(_open_server(settings, vault), readers=readers)
+
+
+def _open_reader(settings: Settings, vault: Vault, folder: Path, policy: Policy) -> Engine:
+    from knapper.index.postgres.reader import ReaderEngine  # noqa: PLC0415 - most vaults have files
+
+    if not settings.index.is_shared:
+        raise SetupError(
+            f"the vault '{vault.name}' has no files here, and index.engine names no database to read it from",
+            hint='set engine = "postgresql://…" below [index], or the path of its files',
+            code="no_vault",
+        )
+    embed_settings = _embedder_settings(settings)
+    return ReaderEngine(
         folder,
-        view,
+        vault.path,
+        policy,
+        _open_server(settings, vault),
         open_embedder=lambda: open_embedder(embed_settings),
         fusion=settings.search.fusion,
-        compare_every_s=60.0 * settings.index_interval_minutes,
     )
 
 

@@ -79,6 +79,8 @@ def check_vault(settings: Settings) -> CheckResult:
         chosen = settings.vault
     except KnapError as error:
         return failed_check("vault", error)
+    if not chosen.has_files:
+        return CheckResult(name="vault", state="ok", text=f"{chosen.name}: its files are on another machine")
     try:
         with os.scandir(chosen.path) as entries:
             next(entries, None)
@@ -280,6 +282,18 @@ def _damaged_index(why: str) -> CheckResult:
     )
 
 
+def check_engine(settings: Settings) -> CheckResult | None:
+    """Ask the database that machines share, and compare what it holds; None where the index is local."""
+    if not settings.index.is_shared:
+        return None
+    try:
+        with app.open_vault(settings) as context:
+            text = context.index.check_source()
+    except KnapError as error:
+        return failed_check("engine", error)
+    return CheckResult(name="engine", state="ok", text=text)
+
+
 def check_databases(settings: Settings) -> CheckResult:
     """Check every database of the state that can't be derived from the notes."""
     paths = _find_databases(settings)
@@ -405,6 +419,8 @@ _MAX_NAMED_FILES = 3
 
 def check_leftovers(settings: Settings) -> CheckResult | None:
     """Report temporary files in the vault that the journal can't explain; None if there are none."""
+    if not settings.vault.has_files:
+        return None
     try:
         context = app.open_vault(settings)
     except KnapError:
@@ -476,7 +492,8 @@ def run_checks(options: GlobalOptions) -> list[CheckResult]:
         return [failed_check("config", error)]
     findings = [check(config) for check in CHECKS]
     if all(each.state == "ok" for each in findings if each.name in {"vault", "state"}):
-        findings += filter(None, (check_ignore_rules(config), check_leftovers(config), check_index(config)))
+        checks = (check_ignore_rules, check_leftovers, check_index, check_engine)
+        findings += filter(None, (check(config) for check in checks))
         findings.append(check_databases(config))
     return findings
 

@@ -206,7 +206,7 @@ def dotted(name: Sequence[str]) -> str:
 
 
 _FILE_ONLY_SECTIONS: Final = ("server.", "scripts.", "git.")
-_FILE_ONLY_NAMES: Final = frozenset({"state_dir", "default_vault"})
+_FILE_ONLY_NAMES: Final = frozenset({"state_dir", "default_vault", "index.engine", "index.password", "index.readers"})
 _ADDRESS_MARK: Final = "://"
 SETTINGS_BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
 

@@ -330,7 +330,7 @@ def _vault_in_folder(folder: Path, vaults: Sequence[Vault]) -> Vault:
 
 
 def _check_vault_folder(vault: Vault) -> Vault | SetupError:
-    if _is_folder(vault.path):
+    if _is_folder(vault.path) or not vault.has_files:
         return vault
     problem = "is a file" if _is_file(vault.path) else "isn't there"
     return SetupError(

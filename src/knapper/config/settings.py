@@ -1,8 +1,8 @@
 """Every setting: the sections together, as the rest of the program gets them, and the table of what they declare."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from knapper.config.declarations import (
     FilePath,
@@ -47,6 +47,13 @@ class Vault(SettingsSection):
     """With symbolic links resolved."""
     hidden: tuple[str, ...] = setting((), "Patterns of paths that nobody is shown, as in .gitignore.")
     read: tuple[str, ...] = setting((), "Patterns of paths that may be read; empty for all.")
+    has_files: bool = setting(
+        True,
+        "Whether this machine has the vault's files; without them, it reads what another one publishes to "
+        "index.engine, and the path need not be there.",
+        name="files",
+        words=("no", "yes"),
+    )
     foreign_folders: tuple[str, ...] = setting(
         ("Clippings/",), "Folders with other people's text; whoever has read it only proposes changes."
     )
@@ -117,6 +124,54 @@ class SearchSettings(SettingsSection):
         "How keyword and vector scores are joined: a weighted sum, or reciprocal ranks.",
         env=("KNAP_FUSION",),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSettings(SettingsSection):
+    """Where the index is kept, and who else may read it."""
+
+    engine: str = setting(
+        "local",
+        "Where the index is read from by machines that share it: local for this one alone, or the address of a "
+        "PostgreSQL, such as postgresql://knapper@db.example/notes. The machine with the files publishes it there.",
+        env=("KNAP_INDEX_ENGINE",),
+    )
+    password: str = setting(
+        "",
+        "The password for index.engine; keyring for the one that the system's keyring has for this address; empty to "
+        "look in PGPASSWORD and ~/.pgpass.",
+        env=("KNAP_INDEX_PASSWORD",),
+        secret=True,
+    )
+    readers: tuple[str, ...] = setting(
+        (),
+        "Roles of the database that may read what this machine publishes: each sees all, or what a client may see, "
+        "as in reader=agent.",
+    )
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether the index is in a database."""
+        return self.engine != "local"
+
+    def checked(self) -> Self:
+        """Return the section with the password apart from the address, which is shown.
+
+        Raises:
+            SetupError: The engine is neither local nor an address of PostgreSQL; the message doesn't repeat it.
+        """
+        if not self.is_shared:
+            return self
+        from knapper.index.postgres import connection as addresses  # noqa: PLC0415 - only a shared index needs it
+
+        if not addresses.is_address(self.engine):
+            raise SetupError(
+                "index.engine can't be used: it is neither local nor an address of PostgreSQL",
+                code="config_invalid",
+                hint="write local, or postgresql://user@host:5432/database",
+            )
+        address, password = addresses.split_password(self.engine)
+        return replace(self, engine=address, password=self.password or password)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +252,7 @@ class Settings(SettingsSection):
         words=("no", "yes"),
     )
     server: ServerSettings = field(default_factory=ServerSettings)
+    index: IndexSettings = IndexSettings()
     index_interval_minutes: int = setting(
         60,
         "How often whatever watches a vault compares all of it, for changes that the system didn't tell.",

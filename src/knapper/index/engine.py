@@ -20,7 +20,7 @@ from knapper.index.catalog import Catalog
 from knapper.index.embedders.base import Embedder, EmbedderError
 from knapper.index.filters import Filter, FilterMasks
 from knapper.index.graph import Graph
-from knapper.index.refresh import Progress, RefreshOutcome, RefreshPlan, WriteLock
+from knapper.index.refresh import IndexPublisher, Progress, Publishing, RefreshOutcome, RefreshPlan, WriteLock
 from knapper.index.signals import RULE_FILES, ask_watcher
 from knapper.index.status import Freshness, IndexStatus
 from knapper.index.store import IndexStore
@@ -31,7 +31,7 @@ from knapper.vault.view import View
 if TYPE_CHECKING:
     from knapper.index.feed import ChangeFeed
     from knapper.index.search import Fusion, OpenNote, Searcher, SearchRequest, SearchResult
-    from knapper.index.snapshot import SqliteSnapshotCache
+    from knapper.index.snapshot import SnapshotCache
 
 
 _SCAN_BUDGET_S = 0.6
@@ -71,6 +71,7 @@ class Engine:
         open_embedder: Callable[[], Embedder | None],
         fusion: Fusion = "convex",
         compare_every_s: float = _COMPARE_INTERVAL_S,
+        publisher: IndexPublisher | None = None,
     ) -> None:
         """Open the index in *folder*; create it where there is none.
 
@@ -80,8 +81,10 @@ class Engine:
             open_embedder: Opens the embedder when it is first needed; returns None for search by words only.
             fusion: Default method of joining rankings.
             compare_every_s: How often a watcher compares the whole vault, for changes that the system didn't report.
+            publisher: Copies to a team's database what the index holds; None for an index of this machine alone.
         """
         self.folder = folder
+        self.publishing = Publishing(publisher)
         self.compare_every_s = compare_every_s
         self.store = IndexStore(folder / database.INDEX_FILE)
         if self.store.database.replaced:
@@ -94,7 +97,7 @@ class Engine:
         self.catalog = Catalog(self.store, self.graph, self._allowed, self._with_current_rules)
         self.view = replace(view, alike=self.catalog.similar_paths, named=self._find_named)
         self._fusion: Fusion = fusion
-        self._snapshots: SqliteSnapshotCache | None = None
+        self._snapshots: SnapshotCache | None = None
         self._searcher: Searcher | None = None
         self._lock = threading.Lock()
         self._inline_refresh_lock = threading.Lock()
@@ -107,13 +110,22 @@ class Engine:
     def _open_searcher(self) -> Searcher:
         """Return what ranks; made at the first question, since reading and editing do without what it loads."""
         from knapper.index.search import Searcher  # noqa: PLC0415 - 0.1 s, numpy not counted
-        from knapper.index.snapshot import SqliteSnapshotCache  # noqa: PLC0415 - the same
 
         with self._lock:
             if self._searcher is None:
-                self._snapshots = SqliteSnapshotCache(self.store, self._allowed)
+                self._snapshots = self._make_snapshots()
                 self._searcher = Searcher(self._snapshots, lambda: self.embedder, fusion=self._fusion)
             return self._searcher
+
+    def _make_snapshots(self) -> SnapshotCache:
+        from knapper.index.snapshot import SqliteSnapshotCache  # noqa: PLC0415 - as above
+
+        return SqliteSnapshotCache(self.store, self._allowed)
+
+    def open_snapshots(self) -> SnapshotCache:
+        """Return what opens states of the index."""
+        _ = self._open_searcher()
+        return cast("SnapshotCache", self._snapshots)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -153,6 +165,7 @@ class Engine:
                     hint="wait for it to end; `knap status` shows how far it is",
                 )
             if full:
+                self.publishing.takes_over = True
                 outcome = self._rebuild(progress)
                 self._derive_postings()
                 return outcome
@@ -268,11 +281,33 @@ class Engine:
         Derives the file of postings before, where that is due: both are work for the time after a save.
         """
         self._derive_postings_alone()
-        embedder = self.embedder
-        if embedder is None or not refresh.is_embedding_due(self.store, embedder):
-            return 0
-        with self._write_lock.acquire(wait_s=_EMBED_LOCK_WAIT_S) as is_acquired:
-            return refresh.embed_pending(self.store, embedder, progress=progress, stop=stop) if is_acquired else 0
+        embedder, embedded = self.embedder, 0
+        if embedder is not None and refresh.is_embedding_due(self.store, embedder):
+            with self._write_lock.acquire(wait_s=_EMBED_LOCK_WAIT_S) as is_acquired:
+                if is_acquired:
+                    embedded = refresh.embed_pending(self.store, embedder, progress=progress, stop=stop)
+        self.publish(progress=progress, stop=stop)
+        return embedded
+
+    def publish(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> None:
+        """Copy what the index holds to the team's database, if there is one; ``publishing`` says why that failed."""
+        if self.is_complete:
+            self.publishing.run(self.store, self.view, self.model, progress=progress, stop=stop)
+
+    def check_source(self) -> str:
+        """Say what of the index is shared with other machines; empty where nothing is.
+
+        Raises:
+            KnapError: Where it is shared can't be reached or used.
+        """
+        return self.publishing.describe(self.store)
+
+    def follow_source(
+        self, stop: threading.Event, on_change: Callable[[RefreshOutcome], None], progress: Progress | None = None
+    ) -> bool:
+        """Follow what the index is a copy of; return False where that is the vault's own files."""
+        del stop, on_change, progress
+        return False
 
     def freshen(self, *, meaning: bool = True, policy: Policy | None = None) -> Freshness:
         """Index recent changes where that is quick; report what is missing otherwise.
@@ -427,9 +462,8 @@ class Engine:
         from knapper.index import tokenizer  # noqa: PLC0415 - as for the searcher
 
         with self._explained():
-            _ = self._open_searcher()
             parsed = tokenizer.parse_query(query)
-            stemmer = cast("SqliteSnapshotCache", self._snapshots).stemmer
+            stemmer = self.open_snapshots().stemmer
             return [tokenizer.find_matches(parsed, text, stemmer) for text in texts]
 
     def near_notes(self, path: NotePath, where: Filter, *, limit: int) -> list[tuple[NotePath, float]]:
@@ -451,6 +485,7 @@ class Engine:
         """Close the index and its embedder."""
         if self._snapshots is not None:
             self._snapshots.close()
+        self.publishing.close()
         with self._lock:
             if self._embedder is not None:
                 self._embedder.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from knapper.errors import StorageError
+from knapper.errors import KnapError, StorageError
 from knapper.index import floor
 from knapper.index.documents import FileRecord, FileState
 from knapper.index.embedders.base import Embedder, EmbedderStopped
@@ -131,7 +131,7 @@ def is_watched(folder: Path) -> bool:
         return False
 
 
-RefreshPhase = Literal["scan", "read", "embed"]
+RefreshPhase = Literal["scan", "read", "embed", "publish"]
 _LOOKS_PER_CLOCK = 256
 _BATCH_FILES = 256
 _BATCH_BYTES = 4_000_000
@@ -445,3 +445,79 @@ def is_quick_to_embed(store: IndexStore, embedder: Embedder, pending: int) -> bo
     if not embedder.instant or pending > _MAX_INLINE_CHUNKS:
         return False
     return bool(pending) or not floor.has_floor(store, embedder)
+
+
+_PUBLISH_PAUSE_S = 10.0
+"""How long a watcher waits before it publishes again what couldn't be published."""
+
+
+class IndexPublisher(Protocol):
+    """Copies what an index holds to where others read it."""
+
+    def publish(
+        self,
+        store: IndexStore,
+        view: View,
+        *,
+        model: str,
+        take_over: bool,
+        stop: threading.Event | None,
+        progress: Progress | None,
+    ) -> object:
+        """Copy what differs; raises a `KnapError` where that fails."""
+        ...
+
+    def describe(self, store: IndexStore) -> str:
+        """Say how what is published stands beside the index; raises a `KnapError` where that can't be found out."""
+        ...
+
+    def close(self) -> None:
+        """Close what was opened."""
+        ...
+
+
+class Publishing:
+    """Whether and how an index is published, if it is: indexing goes on where that fails."""
+
+    def __init__(self, publisher: IndexPublisher | None) -> None:
+        """Publish by *publisher*; None for an index of this machine alone."""
+        self._publisher = publisher
+        self._again_at = 0.0
+        self.takes_over = False
+        """Whether the next publishing takes over what another machine has published."""
+        self.error: KnapError | None = None
+        """Why the last publishing failed; None where it didn't, or nothing is published."""
+
+    def run(
+        self,
+        store: IndexStore,
+        view: View,
+        model: str,
+        *,
+        progress: Progress | None = None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """Publish what differs; ``error`` says why that failed."""
+        if self._publisher is None:
+            return
+        try:
+            self._publisher.publish(store, view, model=model, take_over=self.takes_over, stop=stop, progress=progress)
+        except KnapError as error:
+            self.error = error
+            self._again_at = time.monotonic() + _PUBLISH_PAUSE_S
+        else:
+            self.error, self.takes_over = None, False
+
+    def describe(self, store: IndexStore) -> str:
+        """Say how what is published stands; empty where nothing is."""
+        return self._publisher.describe(store) if self._publisher is not None else ""
+
+    @property
+    def is_due_again(self) -> bool:
+        """Return whether it is time to try again what failed, such as while the server was down."""
+        return self.error is not None and time.monotonic() >= self._again_at
+
+    def close(self) -> None:
+        """Close what the publisher has opened."""
+        if self._publisher is not None:
+            self._publisher.close()

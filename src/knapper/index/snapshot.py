@@ -107,6 +107,15 @@ class SnapshotCache(Protocol):
         """
         ...
 
+    @property
+    def stemmer(self) -> Stemmer:
+        """Return what stems the words of queries and names."""
+        ...
+
+    def close(self) -> None:
+        """Close what is shared."""
+        ...
+
 
 _MIN_PARALLEL_VECTORS = 10_000
 """Number of vectors from which on ranking takes longer than passing it to another thread."""

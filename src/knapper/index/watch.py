@@ -43,6 +43,8 @@ def follow_vault(
         on_change: Called after each indexed change, the first comparison included.
         progress: Called after each step of the first comparison, which may read the whole vault.
     """
+    if engine.follow_source(stop, on_change, progress):
+        return
     while not stop.is_set():
         _follow(engine, stop, on_change, progress)
 
@@ -90,6 +92,8 @@ def _follow_changes(
             if not feed.is_intact:
                 return
             refresh.write_heartbeat(engine.folder)
+            if engine.publishing.is_due_again:
+                engine.publish(stop=stop)
         try:
             is_growing = bool(feed.collect())
         except RuntimeError:

@@ -385,7 +385,7 @@ class Context:
             freshness = self.shared_refresh(self.view.policy, meaning=meaning)
         else:
             freshness = self.index.freshen(meaning=meaning, policy=self.view.policy)
-        return replace(freshness, notices=self.notices) if self.notices else freshness
+        return replace(freshness, notices=(*freshness.notices, *self.notices)) if self.notices else freshness
 
     def with_shared_refresh(self) -> "Context":
         """Return a context whose simultaneous or consecutive calls share one refresh of the index."""

@@ -40,6 +40,9 @@ def command(said: GlobalOptions, *, full: bool, no_embed: bool) -> ExitCode:
         with indexing.show_progress(said) as on_progress:
             outcome = _refresh(context, full=full, on_progress=on_progress)
             embedded = 0 if no_embed else context.index.embed(progress=on_progress)
+            if no_embed:
+                context.index.publish(progress=on_progress)
+        failed = context.index.publishing.error
         status = context.index.status(context.restrict(Filter()))
         outcome.problems += (*context.view.settings.problems, *context.view.ignore.problems)
     summary = indexing.IndexReport(outcome=outcome, embedded=embedded, status=status, seconds=time.monotonic() - start)
@@ -47,6 +50,9 @@ def command(said: GlobalOptions, *, full: bool, no_embed: bool) -> ExitCode:
         output.write_json(summary.as_dict())
     else:
         output.write(said, summary.text())
+    if failed is not None:
+        # What was indexed is there, and is published by the next run.
+        raise failed
     if output.stderr_is_terminal() and not said.quiet and hub.prepare_sandbox(setup.read_settings(said)):
         output.note(said, "preparing the sandbox for scripts, in the background; this is done once")
     return ExitCode.OK

@@ -6,6 +6,7 @@ from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.render import indexing
+from knapper.errors import KnapError
 from knapper.tools import notes
 
 
@@ -25,4 +26,10 @@ def command(said: GlobalOptions) -> ExitCode:
         answer = notes.vault_status(context)
         busy = context.index.is_being_filled
         places = {"vault": f"{context.vault} ({context.view.root})", "index": str(context.index.folder)}
+        try:
+            shared = context.index.check_source()
+        except KnapError as error:  # what is local is told all the same
+            shared = f"{error.message}; {error.hint}"
+        if shared:
+            places["shared"] = shared
     return output.print_result(said, answer, indexing.render_status(answer, places, busy=busy))

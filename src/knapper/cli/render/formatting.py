@@ -164,8 +164,13 @@ def _find_block_end(text: str) -> int:
 
 
 _PROGRESS_INTERVAL_S = 5.0
-PHASE_NAMES: "dict[RefreshPhase, str]" = {"scan": "looked at", "read": "read", "embed": "embedded"}
-PHASE_UNITS: "dict[RefreshPhase, str]" = {"scan": "files", "read": "files", "embed": "chunks"}
+PHASE_NAMES: "dict[RefreshPhase, str]" = {
+    "scan": "looked at",
+    "read": "read",
+    "embed": "embedded",
+    "publish": "published",
+}
+PHASE_UNITS: "dict[RefreshPhase, str]" = {"scan": "files", "read": "files", "embed": "chunks", "publish": "notes"}
 
 
 class ProgressLines:

@@ -61,7 +61,7 @@ def render_status(answer: Mapping[str, object], places: Mapping[str, str], *, bu
 
     Args:
         answer: From the tool ``vault_status``.
-        places: ``vault`` and ``index``: where they are.
+        places: ``vault`` and ``index``: where they are; ``shared``, where other machines read the index.
         busy: Somebody is just filling the index.
     """
     others = _number_field(answer, "files") - _number_field(answer, "notes")
@@ -72,6 +72,7 @@ def render_status(answer: Mapping[str, object], places: Mapping[str, str], *, bu
         "model": str(answer["model"]) or "none: search goes by words only",
         "index": f"{places['index']}, {format_size(_number_field(answer, 'size_bytes'))}",
         "state": _index_state(answer, busy=busy),
+        **({"shared": places["shared"]} if "shared" in places else {}),
     }
     lines = [f"{name:<7} {text}" for name, text in rows.items()]
     return "\n".join([*lines, *_skipped_lines(answer)])

@@ -218,8 +218,8 @@ _BEGUN_CONTENT: Final = openapi.json_content(
 )
 _EVENTS_CONTENT: Final = background.events_content(
     openapi.stream_content(
-        "`start` comes first, with job_id and vault; then `progress`, with the phase (`scan`, `read`, `embed`), `done` "
-        "and `total`, and `error`; `indexed` comes last, with what was done."
+        "`start` comes first, with job_id and vault; then `progress`, with the phase (`scan`, `read`, `embed`, "
+        "`publish`), `done` and `total`, and `error`; `indexed` comes last, with what was done."
     )
 )
 _CANCELLED_CONTENT: Final = openapi.json_content(

@@ -1,0 +1,453 @@
+"""Rank a published vault's chunks in PostgreSQL: exact BM25 and nearest vectors, each with its filter in the query."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from knapper.index import database, fulltext, words
+from knapper.index.database import StateCache
+from knapper.index.filters import Filter, FilterMasks
+from knapper.index.fulltext import KeywordRanker
+from knapper.index.postgres import rows
+from knapper.index.postgres.rows import GAP
+from knapper.index.postings import K1, B
+from knapper.index.snapshot import find_corrections
+from knapper.index.tokenizer import Query, Stemmer, Term
+from knapper.index.words import CHUNKS, QueryWord, inverse_document_frequency
+from knapper.vault.paths import NotePath
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from knapper.index.postgres.connection import Session
+    from knapper.index.store import ChunkRow
+
+_MAX_CACHED_MASKS: Final = 32
+_GRAPH_SHARE: Final = 0.25
+"""Share of the files that a filter has to leave for the graph to be followed; for less, all vectors are compared."""
+_GRAPH_CANDIDATES: Final = 400
+"""How many neighbours the graph is followed for (``hnsw.ef_search``); more find more, and take longer."""
+_FURTHER: Final = 32
+"""Vectors beyond the limit that are compared exactly, as the server compares them in half precision."""
+_LAST_CHARACTER: Final = "\U0010ffff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedState:
+    """One state of a published vault: the database's, and the local mirror of its records."""
+
+    session: Session
+    meta: Mapping[str, str]
+    mirror: sqlite3.Connection
+
+
+OpenState = Callable[[], AbstractContextManager[PublishedState]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FileIds:
+    """The files' ids in the mirror and in the database."""
+
+    local: NDArray[np.int64]
+    stored: NDArray[np.int64]
+    stored_of: Mapping[int, int]
+    local_of: Mapping[int, int]
+
+
+class PublishedSnapshots:
+    """A thread-safe cache of filter masks between snapshots of a published vault."""
+
+    def __init__(self, allowed: FilterMasks, open_state: OpenState) -> None:
+        """Rank in the states that *open_state* opens."""
+        self._open_state = open_state
+        self.keywords = KeywordRanker()
+        self.allowed = allowed
+        self.masks: StateCache[bytes] = StateCache(_MAX_CACHED_MASKS)
+        self.ids: StateCache[_FileIds] = StateCache(1)
+
+    @contextmanager
+    def snapshot(self, model: str) -> Generator[PublishedSnapshot]:
+        """Open one state of the vault for several queries; *model* is the one whose vectors are used."""
+        with self._open_state() as state:
+            yield PublishedSnapshot(cache=self, state=state, model=model)
+
+    @property
+    def stemmer(self) -> Stemmer:
+        """Return what stems the words of queries and names."""
+        return self.keywords.stemmer
+
+    def close(self) -> None:
+        """Close what splits words."""
+        self.keywords.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hits:
+    """The chunks with a word or phrase that isn't one whole token, as arrays for the next query."""
+
+    chunks: list[int]
+    weights: list[int]
+    words: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ranked:
+    """One word of the question: its gain, and its token or its chunks."""
+
+    gain: float
+    token: int = 0
+    hits: _Hits | None = None
+    is_phrase: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedSnapshot:
+    """One consistent state of a published vault; see `knapper.index.snapshot.IndexSnapshot`."""
+
+    cache: PublishedSnapshots
+    state: PublishedState
+    model: str
+    _known_vectors: dict[int, NDArray[np.float32]] = field(default_factory=dict[int, "NDArray[np.float32]"], repr=False)
+    """Vectors that were read already: ranking, feedback and the hits' cosines need the same ones."""
+
+    def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
+        """Score in SQL every chunk with any of the words, and sort them."""
+        found = self._find_tokens(query)
+        content = self._heaviest(self._rank(fulltext.query_words(query, self.cache.stemmer), found))
+        phrases = [self._rank_phrase(term, found) for term in query.phrases]
+        ranked = [one for one in (*content, *phrases) if one.token or (one.hits and one.hits.chunks)]
+        if not ranked or any(one.hits is not None and not one.hits.chunks for one in phrases):
+            return {}
+        parts: list[str] = []
+        values: list[Any] = []
+        for one in ranked:
+            if one.hits is None:
+                parts.append("SELECT chunk, %s::float8, weight, words, %s FROM postings WHERE term = %s")
+                values += [one.gain, not one.is_phrase, one.token]
+            else:
+                parts.append(
+                    "SELECT h.chunk, %s::float8, h.weight, h.words, %s"
+                    " FROM unnest(%s::bigint[], %s::int[], %s::int[]) AS h(chunk, weight, words)"
+                )
+                values += [one.gain, not one.is_phrase, one.hits.chunks, one.hits.weights, one.hits.words]
+        conditions, more = self._conditions("h.chunk", where)
+        self._add_required(conditions, more, phrases)
+        self._add_excluded(conditions, more, query.excluded, found)
+        needs_word = " HAVING bool_or(h.is_word)" if any(not one.is_phrase for one in ranked) else ""
+        flat, slope = K1 * (1 - B), K1 * B / self._mean_length
+        sql = (
+            f"SELECT h.chunk, sum(h.gain * h.weight / (h.weight + %s::float8 + %s::float8 * h.words)) AS score"
+            f" FROM ({' UNION ALL '.join(parts)}) AS h(chunk, gain, weight, words, is_word)"
+            f" WHERE {' AND '.join(conditions)} GROUP BY h.chunk{needs_word}"
+            " ORDER BY score DESC, h.chunk LIMIT %s"
+        )
+        return {int(i): float(score) for i, score in self._select(sql, [flat, slope, *values, *more, limit])}
+
+    def names(self, query: Query, where: Filter) -> dict[int, float]:
+        """Rank titles, aliases and headings in the mirror."""
+        scores = self.cache.keywords.names(self.state.mirror, query, allowed=self._mask(where))
+        stored_of = self._ids.stored_of
+        return {stored_of[i]: score for i, score in scores.items() if i in stored_of}
+
+    def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
+        """Compare all vectors, or follow the graph where there is one and the filter leaves enough of it."""
+        if self.state.meta.get("model") != self.model or not self._dimensions or len(vector) != self._dimensions:
+            return dict
+        conditions, values = self._conditions("chunk", where)
+        literal = f"[{','.join(map(repr, vector.astype(np.float16).astype(float).tolist()))}]"
+        column = "vector"
+        if self._follows_graph(where):
+            column = f"(vector::halfvec({self._dimensions}))"
+            # Goes on where the filter drops what the graph gave, until the limit is reached.
+            self._select("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)", [])
+            self._select("SELECT set_config('hnsw.ef_search', %s, true)", [str(_GRAPH_CANDIDATES)])
+        sql = (
+            f"SELECT chunk, vector FROM vectors WHERE {' AND '.join(conditions)}"
+            f" ORDER BY {column} <#> %s::halfvec LIMIT %s"
+        )
+        found = self._select(sql, [*values, literal, limit + _FURTHER], binary=True)
+        read = rows.read_vectors([wire for _, wire in found])
+        self._known_vectors.update(zip((int(i) for i, _ in found), read, strict=True))
+        cosines = read @ vector if found else np.empty(0)
+        scored = [(float(cosine), int(i)) for cosine, (i, _) in zip(cosines.tolist(), found, strict=True) if cosine > 0]
+        ranked = sorted(scored, key=lambda one: (-one[0], one[1]))[:limit]
+        return lambda: {i: cosine for cosine, i in ranked}
+
+    def fits(self, vector: NDArray[np.float32]) -> bool:
+        """Compare model and dimensions."""
+        return self.state.meta.get("model") == self.model and self._dimensions in {0, len(vector)}
+
+    def floor(self) -> float | None:
+        """Read what the machine with the files learnt for the model."""
+        known = self.state.meta.get("floor") if self.state.meta.get("model") == self.model else ""
+        return float(known) if known else None
+
+    def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
+        """Read them from the database."""
+        if not ids or self.state.meta.get("model") != self.model:
+            return [], np.empty((0, 0), np.float32)
+        known = self._known_vectors
+        missing = [i for i in ids if i not in known]
+        if missing:
+            found = self._select("SELECT chunk, vector FROM vectors WHERE chunk = ANY(%s)", [missing], binary=True)
+            read = rows.read_vectors([wire for _, wire in found])
+            known.update(zip((int(i) for i, _ in found), read, strict=True))
+        present = [i for i in ids if i in known]
+        return present, np.stack([known[i] for i in present]) if present else np.empty((0, 0), np.float32)
+
+    def matching(self, query: Query, ids: Collection[int]) -> set[int]:
+        """Look the phrases up in these chunks alone."""
+        found = self._find_tokens(query)
+        remaining = {*ids}
+        for term in (*query.phrases, *query.excluded):
+            holding = {*self._find_hits(self._stems(term), found, prefix=term.prefix, within=list(remaining)).chunks}
+            remaining = remaining - holding if term in query.excluded else remaining & holding
+        return remaining
+
+    def corrections(self, query: Query, where: Filter) -> Mapping[str, str]:
+        """Compare with the names in the mirror that share trigrams."""
+        allowed = self._mask(where)
+        unknown = {term.text: term for term in query.words if not term.prefix}
+        expressions = {text: term.expression() for text, term in unknown.items()}
+        named = words.present_expressions(self.state.mirror, words.NAMES, list(expressions.values()), allowed=allowed)
+        unnamed = {text: term for text, term in unknown.items() if expressions[text] not in named}
+        found = self._find_tokens(query) if unnamed else {}
+        missing = [text for text, term in unnamed.items() if not self._is_present(term, where, found)]
+        return find_corrections(self.state.mirror, missing, allowed=allowed) if missing else {}
+
+    def note(self, chunk_id: int) -> int:
+        """Read it from the chunk's id."""
+        return chunk_id >> database.CHUNK_BITS
+
+    def chunks(self, note: NotePath) -> list[int]:
+        """Query the range of the note's chunk ids."""
+        found = self._select(
+            "SELECT c.id FROM files f JOIN chunks c ON c.id >= f.id << %s AND c.id < (f.id + 1) << %s"
+            " WHERE f.path = %s AND c.kind != 'log'",
+            [database.CHUNK_BITS, database.CHUNK_BITS, note],
+        )
+        return [int(i) for (i,) in found]
+
+    def paths(self, notes: Collection[int]) -> dict[int, NotePath]:
+        """Query by file id."""
+        found = self._select("SELECT id, path FROM files WHERE id = ANY(%s)", [list(notes)])
+        return {int(i): NotePath(path) for i, path in found}
+
+    def representative_chunk(self, note: int) -> int | None:
+        """Return the first text, or the properties where there is none, but never a log entry."""
+        found = self._select(
+            "SELECT id FROM chunks WHERE id >= %s AND id < %s AND kind != 'log'"
+            " ORDER BY kind = 'frontmatter', position LIMIT 1",
+            database.chunk_range(note),
+        )
+        return int(found[0][0]) if found else None
+
+    def properties(self, ids: Collection[int]) -> set[int]:
+        """Query by kind."""
+        found = self._select("SELECT id FROM chunks WHERE kind = 'frontmatter' AND id = ANY(%s)", [list(ids)])
+        return {int(i) for (i,) in found}
+
+    def rows(self, ids: Sequence[int]) -> list[ChunkRow]:
+        """Read chunks by id in the given order, without those that were removed."""
+        found = dict(self._select("SELECT id, row FROM chunks WHERE id = ANY(%s)", [list(ids)]))
+        return [rows.decode_chunk(i, found[i]) for i in ids if i in found]
+
+    def count(self, where: Filter) -> tuple[int, int]:
+        """Count the chunks of the files that match, and those with a vector of the model."""
+        conditions, values = self._conditions("id", replace(where, include_log=True))
+        condition = " AND ".join(conditions)
+        chunks = self._select(f"SELECT COUNT(*) FROM chunks WHERE {condition}", values)[0][0]
+        if self.state.meta.get("model") != self.model:
+            return int(chunks), 0
+        conditions, values = self._conditions("chunk", replace(where, include_log=True))
+        condition = " AND ".join(conditions)
+        return int(chunks), int(self._select(f"SELECT COUNT(*) FROM vectors WHERE {condition}", values)[0][0])
+
+    def _select(self, sql: str, values: Sequence[Any], *, binary: bool = False) -> list[tuple[Any, ...]]:
+        return self.state.session.execute(sql, values, binary=binary).fetchall()
+
+    @property
+    def _dimensions(self) -> int:
+        return int(self.state.meta.get("dimensions") or "0")
+
+    @property
+    def _total(self) -> int:
+        return int(self.state.meta.get("chunks", "0"))
+
+    @property
+    def _mean_length(self) -> float:
+        return max(int(self.state.meta.get("words", "0")), 1) / max(self._total, 1)
+
+    @property
+    def _ids(self) -> _FileIds:
+        return self.cache.ids.get(self.state.mirror, "", self._read_ids)
+
+    def _read_ids(self) -> _FileIds:
+        found = self.state.mirror.execute("SELECT id, inode FROM files").fetchall()
+        pairs = np.array(found, np.int64).reshape(-1, 2)
+        return _FileIds(
+            local=pairs[:, 0],
+            stored=pairs[:, 1],
+            stored_of=dict(found),
+            local_of={stored: local for local, stored in found},
+        )
+
+    def _mask(self, where: Filter) -> NDArray[np.bool_] | None:
+        return self.cache.allowed.mask(self.state.mirror, where)
+
+    def _bits(self, where: Filter) -> bytes:
+        """Return the filter's mask over the database's ids."""
+
+        def compute() -> bytes:
+            mask, ids = self._mask(where), self._ids
+            flags = np.zeros(int(ids.stored.max(initial=0)) + 1, np.bool_)
+            if mask is not None:
+                flags[ids.stored] = mask[ids.local]
+            return np.packbits(flags, bitorder="little").tobytes()
+
+        return self.cache.masks.get(self.state.mirror, where.cache_key, compute)
+
+    def _conditions(self, chunk: str, where: Filter) -> tuple[list[str], list[Any]]:
+        """Return the conditions that a filter sets on chunks; the policy is one of them."""
+        conditions, values = ["true"], list[Any]()
+        if not where.trivial:
+            bits, file = self._bits(where), f"({chunk} >> {database.CHUNK_BITS})"
+            conditions.append(f"CASE WHEN {file} < %s THEN get_bit(%s::bytea, {file}) = 1 ELSE false END")
+            values += [8 * len(bits), bits]
+        if not where.include_log:
+            conditions.append(f"{chunk} NOT IN (SELECT id FROM chunks WHERE kind = 'log')")
+        return conditions, values
+
+    def _follows_graph(self, where: Filter) -> bool:
+        if self.state.meta.get("graph") != "1":
+            return False
+        mask = self._mask(where)
+        return mask is None or bool(np.count_nonzero(mask) >= _GRAPH_SHARE * max(len(self._ids.local), 1))
+
+    def _stems(self, term: Term) -> Sequence[str]:
+        return [rows.term_key(stem) for stem in self.cache.stemmer.stems([term.text])[0]]
+
+    def _find_tokens(self, query: Query) -> dict[str, tuple[int, int]]:
+        """Return the ids and counts of all words of a query that the vault has."""
+        terms = (*query.words, *query.phrases, *query.excluded)
+        stems = sorted({stem for term in terms for stem in self._stems(term)})
+        found = self._select("SELECT term, id, rows FROM terms WHERE term = ANY(%s) AND rows > 0", [stems])
+        return {str(term): (int(i), int(count)) for term, i, count in found}
+
+    def _rank(self, question: Sequence[QueryWord], found: Mapping[str, tuple[int, int]]) -> list[_Ranked]:
+        ranked: list[_Ranked] = []
+        for word in question:
+            if word.token:
+                token, count = found.get(rows.term_key(word.token), (0, 0))
+                gain = word.times * self._gain(count)
+                ranked += [_Ranked(gain=gain, token=token)] if count else []
+                continue
+            prefix = word.expression.endswith("*")
+            term = Term(text=word.expression.removesuffix("*")[1:-1].replace('""', '"'), prefix=prefix)
+            hits = self._find_hits(self._stems(term), found, prefix=prefix)
+            gain = word.times * self._gain(len(hits.chunks))
+            ranked += [_Ranked(gain=gain, hits=hits)] if hits.chunks else []
+        return ranked
+
+    def _rank_phrase(self, term: Term, found: Mapping[str, tuple[int, int]]) -> _Ranked:
+        hits = self._find_hits(self._stems(term), found, prefix=term.prefix)
+        return _Ranked(gain=self._gain(len(hits.chunks)), hits=hits, is_phrase=True)
+
+    @staticmethod
+    def _heaviest(ranked: Sequence[_Ranked]) -> Sequence[_Ranked]:
+        """Return the words of a passage that weigh most."""
+        return sorted(ranked, key=lambda one: -one.gain)[: fulltext.MAX_RANKED_WORDS]
+
+    def _gain(self, count: int) -> float:
+        return inverse_document_frequency(count, self._total) * (K1 + 1)
+
+    def _find_hits(
+        self,
+        stems: Sequence[str],
+        found: Mapping[str, tuple[int, int]],
+        *,
+        prefix: bool,
+        within: Sequence[int] | None = None,
+    ) -> _Hits:
+        """Find the chunks with a phrase, or a word that begins so, and how much it weighs in each."""
+        groups = [[found[stem][0]] if stem in found else [] for stem in stems]
+        if prefix and stems:
+            last = stems[-1]
+            sql = "SELECT id FROM terms WHERE term >= %s AND term < %s AND rows > 0"
+            groups[-1] = [int(i) for (i,) in self._select(sql, [last, last + _LAST_CHARACTER])]
+        if not groups or not all(groups):
+            return _Hits(chunks=[], weights=[], words=[])
+        limits, values = ("", []) if within is None else (" AND {}.{} = ANY(%s)", [list(within)])
+        if len(groups) == 1:
+            sql = (
+                "SELECT p.chunk, sum(p.weight)::int, min(p.words) FROM postings p WHERE p.term = ANY(%s)"
+                f"{limits.format('p', 'chunk')} GROUP BY p.chunk"
+            )
+            parameters: list[Any] = [groups[0], *values]
+        else:
+            sql, parameters = _phrase_sql(groups)
+            sql, parameters = sql.format(limits=limits.format("c", "id")), [*parameters, *values]
+        hits = self._select(sql, parameters)
+        return _Hits(chunks=[i for i, _, _ in hits], weights=[w for _, w, _ in hits], words=[n for _, _, n in hits])
+
+    def _is_present(self, term: Term, where: Filter, found: Mapping[str, tuple[int, int]]) -> bool:
+        """Return whether a chunk of an allowed file holds a word."""
+        stems = self._stems(term)
+        if not stems:
+            return False
+        conditions, values = self._conditions("p.chunk", replace(where, include_log=True))
+        if len(stems) == 1:
+            token = found.get(stems[0], (0, 0))[0]
+            sql = f"SELECT 1 FROM postings p WHERE p.term = %s AND {' AND '.join(conditions)} LIMIT 1"
+            return bool(token and self._select(sql, [token, *values]))
+        hits = self._find_hits(stems, found, prefix=False)
+        sql = f"SELECT 1 FROM unnest(%s::bigint[]) AS p(chunk) WHERE {' AND '.join(conditions)} LIMIT 1"
+        return bool(hits.chunks and self._select(sql, [hits.chunks, *values]))
+
+    @staticmethod
+    def _add_required(conditions: list[str], values: list[Any], phrases: Sequence[_Ranked]) -> None:
+        """Keep the chunks with all phrases."""
+        kept = [{*one.hits.chunks} for one in phrases if one.hits is not None]
+        if kept:
+            conditions.append("h.chunk = ANY(%s)")
+            first, *others = kept
+            values.append(sorted(first.intersection(*others)))
+
+    def _add_excluded(
+        self, conditions: list[str], values: list[Any], terms: Sequence[Term], found: Mapping[str, tuple[int, int]]
+    ) -> None:
+        """Leave out the chunks with what the question excludes."""
+        for term in terms:
+            stems = self._stems(term)
+            if len(stems) == 1 and not term.prefix:
+                token = found.get(stems[0], (0, 0))[0]
+                conditions.append("NOT EXISTS (SELECT 1 FROM postings x WHERE x.term = %s AND x.chunk = h.chunk)")
+                values.append(token)
+            else:
+                conditions.append("h.chunk <> ALL(%s::bigint[])")
+                values.append(self._find_hits(stems, found, prefix=term.prefix).chunks)
+
+
+def _phrase_sql(groups: Sequence[Sequence[int]]) -> tuple[str, list[Any]]:
+    """Return the query for a phrase: chunks with all its words, of which the order is then looked at."""
+    places = ["t.tokens[i] = ANY(%s)", *(f"t.tokens[i + {n}] = ANY(%s)" for n in range(1, len(groups)))]
+    weights = list(CHUNKS.columns.values())
+    # The gaps between the columns tell in which one a place is.
+    weight = f"CASE WHEN i < t.a THEN {weights[0]} WHEN i < t.b THEN {weights[1]} ELSE {weights[2]} END"
+    holding = "SELECT chunk FROM postings WHERE term = ANY(%s)"
+    candidates = " INTERSECT ".join(holding for _ in groups)
+    sql = (
+        "SELECT c.id, h.weight::int, c.words FROM chunks c"
+        f" CROSS JOIN LATERAL (SELECT c.tokens || '{{{{}}}}'::int[] AS tokens, array_position(c.tokens, {GAP}) AS a,"
+        f" (array_positions(c.tokens, {GAP}))[2] AS b OFFSET 0) AS t"
+        f" CROSS JOIN LATERAL (SELECT sum({weight}) AS weight FROM generate_subscripts(t.tokens, 1) AS i"
+        f" WHERE {' AND '.join(places)}) AS h"
+        f" WHERE c.id IN ({candidates}) AND h.weight > 0{{limits}}"
+    )
+    return sql, [*groups, *groups]

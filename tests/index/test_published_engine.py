@@ -1,0 +1,469 @@
+"""What is published to PostgreSQL answers as the local index does, whoever writes, reads, stops or dies meanwhile."""
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from knapper.errors import ConflictError, KnapError, SetupError, StorageError
+from knapper.index import words
+from knapper.index.filters import Filter
+from knapper.index.postgres import publish, schema
+from knapper.index.postgres.connection import PostgresServer
+from knapper.index.postgres.publish import Publisher
+from knapper.index.refresh import Publishing
+from knapper.index.search import SearchRequest
+from knapper.index.tokenizer import Stemmer, parse_query
+from knapper.vault.access import Policy
+from tests.index import published, word_engines, worlds
+from tests.index.published import Team
+from tests.postgres import LocalServer
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+def team(tmp_path: Path, postgres: LocalServer) -> Generator[Team]:
+    with published.open_team(tmp_path, postgres.address(), word_engines.vault(random.Random(5), 18)) as team:
+        yield team
+
+
+def change(team: Team, seed: int) -> None:
+    word_engines.change(team.root, random.Random(seed))
+    team.publish()
+
+
+@pytest.mark.parametrize("changes", [0, 3])
+def test_scores_are_exactly_those_of_bm25(team: Team, changes: int) -> None:
+    for seed in range(changes):
+        change(team, seed)
+    reader, stemmer = team.reader(), Stemmer()
+    with team.engine.store.database.snapshot() as connection, published.snapshot(reader) as opened:
+        reference = word_engines.Reference(connection, words.CHUNKS, stemmer)
+        places = {int(i): (path, position) for i, path, position in connection.execute(published.PLACES_SQL)}
+        for question in word_engines.QUESTIONS:
+            if question == "rain rain wind storm":
+                continue  # the reference knows of no repetitions
+            for limit in (3, 500):
+                expected = {places[i]: score for i, score in reference.best(parse_query(question), limit)}
+                found = published.ranked(opened, question, limit=limit)
+
+                assert sorted(found.values()) == pytest.approx(sorted(expected.values()), rel=1e-9), question
+                assert limit == 3 or found.keys() == expected.keys(), question
+    stemmer.close()
+    assert published.is_whole(team)
+
+
+def test_whole_searches_answer_as_the_local_index_does(team: Team) -> None:
+    reader = team.reader()
+    for seed in range(2):
+        for question in word_engines.QUESTIONS:
+            for mode in ("keyword", "semantic", "hybrid"):
+                # Vectors are stored in half precision in both, and compared in another order.
+                assert published.hits(reader, question, mode) == published.hits(team.engine, question, mode), question
+        change(team, seed)
+
+
+def test_every_filter_leaves_as_many_chunks_as_exist(tmp_path: Path, postgres: LocalServer) -> None:
+    notes = {
+        f"{'One' if n % 7 else 'Two'}/{n}.md": f"---\nkind: {n % 3}\n---\n#tag{n % 4} rain wind {n}\n"
+        for n in range(60)
+    }
+    wheres = (
+        Filter(folders=("Two",)),
+        Filter(tags=("tag1",)),
+        Filter(exclude_folders=("One",), tags=("tag2",)),
+        Filter(policy=Policy(client="x", hidden=("One/",))),
+        Filter(policy=Policy(client="x", read=("One/1*.md",))),
+        Filter(folders=("Three",)),
+    )
+    with published.open_team(tmp_path, postgres.address(), notes) as team:
+        reader = team.reader()
+        for where in wheres:
+            for mode in ("keyword", "semantic"):
+                local = published.hits(team.engine, "rain wind", mode, where)
+                assert published.hits(reader, "rain wind", mode, where) == local
+        with published.snapshot(reader) as opened:
+            for where in wheres:
+                visible = {path for path in notes if where.policy is None or where.policy.visible(path)}
+                found = published.ranked(opened, "rain", where, limit=500)
+                assert {path for path, _ in found} <= visible
+        found = published.hits(reader, "rain", "keyword", Filter(policy=Policy(client="x", hidden=("One/",))))
+
+    assert {path for _, path, _ in found} == {path for path in notes if path.startswith("Two")}
+
+
+def test_phrases_stay_within_a_column_and_excluded_words_out(tmp_path: Path, postgres: LocalServer) -> None:
+    notes = {
+        "rain.md": "wind storm\n",  # the title's last word and the text's first aren't a phrase
+        "a.md": "# x\n\nrain wind\n",
+        "b.md": "wind rain\n",
+        "c.md": "windy raindrops in sun-dial weather\n",
+        "日本.md": "日本語のノート\n",
+    }
+    with published.open_team(tmp_path, postgres.address(), notes) as team:
+        reader = team.reader()
+        for question in (
+            '"rain wind"',
+            "wind -rain",
+            'wind -"rain wind"',
+            "rain*",
+            '"sun dial"',
+            "日本語",
+            '"wind r"*',
+        ):
+            local = published.hits(team.engine, question, "keyword")
+            assert published.hits(reader, question, "keyword") == local, question
+        with published.snapshot(reader) as opened:
+            assert {path for path, _ in published.ranked(opened, '"rain wind"')} == {"a.md"}
+
+
+def test_a_reader_sees_the_old_note_until_its_snapshot_ends(team: Team) -> None:
+    team.save({"saved.md": "zebra before\n"})
+    reader = team.reader()
+    with published.snapshot(reader) as opened:
+        old = published.ranked(opened, "zebra before after")
+        team.save({"saved.md": "zebra after\n", "second.md": "zebra\n"})
+        seen = published.ranked(opened, "zebra before after")
+    with published.snapshot(reader) as opened:
+        new = published.ranked(opened, "zebra before after")
+
+    assert {path for path, _ in old} == {"saved.md"}
+    assert seen == old
+    assert {path for path, _ in new} == {"saved.md", "second.md"}
+    assert [hit.row.text for hit in reader.search(SearchRequest(text="after", mode="keyword")).hits] == ["zebra after"]
+
+
+def test_only_what_changed_is_published(team: Team) -> None:
+    nothing = team.publish()
+    one = team.save({"new.md": "one\n"})
+    (team.root / "new.md").unlink()
+    gone = team.publish()
+
+    assert (nothing.notes, nothing.removed) == (0, 0)
+    assert (one.notes, one.removed) == (1, 0)
+    assert (gone.notes, gone.removed) == (0, 1)
+    assert nothing.generation < one.generation < gone.generation
+
+
+def test_an_index_that_was_built_anew_publishes_nothing_twice(team: Team) -> None:
+    team.engine.refresh(full=True)
+    again = team.publish()
+
+    assert again.notes == 0
+    assert published.is_whole(team)
+
+
+def test_a_reader_notices_that_an_older_state_came_back(team: Team, postgres: LocalServer) -> None:
+    reader = team.reader()
+    team.save({"lost.md": "zebra\n"})
+    reader.refresh()
+    with postgres.connect() as other:
+        # As after a backup: one generation back, and then on with another note.
+        other.execute(f'SET search_path TO "{team.schema}"')
+        other.execute("DELETE FROM history WHERE generation = (SELECT max(generation) FROM history)")
+        file = "(SELECT id FROM files WHERE path = 'lost.md')"
+        for table, column in (("postings", "chunk"), ("vectors", "chunk"), ("chunks", "id")):
+            other.execute(f"DELETE FROM {table} WHERE {column} >> 20 = {file}")
+        other.execute("DELETE FROM files WHERE path = 'lost.md'")
+        other.execute("UPDATE meta SET value = value::int - 1 WHERE key = 'generation'")
+    reader.refresh()
+    gone = [stat.path for stat in reader.view.list_files() if stat.path == "lost.md"]
+    (team.root / "lost.md").unlink()
+    team.save({"other.md": "zebra\n"})
+    reader.refresh()
+
+    assert gone == []
+    assert {"other.md"} == {note for _, note, _ in published.hits(reader, "zebra", "keyword")}
+
+
+def test_another_model_replaces_all_vectors(team: Team) -> None:
+    reader = team.reader()
+    team.embedder.model_id = "other"
+    team.publish()
+    with published.snapshot(reader, "other") as opened:
+        counts = opened.count(Filter())
+
+    assert counts[0] == counts[1] > 0
+    assert published.hits(reader, "rain wind", "semantic") == published.hits(team.engine, "rain wind", "semantic")
+    stale = team.reader(embedder=worlds.WordEmbedder("words"))
+    remarks = stale.search(SearchRequest(text="rain")).remarks
+    assert any("searched by words only" in remark for remark in remarks)
+
+
+def test_odd_texts_come_through_as_they_are(tmp_path: Path, postgres: LocalServer) -> None:
+    long = "я" * 9_000
+    notes = {
+        "nul.md": "before\0after \u2028 rain\n",
+        "long.md": f"# {long}\n\nrain\n",
+        "Ünï Ç😀.md": "# 日本\n\nrain\n",
+        "empty.md": "",
+    }
+    with published.open_team(tmp_path, postgres.address(), notes) as team:
+        reader = team.reader()
+        reader.refresh()
+        for path, text in notes.items():
+            assert reader.view.read_bytes(path) == text.encode()
+        assert published.hits(reader, "rain", "keyword") == published.hits(team.engine, "rain", "keyword")
+        assert [note for _, note, _ in published.hits(reader, long, "keyword")] == ["long.md"] * 5
+
+
+def test_a_writer_killed_anywhere_leaves_whole_notes(tmp_path: Path, postgres: LocalServer) -> None:
+    notes = word_engines.vault(random.Random(1), 12)
+    with published.open_team(tmp_path, postgres.address(), notes) as team:
+        reader = team.reader()
+        for kill in range(3):
+            command = [sys.executable, "-m", "tests.index.published"]
+            command += map(str, (team.root, team.folder / "state", team.address, team.name, kill))
+            writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+            assert writer.stdout is not None
+            with writer.stdout as output:
+                assert output.readline() == "ready\n"
+            time.sleep(0.15 + 0.1 * kill)
+            writer.send_signal(signal.SIGKILL)
+            writer.wait()
+
+            assert published.is_whole(team)
+            assert reader.search(SearchRequest(text="rain wind")).hits
+            retry(team.publish)
+            assert published.is_whole(team)
+            assert published.hits(reader, "rain wind", "hybrid") == published.hits(team.engine, "rain wind", "hybrid")
+
+
+def retry(work: object) -> None:
+    """Do something again until the server has noticed that a killed client is gone, and given its lock back."""
+    for _ in range(50):
+        try:
+            assert callable(work)
+            work()
+        except ConflictError:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError("the lock was never given back")
+
+
+def test_a_stopped_server_is_told_and_found_again(team: Team, postgres: LocalServer) -> None:
+    reader = team.reader()
+    before = published.hits(reader, "rain", "hybrid")
+    postgres.stop("immediate")
+    try:
+        with pytest.raises(StorageError, match="doesn't answer") as raised:
+            reader.search(SearchRequest(text="rain"))
+        freshness = reader.freshen()
+        listed = [stat.path for stat in reader.view.list_files()]
+        with pytest.raises(StorageError, match="doesn't answer"):
+            reader.view.read_bytes(listed[0])
+        with pytest.raises(StorageError, match="doesn't answer"):
+            team.save({"while down.md": "rain\n"})
+        team.engine.publishing = publishing_of(team)
+        team.engine.embed()
+        failed = team.engine.publishing.error
+    finally:
+        postgres.start()
+
+    assert raised.value.code == "engine_unreachable"
+    assert "knap doctor" in raised.value.hint
+    assert freshness.unchecked
+    assert any("search doesn't work until it answers" in notice for notice in freshness.notices)
+    assert len(listed) == 18
+    assert isinstance(failed, StorageError)
+    assert published.hits(reader, "rain", "hybrid") == before
+    team.engine.embed()
+    assert team.engine.publishing.error is None
+    assert "while down.md" in {note for _, note, _ in published.hits(reader, "while down", "keyword")}
+
+
+def publishing_of(team: Team) -> Publishing:
+    return Publishing(team.publisher)
+
+
+def test_a_connection_that_is_cut_within_a_search_is_told(team: Team, postgres: LocalServer) -> None:
+    reader = team.reader()
+
+    def search_while_cut() -> None:
+        with published.snapshot(reader) as opened:
+            with postgres.connect() as other:
+                other.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE pid <> pg_backend_pid() AND application_name = 'knapper'"
+                )
+            published.ranked(opened, "rain")
+
+    with pytest.raises(StorageError, match="doesn't answer"):
+        search_while_cut()
+    assert published.hits(reader, "rain", "keyword")
+
+
+def test_a_second_publisher_waits_and_is_then_told(team: Team) -> None:
+    held = threading.Event()
+    end = threading.Event()
+
+    def hold() -> None:
+        with closing(team.publisher.server.connect()) as session:
+            session.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (team.schema,))
+            held.set()
+            end.wait(20)
+
+    with ThreadPoolExecutor(1) as pool:
+        holding = pool.submit(hold)
+        held.wait(20)
+        with pytest.raises(ConflictError, match="another process is publishing the vault"):
+            team.publish()
+        end.set()
+        holding.result()
+    assert team.publish().notes == 0
+
+
+def test_another_machine_is_refused_until_it_takes_over(team: Team, tmp_path: Path) -> None:
+    other_root = worlds.fill(tmp_path / "other", {"only here.md": "rain on another machine\n"})
+    with worlds.engine(other_root, tmp_path / "s2", team.embedder) as other:
+        other.refresh()
+        other.embed()
+        with pytest.raises(ConflictError, match="is published by") as raised:
+            team.publisher.publish(other.store, other.view, model="words")
+        team.publisher.publish(other.store, other.view, model="words", take_over=True)
+        reader = team.reader()
+        reader.refresh()
+        paths = [stat.path for stat in reader.view.list_files()]
+        with pytest.raises(ConflictError):
+            team.publish()
+        team.publish(take_over=True)
+        reader.refresh()
+
+    assert raised.value.code == "other_writer"
+    assert "knap index --full" in raised.value.hint
+    assert paths == ["only here.md"]
+    assert len(list(reader.view.list_files())) == 18
+    assert published.is_whole(team)
+
+
+def test_twenty_readers_at_once_beside_a_writer(team: Team) -> None:
+    readers = [team.reader() for _ in range(4)]
+    stop = threading.Event()
+
+    def write() -> int:
+        count = 0
+        while not stop.is_set():
+            worlds.fill(team.root, {"pair one.md": f"zebra{count} rain\n", "pair two.md": f"zebra{count} rain\n"})
+            team.publish()
+            count += 1
+        return count
+
+    def ask(number: int) -> int:
+        reader = readers[number % len(readers)]
+        for _ in range(3):
+            with published.snapshot(reader) as opened:
+                # Two queries of one state agree, whatever is published in between.
+                first, second = (published.ranked(opened, "rain", limit=500) for _ in range(2))
+                assert first == second
+            assert reader.search(SearchRequest(text="rain wind")).hits
+        return 1
+
+    with ThreadPoolExecutor(21) as pool:
+        writing = pool.submit(write)
+        answered = sum(pool.map(ask, range(20)))
+        stop.set()
+        writes = writing.result()
+
+    assert answered == 20
+    assert writes >= 1
+    assert published.is_whole(team)
+
+
+def test_a_listener_is_told_of_what_is_published(team: Team) -> None:
+    reader, stop, told = team.reader(), threading.Event(), threading.Event()
+    outcomes: list[int] = []
+
+    def on_change(outcome: object) -> None:
+        outcomes.append(getattr(outcome, "indexed", 0))
+        told.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(reader.follow_source, stop, on_change)
+        assert told.wait(20)
+        told.clear()
+        team.save({"told.md": "news\n"})
+        was_told = told.wait(20)
+        stop.set()
+        assert following.result() is True
+
+    assert was_told
+    assert outcomes == [18, 1]
+
+
+def test_a_large_vault_is_searched_by_a_graph_and_loses_next_to_nothing(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = published.hits(team.reader(), "rain wind storm", "semantic")
+    monkeypatch.setattr(publish, "MIN_GRAPH_VECTORS", 10)
+    team.embedder.model_id = "small"
+    team.embedder.dimensions = 64
+    team.publish()
+    reader = team.reader()
+    few = Filter(policy=Policy(client="x", read=("*1*.md",)))
+    with team.publisher.server.snapshot() as session:
+        meta = schema.read_meta(session)
+
+    assert meta["graph"] == "1"
+    assert len(exact) == 30
+    for where in (Filter(), few):
+        local = published.hits(team.engine, "rain wind storm", "semantic", where)
+        assert published.hits(reader, "rain wind storm", "semantic", where) == local
+
+
+def test_tables_of_a_newer_program_are_left_alone(team: Team) -> None:
+    reader = team.reader()
+    with team.publisher.server.borrow() as session:
+        schema.write_meta(session, {"schema": str(schema.VERSION + 1)})
+    with pytest.raises(StorageError, match="newer version of Knapper"):
+        team.publish()
+    with pytest.raises(StorageError, match="newer version of Knapper"):
+        reader.refresh()
+
+
+def test_rows_of_another_format_are_refused_and_written_anew(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = team.reader()
+    monkeypatch.setattr(schema, "FORMAT", "9.9")
+    monkeypatch.setattr("knapper.index.postgres.rows.FORMAT", "9.9")
+    with pytest.raises(StorageError, match="another version of Knapper"):
+        reader.refresh()
+    again = team.publish()
+
+    assert again.notes == 18
+    assert reader.refresh().indexed == 18
+
+
+def test_a_database_without_the_vault_says_who_fills_it(tmp_path: Path, postgres: LocalServer) -> None:
+    with published.open_team(tmp_path, postgres.address(), {"a.md": "a\n"}) as team:
+        team.name = "nobody published this"
+        with pytest.raises(StorageError, match="doesn't hold the vault") as raised:
+            team.reader().refresh()
+
+    assert "knap index" in raised.value.hint
+
+
+def test_a_missing_role_is_named_with_the_command_that_makes_it(team: Team) -> None:
+    publisher = Publisher(team.publisher.server, readers={"no such role": None})
+    with pytest.raises(SetupError, match="no role of the server") as raised:
+        publisher.publish(team.engine.store, team.engine.view, model="words")
+
+    assert 'CREATE ROLE "no such role" LOGIN' in raised.value.hint
+
+
+def test_a_wrong_user_is_told_without_the_password(postgres: LocalServer) -> None:
+    address = postgres.address("nobody-here:s3cret-word")
+    server = PostgresServer(address, "v")
+    with pytest.raises(KnapError) as raised:
+        server.connect()
+
+    assert "s3cret-word" not in f"{raised.value.message}{raised.value.hint}{server.shown}{server!r}{raised.value!r}"
+    assert raised.value.__cause__ is None
