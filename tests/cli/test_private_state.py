@@ -27,6 +27,7 @@ index
 search tomatoes
 find
 ask tomatoes
+agent
 run strategies
 run list
 sessions

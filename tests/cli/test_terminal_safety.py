@@ -74,6 +74,7 @@ undo
 undo EVIL
 run list
 run status EVIL
+agent
 sessions
 sessions show EVIL
 presets save EVIL

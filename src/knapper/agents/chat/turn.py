@@ -28,8 +28,10 @@ from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
 from knapper.agents.model.usage import Meter, ModelFailure
-from knapper.agents.prompting import Clock, Prompts
+from knapper.agents.offers import StageName
+from knapper.agents.prompting import Clock, PromptName, Prompts
 from knapper.agents.toolset import MAX_RESULT_CHARS
+from knapper.changes.writer import SubmitOptions
 from knapper.codemode import model
 from knapper.errors import KnapError
 from knapper.jsontypes import JSONValue
@@ -66,6 +68,45 @@ class ChatConfig:
     may_write: bool = True
     telemetry: bool = False
     """Whether the turn is traced with OpenTelemetry, without the messages' contents."""
+    prompt: PromptName = "chat"
+    max_tokens: int = 0
+    """How many tokens the turn may use within the owner's limits; 0 for no limit of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """An agent with a task of its own, which a session answers in the place of the chat."""
+
+    name: StageName
+    title: str
+    """For the session, and for the proposals."""
+    prompt: PromptName
+    tools: frozenset[str]
+    """The table's tools that it is offered."""
+    rounds: int
+    """How many rounds of calls it may make; they end it, or its own word that it is done."""
+    write_task: Callable[[Context], str]
+    """Returns the message that it works on, from the vault as the agent sees it; empty where there is nothing to do."""
+    nothing: str
+    """What is said then."""
+
+    def configure(self, chat: ChatConfig) -> ChatConfig:
+        """Return the chat's settings with those of the stage in their place."""
+        return replace(
+            chat,
+            prompt=self.prompt,
+            rows=[row for row in chat.rows if row.name in self.tools],
+            max_iterations=self.rounds,
+            # It has few tools, and each is needed: none waits to be found.
+            essential=False,
+            small_models=set(),
+            read_context=None,
+        )
+
+    def hold_to_proposals(self, context: Context) -> Context:
+        """Return the vault in which every change waits for a person, whatever the client may do otherwise."""
+        options = context.submit_options or SubmitOptions()
+        return replace(context, submit_options=replace(options, propose=True, reason=options.reason or self.title))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,13 +430,17 @@ class ChatTurn:
         chat, message = self._chat, self._message
         system = await asyncio.to_thread(
             prompting.write_system_prompt,
-            chat.prompts.load("chat"),
+            chat.prompts.load(chat.prompt),
             self._context,
             chat.now(),
             active_file=message.active_file,
         )
         if chat.meter:
             self._limits = chat.meter.allow(message.run)
+        if chat.max_tokens:
+            allowed = self._limits.total_tokens_limit
+            most = chat.max_tokens if allowed is None else min(allowed, chat.max_tokens)
+            self._limits = replace(self._limits, total_tokens_limit=most)
         if chat.read_context and not self._session.brief:
             context_tokens = await asyncio.to_thread(chat.read_context)
             if 0 < context_tokens < SMALL_CONTEXT:
