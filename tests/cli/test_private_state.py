@@ -28,6 +28,8 @@ search tomatoes
 find
 ask tomatoes
 agent
+schedule add weekly-review --daily
+schedule
 run strategies
 run list
 sessions

@@ -18,6 +18,7 @@ from knapper.jsontypes import JSONValue
         ("knap agent", "which there are"),
         ("knap agent weekly-review", "propose links between notes that have none"),
         ("knap agent weekly-review --model ollama:qwen3 --json", "by this model, for programs"),
+        ("knap schedule add weekly-review --weekly sunday", "every week, by the server"),
     ),
 )
 @click.argument("name", default="", metavar="[NAME]", type=click.Choice(["", *STAGE_SUMMARIES]))
