@@ -27,6 +27,9 @@ index
 search tomatoes
 find
 ask tomatoes
+agent
+schedule add weekly-review --daily
+schedule
 run strategies
 run list
 sessions

@@ -74,6 +74,12 @@ undo
 undo EVIL
 run list
 run status EVIL
+agent
+schedule add weekly-review --changed EVIL
+schedule add weekly-review --daily --results EVIL
+schedule
+schedule pause EVIL
+schedule remove weekly-review
 sessions
 sessions show EVIL
 presets save EVIL

@@ -72,6 +72,7 @@ CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("run_script", {"code": "1/0", "timeout_s": None}),
     ("ask_vault", {"task": "When does it rain?", "note": "Rain.md", "link_depth": 1, "can": ["add"]}),
     ("scout_vault", {"task": "plan the watering", "rounds": 2}),
+    ("run_agent", {"agent": "weekly-review"}),
     ("find_tool", {"query": "move a note"}),
     ("call_tool", {"name": "read_file", "arguments": {"path": "Garden.md"}}),
 )

@@ -116,6 +116,7 @@ def test_most_examples_succeed(tmp_path: Path, state: Path) -> None:
         "run_script": "script_error",
         "ask_vault": "no_model",
         "scout_vault": "no_model",
+        "run_agent": "no_model",
     }
 
 

@@ -3,7 +3,7 @@
 Importing this module needs no model; one is opened when a tool is called.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal, NotRequired, Unpack
 
@@ -63,12 +63,35 @@ class Answered(TypedDict):
     usage: dict[str, object]
 
 
+StageName = Literal["weekly-review"]
+STAGE_SUMMARIES: Final[Mapping[StageName, str]] = {"weekly-review": "propose links between notes that have none"}
+"""The agents with a task of their own, and what each does."""
+
+
+class StageAnswered(TypedDict):
+    """The result of an agent with a task of its own."""
+
+    success: bool
+    state: str
+    """complete, asked or limit."""
+    answer: str
+    """Its report."""
+    session_id: str
+    """The session that it is kept in, which can be continued; empty where there was nothing to do."""
+    citations: NotRequired[list[dict[str, object]]]
+    proposals: NotRequired[list[str]]
+    changes: NotRequired[list[str]]
+    usage: NotRequired[dict[str, object]]
+    notes: NotRequired[list[str]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRequest:
     """A client's request to the agents."""
 
-    kind: Literal["ask", "scout"]
+    kind: Literal["ask", "scout", "stage"]
     task: str
+    """In plain words; of a stage, its name."""
     note: str = ""
     choices: Choices = field(default_factory=Choices)
     hints: Hints = field(default_factory=Hints)
@@ -84,7 +107,7 @@ class AgentRequest:
         return self.choices.get("answer", "") or self.hints.get("answer", "")
 
 
-AGENT_TOOLS: Final = frozenset({"ask_vault", "scout_vault"})
+AGENT_TOOLS: Final = frozenset({"ask_vault", "scout_vault", "run_agent"})
 """The tools' names; our own agents aren't offered them, since an agent would only call itself."""
 AskAgents = Callable[[Context, AgentRequest], Answer]
 """Answers a request by running the agents."""
@@ -109,6 +132,9 @@ class AgentTools:
                 function=self.ask_vault, effect="write", open_world=True, takes_long=True, has_submit_options=False
             ),
             ToolSpec(function=self.scout_vault, open_world=True, takes_long=True),
+            ToolSpec(
+                function=self.run_agent, effect="write", open_world=True, takes_long=True, has_submit_options=False
+            ),
         )
 
     def ask_vault(
@@ -164,6 +190,22 @@ class AgentTools:
             NotFound: There is no such note or run.
         """
         return self._ask(context, AgentRequest(kind="scout", task=_check_task(task, hints), note=note, hints=hints))
+
+    def run_agent(self, context: Context, agent: StageName) -> Annotated[Answer, StageAnswered]:
+        """Set an agent to work that has a task of its own; whatever it writes waits as a proposal.
+
+        Args:
+            context: The vault, as the client sees it.
+            agent: Which: weekly-review proposes links between notes that have none.
+
+        Returns:
+            ``answer`` with its report; ``proposals`` with the ids of what waits for a person; ``session_id`` of the
+            session that it is kept in.
+
+        Raises:
+            SetupError: No model is set.
+        """
+        return self._ask(context, AgentRequest(kind="stage", task=agent))
 
 
 def _check_task(task: str, options: Choices | Hints) -> str:

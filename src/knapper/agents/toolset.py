@@ -1,9 +1,13 @@
-"""Offer the table's tools to a model: repair and check calls, run them in threads, and limit their answers."""
+"""Offer tools to a model: repair and check its calls, run them in threads, and limit what it is shown of their answers.
+
+Every agent has its tools from here: those of the table that it may call, and tools of its own, such as the scout's
+selection.
+"""
 
 import asyncio
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
@@ -22,6 +26,7 @@ from knapper.jsontypes import JSONValue
 from knapper.tools import proposals, registry
 from knapper.tools.context import CancelSignal, Context
 from knapper.tools.registry import CALL_TOOL, ToolSpec
+from knapper.tools.shapes import Answer
 
 GET_CONTINUATION: Final = "get_continuation"
 ASK_USER: Final = "ask_user"
@@ -150,6 +155,15 @@ _MAX_THREADS: Final = 4
 """Tools of one turn that run at the same time."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentTool:
+    """A tool that one agent has beside those of the table."""
+
+    definition: ToolDefinition
+    handle: Callable[[Arguments], Answer]
+    """Carries out a call; runs in a thread."""
+
+
 @dataclass(slots=True, kw_only=True)
 class ToolSession:
     """State that the tools of one turn share."""
@@ -159,6 +173,13 @@ class ToolSession:
     results: ResultExcerpts
     listed_names: set[str]
     """Names of the table's tools that the model is shown; tools that it finds are added."""
+    own: Mapping[str, AgentTool] = field(default_factory=dict[str, AgentTool])
+    """The agent's own tools by name, which go before all others."""
+    loop_tools: Sequence[ToolDefinition] = LOOP_TOOLS
+    argument_limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    """The maximum of numeric arguments by tool, which is their default as well."""
+    on_answer: Callable[[str, Arguments, Answer], None] | None = None
+    """Called with each answer of the table's tools, in the call's thread."""
     brief: bool = False
     """Whether only the most important parameters are shown."""
     pending_events: list[Event] = field(default_factory=list[Event])
@@ -185,6 +206,21 @@ class ToolSession:
         self.brief = True
         self.listed_names = _list_names(self.rows, essential=True)
 
+    def definitions(self) -> list[ToolDefinition]:
+        """Return the definitions of the tools that the model is shown."""
+        table = [_describe_row(row, brief=self.brief) for name, row in self.rows.items() if name in self.listed_names]
+        return [*(tool.definition for tool in self.own.values()), *table, *self.loop_tools]
+
+    def repair_arguments(self, name: str, raw: object) -> Arguments:
+        """Return a call's arguments as they will be used, with lone surrogates replaced."""
+        definitions = {one.name: one for one in (*self.loop_tools, *(tool.definition for tool in self.own.values()))}
+        schema: replies.Schema = definitions[name].parameters_json_schema if name in definitions else {}
+        if name in self.rows:
+            schema = cast("replies.Schema", registry.parameter_schema(self.rows[name]))
+        # A call's arguments are shown and stored, where a lone surrogate can't be encoded.
+        fitted = replies.fit_arguments(replies.read_arguments(raw), schema)
+        return cast("Arguments", replies.join_surrogates_in_json(fitted))
+
     async def finish_writes(self) -> None:
         """Stop what can be stopped, and wait until no call writes any more."""
         self.cancelling.cancel()
@@ -200,25 +236,32 @@ class ToolSession:
 
 
 def open_tool_session(
-    rows: Mapping[str, ToolSpec], context: Context, *, max_chars: int, essential: bool = False
+    rows: Mapping[str, ToolSpec],
+    context: Context,
+    *,
+    max_chars: int,
+    essential: bool = False,
+    own: Sequence[AgentTool] = (),
+    mark: str = "",
 ) -> ToolSession:
     """Open the tools' session of one turn.
 
     Args:
-        rows: The tools that may be called.
+        rows: The tools of the table that may be called.
         context: The vault, as the agent sees it.
         max_chars: Characters of a result that the model is shown at once.
         essential: Whether only the essential tools are shown until the model finds others.
+        own: The agent's own tools; whoever has such has its own way to ask the person, too, if any.
+        mark: The mark of the turn's blocks; empty for a new one.
     """
-    listed_names = _list_names(rows, essential=essential)
-    results = ResultExcerpts(mark=untrusted.new_mark(), max_chars=max_chars)
     cancelling = CancelSignal()
-    cancellable = replace(context, on_cancel=cancelling.subscribe)
     return ToolSession(
         rows=rows,
-        context=cancellable,
-        results=results,
-        listed_names=listed_names,
+        context=replace(context, on_cancel=cancelling.subscribe),
+        results=ResultExcerpts(mark=mark or untrusted.new_mark(), max_chars=max_chars),
+        listed_names=set(rows) if own else _list_names(rows, essential=essential),
+        own={tool.definition.name: tool for tool in own},
+        loop_tools=[one for one in LOOP_TOOLS if one.name != ASK_USER or not own],
         brief=essential,
         cancelling=cancelling,
     )
@@ -259,18 +302,8 @@ def choose_tools(rows: Sequence[ToolSpec], *, may_write: bool = True) -> dict[st
     return {row.name: row for row in rows if row.name not in _PERSON_ONLY_TOOLS and (may_write or row.effect == "read")}
 
 
-def repair_arguments(rows: Mapping[str, ToolSpec], name: str, raw: object) -> replies.Arguments:
-    """Return a call's arguments as they will be used, with lone surrogates replaced."""
-    definitions = {definition.name: definition for definition in _describe_tools(rows)}
-    schema: replies.Schema = definitions[name].parameters_json_schema if name in definitions else {}
-    # A call's arguments are shown and stored, where a lone surrogate can't be encoded.
-    return cast(
-        "replies.Arguments", replies.join_surrogates_in_json(replies.fit_arguments(replies.read_arguments(raw), schema))
-    )
-
-
 class TableToolset(AbstractToolset[ToolSession]):
-    """Tools of the table, as pydantic-ai calls them."""
+    """The session's tools, as pydantic-ai calls them."""
 
     @property
     def id(self) -> str:
@@ -279,10 +312,7 @@ class TableToolset(AbstractToolset[ToolSession]):
 
     async def get_tools(self, ctx: RunContext[ToolSession]) -> dict[str, ToolsetTool[ToolSession]]:
         """Return the definitions of the tools that the turn has."""
-        listed_rows = {name: row for name, row in ctx.deps.rows.items() if name in ctx.deps.listed_names}
-        return {
-            definition.name: self._tool(definition) for definition in _describe_tools(listed_rows, brief=ctx.deps.brief)
-        }
+        return {one.name: self._tool(one) for one in ctx.deps.definitions()}
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[ToolSession], tool: ToolsetTool[ToolSession]
@@ -290,24 +320,22 @@ class TableToolset(AbstractToolset[ToolSession]):
         """Call a tool and return its answer for the model; errors are returned with their hints."""
         del tool
         session, call_id = ctx.deps, ctx.tool_call_id or ""
-        arguments = cast("replies.Arguments", tool_args)
+        arguments = cast("Arguments", tool_args)
         if name == CALL_TOOL:
             name, arguments = _resolve_call(session, arguments)
         if session.is_repeat(name, arguments):
             return _return_answer(
                 session, call_id, name, {"success": False, "error": _REPEATED_CALL, "code": "repeated_call"}
             )
-        if name == GET_CONTINUATION:
-            return _read_on(session, call_id, arguments)
-        if name == ASK_USER:
-            return _ask_person(session, call_id, arguments)
+        if name in _LOOP_HANDLERS and name not in session.own:
+            return _LOOP_HANDLERS[name](session, call_id, arguments)
         row = session.rows.get(name)
-        if row is None or (row.effect != "read" and call_id in session.truncated_call_ids):
+        if name in session.own or (row is not None and row.effect == "read"):
+            return await _run_tool(session, call_id, name, arguments)
+        if row is None or call_id in session.truncated_call_ids:
             return _refuse_call(session, call_id, name, row)
-        if row.effect == "read":
-            return await _run_tool(session, call_id, row, arguments)
         # A cancelled turn must not leave a half-done write: the task is shielded and `finish_writes` waits for it.
-        task = asyncio.create_task(_run_tool(session, call_id, row, arguments))
+        task = asyncio.create_task(_run_tool(session, call_id, name, arguments))
         session.write_tasks.add(task)
         return await asyncio.shield(task)
 
@@ -336,38 +364,46 @@ class ArgumentValidator:
         return replies.fit_arguments(replies.read_arguments(input), self._schema)
 
 
-def _describe_tools(rows: Mapping[str, ToolSpec], *, brief: bool = False) -> list[ToolDefinition]:
-    """Return the definitions of the table's and the loop's tools; only reads may run in parallel."""
-    table = [
-        ToolDefinition(
-            name=name,
-            description=registry.describe(row),
-            parameters_json_schema=cast("dict[str, Any]", registry.parameter_schema(row, brief=brief)),
-            sequential=row.effect != "read",
-        )
-        for name, row in rows.items()
-    ]
-    return [*table, *LOOP_TOOLS]
+def _describe_row(row: ToolSpec, *, brief: bool) -> ToolDefinition:
+    return ToolDefinition(
+        name=row.name,
+        description=registry.describe(row),
+        parameters_json_schema=cast("dict[str, Any]", registry.parameter_schema(row, brief=brief)),
+        sequential=row.effect != "read",
+    )
 
 
-async def _run_tool(session: ToolSession, call_id: str, row: ToolSpec, arguments: replies.Arguments) -> str:
+async def _run_tool(session: ToolSession, call_id: str, name: str, arguments: Arguments) -> str:
     began = time.monotonic()
     # A cancelled turn abandons the thread of a tool that only reads; calls that may write run in a shielded task.
     answer = await anyio.to_thread.run_sync(
-        _answer_call, row, session.context, arguments, abandon_on_cancel=True, limiter=session.threads
+        _answer_call, session, name, arguments, abandon_on_cancel=True, limiter=session.threads
     )
-    session.usage_rows.append(_usage_row(row.name, answer, time.monotonic() - began))
+    session.usage_rows.append(_usage_row(name, answer, time.monotonic() - began))
     await anyio.to_thread.run_sync(_record_writes, session, answer, limiter=session.threads)
-    if row.name == FIND_TOOL:
+    if name == FIND_TOOL:
         answer = _keep_offered(session, answer)
         session.listed_names |= _tool_names(answer)
-    return _return_answer(session, call_id, row.name, answer)
+    return _return_answer(session, call_id, name, answer)
 
 
-def _answer_call(row: ToolSpec, context: Context, arguments: replies.Arguments) -> dict[str, JSONValue]:
-    return registry.invoke_or_error(
-        row, context, {name: _normalize_spaces(context, name, one) for name, one in arguments.items()}
-    )
+def _answer_call(session: ToolSession, name: str, arguments: Arguments) -> Answer:
+    # The table's tools refuse halves of characters; what an agent keeps of a call has to be encodable.
+    encodable = cast("Arguments", replies.join_surrogates_in_json(arguments))
+    if name in session.own:
+        try:
+            return session.own[name].handle(encodable)
+        except KnapError as error:
+            return cast("Answer", error.as_dict())
+    context = session.context
+    fitted = {key: _normalize_spaces(context, key, one) for key, one in arguments.items()}
+    for key, limit in session.argument_limits.get(name, {}).items():
+        value = fitted.get(key, limit)
+        fitted[key] = min(value, limit) if isinstance(value, int) else value
+    answer = registry.invoke_or_error(session.rows[name], context, fitted)
+    if session.on_answer is not None:
+        session.on_answer(name, encodable, answer)
+    return answer
 
 
 def _normalize_spaces(context: Context, name: str, value: JSONValue) -> JSONValue:
@@ -394,7 +430,7 @@ def _refuse_call(session: ToolSession, call_id: str, name: str, row: ToolSpec | 
     return _return_answer(session, call_id, name, cast("dict[str, JSONValue]", cut.as_dict()))
 
 
-def _read_on(session: ToolSession, call_id: str, arguments: replies.Arguments) -> str:
+def _read_on(session: ToolSession, call_id: str, arguments: Arguments) -> str:
     offset = arguments.get("offset", 0)
     try:
         if not isinstance(offset, int):
@@ -406,7 +442,7 @@ def _read_on(session: ToolSession, call_id: str, arguments: replies.Arguments) -
     return excerpt.text
 
 
-def _ask_person(session: ToolSession, call_id: str, arguments: replies.Arguments) -> str:
+def _ask_person(session: ToolSession, call_id: str, arguments: Arguments) -> str:
     question, options = read_question(arguments)
     try:
         check_question(question, is_first=session.question is None)
@@ -415,6 +451,12 @@ def _ask_person(session: ToolSession, call_id: str, arguments: replies.Arguments
     session.question = QuestionEvent(id=call_id, question=question, options=[*options])
     session.pending_events.append(session.question)
     return _QUESTION_ASKED
+
+
+_LOOP_HANDLERS: Final[Mapping[str, Callable[[ToolSession, str, Arguments], str]]] = {
+    GET_CONTINUATION: _read_on,
+    ASK_USER: _ask_person,
+}
 
 
 def _return_answer(session: ToolSession, call_id: str, name: str, answer: dict[str, JSONValue]) -> str:
@@ -465,7 +507,7 @@ def _new_proposals(answer: Mapping[str, JSONValue], vault: str) -> list[str]:
     return [str(row["id"]) for row in proposal_rows if row.get("vault") == vault and "id" in row]
 
 
-def _resolve_call(session: ToolSession, arguments: replies.Arguments) -> tuple[str, replies.Arguments]:
+def _resolve_call(session: ToolSession, arguments: Arguments) -> tuple[str, Arguments]:
     """Return the tool and the arguments that a ``call_tool`` call means; only tools of this session can be called."""
     name, inner = str(arguments.get("name", "")), arguments.get("arguments")
     if name == CALL_TOOL or name not in session.rows:

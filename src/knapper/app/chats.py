@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from knapper.agents import background
-from knapper.agents.chat.conversations import Conversations
+from knapper.agents.chat.conversations import STAGES, Conversations
 from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig
+from knapper.agents.events import Error, ToolCall
 from knapper.agents.model import names, providers, usage
 from knapper.agents.model.providers import ModelTimeouts
 from knapper.agents.offers import AGENT_TOOLS
@@ -23,13 +25,14 @@ from knapper.app import clients, models
 from knapper.app.clients import AGENT_CLIENT
 from knapper.app.hub import Closeable
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import BadInput, RefusedError
+from knapper.errors import BadInput, RefusedError, SetupError
 from knapper.system import private
 from knapper.tools import derived, files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from knapper.agents.events import Event
     from knapper.agents.model.names import ModelName
     from knapper.agents.model.usage import Meter
     from knapper.agents.sessions.store import Exchange, Session, SessionStore
@@ -360,3 +363,40 @@ def client_sessions_folder(base: Path, client: str) -> Path:
     folder = base / CLIENT_SESSIONS_FOLDER / f"{_UNSAFE_CHARACTERS.sub('-', client.lower())[:32]}-{digest}"
     private.make_folder(folder)
     return folder
+
+
+def answer_stage(hub: Hub, context: Context, name: str) -> Answer:
+    """Carry out the call of an agent that has a task of its own, in the calling thread.
+
+    It acts for the client that called, in a session of that client.
+
+    Raises:
+        KnapError: There is no model, or it fails.
+    """
+    errors: list[Error] = []
+    calls: list[str] = []
+
+    def tell(event: Event) -> None:
+        if isinstance(event, Error):
+            errors.append(event)
+        elif isinstance(event, ToolCall):
+            calls.append(event.name)
+            context.progress(min(len(calls), stage.rounds - 1), stage.rounds, event.name)
+
+    stage = next(stage for known, stage in STAGES.items() if known == name)
+    client, caller_run = context.writer.grants.client, context.submit_options.run if context.submit_options else ""
+
+    def opened(run: str) -> Context:
+        # The session that calls hears of the answer, and what it has read holds for the agent, too.
+        return clients.open_as_agent(hub, context.vault, run, (client,), caller_run)
+
+    with closing(ClientChatsRegistry(hub)) as registry:
+        client_chats = registry.open(client, context.vault)
+        conversations = replace(client_chats.conversations, context_of=opened)
+        done = asyncio.run(conversations.run_stage(client_chats.chat(), stage, tell))
+    if errors and done.state in {"failed", "limit"}:
+        kind = RefusedError if errors[0].code == "budget_spent" else SetupError
+        raise kind(errors[0].error, hint=errors[0].hint, code=errors[0].code)
+    fields = done.as_dict()
+    optional = {key: fields[key] for key in ("citations", "proposals", "changes", "usage", "notes") if fields[key]}
+    return {"success": True, "state": done.state, "answer": done.answer, "session_id": done.session_id, **optional}

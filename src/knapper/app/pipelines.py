@@ -601,6 +601,8 @@ def answer_offer(hub: Hub, context: Context, agent_request: AgentRequest) -> Ans
     Raises:
         KnapError: As the tools raise.
     """
+    if agent_request.kind == "stage":
+        return chats.answer_stage(hub, context, agent_request.task)
     with open_pipelines(hub, context.vault) as vault_pipelines:
         configured_scout = scout_settings(hub.settings)
         hints = agent_request.hints

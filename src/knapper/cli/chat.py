@@ -16,7 +16,7 @@ import click
 
 from knapper import app
 from knapper.agents import untrusted
-from knapper.agents.chat.conversations import SessionMessage
+from knapper.agents.chat.conversations import STAGES, SessionMessage, find_stage
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message
 from knapper.agents.events import Done, Error, Event, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
 from knapper.agents.sessions import store as sessions_store
@@ -29,12 +29,13 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.render import changes, formatting
 from knapper.cli.render.formatting import pluralize
 from knapper.config import Settings
-from knapper.errors import BadInput, KnapError, RefusedError, SetupError
+from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError
 from knapper.jsontypes import JSONValue
 from knapper.system import private
 from knapper.tools import answers, files, journal, proposals
 
 if TYPE_CHECKING:
+    from knapper.agents.offers import StageName
     from knapper.tools.context import Context
 
 
@@ -295,9 +296,7 @@ def answer_once(
             answers.mark_tainted(context, PIPED_SOURCE)
             question = f"{question}\n\n{quote_piped(piped)}"
         turn = ChatTurn(chat, context, Message(text=question, run=run, active_file=note))
-        display = _silent_display(options) if options.as_json else open_display(options)
-        if not options.as_json:
-            display.announce_model(chat.name)
+        display = _open_answer_display(options, chat)
 
         async def work(tell: EventSink) -> None:
             await turn.run(tell)
@@ -306,19 +305,53 @@ def answer_once(
             finished = run_turn(runner, work, display)
         finally:
             client_chats.meter.record(run, chat.name, turn.spent)
+    return _print_end(options, display, _SESSION_FIELDS, finished=finished)
+
+
+def run_agent(options: GlobalOptions, config: Settings, name: StageName, *, model: str, may_apply: bool) -> ExitCode:
+    """Set an agent to work that has a task of its own, in a new session.
+
+    Args:
+        options: The shared options.
+        config: What the configuration says.
+        name: The agent's.
+        model: The model's name; empty for the configured one.
+        may_apply: Whether it may apply changes, as far as the rules allow.
+
+    Raises:
+        SetupError: The model can't answer.
+        RefusedError: A limit is reached.
+    """
+    with app.open_hub(config, only=True) as hub, chats.open_chats(hub) as client_chats, asyncio.Runner() as runner:
+        chat = client_chats.chat(model)
+        display = _open_answer_display(options, chat)
+
+        async def work(tell: EventSink) -> None:
+            _ = await client_chats.conversations.run_stage(chat, STAGES[name], tell, may_apply=may_apply)
+
+        finished = run_turn(runner, work, display)
+    if display.done is not None and not display.text and not options.as_json:
+        output.write(options, output.plain(display.done.answer))  # nothing was to be done, and no model answered
+    return _print_end(options, display, frozenset({"type"}), finished=finished)
+
+
+def _open_answer_display(options: GlobalOptions, chat: ChatConfig) -> AnswerDisplay:
+    if options.as_json:
+        return AnswerDisplay(options=options, show=lambda _: None, flush=lambda: None)
+    display = open_display(options)
+    display.announce_model(chat.name)
+    return display
+
+
+def _print_end(options: GlobalOptions, display: AnswerDisplay, hidden: frozenset[str], *, finished: bool) -> ExitCode:
+    """Print the outcome as JSON where that is asked for, and return the exit code; raise what ended the turn."""
     error = turn_error(display)
     if error is not None:
         raise error
     if options.as_json and display.done is not None:
-        answer_fields = display.done.as_dict()
-        output.write_json(
-            {"success": True, **{name: answer_fields[name] for name in answer_fields if name not in _SESSION_FIELDS}}
-        )
+        fields = display.done.as_dict()
+        output.write_json({"success": True, **{name: fields[name] for name in fields if name not in hidden}})
     return ExitCode.OK if finished else ExitCode.INTERRUPTED
-
-
-def _silent_display(options: GlobalOptions) -> AnswerDisplay:
-    return AnswerDisplay(options=options, show=lambda _: None, flush=lambda: None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -340,7 +373,11 @@ class ChatState:
             return await self.chats.conversations.reply(self.chat, self.session.id, message, tell)
 
         display = open_display(self.options)
-        finished = run_turn(self.runner, work, display)
+        try:
+            finished = run_turn(self.runner, work, display)
+        except NotFound as error:  # an agent that the message names has nothing to do
+            output.print_error(error.message, error.hint)
+            return codes.exit_code(error)
         if display.error is not None:
             output.print_error(display.error.error, display.error.hint)
         return turn_exit_code(display) if finished else ExitCode.INTERRUPTED
@@ -353,6 +390,7 @@ SLASH_HELP: Final = """\
 /undo            take back what was last changed in this session
 /clear           begin anew; what was said isn't sent to the model again
 /save [PATH]     keep the conversation as a note
+/weekly-review   propose links between notes that have none
 /exit            end the chat"""
 
 
@@ -498,7 +536,7 @@ def _read_messages(state: ChatState) -> ExitCode:
         while (text := read_line("> ")) is not None:
             if not text.strip():
                 continue
-            if text.startswith("/"):
+            if text.startswith("/") and find_stage(text) is None:
                 if not run_slash_command(state, text):
                     break
                 continue

@@ -145,6 +145,13 @@ COMMANDS: Final = (
     CommandEntry("search", "knapper.cli.commands.search", "Find", "Search passages by words and by meaning."),
     CommandEntry("find", "knapper.cli.commands.find", "Find", "List notes by folder, tag, property, date and words."),
     CommandEntry("ask", "knapper.cli.commands.ask", "Find", "Answer a question from the notes."),
+    CommandEntry("agent", "knapper.cli.commands.agent", "Find", "Set an agent to work that has a task of its own."),
+    CommandEntry(
+        "schedule",
+        "knapper.cli.commands.schedule",
+        "Find",
+        "Let agents work by themselves while the server runs.",
+    ),
     CommandEntry("run", "knapper.cli.commands.run", "Find", "Run a larger task over the notes, split into parts."),
     CommandEntry("chat", "knapper.cli.commands.chat", "Find", "Chat with a model about the notes."),
     CommandEntry("sessions", "knapper.cli.commands.sessions", "Find", "List, show, export and manage chat sessions."),

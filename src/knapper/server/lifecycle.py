@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import logging.config
 import os
 import secrets
@@ -11,7 +12,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, cast
@@ -57,11 +58,14 @@ from knapper.system import private
 
 if TYPE_CHECKING:
     from knapper.app.chats import ClientChatsRegistry
+    from knapper.app.schedules import ScheduleRunner
     from knapper.server.http.feed import WaitingSource
 
 
 HEAD_TIMEOUT_S: Final = 20.0
 """How long a client may take for the first line and the headers of a request."""
+SCHEDULE_POLL_S: Final = 30.0
+"""Pause between two looks at the schedules."""
 MAX_CONNECTIONS: Final = 1_000
 """Connections at once, idle ones among them; who comes then is told to come again."""
 
@@ -71,6 +75,7 @@ async def _refuse_connection(scope: Scope, receive: Receive, send: Send) -> None
     await replies.error_reply(error, {"connection": "close"})(scope, receive, send)
 
 
+LOG: Final = logging.getLogger("knapper.server.lifecycle")
 _OVERLOAD_APP: Final = logs.RequestTracing(_refuse_connection)
 
 
@@ -291,6 +296,49 @@ def _open_client_chats(hub: Hub) -> ClientChatsRegistry:
     return ClientChatsRegistry(hub)
 
 
+def _open_schedule_runner(hub: Hub) -> ScheduleRunner:
+    with workers.IMPORT_LOCK:
+        from knapper.app.schedules import ScheduleRunner  # noqa: PLC0415 - a server's start needn't wait for it
+
+    return ScheduleRunner(hub=hub)
+
+
+@contextlib.asynccontextmanager
+async def run_schedules(
+    open_runner: Callable[[], ScheduleRunner], *, poll_s: float = SCHEDULE_POLL_S
+) -> AsyncGenerator[None]:
+    """Run what is due within the block; at its end, a run that goes on is cancelled, and what it has is kept.
+
+    Args:
+        open_runner: Opens what runs schedules; called in a thread, after the first pause.
+        poll_s: Pause between two looks at the schedules.
+    """
+    runners: list[ScheduleRunner] = []
+
+    async def look() -> None:
+        if not runners:
+            runners.append(await asyncio.to_thread(open_runner))
+        await runners[0].run_due()
+
+    async def keep() -> None:
+        while True:
+            await asyncio.sleep(poll_s)
+            # One mistake must not end all schedules until the server is started again.
+            (problem,) = await asyncio.gather(look(), return_exceptions=True)
+            if isinstance(problem, Exception):
+                LOG.error("the schedules can't be run: %s", type(problem).__name__)
+
+    task = asyncio.create_task(keep(), name="schedules")
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        for runner in runners:
+            await runner.close()
+
+
 def serve_vaults(
     hub: Hub,
     settings: Settings,
@@ -368,4 +416,5 @@ def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, 
         mount_chats_and_tasks(hub, runtime.stop, sources=sources),
         runs.mount_runs(hub, runtime.stop, service=run_service),
         feed.mount_feed(hub, runtime.threads, runtime.stop, sources),
+        Mount(lifespan=lambda: run_schedules(lambda: _open_schedule_runner(hub))),
     ]

@@ -1,22 +1,25 @@
 """Continue conversations: find the session, load its history, answer, and store the turn."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import events
 from knapper.agents.chat import turn as chat_turn
-from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message
+from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message, Stage
 from knapper.agents.events import Done, Error, Event, TraceRecorder
+from knapper.agents.loop import EventSink
 from knapper.agents.model import usage
+from knapper.agents.offers import StageName
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Exchange, HistorySummary, Session, SessionStore
+from knapper.agents.weekly_review import WEEKLY_REVIEW
 from knapper.codemode.model import ModelSpend
 from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError, StorageError
 from knapper.jsontypes import JSONValue
@@ -36,6 +39,18 @@ class SessionMessage:
     """The note that is open; empty for none."""
     debug: bool = False
     """Whether the model's conversation is reported."""
+    may_apply: bool = False
+    """Whether an agent that the message names may apply changes, as far as the rules allow; otherwise it proposes."""
+
+
+STAGES: Final[Mapping[StageName, Stage]] = {stage.name: stage for stage in (WEEKLY_REVIEW,)}
+"""The agents that a message may name."""
+
+
+def find_stage(text: str) -> Stage | None:
+    """Return the agent that a message names, as in ``/weekly-review``; None for a message to the chat."""
+    words = text.strip()
+    return next((stage for name, stage in STAGES.items() if words == f"/{name}"), None)
 
 
 class FinishedTurn(NamedTuple):
@@ -121,9 +136,30 @@ class Conversations:
             raise BadInput(
                 f"the message has {len(message.text):,} characters", hint=f"give at most {MAX_MESSAGE_CHARS:,}"
             )
-        session = self.store.get(session_id)
+        session, stage = self.store.get(session_id), find_stage(message.text)
+        if stage is not None and not await asyncio.to_thread(stage.write_task, self.context_of(session_id)):
+            raise NotFound(stage.nothing.rstrip(".").lower(), hint="nothing has to be done", code="nothing_to_do")
         async with sessions_store.lock_session(self.folder, session.id, wait_s=self.wait_s):
             return await self._answer(chat, session.id, message, tell)
+
+    async def run_stage(self, chat: ChatConfig, stage: Stage, tell: EventSink, *, may_apply: bool = False) -> Done:
+        """Set an agent to work on its own task, in a new session; without anything to do no model is asked.
+
+        Args:
+            chat: The model and its settings.
+            stage: The agent.
+            tell: Receives each event.
+            may_apply: Whether it may apply changes, as far as the rules allow; otherwise it only proposes.
+
+        Raises:
+            StorageError: The session can't be stored.
+        """
+        if not await asyncio.to_thread(stage.write_task, self.context_of("")):
+            done = Done(state="complete", answer=stage.nothing, model=chat.name)
+            tell(done)
+            return done
+        session = await asyncio.to_thread(lambda: self.store.begin(name=stage.title))
+        return await self.reply(chat, session.id, SessionMessage(text=f"/{stage.name}", may_apply=may_apply), tell)
 
     def delete(self, session_id: str) -> None:
         """Delete a session.
@@ -142,8 +178,12 @@ class Conversations:
         await asyncio.to_thread(derived.begin_run, context)
         last = await asyncio.to_thread(self.store.last, session_id)
         history = await self._history(chat, session_id, last, spent)
+        text, stage = session_message.text, find_stage(session_message.text)
+        if stage is not None:
+            text, chat = await asyncio.to_thread(stage.write_task, context), stage.configure(chat)
+            context = context if session_message.may_apply else stage.hold_to_proposals(context)
         message = Message(
-            text=session_message.text,
+            text=text,
             run=session_id,
             active_file=session_message.active_file,
             history=history,

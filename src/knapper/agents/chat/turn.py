@@ -5,13 +5,9 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-import pydantic_ai
-from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode
-from pydantic_ai.capabilities import AbstractCapability, Instrumentation
+from pydantic_ai.capabilities import Instrumentation
 from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import (
-    FunctionToolCallEvent,
-    FunctionToolResultEvent,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -24,15 +20,18 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, estimate_message_tokens
 
-from knapper.agents import citations, prompting, toolset, untrusted
+from knapper.agents import citations, loop, prompting, toolset, untrusted
 from knapper.agents.citations import CheckedAnswer, CitationRepairer
-from knapper.agents.events import Debug, Done, Error, Event, Notice, Text, ToolCall, ToolResult, TurnState
+from knapper.agents.events import Debug, Done, Error, Event, Notice, TurnState
+from knapper.agents.loop import EventSink, LoopProgress, LoopTask
 from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
 from knapper.agents.model.usage import Meter, ModelFailure
-from knapper.agents.prompting import Clock, Prompts
-from knapper.agents.toolset import MAX_RESULT_CHARS, TableToolset, ToolSession
+from knapper.agents.offers import StageName
+from knapper.agents.prompting import Clock, PromptName, Prompts
+from knapper.agents.toolset import MAX_RESULT_CHARS
+from knapper.changes.writer import SubmitOptions
 from knapper.codemode import model
 from knapper.errors import KnapError
 from knapper.jsontypes import JSONValue
@@ -41,8 +40,6 @@ from knapper.tools.registry import ToolSpec
 
 MAX_ITERATIONS: Final = 20
 """Rounds of tool calls in a turn."""
-EventSink = Callable[[Event], None]
-"""Receives an event; called in the turn's own task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +68,45 @@ class ChatConfig:
     may_write: bool = True
     telemetry: bool = False
     """Whether the turn is traced with OpenTelemetry, without the messages' contents."""
+    prompt: PromptName = "chat"
+    max_tokens: int = 0
+    """How many tokens the turn may use within the owner's limits; 0 for no limit of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """An agent with a task of its own, which a session answers in the place of the chat."""
+
+    name: StageName
+    title: str
+    """For the session, and for the proposals."""
+    prompt: PromptName
+    tools: frozenset[str]
+    """The table's tools that it is offered."""
+    rounds: int
+    """How many rounds of calls it may make; they end it, or its own word that it is done."""
+    write_task: Callable[[Context], str]
+    """Returns the message that it works on, from the vault as the agent sees it; empty where there is nothing to do."""
+    nothing: str
+    """What is said then."""
+
+    def configure(self, chat: ChatConfig) -> ChatConfig:
+        """Return the chat's settings with those of the stage in their place."""
+        return replace(
+            chat,
+            prompt=self.prompt,
+            rows=[row for row in chat.rows if row.name in self.tools],
+            max_iterations=self.rounds,
+            # It has few tools, and each is needed: none waits to be found.
+            essential=False,
+            small_models=set(),
+            read_context=None,
+        )
+
+    def hold_to_proposals(self, context: Context) -> Context:
+        """Return the vault in which every change waits for a person, whatever the client may do otherwise."""
+        options = context.submit_options or SubmitOptions()
+        return replace(context, submit_options=replace(options, propose=True, reason=options.reason or self.title))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +313,7 @@ TOOLS_REDUCED: Final = (
     "the model can't read all tools at once, so it was offered the essential ones; it finds the others by find_tool"
 )
 _RETRY_HINT: Final = "try again, or take another model"
-_RETRIES: Final = 50
+_TRACED: Final = InstrumentationSettings(include_content=False)
 
 
 class ChatTurn:
@@ -299,13 +335,9 @@ class ChatTurn:
         self._session = toolset.open_tool_session(rows, context, max_chars=chat.result_chars, essential=essential)
         self._usage = RunUsage()
         self._limits = UsageLimits(request_limit=model_usage.MAX_REQUESTS)
-        self._run: AgentRun[ToolSession, str] | None = None
+        self._progress = LoopProgress()
         self._earlier: list[ModelMessage] = []
         """Messages of this turn from before its tools were reduced."""
-        self._reply_texts: list[str] = []
-        self._call_ids = model_replies.collect_call_ids(message.history)
-        self._rounds = 0
-        self._is_capped = False
         self._emit: EventSink = _ignore_event
         self._answer: CheckedAnswer | None = None
         self._notes: tuple[str, ...] = ()
@@ -330,7 +362,7 @@ class ChatTurn:
             self.state = "cancelled"
             # Cancelled or not, a write that has started is finished, so that its result is in the history.
             await self._session.finish_writes()
-            self._emit_pending()
+            loop.tell_pending(self._session, tell)
             self._emit_debug()
             raise
         except model_usage.MODEL_ERRORS as error:
@@ -366,7 +398,7 @@ class ChatTurn:
     @property
     def messages(self) -> list[ModelMessage]:
         """Return the messages to add to the conversation, which can continue however the turn ended."""
-        new_messages = [*self._earlier, *(self._run.new_messages() if self._run else ())]
+        new_messages = [*self._earlier, *self._progress.new_messages]
         if not new_messages:
             new_messages = [ModelRequest(parts=[UserPromptPart(content=self._message.text)])]
         complete = add_missing_answers(new_messages, self._session.answers)
@@ -398,116 +430,66 @@ class ChatTurn:
         chat, message = self._chat, self._message
         system = await asyncio.to_thread(
             prompting.write_system_prompt,
-            chat.prompts.load("chat"),
+            chat.prompts.load(chat.prompt),
             self._context,
             chat.now(),
             active_file=message.active_file,
         )
         if chat.meter:
             self._limits = chat.meter.allow(message.run)
+        if chat.max_tokens:
+            allowed = self._limits.total_tokens_limit
+            most = chat.max_tokens if allowed is None else min(allowed, chat.max_tokens)
+            self._limits = replace(self._limits, total_tokens_limit=most)
         if chat.read_context and not self._session.brief:
             context_tokens = await asyncio.to_thread(chat.read_context)
             if 0 < context_tokens < SMALL_CONTEXT:
                 chat.small_models.add(chat.name)
                 self._session.show_essential_tools()
-        agent = _make_agent(chat, system)
+        task = LoopTask(
+            model=chat.model,
+            system=system,
+            prompt=message.text,
+            session=self._session,
+            rounds=chat.max_iterations,
+            is_done=lambda: self._session.question is not None,
+            uncounted=toolset.UNCOUNTED_TOOLS,
+            streams_text=True,
+            history=message.history,
+            limits=self._limits,
+            capabilities=[Instrumentation(settings=_TRACED)] if chat.telemetry else [],
+        )
         try:
-            await self._converse(agent, message.text, message.history)
+            await self._converse(task)
         except model_usage.MODEL_ERRORS as error:
             if self._session.brief or not model_usage.is_too_long(error):
                 raise
             self._reduce_tools()
             # What was asked and called already isn't asked or called again.
             prompt = None if self._earlier else message.text
-            await self._converse(agent, prompt, [*message.history, *self._earlier])
+            await self._converse(replace(task, prompt=prompt, history=[*message.history, *self._earlier]))
+
+    async def _converse(self, task: LoopTask) -> None:
+        ended = await loop.run_loop(task, self._progress, self._usage, self._emit)
+        if ended != "said":
+            self.state = "asked" if ended == "done" else "limit"
 
     def _reduce_tools(self) -> None:
         """Offer the essential tools alone, after the model's server refused a request for its length."""
         self._chat.small_models.add(self._chat.name)
         self._session.show_essential_tools()
-        self._earlier = list(self._run.new_messages()) if self._run else []
+        self._earlier = self._progress.new_messages
         while self._earlier and isinstance(self._earlier[-1], ModelResponse):  # the library's, for the refused request
             self._earlier.pop()
-        self._run = None
+        self._progress.run = None
         self._tool_notices = (TOOLS_REDUCED,)
         self._emit(Notice(text=TOOLS_REDUCED))
 
-    async def _converse(
-        self, agent: Agent[ToolSession, str], prompt: str | None, history: Sequence[ModelMessage]
-    ) -> None:
-        """Let the model answer and call tools; without a prompt it goes on where the history ends."""
-        async with agent.iter(
-            prompt,
-            message_history=list(history),
-            deps=self._session,
-            usage=self._usage,
-            usage_limits=self._limits,
-        ) as run:
-            self._run = run
-            async for node in run:
-                if Agent.is_model_request_node(node):
-                    await self._reply(node, run)
-                elif Agent.is_call_tools_node(node) and await self._call(node, run):
-                    break
-
-    async def _reply(self, node: ModelRequestNode[ToolSession, str], run: AgentRun[ToolSession, str]) -> None:
-        self._reply_texts.append("")
-        async with node.stream(run.ctx) as stream:
-            async for event in stream:
-                added = model_replies.added_text(event)
-                if added:
-                    self._reply_texts[-1] += added
-                    self._emit(Text(text=model_replies.join_surrogates(added), step=len(self._reply_texts)))
-        self._emit(model_usage.make_usage_event(self.spent))
-
-    async def _call(self, node: CallToolsNode[ToolSession, str], run: AgentRun[ToolSession, str]) -> bool:
-        """Run the model's calls, and return whether the turn ends here."""
-        # Before the calls run, since their results are stored under the repaired and unique ids.
-        model_replies.repair_response(node.model_response)
-        model_replies.make_call_ids_unique(node.model_response, self._call_ids)
-        self._session.truncated_call_ids |= {
-            one.tool_call_id for one in node.model_response.tool_calls if model_replies.is_truncated(one.args)
-        }
-        if self._is_over(node):
-            self.state, self._is_capped = "limit", True
-            return True
-        async with node.stream(run.ctx) as stream:
-            async for event in stream:
-                if isinstance(event, FunctionToolCallEvent):
-                    part = event.part
-                    arguments = toolset.repair_arguments(self._session.rows, part.tool_name, part.args)
-                    self._emit(ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments))
-                elif isinstance(event, FunctionToolResultEvent):
-                    self._emit_result(event)
-        if self._session.question is not None:
-            self.state = "asked"
-        return self._session.question is not None
-
-    def _emit_result(self, event: FunctionToolResultEvent) -> None:
-        self._emit_pending()
-        part = event.part
-        if part.tool_call_id not in self._session.answers and part.outcome == "retried":
-            error = f"there is no tool '{part.tool_name}'"
-            self._emit(ToolResult(id=part.tool_call_id, name=part.tool_name, success=False, summary=error))
-
     def _emit_debug(self) -> None:
         """Report the conversation as the model had it, where that is asked for."""
-        if self._message.debug and self._run is not None:
-            text = model_replies.format_conversation(self._run.all_messages())
+        if self._message.debug and self._progress.run is not None:
+            text = model_replies.format_conversation(self._progress.run.all_messages())
             self._emit(Debug(phase="chat", title="conversation", text=text))
-
-    def _emit_pending(self) -> None:
-        for event in self._session.pending_events:
-            self._emit(event)
-        self._session.pending_events.clear()
-
-    def _is_over(self, node: CallToolsNode[ToolSession, str]) -> bool:
-        """Count a round of calls, and return whether it exceeds the limit; some tools don't count."""
-        calls = node.model_response.tool_calls
-        if all(call.tool_name in toolset.UNCOUNTED_TOOLS for call in calls):
-            return False
-        self._rounds += 1
-        return self._rounds > self._chat.max_iterations
 
     async def _check_answer(self) -> None:
         """Check the answer's citations, and have failing ones repaired once."""
@@ -516,7 +498,7 @@ class ChatTurn:
         text, left_out = untrusted.sanitize_answer(self._text())
         if self.state == "complete" and not text.strip():
             raise ModelFailure(f"{self._chat.name}: its reply is empty", code="model_reply", hint=_RETRY_HINT)
-        replies = [one for one in self._run.new_messages() if isinstance(one, ModelResponse)] if self._run else []
+        replies = [one for one in self._progress.new_messages if isinstance(one, ModelResponse)]
         self._notes = (
             *self._tool_notices,
             *left_out,
@@ -534,11 +516,11 @@ class ChatTurn:
         """Return the current answer: the last reply with text."""
         if self._answer is not None:
             return self._answer.answer
-        answer = next((one for one in reversed(self._reply_texts) if one.strip()), "")
+        answer = next((one for one in reversed(self._progress.replies) if one.strip()), "")
         if self.state == "asked" and self._session.question and not answer:
             answer = self._session.question.question
         answer = model_replies.join_surrogates(answer)
-        return answer + LIMIT_REACHED if self._is_capped else answer
+        return answer + LIMIT_REACHED if self._progress.is_capped else answer
 
     def _fail(self, error: KnapError, *, limit: bool) -> None:
         self.state = "limit" if limit else "failed"
@@ -547,19 +529,3 @@ class ChatTurn:
 
 def _ignore_event(_: Event) -> None:
     """Ignore an event, before the turn has a listener."""
-
-
-def _make_agent(chat: ChatConfig, system: str) -> Agent[ToolSession, str]:
-    # The library prints a greeting to stderr, which belongs to the person's terminal.
-    pydantic_ai.BANNER_ENABLED = False
-    traced: list[AbstractCapability[ToolSession]] = (
-        [Instrumentation(settings=InstrumentationSettings(include_content=False))] if chat.telemetry else []
-    )
-    return Agent(
-        chat.model,
-        deps_type=ToolSession,
-        instructions=system,
-        toolsets=[TableToolset()],
-        retries={"tools": _RETRIES, "output": 1},
-        capabilities=traced,
-    )

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, cast
 
@@ -12,11 +12,11 @@ from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import toolset, untrusted
-from knapper.agents.events import Event, Round
+from knapper.agents import loop, toolset, untrusted
+from knapper.agents.events import Round
+from knapper.agents.loop import EventSink, LoopProgress, LoopTask
 from knapper.agents.model.replies import Arguments
-from knapper.agents.pipeline import context, loop
-from knapper.agents.pipeline.loop import AgentTool, LoopProgress, LoopTask
+from knapper.agents.pipeline import context
 from knapper.agents.pipeline.records import (
     CONFIDENCES,
     Confidence,
@@ -27,7 +27,7 @@ from knapper.agents.pipeline.records import (
     UserQuestion,
 )
 from knapper.agents.pipeline.scopes import ASK_USER, SCOUT_TOOLS, UPDATE_SELECTION
-from knapper.agents.toolset import LOOP_TOOLS
+from knapper.agents.toolset import LOOP_TOOLS, AgentTool, ToolSession
 from knapper.errors import KnapError
 from knapper.index.fulltext import MatchPlace
 from knapper.jsontypes import JSONValue
@@ -271,7 +271,7 @@ class ScoutRun:
         self.ended: ScoutEnd = "cancelled"
         """How the exploration ended; *cancelled* until it has."""
 
-    async def run(self, tell: Callable[[Event], None]) -> ScoutResult:
+    async def run(self, tell: EventSink) -> ScoutResult:
         """Explore and report events; a cancelled exploration leaves its last selection in `result`.
 
         Args:
@@ -298,7 +298,7 @@ class ScoutRun:
             ended=self.ended,
         )
 
-    def _work(self, tell: Callable[[Event], None]) -> LoopTask:
+    def _work(self, tell: EventSink) -> LoopTask:
         rounds = self._scout.settings.rounds
         _ = self._context.freshen()
         scout_task, mark = self._task, untrusted.new_mark()
@@ -307,11 +307,11 @@ class ScoutRun:
             model=self._scout.model,
             system=self._system(),
             prompt=prompt,
-            session=loop.make_tool_session(self._tools(), mark=mark, max_chars=SCOUT_ANSWER_CHARS),
+            session=self._open_tools(mark),
             rounds=rounds,
             on_round=lambda number: tell(Round(phase="scout", number=number, limit=rounds)),
             is_done=lambda: self.state.question is not None or self.state.confidence == "done",
-            uncounted=frozenset({ASK_USER}),
+            spared=frozenset({ASK_USER}),
             history=scout_task.history,
             limits=self._scout.limits,
         )
@@ -337,37 +337,29 @@ class ScoutRun:
             parts.append(untrusted.enclose("note", head + "\n".join(lines), mark))
         return "\n\n".join(parts)
 
-    def _tools(self) -> list[AgentTool]:
-        settings = self._scout.settings
-        agent_tools = [
-            AgentTool(
-                definition=_UPDATE_DEFINITION,
-                handle=lambda arguments: self.state.update(self._context, arguments, settings.notes),
-            )
-        ]
-        agent_tools += [
-            self._row_tool(name) for name in SCOUT_TOOLS if name in settings.tools and name in self._scout.rows
-        ]
+    def _open_tools(self, mark: str) -> ToolSession:
+        settings, rows = self._scout.settings, self._scout.rows
+        own = [AgentTool(definition=_UPDATE_DEFINITION, handle=self._update)]
         if ASK_USER in settings.tools:
             question_tool = next(one for one in LOOP_TOOLS if one.name == ASK_USER)
-            agent_tools.append(AgentTool(definition=question_tool, handle=self.state.ask))
-        return agent_tools
-
-    def _row_tool(self, name: str) -> AgentTool:
-        def record_answer(arguments: Arguments, answer: Answer) -> None:
-            self.state.record(name, arguments, answer)
-
-        return loop.make_row_tool(
-            self._scout.rows[name], self._context, on_answer=record_answer, argument_limits=self._argument_limits(name)
+            own.append(AgentTool(definition=question_tool, handle=self.state.ask))
+        session = toolset.open_tool_session(
+            {name: rows[name] for name in SCOUT_TOOLS if name in settings.tools and name in rows},
+            self._context,
+            max_chars=SCOUT_ANSWER_CHARS,
+            own=own,
+            mark=mark,
         )
+        session.on_answer = self.state.record
+        session.argument_limits = {
+            **{name: {"limit": _MAX_LISTED} for name in _LISTING_TOOLS},
+            "search_keyword": {"limit": settings.keyword_limit},
+            "fetch_note": {"length": _MAX_NOTE_CHARS},
+        }
+        return session
 
-    def _argument_limits(self, name: str) -> dict[str, int]:
-        """Return the limits of a tool's numeric arguments."""
-        if name == "search_keyword":
-            return {"limit": self._scout.settings.keyword_limit}
-        if name == "fetch_note":
-            return {"length": _MAX_NOTE_CHARS}
-        return {"limit": _MAX_LISTED} if name in _LISTING_TOOLS else {}
+    def _update(self, arguments: Arguments) -> Answer:
+        return self.state.update(self._context, arguments, self._scout.settings.notes)
 
 
 _LISTING_TOOLS: Final = frozenset({"list_notes", "view_all_notes", "explore_vault", "list_all_tags", "get_links"})

@@ -1,7 +1,7 @@
 """Search the web with a model where the notes don't answer the task."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
@@ -9,11 +9,10 @@ from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import untrusted
-from knapper.agents.events import Event
+from knapper.agents import loop, toolset, untrusted
+from knapper.agents.loop import EventSink, LoopProgress, LoopTask
 from knapper.agents.model.replies import Arguments
-from knapper.agents.pipeline import context, loop
-from knapper.agents.pipeline.loop import AgentTool, LoopProgress, LoopTask
+from knapper.agents.pipeline import context
 from knapper.agents.pipeline.records import (
     EVALUATE_TOOL,
     FINALIZE_TOOL,
@@ -24,6 +23,7 @@ from knapper.agents.pipeline.records import (
     WebEnd,
     WebResult,
 )
+from knapper.agents.toolset import AgentTool
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools import web
@@ -279,7 +279,7 @@ class WebResearch:
         self.ended: WebEnd = "cancelled"
         """How the search ended; *cancelled* until it has."""
 
-    async def run(self, tell: Callable[[Event], None]) -> WebResult:
+    async def run(self, tell: EventSink) -> WebResult:
         """Search and report events; a cancelled search leaves its partial result in `result`.
 
         Args:
@@ -325,7 +325,7 @@ class WebResearch:
             model=self._researcher.model,
             system=f"{self._researcher.prompt.strip()}\n\n## Limits\n\n{limits}",
             prompt=f"The notes:\n\n{notes}\n\nThe task: {self._query.task}",
-            session=loop.make_tool_session(tools, mark=mark, max_chars=WEB_ANSWER_CHARS),
+            session=toolset.open_tool_session({}, web_notes.context, max_chars=WEB_ANSWER_CHARS, own=tools, mark=mark),
             rounds=settings.rounds,
             is_done=lambda: web_notes.is_done,
             limits=self._researcher.limits,

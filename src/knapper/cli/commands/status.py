@@ -6,7 +6,9 @@ from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.cli.render import indexing
+from knapper.cli.render.formatting import pluralize
 from knapper.errors import KnapError
+from knapper.jsontypes import JSONValue
 from knapper.tools import notes
 
 
@@ -22,8 +24,11 @@ from knapper.tools import notes
 @click.pass_obj
 def command(said: GlobalOptions) -> ExitCode:
     """Show the state of the index."""
+    from knapper.agents import schedules  # noqa: PLC0415 - `--help` needn't pay for it
+
     with setup.open_vault(said) as context:
         answer = notes.vault_status(context)
+        scheduled = schedules.ScheduleStore(folder=context.index.folder.parent).all()
         busy = context.index.is_being_filled
         places = {"vault": f"{context.vault} ({context.view.root})", "index": str(context.index.folder)}
         try:
@@ -32,4 +37,11 @@ def command(said: GlobalOptions) -> ExitCode:
             shared = f"{error.message}; {error.hint}"
         if shared:
             places["shared"] = shared
-    return output.print_result(said, answer, indexing.render_status(answer, places, busy=busy))
+    text, now = indexing.render_status(answer, places, busy=busy), schedules.wall_clock()
+    if scheduled:
+        rows: list[JSONValue] = [one.as_dict(now) for one in scheduled]
+        answer = {**answer, "schedules": rows}
+        held = [one.name for one in scheduled if one.last is not None and one.last.state in {"held", "failed"}]
+        stuck = f", of which {', '.join(held)} did nothing last time" if held else ""
+        text = f"{text}\n{pluralize(len(scheduled), 'schedule')}{stuck}; `knap schedule` lists them"
+    return output.print_result(said, answer, text)

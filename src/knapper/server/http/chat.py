@@ -516,7 +516,12 @@ _ACTIVE_FILE: Final = Parameter(
     name="active_file",
     doc="The note that the person looks at: it tells which session goes on, and what 'this note' means.",
 )
-_MESSAGE: Final = Parameter(name="message", doc="What the person says.", required=True, maximum=200_000)
+_MESSAGE: Final = Parameter(
+    name="message",
+    doc="What the person says; `/weekly-review` alone sets that agent to work.",
+    required=True,
+    maximum=200_000,
+)
 _IGNORED_SESSION_ID: Final = Parameter(
     name="session_id", doc="Taken, and not used: the active file alone tells the session."
 )

@@ -1,0 +1,258 @@
+"""Let agents work by themselves: daily, weekly, or when a folder has changed."""
+
+import asyncio
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypedDict, Unpack, cast
+
+import click
+
+from knapper import app
+from knapper.agents import schedules as stored_schedules
+from knapper.agents.offers import STAGE_SUMMARIES, StageName
+from knapper.agents.schedules import Schedule, ScheduleStore
+from knapper.app import Hub, schedules
+from knapper.app.schedules import ScheduleRunner
+from knapper.cli import options, output, setup
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import GlobalOptions
+from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
+from knapper.tools import arguments
+
+
+class ScheduleOptions(TypedDict):
+    """The options of ``add``."""
+
+    name: str
+    daily: bool
+    weekly: str
+    changed: str
+    at: str
+    tokens: int
+    results: str
+    max_open: int
+    client: str
+    may_apply: bool
+
+
+@click.group(
+    "schedule",
+    invoke_without_command=True,
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(
+        ("knap schedule add weekly-review --weekly sunday --at 18:00", "every week"),
+        ("knap schedule", "what is scheduled, and what became of it"),
+        ("knap schedule run weekly-review", "now, and wait for it"),
+        ("knap schedule pause weekly-review", "until `knap schedule resume weekly-review`"),
+        ("knap schedule remove weekly-review", "its proposals and reports stay"),
+    ),
+)
+@options.shared_options
+@click.pass_context
+def command(ctx: click.Context) -> ExitCode | None:
+    """Let agents work by themselves while the server runs.
+
+    `knap serve`, or the service, looks at the schedules twice a minute. What a schedule's agent writes waits as a
+    proposal, and while too many of them wait, it does nothing. Times that were missed are caught up once.
+    """
+    return None if ctx.invoked_subcommand else _list_schedules(ctx.ensure_object(GlobalOptions))
+
+
+@command.command(
+    "list",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(("knap schedule list --json", "for programs")),
+)
+@options.shared_options
+@click.pass_obj
+def listed(said: GlobalOptions) -> ExitCode:
+    """List the schedules, when each is due, and what became of it."""
+    return _list_schedules(said)
+
+
+@command.command(
+    "add",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(
+        ("knap schedule add weekly-review --weekly sunday --at 18:00", "every week"),
+        ("knap schedule add weekly-review --daily --name nightly --at 3:00", "every night, under another name"),
+        ("knap schedule add weekly-review --changed Inbox", "once notes in a folder have changed, and rest again"),
+        ("knap schedule add weekly-review --daily --tokens 50000 --max-open 5", "within tighter limits"),
+    ),
+)
+@click.argument("agent", type=click.Choice([*STAGE_SUMMARIES]))
+@click.option("--daily", is_flag=True, help="Every day.")
+@click.option("--weekly", default="", metavar="DAY", help="Every week on this day, such as sunday.")
+@click.option(
+    "--changed", default="", metavar="FOLDER", type=options.TEXT, help="When notes below this folder have changed."
+)
+@click.option("--at", default="18:00", metavar="TIME", show_default=True, help="Time of the day, by the local clock.")
+@click.option("--name", default="", metavar="NAME", help="Name of the schedule.  [default: the agent's]")
+@click.option(
+    "--tokens",
+    type=click.IntRange(1_000, 100_000_000),
+    default=stored_schedules.DEFAULT_TOKENS,
+    show_default=True,
+    help="Most tokens of one run.",
+)
+@click.option(
+    "--results",
+    default=stored_schedules.DEFAULT_RESULTS,
+    metavar="FOLDER",
+    type=options.TEXT,
+    show_default=True,
+    help="Folder for the reports; empty for none.",
+)
+@click.option(
+    "--max-open",
+    type=click.IntRange(1, 1_000),
+    default=stored_schedules.DEFAULT_MAX_OPEN,
+    show_default=True,
+    help="Do nothing while so many of its proposals wait for review.",
+)
+@click.option(
+    "--client",
+    default=stored_schedules.DEFAULT_CLIENT,
+    metavar="NAME",
+    show_default=True,
+    help="Client whose rules hold for it, beside those of the agent.",
+)
+@click.option("--apply", "may_apply", is_flag=True, help="Apply what the rules of agent and client both allow.")
+@options.shared_options
+@click.pass_obj
+def add(said: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions]) -> ExitCode:
+    """Add a schedule: daily, weekly, or when a folder has changed."""
+    if sum([own["daily"], bool(own["weekly"]), bool(own["changed"])]) != 1:
+        raise BadInput("it isn't clear when it is due", hint="give one of --daily, --weekly DAY, --changed FOLDER")
+    with _open_store(said) as (hub, store):
+        vault = hub.vaults[0]
+        context = hub.context(client="cli", vault=vault)
+        schedule = Schedule(
+            name=own["name"] or agent,
+            agent=cast("StageName", agent),
+            cadence="daily" if own["daily"] else "weekly" if own["weekly"] else "changed",
+            at=stored_schedules.parse_time(own["at"]),
+            weekday=stored_schedules.parse_weekday(own["weekly"]) if own["weekly"] else 6,
+            folder=arguments.resolve_folder(context, own["changed"]) if own["changed"] else "",
+            client=own["client"],
+            max_tokens=own["tokens"],
+            results=context.view.parse(own["results"]) if own["results"].strip() else "",
+            max_open=own["max_open"],
+            may_apply=own["may_apply"],
+            handled=stored_schedules.wall_clock(),
+        )
+        schedules.check_client(hub, schedule, vault)
+        seen = schedules.take_fingerprint(hub.context(client=schedule.client, vault=vault), schedule)
+        return _print_schedule(said, store.add(replace(schedule, fingerprint=seen)), "added")
+
+
+@command.command(
+    "remove",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(("knap schedule remove nightly", "its proposals and reports stay")),
+)
+@click.argument("name", type=options.TEXT)
+@options.shared_options
+@click.pass_obj
+def remove(said: GlobalOptions, name: str) -> ExitCode:
+    """Remove a schedule."""
+    with _open_store(said) as (_, store):
+        store.remove(name)
+    fields: Mapping[str, object] = {"name": name, "removed": True}
+    return output.print_result(said, fields, f"{output.plain(name)} removed")
+
+
+@command.command(
+    "pause",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(("knap schedule pause nightly", "until `knap schedule resume nightly`")),
+)
+@click.argument("name", type=options.TEXT)
+@options.shared_options
+@click.pass_obj
+def pause(said: GlobalOptions, name: str) -> ExitCode:
+    """Pause a schedule."""
+    with _open_store(said) as (_, store):
+        return _print_schedule(said, store.change(name, lambda one: replace(one, is_paused=True)), "paused")
+
+
+@command.command(
+    "resume",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(("knap schedule resume nightly", "what was missed meanwhile isn't caught up")),
+)
+@click.argument("name", type=options.TEXT)
+@options.shared_options
+@click.pass_obj
+def resume(said: GlobalOptions, name: str) -> ExitCode:
+    """Resume a schedule.
+
+    What it missed while it was paused isn't caught up.
+    """
+    now = stored_schedules.wall_clock()
+    with _open_store(said) as (_, store):
+        changed = store.change(name, lambda one: replace(one, is_paused=False, handled=now, changed_at=None))
+        return _print_schedule(said, changed, "resumed")
+
+
+@command.command(
+    "run",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(("knap schedule run nightly", "now, whether it is due or paused")),
+)
+@click.argument("name", type=options.TEXT)
+@options.shared_options
+@click.pass_obj
+def run_now(said: GlobalOptions, name: str) -> ExitCode:
+    """Run a schedule now, as the server would, and wait for it."""
+
+    async def work(hub: Hub, store: ScheduleStore) -> Schedule:
+        runner = ScheduleRunner(hub=hub)
+        try:
+            return await runner.run(store, hub.vaults[0], name)
+        finally:
+            await runner.close()
+
+    with _open_store(said) as (hub, store):
+        _ = store.find(name)
+        ended = asyncio.run(work(hub, store))
+    code = _print_schedule(said, ended, "ran")
+    return ExitCode.FAILED if ended.last is not None and ended.last.state == "failed" else code
+
+
+@contextmanager
+def _open_store(said: GlobalOptions) -> Generator[tuple[Hub, ScheduleStore]]:
+    with app.open_hub(setup.read_settings(said), only=True) as hub:
+        yield hub, schedules.open_schedules(hub)
+
+
+def _list_schedules(said: GlobalOptions) -> ExitCode:
+    with _open_store(said) as (_, store):
+        found = store.all()
+    now = stored_schedules.wall_clock()
+    rows: list[JSONValue] = [one.as_dict(now) for one in found]
+    answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
+    text = "\n".join(_line(one) for one in found)
+    return output.print_listing(said, answer, text, nothing="nothing is scheduled; `knap schedule add` schedules")
+
+
+def _print_schedule(said: GlobalOptions, schedule: Schedule, word: str) -> ExitCode:
+    text = f"{word}: {_line(schedule)}"
+    return output.print_result(said, {"schedule": schedule.as_dict(stored_schedules.wall_clock())}, text)
+
+
+def _line(schedule: Schedule) -> str:
+    """Return a schedule in one line, and what became of it in another one."""
+    due = schedule.next_at(stored_schedules.wall_clock())
+    following = "paused" if schedule.is_paused else f"next {due:%Y-%m-%d %H:%M}" if due else "waits for a change"
+    line = output.plain(f"{schedule.name}: {schedule.agent}, {schedule.describe()}; {following}")
+    last = schedule.last
+    if last is None:
+        return line
+    parts = [f"{last.at:%Y-%m-%d %H:%M} {last.state}"]
+    parts += [f"{last.proposals} proposed"] if last.proposals else []
+    parts += [f"{last.changes} applied, `knap undo --run {last.session_id}` takes it back"] if last.changes else []
+    parts += [part for part in (last.note, last.reason) if part]
+    return f"{line}\n  {output.plain('; '.join(parts))}"
