@@ -3,22 +3,34 @@
 import { Notice, PluginSettingTab, type SettingDefinitionItem, type SettingGroupItem } from "obsidian";
 import { failureOf } from "../../ui/client/transport";
 import { describeState, sentence } from "./connection";
+import { reindex } from "./indexing";
 import type KnapperPlugin from "./main";
 import { PairDialog } from "./pairing";
 
 /** What is kept in `data.json`, which may be synced: neither addresses nor tokens. */
 export interface PluginSettings {
-  /** Draw what waits in open notes; the file isn't touched. */
-  marks: boolean;
+  /** How what waits is shown in notes: as cards, which don't touch the file; as blocks in the file; or not at all. */
+  showing: "cards" | "blocks" | "off";
   /** Begin anew in the chat whenever another note is opened, rather than go on where one was. */
   clearOnSwitch: boolean;
   /** Show below each answer how many tokens it took, and what it cost. */
   showTokens: boolean;
   /** The tag below drawn blocks, which the search for them uses. */
   tag: string;
+  /** Have the models' prompts and replies told with each answer, for "Show the prompts of the last answer". */
+  debug: boolean;
 }
 
-export const DEFAULTS: PluginSettings = { marks: true, clearOnSwitch: false, showTokens: false, tag: "#ai_edit" };
+export const DEFAULTS: PluginSettings = { showing: "cards", clearOnSwitch: false, showTokens: false, tag: "#ai_edit", debug: false };
+
+const SHOWINGS = { cards: "Cards", blocks: "Blocks in the file", off: "Not in notes" } as const;
+
+/** Settings out of `data.json`, which other versions and other programs write too. */
+export function readSettings(stored: unknown): PluginSettings {
+  const { marks, ...given } = (stored !== null && typeof stored === "object" ? stored : {}) as Partial<PluginSettings> & { marks?: unknown };
+  const settings = { ...DEFAULTS, ...(marks === false ? { showing: "off" as const } : {}), ...given };
+  return Object.hasOwn(SHOWINGS, settings.showing) ? settings : { ...settings, showing: DEFAULTS.showing };
+}
 
 interface ServerSetting {
   name: string;
@@ -80,12 +92,13 @@ export class KnapperSettingTab extends PluginSettingTab {
         items: [
           {
             name: "Show pending edits in notes",
-            desc: "Cards below the lines that they are about. The note itself stays as it is until you accept.",
-            control: { type: "toggle", key: "marks" },
+            desc: "Cards stand below the lines that they are about, and the file stays as it is until you accept. Blocks are written into the file, for sync, phones and other editors.",
+            control: { type: "dropdown", key: "showing", options: { ...SHOWINGS } },
           },
           { name: "Clear chat on note switch", desc: "Each note has its own conversation, which goes on when you come back. With this it begins anew.", control: { type: "toggle", key: "clearOnSwitch" } },
           { name: "Show token usage and cost", desc: "Below each answer. The cost is a dash where no price is known.", control: { type: "toggle", key: "showTokens" } },
           { name: "Tag of drawn edits", desc: "What “Search drawn edits” looks for.", control: { type: "text", key: "tag", placeholder: DEFAULTS.tag } },
+          { name: "Debug mode", desc: "Answers tell the models’ prompts and replies; “Show the prompts of the last answer” shows them. They hold the text of your notes.", control: { type: "toggle", key: "debug" } },
         ],
       },
       ...GROUPS.map(({ heading, rows }) => ({ type: "group" as const, heading, items: Object.entries(rows).map(([name, label]) => this.define(name, label)) })),
@@ -117,8 +130,9 @@ export class KnapperSettingTab extends PluginSettingTab {
       },
     ];
     if (!pairing) return rows;
+    const reindexing = { name: "Reindex", desc: "Saved notes are found by themselves. This looks through the whole vault again, and says how far it is.", action: () => void reindex(this.owner) };
     const disconnect = { name: "Disconnect", desc: "The server forgets this device.", action: () => void this.owner.connection.unpair() };
-    return [...rows, disconnect];
+    return [...rows, reindexing, disconnect];
   }
 
   private define(name: string, label: string): SettingGroupItem {

@@ -188,9 +188,10 @@ const workspace = Object.assign(new Events(), {
   },
   async ensureSideLeaf(type: string) {
     const there = workspace.leaves.find(({ view }) => view.getViewType?.() === type);
-    if (there) return there;
+    if (there) return Object.assign(there, { loadIfDeferred: async () => undefined });
     const leaf: any = {
       app,
+      loadIfDeferred: async () => undefined,
       async detach() {
         workspace.leaves = workspace.leaves.filter((one) => one !== leaf);
         await leaf.view.onClose?.();
@@ -258,6 +259,9 @@ class Plugin extends Component {
   addRibbonIcon(icon: string, title: string, work: () => void) {
     (app.ribbon ??= {})[icon] = { title, work };
     return make("div");
+  }
+  registerCliHandler(name: string, _: string, __: unknown, work: unknown) {
+    (app.cli ??= {})[name] = work;
   }
   registerHoverLinkSource() {}
   addSettingTab(tab: unknown) {
