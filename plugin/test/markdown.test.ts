@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 /** The plugin's own Markdown against markdown-it, which the page has, with the same rules of the shared parts on top. */
-import Other from "markdown-it";
+import Other from "markdown-it/index.mjs";
 import { describe, expect, it } from "vitest";
 import { CITATIONS } from "../../ui/parts/markdown/cited";
 import { callouts, frontMatter, marks, nest, tasks, type TokenNode, wikilinks } from "../../ui/parts/markdown/syntax";
