@@ -101,20 +101,22 @@ export class KnapperSettingTab extends PluginSettingTab {
           { name: "Debug mode", desc: "Answers tell the models’ prompts and replies; “Show the prompts of the last answer” shows them. They hold the text of your notes.", control: { type: "toggle", key: "debug" } },
         ],
       },
-      ...GROUPS.map(({ heading, rows }) => ({ type: "group" as const, heading, items: Object.entries(rows).map(([name, label]) => this.define(name, label)) })),
+      ...GROUPS.map(({ heading, rows }) => ({ type: "group" as const, heading, items: Object.entries(rows).flatMap(([name, label]) => this.define(name, label)) })),
     ];
   }
 
   override getControlValue(key: string): unknown {
     if (!key.startsWith(SERVER_KEY)) return this.owner.settings[key as keyof PluginSettings];
-    const row = this.server.find((one) => SERVER_KEY + one.name === key);
+    const [name, choice] = partsOf(key);
+    const row = this.server.find((one) => one.name === name);
+    if (row && choice !== undefined) return chosenOf(row).includes(choice);
     const value = row?.value ?? row?.default ?? "";
     if (row && isSwitch(row)) return value === "on";
     return Array.isArray(value) ? value.join(", ") : row?.kind === "count" ? Number(value) : String(value);
   }
 
   override async setControlValue(key: string, value: unknown): Promise<void> {
-    if (key.startsWith(SERVER_KEY)) return this.save(key.slice(SERVER_KEY.length), value);
+    if (key.startsWith(SERVER_KEY)) return this.save(...partsOf(key), value);
     this.owner.settings = { ...this.owner.settings, [key]: value };
     await this.owner.saveSettings();
   }
@@ -135,10 +137,12 @@ export class KnapperSettingTab extends PluginSettingTab {
     return [...rows, reindexing, disconnect];
   }
 
-  private define(name: string, label: string): SettingGroupItem {
+  private define(name: string, label: string): SettingGroupItem[] {
     const reason = this.owner.connection.isReady ? "The server doesn't have this setting; a newer one may." : "The server isn't connected, so its settings can't be read or changed.";
     const row = this.owner.connection.isReady ? this.server.find((one) => one.name === name) : undefined;
-    return defineSetting(row, name, label, reason);
+    if (!row || !isList(row)) return [defineSetting(row, name, label, reason)];
+    const switches = row.choices!.map((choice): SettingGroupItem => ({ name: CHOICES[choice] ?? wordsOf(choice), control: { type: "toggle", key: `${SERVER_KEY}${name}#${choice}`, disabled: !row.savable } }));
+    return [{ name: label, desc: describe(row) }, ...switches];
   }
 
   private refresh(): void {
@@ -155,11 +159,11 @@ export class KnapperSettingTab extends PluginSettingTab {
     if (this.containerEl.isShown()) this.update();
   }
 
-  private async save(name: string, value: unknown): Promise<void> {
+  private async save(name: string, choice: string | undefined, value: unknown): Promise<void> {
     const row = this.server.find((one) => one.name === name);
     const { client } = this.owner.connection;
     if (!row || !client) return;
-    const typed = isSwitch(row) ? (value ? "on" : "off") : row.kind === "texts" ? String(value).split(",").map((text) => text.trim()).filter(Boolean) : value;
+    const typed = choice === undefined ? typedOf(row, value) : row.choices?.filter((one) => (one === choice ? value : chosenOf(row).includes(one)));
     try {
       const reply = await client.raw<{ settings: ServerSetting[] }>("PUT", "/settings", { body: { values: { [name]: typed } } });
       const saved = new Map(reply.settings.map((one) => [one.name, one]));
@@ -172,11 +176,40 @@ export class KnapperSettingTab extends PluginSettingTab {
   }
 }
 
+/** What single words of a list are called; scout's tools by their names. */
+const CHOICES: Readonly<Record<string, string>> = { add: "Add lines", delete: "Replace and delete lines", create: "Create notes", navigate: "Open notes for me" };
+
+/** A setting's name, and the choice that a switch of a list is for. */
+function partsOf(key: string): [name: string, choice: string | undefined] {
+  const [name = "", choice] = key.slice(SERVER_KEY.length).split("#");
+  return [name, choice];
+}
+
+/** Whether each of its choices has a switch. */
+function isList(row: ServerSetting): boolean {
+  return row.kind === "texts" && row.choices !== undefined && row.choices.length > 0;
+}
+
+function chosenOf(row: ServerSetting): readonly string[] {
+  const value = row.value ?? row.default;
+  return Array.isArray(value) ? value : [];
+}
+
+function wordsOf(name: string): string {
+  const words = name.replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+function typedOf(row: ServerSetting, value: unknown): unknown {
+  if (isSwitch(row)) return value ? "on" : "off";
+  return row.kind === "texts" ? String(value).split(",").map((text) => text.trim()).filter(Boolean) : value;
+}
+
 /** Say what a setting does, within which range, what it is by itself, and where its value comes from. */
 function describe(row: ServerSetting): string {
   const { least, most } = row;
   const range = row.kind === "count" && least !== undefined && most !== undefined ? ` ${least.toLocaleString()} to ${most.toLocaleString()}.` : "";
-  const words = row.kind === "texts" ? " Separated by commas." : "";
+  const words = row.kind === "texts" && !isList(row) ? " Separated by commas." : "";
   const given = row.default === null || row.default === "" ? "none" : Array.isArray(row.default) ? row.default.join(", ") || "none" : String(row.default);
   return `${row.doc}${range}${words} Default: ${given}. From: ${row.source}.`;
 }

@@ -193,7 +193,10 @@ const workspace = Object.assign(new Events(), {
   },
   async ensureSideLeaf(type: string) {
     const there = workspace.leaves.find(({ view }) => view.getViewType?.() === type);
-    if (there) return Object.assign(there, { loadIfDeferred: async () => undefined });
+    if (there) {
+      document.getElementById("side")!.replaceChildren(there.view.contentEl);
+      return there;
+    }
     const leaf: any = {
       app,
       loadIfDeferred: async () => undefined,
