@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const out = process.argv.indexOf("--out");
 const TARGET = out > 0 ? process.argv[out + 1] : join(HERE, "../src/knapper/data/plugin");
-const MAX_BYTES = 550_000;
+const MAX_BYTES = 445_000;
 /** What Obsidian itself gives a plugin. */
 const EXTERNAL = ["obsidian", "electron", "@codemirror/*", "@lezer/*"];
 /** The styles of the shared parts that the plugin draws, in their order. */
@@ -32,16 +32,12 @@ async function styles() {
   return [...tokens, await read("reset.css"), code, await read("styles.css")].join("\n");
 }
 
-/**
- * Modules that Obsidian makes needless: it has icons, and code's colours aren't worth their size. What markdown-it has for
- * HTML, typography and foreign writing of addresses isn't used by what draws its tokens.
- */
+/** Modules that Obsidian makes needless: it has icons, and code's colours aren't worth their size. */
 const INSTEAD = [
   [/parts[\\/]icons\.data\.ts$/, "icons.ts"],
   [/parts[\\/]markdown[\\/]code\.tsx$/, "code.tsx"],
-  [/markdown-it[\\/]lib[\\/]rules_\w+[\\/](?:html_block|html_inline|replacements|smartquotes)\.mjs$/, "nothing.ts"],
-  [/markdown-it[\\/]lib[\\/]rules_core[\\/]linkify\.mjs$/, "nothing.ts"],
 ];
+const OWN_DOCUMENT = /(?<![\w.$])document(?=\.(?:activeElement|getElementById|querySelector|body|hidden)\b)/g;
 const instead = {
   name: "instead",
   setup(options) {
@@ -51,8 +47,18 @@ const instead = {
       const path = join(HERE, "src/instead", file);
       options.onLoad({ filter }, async () => ({ contents: await readFile(path, "utf8"), loader: file.endsWith("x") ? "tsx" : "ts", resolveDir: join(HERE, "src/instead") }));
     }
+    // The page has one window; here a view may be in a popout, whose document is another.
+    options.onLoad({ filter: /ui[\\/]parts[\\/].*\.tsx?$/ }, async ({ path }) => ({ contents: (await readFile(path, "utf8")).replaceAll(OWN_DOCUMENT, "activeDocument"), loader: path.endsWith("x") ? "tsx" : "ts" }));
   },
 };
+
+/** Indent with tabs, which takes half the room; texts that go over lines keep theirs, or this throws. */
+async function indent(code) {
+  const indented = code.replaceAll(/^(?: {2})+/gm, (spaces) => "\t".repeat(spaces.length / 2));
+  const [before, after] = await Promise.all([code, indented].map((text) => transform(text, { minifyWhitespace: true, legalComments: "none", charset: "utf8" })));
+  if (before.code !== after.code) throw new Error("main.js means something else when it is indented with tabs: a text in it goes over lines");
+  return indented;
+}
 
 /** Write the files that aren't code, and hold main.js to its size. */
 const finish = {
@@ -60,7 +66,7 @@ const finish = {
   setup(options) {
     options.onEnd(async (result) => {
       if (result.errors.length) return;
-      const main = result.outputFiles[0].text;
+      const main = await indent(result.outputFiles[0].text);
       if (Buffer.byteLength(main) > MAX_BYTES) throw new Error(`main.js has ${Buffer.byteLength(main)} bytes; ${MAX_BYTES} at most`);
       await mkdir(TARGET, { recursive: true });
       await writeFile(join(TARGET, "main.js"), main);
@@ -87,11 +93,7 @@ const options = {
   alias: {
     ...Object.fromEntries(["preact", "@preact/signals"].map((name) => [name, join(HERE, "node_modules", name)])),
     "markdown-it": join(HERE, "src/instead/markdown-it.ts"),
-    "markdown-it/lib": join(HERE, "node_modules/markdown-it/lib"),
     "markdown-it-footnote": join(HERE, "src/instead/nothing.ts"),
-    entities: join(HERE, "src/instead/entities.ts"),
-    mdurl: join(HERE, "src/instead/nothing.ts"),
-    "uc.micro": join(HERE, "src/instead/nothing.ts"),
   },
   nodePaths: [join(HERE, "node_modules")],
   jsx: "automatic",

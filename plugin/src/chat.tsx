@@ -53,7 +53,7 @@ export class ChatView extends DrawnView {
   protected override onOpen(): Promise<void> {
     const { app, host } = this.plugin;
     const { workspace, vault } = app;
-    this.chat = new Chat(host, { keep: this.plugin.keep, keepsAgents: true, canRest: true, hasSliders: true, isQuiet: true, onSession: () => undefined });
+    this.chat = new Chat(host, { keep: this.plugin.keep, keepsAgents: true, canRest: true, hasSliders: true, isQuiet: true, onSession: () => undefined, debugging: this.debugging });
     this.register(() => this.chat.close());
     this.note.value = workspace.getActiveFile()?.path ?? "";
     this.chat.conversation.about.value = this.note.value;
@@ -103,6 +103,21 @@ export class ChatView extends DrawnView {
   get lastAnswer(): string {
     return this.chat.conversation.turns.value.at(-1)?.value.text ?? "";
   }
+
+  /** What the models were told and said for the last answer, where debug mode is on. */
+  get prompts(): string {
+    return this.told.join("\n\n");
+  }
+
+  private told: string[] = [];
+
+  private readonly debugging = {
+    isOn: () => {
+      this.told = [];
+      return this.plugin.settings.debug;
+    },
+    take: (data: Readonly<Record<string, unknown>>) => this.told.push(`# ${String(data["phase"])}: ${String(data["title"])}\n\n${String(data["text"])}`),
+  };
 
   private switchNote(): void {
     const path = this.app.workspace.getActiveFile()?.path ?? "";

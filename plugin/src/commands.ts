@@ -1,11 +1,12 @@
 /** The commands; no keys are set for them, as that is the user's to choose. */
 
-import { type App, type Editor, type MarkdownView, Notice, SuggestModal, TFile } from "obsidian";
+import { type App, type Editor, type MarkdownView, Modal, Notice, Setting, SuggestModal, TFile } from "obsidian";
 import { failureOf } from "../../ui/client/transport";
 import { CHAT_VIEW, ChatView } from "./chat";
 import { sentence } from "./connection";
 import { editorViewOf, openNote } from "./decisions";
 import { insertText } from "./host";
+import { reindex } from "./indexing";
 import type KnapperPlugin from "./main";
 import type { Marks } from "./marks";
 import { PairDialog } from "./pairing";
@@ -17,65 +18,99 @@ import type { Hunk } from "./waiting";
 /** Add all commands. */
 export function addCommands(plugin: KnapperPlugin, marks: Marks): void {
   const { decisions, waiting } = plugin;
-  const command = (id: string, name: string, callback: () => unknown) => plugin.addCommand({ id, name, callback: () => void callback() });
-  const inNote = (id: string, name: string, work: (view: MarkdownView) => unknown) =>
-    plugin.addCommand({ id, name, editorCallback: (_: Editor, context) => void work(context as MarkdownView) });
+  // The icons are what a phone's toolbar shows.
+  const command = (id: string, icon: string, name: string, callback: () => unknown) => plugin.addCommand({ id, name, icon, callback: () => void callback() });
+  const inNote = (id: string, icon: string, name: string, work: (view: MarkdownView) => unknown) =>
+    plugin.addCommand({ id, name, icon, editorCallback: (_: Editor, context) => void work(context as MarkdownView) });
 
-  command("open-chat", "Open vault chat", () => plugin.openChat());
-  inNote("ask-selection", "Ask about the selection", ({ editor, file }) => {
+  command("open-chat", "messages-square", "Open vault chat", () => plugin.openChat());
+  inNote("ask-selection", "message-square-quote", "Ask about the selection", ({ editor, file }) => {
     const quote = editor.getSelection();
     return plugin.openChat({ note: file?.path ?? "", ...(quote.trim() ? { quote } : {}) });
   });
-  command("show-pending", "Show pending edits", () => plugin.openReview("waiting"));
-  command("show-changes", "Show what was changed", () => plugin.openReview("changes"));
-  command("search-pending", "Search pending edits", () => new PendingSearch(plugin).open());
-  command("search-drawn", "Search drawn edits", () => {
+  command("show-pending", "file-check-2", "Show pending edits", () => plugin.openReview("waiting"));
+  command("show-changes", "history", "Show what was changed", () => plugin.openReview("changes"));
+  command("search-pending", "file-search", "Search pending edits", () => new PendingSearch(plugin).open());
+  command("search-drawn", "tag", "Search drawn edits", () => {
     window.open(`obsidian://search?query=${encodeURIComponent(plugin.settings.tag)}`);
   });
-  command("accept-all", "Accept all pending edits", () => decideAll(plugin, "accept"));
-  command("reject-all", "Reject all pending edits", () => decideAll(plugin, "reject"));
-  command("undo-last", "Undo the last change", () => undo(plugin, {}));
-  command("undo-run", "Undo a change or a whole run…", () => undoOne(plugin));
-  command("search-notes", "Search notes by meaning", () => new NoteSearch(plugin).open());
-  command("open-runs", "Show runs", () => plugin.openRun());
-  command("new-run", "Begin a run", () => plugin.openRun("", "", true));
-  command("open-search", "Open vault search", () => plugin.openSearch());
-  command("show-related", "Show related notes", () => plugin.openSearch("", "related"));
-  command("show-loose-ends", "Show broken links and orphans", () => plugin.openSearch("", "links"));
-  inNote("insert-link", "Insert a link to a note found by meaning", () => new LinkSearch(plugin).open());
-  inNote("insert-answer", "Insert the last answer at the cursor", (view) => {
-    const chat = plugin.app.workspace.getLeavesOfType(CHAT_VIEW).map((leaf) => leaf.view).find((one) => one instanceof ChatView);
-    const answer = chat?.lastAnswer ?? "";
+  command("accept-all", "list-checks", "Accept all pending edits", () => decideAll(plugin, "accept"));
+  command("reject-all", "list-x", "Reject all pending edits", () => decideAll(plugin, "reject"));
+  command("undo-last", "undo-2", "Undo the last change", () => undo(plugin, {}));
+  command("undo-run", "undo", "Undo a change or a whole run…", () => undoOne(plugin));
+  command("search-notes", "text-search", "Search notes by meaning", () => new NoteSearch(plugin).open());
+  command("open-runs", "workflow", "Show runs", () => plugin.openRun());
+  command("new-run", "circle-plus", "Begin a run", () => plugin.openRun("", "", true));
+  command("open-search", "search", "Open vault search", () => plugin.openSearch());
+  command("show-related", "waypoints", "Show related notes", () => plugin.openSearch("", "related"));
+  command("show-loose-ends", "unlink", "Show broken links and orphans", () => plugin.openSearch("", "links"));
+  inNote("insert-link", "link", "Insert a link to a note found by meaning", () => new LinkSearch(plugin).open());
+  inNote("insert-answer", "text-cursor-input", "Insert the last answer at the cursor", (view) => {
+    const answer = openChat(plugin)?.lastAnswer ?? "";
     if (answer) insertText(view, answer);
     else new Notice("There is no answer in the chat");
   });
-  command("connect", "Connect with a server", () => new PairDialog(plugin, { address: plugin.connection.pairing?.address ?? "", code: "" }).open());
+  command("reindex", "refresh-cw", "Reindex the vault", () => reindex(plugin));
+  command("show-prompts", "bug", "Show the prompts of the last answer", () => showPrompts(plugin));
+  command("connect", "plug", "Connect with a server", () => new PairDialog(plugin, { address: plugin.connection.pairing?.address ?? "", code: "" }).open());
 
   for (const [direction, word] of [[1, "next"], [-1, "previous"]] as const) {
-    inNote(`${word}-pending`, `Go to the ${word} pending edit`, (view) => {
+    inNote(`${word}-pending`, direction > 0 ? "arrow-down" : "arrow-up", `Go to the ${word} pending edit`, (view) => {
       const editor = editorViewOf(view);
       if (!editor || !marks.go(editor, direction)) new Notice("No pending edits in current note");
     });
   }
   for (const verb of ["accept", "reject"] as const) {
     const name = verb === "accept" ? "Accept" : "Reject";
-    inNote(`${verb}-next`, `${name} next pending edit in current note`, (view) => {
+    inNote(`${verb}-next`, verb === "accept" ? "check" : "x", `${name} next pending edit in current note`, (view) => {
       const editor = editorViewOf(view);
       const place = editor && (placeHere(editor.state) ?? (verb === "reject" ? placesOf(editor.state)[0] : undefined));
       if (!place) new Notice("No pending edits in current note");
       else void decisions.decide(verb, place.hunk, "hunk");
     });
-    inNote(`${verb}-note`, `${name} all pending edits in current note`, (view) => {
+    inNote(`${verb}-note`, verb === "accept" ? "check-check" : "circle-x", `${name} all pending edits in current note`, (view) => {
       const path = view.file?.path ?? "";
       const hunks = waiting.hunksOf(path);
       void (verb === "accept" ? decisions.accept(path, hunks) : decisions.reject(hunks));
     });
   }
-  inNote("draw-pending", "Put pending edits into the note as blocks", (view) => {
+  inNote("draw-pending", "square-pen", "Put pending edits into the note as blocks", (view) => {
     const ids = new Set(waiting.hunksOf(view.file?.path ?? "").map((hunk) => hunk.proposal));
     if (ids.size) void decisions.draw([...ids]);
     else new Notice("No pending edits in current note");
   });
+}
+
+/** The chat where it is open, and loaded: a view in the background isn't, until it is shown. */
+function openChat(plugin: KnapperPlugin): ChatView | undefined {
+  return plugin.app.workspace.getLeavesOfType(CHAT_VIEW).map((leaf) => leaf.view).find((view) => view instanceof ChatView);
+}
+
+function showPrompts(plugin: KnapperPlugin): void {
+  const prompts = openChat(plugin)?.prompts ?? "";
+  if (prompts) new PromptsDialog(plugin.app, prompts).open();
+  else new Notice(plugin.settings.debug ? "No answer was given in the open chat since debug mode was switched on" : "Switch on debug mode in the settings first, and ask again");
+}
+
+/** What was sent to the models and what came back, as text to read and to copy. */
+class PromptsDialog extends Modal {
+  constructor(
+    app: App,
+    private readonly text: string,
+  ) {
+    super(app);
+  }
+
+  override onOpen(): void {
+    this.setTitle("Prompts and replies");
+    const { contentEl, text } = this;
+    contentEl.createEl("pre", { text, cls: "knapper-prompts", attr: { tabindex: "0" } });
+    const copy = async () => {
+      await activeWindow.navigator.clipboard.writeText(text);
+      new Notice("Copied");
+    };
+    new Setting(contentEl).addButton((made) => made.setButtonText("Copy").onClick(() => void copy()));
+  }
 }
 
 async function decideAll(plugin: KnapperPlugin, verb: "accept" | "reject"): Promise<void> {

@@ -142,9 +142,11 @@ export class Decisions {
     return client;
   }
 
-  /** Put the open parts of proposals into their notes as blocks. */
+  /** Put the open parts of proposals into their notes as blocks; what is typed there is saved first. */
   async draw(proposals: readonly string[]): Promise<boolean> {
     const work = async () => {
+      const paths = new Set(proposals.flatMap((id) => this.waiting.proposals.get(id)?.files.map((file) => file.path) ?? []));
+      for (const view of openNotes(this.app)) if (paths.has(view.file?.path ?? "")) await view.save();
       for (const id of proposals) await this.post(id, "draw", {});
     };
     return this.attempt(work, "Shown as blocks in the note", proposals);

@@ -1,7 +1,7 @@
 /** What the views that are drawn of the shared parts have in common: their root, the shell, and the connection's state. */
 
 import { type ReadonlySignal, signal } from "@preact/signals";
-import { ItemView, type WorkspaceLeaf } from "obsidian";
+import { ItemView, TFile, type WorkspaceLeaf } from "obsidian";
 import { type ComponentChildren, type JSX, render } from "preact";
 import { Button } from "../../ui/parts/basic";
 import { Floating } from "../../ui/parts/floating";
@@ -11,6 +11,11 @@ import type KnapperPlugin from "./main";
 
 /** Who asks for previews, in Obsidian's settings of its page preview. */
 export const HOVER_SOURCE = "knapper";
+
+/** The row or link of a note that was pointed at. */
+function noteAt(target: EventTarget | null): HTMLElement | null {
+  return (target as Partial<Element> | null)?.closest?.("[data-note]") as HTMLElement | null;
+}
 
 /** A view of the plugin that Preact draws. */
 export abstract class DrawnView extends ItemView {
@@ -45,6 +50,8 @@ export abstract class DrawnView extends ItemView {
     // Obsidian's own keys come first: only what the view knows is taken.
     this.registerDomEvent(this.contentEl, "keydown", (event) => void host.shortcuts.take(event));
     this.registerDomEvent(this.contentEl, "mouseover", (event) => this.preview(event));
+    this.registerDomEvent(this.contentEl, "pointerdown", ({ target }) => void noteAt(target)?.setAttribute("draggable", "true"));
+    this.registerDomEvent(this.contentEl, "dragstart", (event) => this.drag(event));
     const Drawn = () => this.draw();
     render(
       <HostContext.Provider value={host}>
@@ -60,10 +67,18 @@ export abstract class DrawnView extends ItemView {
 
   /** Have Obsidian's own preview shown of the note that is pointed at. */
   private preview(event: MouseEvent): void {
-    const target = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-note]") : null;
+    const target = noteAt(event.target);
     const from = event.relatedTarget instanceof Node ? event.relatedTarget : null;
     if (!target || target.contains(from)) return;
     this.app.workspace.trigger("hover-link", { event, source: HOVER_SOURCE, hoverParent: this, targetEl: target, linktext: target.dataset["note"], sourcePath: "" });
+  }
+
+  /** Drag a note out of a list: into a note it goes as a link. */
+  private drag(event: DragEvent): void {
+    const path = noteAt(event.target)?.dataset["note"];
+    const file = path === undefined ? null : this.app.vault.getAbstractFileByPath(path);
+    if (!(file instanceof TFile)) return;
+    event.dataTransfer?.setData("text/plain", this.app.fileManager.generateMarkdownLink(file, ""));
   }
 
   protected override onClose(): Promise<void> {

@@ -34,7 +34,8 @@ class AppFloaters extends Floaters {
       else addItem(menu, item);
     }
     menu.onHide(() => from?.focus({ preventScroll: true }));
-    if (event instanceof MouseEvent && event.type === "contextmenu") menu.showAtMouseEvent(event);
+    // By its type, as a popout window's events are of a class of that window.
+    if (event.type === "contextmenu") menu.showAtMouseEvent(event as MouseEvent);
     else {
       const box = from?.getBoundingClientRect() ?? { left: 0, bottom: 0, width: 0 };
       menu.showAtPosition({ x: box.left, y: box.bottom + 4, width: box.width, overlap: true }, from?.ownerDocument);
@@ -103,7 +104,7 @@ export class AppHost implements Host {
   }
 
   async copy(text: string): Promise<void> {
-    await navigator.clipboard.writeText(text);
+    await activeWindow.navigator.clipboard.writeText(text); // only the window with the focus may
   }
 
   ask(about: NoteTarget & { quote?: string }): void {

@@ -11,12 +11,13 @@ import { Decisions, openNotes } from "./decisions";
 import { HOVER_SOURCE } from "./drawn";
 import { AppHost } from "./host";
 import { Marks } from "./marks";
+import { registerOutside } from "./outside";
 import { PairDialog } from "./pairing";
 import { REVIEW_VIEW, ReviewView } from "./panel";
 import { registerReading } from "./reading";
 import { RUNS_VIEW, RunsView } from "./runs";
 import { SEARCH_VIEW, SearchView } from "./search";
-import { DEFAULTS, KnapperSettingTab, type PluginSettings } from "./settings";
+import { KnapperSettingTab, type PluginSettings, readSettings } from "./settings";
 import { Waiting } from "./waiting";
 
 export default class KnapperPlugin extends Plugin {
@@ -42,7 +43,7 @@ export default class KnapperPlugin extends Plugin {
   private status: HTMLElement | null = null;
 
   override async onload(): Promise<void> {
-    this.settings = { ...DEFAULTS, ...((await this.loadData()) as Partial<PluginSettings> | null) };
+    this.settings = readSettings(await this.loadData());
     this.shown = signal(this.settings);
     this.connection = new Connection(this.app);
     this.host = new AppHost(this);
@@ -52,7 +53,7 @@ export default class KnapperPlugin extends Plugin {
     this.marks = marks;
     this.addChild(marks);
     this.registerEditorExtension(marks.extension);
-    registerReading(this);
+    registerReading(this, marks);
     registerBlocks(this);
     this.registerView(REVIEW_VIEW, (leaf) => new ReviewView(leaf, this));
     this.registerView(CHAT_VIEW, (leaf) => new ChatView(leaf, this));
@@ -63,9 +64,7 @@ export default class KnapperPlugin extends Plugin {
     this.addRibbonIcon("file-check-2", "Show pending edits", () => void this.openReview());
     addCommands(this, marks);
     this.addSettingTab(new KnapperSettingTab(this));
-    this.registerObsidianProtocolHandler("knapper", (said) => {
-      new PairDialog(this, { address: said["address"] ?? "", code: said["code"] ?? "" }).open();
-    });
+    registerOutside(this);
     this.register(this.connection.on("news", (event) => this.waiting.take(event)));
     this.register(this.connection.on("state", (state) => this.onState(state.kind)));
     this.register(this.waiting.on(() => this.showStatus()));
@@ -78,8 +77,18 @@ export default class KnapperPlugin extends Plugin {
     this.showStatus();
   }
 
+  /** Another device has changed the settings, which are synced. */
+  override async onExternalSettingsChange(): Promise<void> {
+    this.settings = readSettings(await this.loadData());
+    this.applySettings();
+  }
+
   async saveSettings(): Promise<void> {
     await this.saveData(this.settings);
+    this.applySettings();
+  }
+
+  private applySettings(): void {
     this.shown.value = this.settings;
     this.marks.redraw();
     this.rerenderReading();
@@ -103,8 +112,10 @@ export default class KnapperPlugin extends Plugin {
     for (const leaf of open) leaf.detach();
   }
 
-  private side(type: string): Promise<WorkspaceLeaf> {
-    return this.app.workspace.ensureSideLeaf(type, "right", { active: true, reveal: true });
+  private async side(type: string): Promise<WorkspaceLeaf> {
+    const leaf = await this.app.workspace.ensureSideLeaf(type, "right", { active: true, reveal: true });
+    await leaf.loadIfDeferred(); // one that was open at the start is empty until it is shown
+    return leaf;
   }
 
   /** Ask for a server's address and code. */
@@ -143,8 +154,8 @@ export default class KnapperPlugin extends Plugin {
 
   /** Open the panel of all that waits, or the one of what was changed. */
   async openReview(tab?: "waiting" | "changes"): Promise<void> {
-    const leaf = await this.app.workspace.ensureSideLeaf(REVIEW_VIEW, "right", { active: true, reveal: true });
-    if (tab && leaf.view instanceof ReviewView) leaf.view.show(tab);
+    const { view } = await this.side(REVIEW_VIEW);
+    if (tab && view instanceof ReviewView) view.show(tab);
   }
 
   private lastKind = "";

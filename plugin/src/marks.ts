@@ -14,6 +14,8 @@ export class Marks extends Component {
   readonly extension: Extension;
   /** What was last put into an editor, so that the same isn't drawn again. */
   private readonly shown = new WeakMap<EditorView, { path: string; key: string }>();
+  /** Proposals that were put into their files, or that couldn't be. */
+  private readonly written = new Set<string>();
   private timer = 0;
   private readingKeys = new Map<string, string>();
 
@@ -38,6 +40,7 @@ export class Marks extends Component {
   }
 
   private async refresh(): Promise<void> {
+    void this.writeBlocks();
     for (const view of openNotes(this.plugin.app)) {
       const editor = editorViewOf(view);
       if (editor && view.file) await this.draw(editor, view, view.file);
@@ -46,7 +49,7 @@ export class Marks extends Component {
   }
 
   private async draw(editor: EditorView, view: MarkdownView, file: TFile): Promise<void> {
-    const hunks = this.plugin.settings.marks ? this.plugin.waiting.hunksOf(file.path) : [];
+    const hunks = this.cardsOf(file.path);
     const key = keyOf(hunks);
     const shown = this.shown.get(editor);
     if (shown?.key === key && shown.path === file.path) return;
@@ -60,8 +63,25 @@ export class Marks extends Component {
     editor.dispatch({ effects: setPlaces.of(findPlaces(hunks, editor.state.doc, disk)) });
   }
 
+  /** What is shown as cards in a note; where blocks are wished, only what can't be one. */
+  cardsOf(path: string): Hunk[] {
+    const { settings, waiting } = this.plugin;
+    if (settings.showing === "off") return [];
+    const hunks = waiting.hunksOf(path);
+    return settings.showing === "cards" ? hunks : hunks.filter((hunk) => hunk.stale ?? this.written.has(hunk.proposal));
+  }
+
+  /** Write what waits into its files as blocks, where that is wished: each proposal once. */
+  private async writeBlocks(): Promise<void> {
+    const { settings, waiting, decisions, connection } = this.plugin;
+    if (settings.showing !== "blocks" || !connection.isReady) return;
+    const ids = new Set(waiting.allHunks().filter((hunk) => !hunk.stale && !this.written.has(hunk.proposal)).map((hunk) => hunk.proposal));
+    for (const id of ids) this.written.add(id);
+    for (const id of ids) await decisions.draw([id]);
+  }
+
   private refreshReading(path: string): void {
-    const key = keyOf(this.plugin.waiting.hunksOf(path));
+    const key = keyOf(this.cardsOf(path));
     if ((this.readingKeys.get(path) ?? "") === key) return;
     this.readingKeys.set(path, key);
     this.plugin.rerenderReading(path);

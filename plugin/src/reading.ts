@@ -3,13 +3,14 @@
 import type { MarkdownPostProcessorContext } from "obsidian";
 import { type CardActions, drawCard } from "./card";
 import type KnapperPlugin from "./main";
+import type { Marks } from "./marks";
 import type { Hunk } from "./waiting";
 
 /** Add the cards to what Obsidian renders. */
-export function registerReading(plugin: KnapperPlugin): void {
+export function registerReading(plugin: KnapperPlugin, marks: Marks): void {
   plugin.registerMarkdownPostProcessor((element, context) => {
-    if (!plugin.settings.marks || element.closest(".cm-editor")) return;
-    const hunks = plugin.waiting.hunksOf(context.sourcePath);
+    if (element.closest(".cm-editor")) return;
+    const hunks = marks.cardsOf(context.sourcePath);
     if (!hunks.length) return;
     const own = hunksOfSection(hunks, element, context);
     for (const hunk of own) {
@@ -48,9 +49,10 @@ function actions(plugin: KnapperPlugin): CardActions {
       return isDone;
     },
     leave: (hunk, to) => {
+      const { activeElement } = activeDocument; // of the window that has the focus, which may be a popout
       const cards = [...activeDocument.querySelectorAll<HTMLElement>(".markdown-reading-view .knapper-card")];
       const at = cards.findIndex((card) => card.dataset["hunk"] === `${hunk.proposal} ${hunk.id}`);
-      if (to === "text" || at < 0) (activeDocument.activeElement as HTMLElement | null)?.blur();
+      if (to === "text" || at < 0) (activeElement as HTMLElement | null)?.blur();
       else cards[(at + (to === "next" ? 1 : cards.length - 1)) % cards.length]?.focus();
     },
   };

@@ -3,22 +3,34 @@
 import { Notice, PluginSettingTab, type SettingDefinitionItem, type SettingGroupItem } from "obsidian";
 import { failureOf } from "../../ui/client/transport";
 import { describeState, sentence } from "./connection";
+import { reindex } from "./indexing";
 import type KnapperPlugin from "./main";
 import { PairDialog } from "./pairing";
 
 /** What is kept in `data.json`, which may be synced: neither addresses nor tokens. */
 export interface PluginSettings {
-  /** Draw what waits in open notes; the file isn't touched. */
-  marks: boolean;
+  /** How what waits is shown in notes: as cards, which don't touch the file; as blocks in the file; or not at all. */
+  showing: "cards" | "blocks" | "off";
   /** Begin anew in the chat whenever another note is opened, rather than go on where one was. */
   clearOnSwitch: boolean;
   /** Show below each answer how many tokens it took, and what it cost. */
   showTokens: boolean;
   /** The tag below drawn blocks, which the search for them uses. */
   tag: string;
+  /** Have the models' prompts and replies told with each answer, for "Show the prompts of the last answer". */
+  debug: boolean;
 }
 
-export const DEFAULTS: PluginSettings = { marks: true, clearOnSwitch: false, showTokens: false, tag: "#ai_edit" };
+export const DEFAULTS: PluginSettings = { showing: "cards", clearOnSwitch: false, showTokens: false, tag: "#ai_edit", debug: false };
+
+const SHOWINGS = { cards: "Cards", blocks: "Blocks in the file", off: "Not in notes" } as const;
+
+/** Settings out of `data.json`, which other versions and other programs write too. */
+export function readSettings(stored: unknown): PluginSettings {
+  const { marks, ...given } = (stored !== null && typeof stored === "object" ? stored : {}) as Partial<PluginSettings> & { marks?: unknown };
+  const settings = { ...DEFAULTS, ...(marks === false ? { showing: "off" as const } : {}), ...given };
+  return Object.hasOwn(SHOWINGS, settings.showing) ? settings : { ...settings, showing: DEFAULTS.showing };
+}
 
 interface ServerSetting {
   name: string;
@@ -80,28 +92,31 @@ export class KnapperSettingTab extends PluginSettingTab {
         items: [
           {
             name: "Show pending edits in notes",
-            desc: "Cards below the lines that they are about. The note itself stays as it is until you accept.",
-            control: { type: "toggle", key: "marks" },
+            desc: "Cards stand below the lines that they are about, and the file stays as it is until you accept. Blocks are written into the file, for sync, phones and other editors.",
+            control: { type: "dropdown", key: "showing", options: { ...SHOWINGS } },
           },
           { name: "Clear chat on note switch", desc: "Each note has its own conversation, which goes on when you come back. With this it begins anew.", control: { type: "toggle", key: "clearOnSwitch" } },
           { name: "Show token usage and cost", desc: "Below each answer. The cost is a dash where no price is known.", control: { type: "toggle", key: "showTokens" } },
           { name: "Tag of drawn edits", desc: "What “Search drawn edits” looks for.", control: { type: "text", key: "tag", placeholder: DEFAULTS.tag } },
+          { name: "Debug mode", desc: "Answers tell the models’ prompts and replies; “Show the prompts of the last answer” shows them. They hold the text of your notes.", control: { type: "toggle", key: "debug" } },
         ],
       },
-      ...GROUPS.map(({ heading, rows }) => ({ type: "group" as const, heading, items: Object.entries(rows).map(([name, label]) => this.define(name, label)) })),
+      ...GROUPS.map(({ heading, rows }) => ({ type: "group" as const, heading, items: Object.entries(rows).flatMap(([name, label]) => this.define(name, label)) })),
     ];
   }
 
   override getControlValue(key: string): unknown {
     if (!key.startsWith(SERVER_KEY)) return this.owner.settings[key as keyof PluginSettings];
-    const row = this.server.find((one) => SERVER_KEY + one.name === key);
+    const [name, choice] = partsOf(key);
+    const row = this.server.find((one) => one.name === name);
+    if (row && choice !== undefined) return chosenOf(row).includes(choice);
     const value = row?.value ?? row?.default ?? "";
     if (row && isSwitch(row)) return value === "on";
     return Array.isArray(value) ? value.join(", ") : row?.kind === "count" ? Number(value) : String(value);
   }
 
   override async setControlValue(key: string, value: unknown): Promise<void> {
-    if (key.startsWith(SERVER_KEY)) return this.save(key.slice(SERVER_KEY.length), value);
+    if (key.startsWith(SERVER_KEY)) return this.save(...partsOf(key), value);
     this.owner.settings = { ...this.owner.settings, [key]: value };
     await this.owner.saveSettings();
   }
@@ -117,14 +132,17 @@ export class KnapperSettingTab extends PluginSettingTab {
       },
     ];
     if (!pairing) return rows;
+    const reindexing = { name: "Reindex", desc: "Saved notes are found by themselves. This looks through the whole vault again, and says how far it is.", action: () => void reindex(this.owner) };
     const disconnect = { name: "Disconnect", desc: "The server forgets this device.", action: () => void this.owner.connection.unpair() };
-    return [...rows, disconnect];
+    return [...rows, reindexing, disconnect];
   }
 
-  private define(name: string, label: string): SettingGroupItem {
+  private define(name: string, label: string): SettingGroupItem[] {
     const reason = this.owner.connection.isReady ? "The server doesn't have this setting; a newer one may." : "The server isn't connected, so its settings can't be read or changed.";
     const row = this.owner.connection.isReady ? this.server.find((one) => one.name === name) : undefined;
-    return defineSetting(row, name, label, reason);
+    if (!row || !isList(row)) return [defineSetting(row, name, label, reason)];
+    const switches = row.choices!.map((choice): SettingGroupItem => ({ name: CHOICES[choice] ?? wordsOf(choice), control: { type: "toggle", key: `${SERVER_KEY}${name}#${choice}`, disabled: !row.savable } }));
+    return [{ name: label, desc: describe(row) }, ...switches];
   }
 
   private refresh(): void {
@@ -141,11 +159,11 @@ export class KnapperSettingTab extends PluginSettingTab {
     if (this.containerEl.isShown()) this.update();
   }
 
-  private async save(name: string, value: unknown): Promise<void> {
+  private async save(name: string, choice: string | undefined, value: unknown): Promise<void> {
     const row = this.server.find((one) => one.name === name);
     const { client } = this.owner.connection;
     if (!row || !client) return;
-    const typed = isSwitch(row) ? (value ? "on" : "off") : row.kind === "texts" ? String(value).split(",").map((text) => text.trim()).filter(Boolean) : value;
+    const typed = choice === undefined ? typedOf(row, value) : row.choices?.filter((one) => (one === choice ? value : chosenOf(row).includes(one)));
     try {
       const reply = await client.raw<{ settings: ServerSetting[] }>("PUT", "/settings", { body: { values: { [name]: typed } } });
       const saved = new Map(reply.settings.map((one) => [one.name, one]));
@@ -158,11 +176,40 @@ export class KnapperSettingTab extends PluginSettingTab {
   }
 }
 
+/** What single words of a list are called; scout's tools by their names. */
+const CHOICES: Readonly<Record<string, string>> = { add: "Add lines", delete: "Replace and delete lines", create: "Create notes", navigate: "Open notes for me" };
+
+/** A setting's name, and the choice that a switch of a list is for. */
+function partsOf(key: string): [name: string, choice: string | undefined] {
+  const [name = "", choice] = key.slice(SERVER_KEY.length).split("#");
+  return [name, choice];
+}
+
+/** Whether each of its choices has a switch. */
+function isList(row: ServerSetting): boolean {
+  return row.kind === "texts" && row.choices !== undefined && row.choices.length > 0;
+}
+
+function chosenOf(row: ServerSetting): readonly string[] {
+  const value = row.value ?? row.default;
+  return Array.isArray(value) ? value : [];
+}
+
+function wordsOf(name: string): string {
+  const words = name.replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+function typedOf(row: ServerSetting, value: unknown): unknown {
+  if (isSwitch(row)) return value ? "on" : "off";
+  return row.kind === "texts" ? String(value).split(",").map((text) => text.trim()).filter(Boolean) : value;
+}
+
 /** Say what a setting does, within which range, what it is by itself, and where its value comes from. */
 function describe(row: ServerSetting): string {
   const { least, most } = row;
   const range = row.kind === "count" && least !== undefined && most !== undefined ? ` ${least.toLocaleString()} to ${most.toLocaleString()}.` : "";
-  const words = row.kind === "texts" ? " Separated by commas." : "";
+  const words = row.kind === "texts" && !isList(row) ? " Separated by commas." : "";
   const given = row.default === null || row.default === "" ? "none" : Array.isArray(row.default) ? row.default.join(", ") || "none" : String(row.default);
   return `${row.doc}${range}${words} Default: ${given}. From: ${row.source}.`;
 }

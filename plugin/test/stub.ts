@@ -108,13 +108,15 @@ class TFile {
   }
 }
 
-/** A note in an editor, saved two seconds after the last key, and read anew when its file changes on disk. */
+/** A note in an editor, saved when the plugin asks for it, and read anew when its file changes on disk. */
 class MarkdownView extends Component {
   mode = "source";
   file: TFile;
   editor: any;
   previewMode = { rerender: () => w["render"]?.() };
   saved: string;
+  /** Grows with each save: what was read before it isn't what the file has. */
+  private saves = 0;
   constructor(
     private readonly app: any,
     file: TFile,
@@ -145,14 +147,17 @@ class MarkdownView extends Component {
     return this.mode;
   }
   async save() {
+    this.saves++;
     this.saved = this.getViewData();
     await this.app.vault.write(this.file.path, this.saved);
+    this.saves++;
   }
   /** As the app does with a change from outside: only what differs is replaced. */
   async reload() {
+    const { saves } = this;
     const text: string = (await this.app.vault.read(this.file)).replace(/\r\n?/g, "\n");
     const now = this.getViewData();
-    if (text === now || now !== this.saved) return;
+    if (text === now || now !== this.saved || saves % 2 || saves !== this.saves) return;
     let head = 0;
     while (head < Math.min(text.length, now.length) && text[head] === now[head]) head++;
     let tail = 0;
@@ -188,9 +193,13 @@ const workspace = Object.assign(new Events(), {
   },
   async ensureSideLeaf(type: string) {
     const there = workspace.leaves.find(({ view }) => view.getViewType?.() === type);
-    if (there) return there;
+    if (there) {
+      document.getElementById("side")!.replaceChildren(there.view.contentEl);
+      return there;
+    }
     const leaf: any = {
       app,
+      loadIfDeferred: async () => undefined,
       async detach() {
         workspace.leaves = workspace.leaves.filter((one) => one !== leaf);
         await leaf.view.onClose?.();
@@ -259,6 +268,9 @@ class Plugin extends Component {
     (app.ribbon ??= {})[icon] = { title, work };
     return make("div");
   }
+  registerCliHandler(name: string, _: string, __: unknown, work: unknown) {
+    (app.cli ??= {})[name] = work;
+  }
   registerHoverLinkSource() {}
   addSettingTab(tab: unknown) {
     app.tab = tab;
@@ -322,10 +334,17 @@ class Setting {
   }
 }
 class Notice {
+  private readonly root = make("div", { cls: "notice" });
   constructor(text: string | DocumentFragment) {
-    const notice = make("div", { cls: "notice" });
-    notice.append(text);
-    document.getElementById("notices")!.append(notice);
+    this.root.append(text);
+    document.getElementById("notices")!.append(this.root);
+  }
+  setMessage(text: string) {
+    this.root.textContent = text;
+    return this;
+  }
+  hide() {
+    this.root.remove();
   }
 }
 class Menu {
@@ -392,7 +411,6 @@ async function requestUrl(asked: { url: string; method?: string; headers?: Recor
 const obsidian = {
   getIcon, Menu,
   Component, ConfirmationModal: Modal, ItemView, MarkdownRenderChild: Component, MarkdownView, Modal, Notice, Plugin, PluginSettingTab: Tab, Setting, SuggestModal: Modal, TFile, requestUrl,
-  MarkdownRenderer: { render: async (_: unknown, text: string, into: HTMLElement) => void into.append(make("p", { text })) },
   Platform: { isMobile: false, isLinux: true },
   setIcon: (element: HTMLElement, icon: string) => element.setAttribute("data-icon", icon),
 };

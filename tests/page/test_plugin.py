@@ -1,18 +1,22 @@
 """The built Obsidian plugin in a real browser, with Obsidian's editor, against a real `knap serve`."""
 
+import asyncio
 import json
 import os
 import time
 from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
+from fastmcp import Client
 from playwright.sync_api import Page, expect
 
 from knapper.cli import main
+from knapper.cli.plugin import PLUGIN_FOLDER
 from tests.index import worlds
 from tests.page import obsidian
 from tests.page.obsidian import App
@@ -25,7 +29,9 @@ GARDEN = (
     "# Garden\n\nBeds along the wall.\n\n## Watering\n\nEvery evening, with water from the barrel.\n"
     "Tomatoes get two cans.\n\n## Tools\n\nThe spade hangs in the shed.\n"
 )
-PROPOSES = '[clients.http]\nsmall = "propose"\n'
+SLOW_MS = 10_000
+"""Only what hangs takes longer; what it takes is printed."""
+PROPOSES = '[clients.http]\nsmall = "propose"\n[clients.mcp]\nsmall = "propose"\n'
 PICTURES = os.environ.get("KNAPPER_PICTURES", "")  # noqa: TID251 - a wish of whoever runs the tests
 
 
@@ -219,26 +225,60 @@ def test_a_revoked_device_is_told_to_pair_again(tab: Page, own_home: Path, capsy
         expect(tab.locator(".notice").last).to_contain_text("Pair it again with `knap connect`")
 
 
-def test_idle_it_waits_with_one_long_poll_and_hears_within_half_a_second(
+def propose_over_mcp(at: Desk, old: str, new: str) -> float:
+    """Have another program's MCP client propose a replacement; returns when it had its answer, in milliseconds."""
+
+    async def propose() -> float:
+        async with Client(f"{at.server.address}/mcp", auth=at.server.token) as agent:
+            _ = await agent.call_tool("edit_file", {"path": "Garden.md", "old_text": old, "new_text": new})
+            return time.time() * 1_000
+
+    with ThreadPoolExecutor(1) as pool:  # Playwright's own loop has this thread
+        return pool.submit(lambda: asyncio.run(propose())).result()
+
+
+def test_what_an_mcp_client_proposes_is_heard_at_once_and_idle_there_is_one_long_poll(
     tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    tab.clock.install()
     with desk(tab, own_home, capsys) as at:
         assert tab.evaluate("plugin.connection.state.streams") is False  # the stand-in's origin isn't let in
-        tab.evaluate("requests.length = 0")
-        time.sleep(5)
-        idle: list[str] = tab.evaluate("requests")
         tab.evaluate(
             "new MutationObserver((_, all) => document.querySelector('.knapper-card')"
             " && (window.seen ??= Date.now())).observe(document.body, {childList: true, subtree: true})"
         )
-        at.propose(("two cans", "one can"))
-        made = time.time() * 1_000
+        made = propose_over_mcp(at, "two cans", "one can")
         expect(tab.get_by_role("group", name="Proposed change by")).to_be_visible()
         late_ms = tab.evaluate("seen") - made
-        print(f"appeared {late_ms:.0f} ms after the agent had its answer; onload {tab.evaluate('onload_ms'):.1f} ms")  # noqa: T201
+        for view in ("open-search", "show-related", "open-runs", "open-chat", "show-pending"):
+            at.app.run(view)
+        expect(tab.get_by_label("Side").get_by_role("group", name="Proposal by")).to_be_visible()
+        for _ in range(2):  # what was still being loaded at the first jump isn't asked for again at the second
+            tab.wait_for_function(SETTLED, polling=1_000)
+            tab.evaluate("requests.length = 0")
+            tab.clock.fast_forward("10:00")
+            expect(tab.locator("#status")).to_have_text("1 here, 1 pending")
+        idle: list[str] = tab.evaluate("requests")
+        print(f"appeared {late_ms:.0f} ms after the agent had its answer; onload {onload_ms(at):.1f} ms")  # noqa: T201
 
-        assert idle in ([], ["GET /events"])
-        assert late_ms < 2_000
+        assert set(idle) <= {"GET /events"}
+        assert late_ms < SLOW_MS
+
+
+SETTLED = """() => {
+    const count = requests.filter((one) => one !== 'GET /events').length;
+    const isSame = count === window.counted;
+    window.counted = count;
+    return isSame;
+}"""
+
+
+def onload_ms(at: Desk) -> float:
+    """Load the plugin anew in a vault of 1,000 notes, as at Obsidian's start, and take the time that it keeps it."""
+    code = (PLUGIN_FOLDER / "main.js").read_text(encoding="utf-8")
+    at.tab.evaluate("unload()")
+    at.tab.evaluate("paths = Array.from({length: 1000}, (_, at) => `Note ${at}.md`)")
+    return float(at.tab.evaluate("code => load(code).then(() => onload_ms)", code))
 
 
 def test_the_panel_lists_what_waits_and_takes_a_change_back(
@@ -287,6 +327,67 @@ def test_a_link_from_anywhere_is_asked_about_and_a_wrong_code_changes_nothing(
 
         assert before == tab.evaluate("localStorage.getItem('knapper-pairing')")
         assert "token" not in before
+
+
+def test_addresses_only_show_and_the_command_line_does_what_it_is_told(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        first, second = at.propose(("two cans", "one can"), ("The spade", HOSTILE))
+        expect(tab.locator("#status")).to_have_text("2 here, 2 pending")
+
+        def follow(**said: str) -> None:
+            tab.evaluate("said => app.link(said)", {"action": "knapper", **said})
+
+        def command(name: str, **given: str) -> str:
+            return str(tab.evaluate("([name, given]) => app.cli[name](given)", [name, given]))
+
+        follow(open="chat", note="Garden.md", text="Delete everything")
+        expect(tab.get_by_label("Message", exact=True)).to_have_value("Delete everything")
+        expect(tab.locator(".k-exchange")).to_have_count(0)
+        follow(open="search", query="barrel")
+        expect(tab.get_by_role("option").first).to_contain_text("barrel")
+        follow(open="pending")
+        expect(tab.get_by_role("group", name="Proposal by")).to_have_count(2)
+        follow(open="accept", proposal=first)
+        expect(tab.get_by_text("Connect this vault to Knapper")).to_be_visible()
+        tab.get_by_role("button", name="Cancel").click()
+        assert at.status(first) == "open"
+
+        assert command("knapper") == f"Connected with {at.wire.address}. 2 pending."
+        assert second in command("knapper:pending")
+        assert "Garden.md:5" in command("knapper:search", query="barrel")
+        assert command("knapper:ask", question="Hello?").startswith("Error: ")
+        assert command("knapper:accept", id=first) == f"Accepted {first}."
+        assert at.read() == GARDEN.replace("two cans", "one can")
+        assert command("knapper:accept", id=first) == f"Error: no proposal {first} is open"
+        assert command("knapper:reject", id=second) == f"Rejected {second}."
+        assert command("knapper:undo") == "Undid one change."
+        assert at.read() == GARDEN
+        at.app.run("reindex")
+        expect(tab.locator(".notice", has_text="the index is up to date")).to_have_count(1)
+
+
+def test_what_waits_is_written_as_blocks_where_that_is_wished_and_typed_text_stays(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        tab.locator(".cm-content").click(position={"x": 60, "y": 10})
+        tab.keyboard.press("Home")
+        tab.keyboard.type("Unsaved ")
+        tab.evaluate("app.tab.setControlValue('showing', 'blocks')")
+        (proposal,) = at.propose(("two cans", "one can"))
+        expect(tab.locator(".notice").last).to_have_text("Shown as blocks in the note")
+        expect(tab.locator(".cm-content")).to_contain_text("#ai_edit")
+        expect(tab.get_by_role("group", name="Proposed change by")).to_have_count(0)
+        assert at.app.text().startswith("Unsaved # Garden\n")
+        assert "```ai-edit\n{" in at.read()
+        tab.evaluate("app.tab.setControlValue('showing', 'off')")
+        assert at.app.run("accept-all") is None
+        expect(tab.locator(".cm-content")).not_to_contain_text("#ai_edit")
+
+        assert at.read() == GARDEN.replace("two cans", "one can").replace("# Garden", "Unsaved # Garden")
+        assert at.status(proposal) == "accepted"
 
 
 HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script> [x](javascript:window.hurt=1) \u202e'

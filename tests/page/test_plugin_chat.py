@@ -1,5 +1,6 @@
 """The plugin's chat, in a browser with Obsidian's editor, against a real `knap serve` and a model that is scripted."""
 
+import json
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.agents import protocol, scripts
 from tests.agents.protocol import Reply, Server
 from tests.agents.scripted import Call
+from tests.net import servers as web_pages
 from tests.page import axe
 from tests.page.test_plugin import GARDEN, HOSTILE, PROPOSES, Desk, desk
 
@@ -27,11 +29,12 @@ def chatting(
     capsys: pytest.CaptureFixture[str],
     *replies: Reply | Sequence[str | Call],
     others: Mapping[str, str] | None = None,
+    web: str = "",
 ) -> Generator[tuple[Desk, Server]]:
     """Open the chat beside the note; the model says the replies in turn."""
     said = [one if isinstance(one, Reply) else Reply(parts=one) for one in replies]
     with protocol.serving(*said) as model:
-        config = f'{PROPOSES}\n[model]\nname = "tiny@{model.base_url}"\n'
+        config = f'{PROPOSES}\n[model]\nname = "tiny@{model.base_url}"\n{web}'
         with desk(tab, home, capsys, config=config, others={"Rain.md": RAIN, **(others or {})}) as at:
             at.app.run("open-chat")
             expect(tab.get_by_label("Message", exact=True)).to_be_focused()
@@ -215,6 +218,81 @@ def test_tokens_and_cost_are_shown_by_a_setting_alone(
         tab.evaluate("plugin.settings.showTokens = true; plugin.settings = {...plugin.settings}; plugin.saveSettings()")
         expect(spent).to_be_visible()
         expect(spent).to_contain_text("120 tokens")
+
+
+def test_a_question_is_asked_again_exported_and_its_prompts_are_shown_in_debug_mode(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chatting(tab, own_home, capsys, ["One."], ["Two."], ["Three."]) as (at, _):
+        at.app.run("show-prompts")
+        expect(tab.locator(".notice").last).to_contain_text("Switch on debug mode")
+        say(tab, "First")
+        answered(tab)
+        tab.evaluate("app.tab.setControlValue('debug', true)")
+        tab.get_by_role("button", name="Answer anew").click()
+        expect(tab.locator(".k-answer")).to_have_text("Two.")
+        answered(tab)
+        at.app.run("show-prompts")
+        expect(tab.locator(".knapper-prompts")).to_contain_text("First")
+        expect(tab.locator(".knapper-prompts")).to_contain_text("Two.")
+        at.picture("chat-prompts")
+        tab.evaluate("document.querySelector('.modal').remove()")
+
+        tab.get_by_role("button", name="Edit the question").click()
+        tab.get_by_label("Edited question").fill("Second")
+        tab.keyboard.press("Enter")
+        expect(tab.locator(".k-answer")).to_have_text("Three.")
+        answered(tab)
+        tab.get_by_role("button", name="Conversations").click()
+        expect(tab.locator("[data-session]")).to_have_count(3)
+        at.picture("chat-history")
+        assert axe.findings(tab) == []
+        tab.get_by_role("button", name="Conversations").click()
+        tab.get_by_role("button", name="More about this conversation").click()
+        tab.get_by_role("menuitem", name="Export as a note").click()
+        expect(tab.locator(".notice").last).to_contain_text("Written to Chats/")
+
+        (note,) = (at.vault / "Chats").glob("*.md")
+        assert "Three." in note.read_text(encoding="utf-8")
+
+
+def test_the_web_names_its_sources_and_a_choice_is_kept_as_a_preset(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = web_pages.Reply(body=b"<title>Frost</title><p>In May.", headers={"Content-Type": "text/html"})
+    with web_pages.serving(page) as web, web_pages.serving(hits(web.url)) as provider:
+        taken = {"findings": "In May.", "sources": [{"url": f"{web.url}/", "extracted": "In May."}]}
+        said = (
+            [Call("evaluate_context", {"needs_web": True, "reasoning": "no note tells"})],
+            [Call("web_search", {"query": "last frost"})],
+            [Call("select_pages", {"urls": [f"{web.url}/"]})],
+            [Call("finalize_web_context", taken)],
+            scripts.task("The last frost is in May."),
+        )
+        config = (
+            f'[web]\naccess = true\nprovider = "tavily"\napi_key = "k"\nbase_url = "{provider.url}"\n'
+            f'hosts = ["{web.url.removeprefix("http://")}"]\n'
+        )
+        with chatting(tab, own_home, capsys, *said, web=config) as (_, _):
+            tab.get_by_role("button", name="Web", exact=True).click()
+            tab.get_by_role("button", name="Notes and rules").click()
+            tab.get_by_role("button", name="Save as…").click()
+            tab.get_by_role("dialog").get_by_role("textbox").fill("Frost")
+            tab.get_by_role("dialog").get_by_role("button", name="Save").click()
+            expect(tab.get_by_label("Preset", exact=True).get_by_role("option")).to_have_text(["Presets…", "Frost"])
+            tab.keyboard.press("Escape")
+            say(tab, "When is the last frost?")
+            answered(tab)
+            sources = tab.locator("[data-finding=sources]")
+            sources.locator("summary").click()
+
+            expect(sources.get_by_role("link")).to_have_attribute("href", f"{web.url}/")
+            expect(sources.locator("blockquote")).to_have_text("In May.")
+
+
+def hits(url: str) -> web_pages.Reply:
+    hit = {"title": "Frost", "url": f"{url}/", "content": "of frost"}
+    return web_pages.Reply(body=json.dumps({"results": [hit]}).encode(), headers={"Content-Type": "application/json"})
 
 
 def test_the_ribbon_opens_one_view_and_unloading_leaves_nothing(

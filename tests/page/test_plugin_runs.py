@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from tests.agents import run_server, run_world
 from tests.agents.run_world import Brain, Part
 from tests.page import axe
-from tests.page.test_plugin import GARDEN, PROPOSES, desk
+from tests.page.test_plugin import GARDEN, PROPOSES, Desk, desk
 
 pytestmark = pytest.mark.timeout(300)
 TASK = "water"
@@ -47,3 +47,41 @@ def test_a_run_is_begun_followed_and_written_to_a_note(
             expect(tab.get_by_role("group", name="Proposal by")).to_have_count(0)
 
             assert (at.vault / "Runs" / "Water.md").is_file()
+
+
+def test_a_run_is_cancelled_and_resumed_and_a_question_of_it_leads_there(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brain = Brain(plans={TASK: [Part("barrel"), Part("tomatoes")]})
+    with run_server.serving(brain, held_from=2) as model:
+        config = f'{PROPOSES}\n[model]\nname = "{model.model}"\n'
+        with desk(tab, own_home, capsys, GARDEN, config, others=run_world.NOTES) as at:
+            begin(tab, at, TASK)
+            tab.get_by_role("button", name="Cancel").click()
+            expect(tab.locator(".k-run-state")).to_have_text("Cancelled", timeout=60_000)
+            model.held_from = 0
+            tab.get_by_role("button", name="Resume").click()
+            tab.get_by_role("dialog").get_by_role("button", name="Resume").click()
+            expect(tab.locator(".k-run-state")).to_have_text("Complete", timeout=60_000)
+
+            tab.get_by_role("button", name="Back").click()
+            tab.evaluate(ASKED)
+            at.app.run("show-pending")
+            at.picture("runs-asks")
+            tab.get_by_role("button", name="Answer").click()
+            expect(tab.locator(".knapper-title")).to_have_text(TASK)
+
+
+ASKED = """async () => {
+    const {results} = await plugin.host.client.raw('GET', '/runs');
+    const data = {kind: 'run', id: 'question', run_id: results[0].id, question: 'Where is the barrel?'};
+    plugin.waiting.take({event: 'waiting', data});
+}"""
+
+
+def begin(tab: Page, at: Desk, task: str) -> None:
+    at.app.run("new-run")
+    tab.get_by_label("Task", exact=True).fill(task)
+    tab.get_by_role("checkbox", name="Let the model write scripts").set_checked(False)
+    tab.get_by_role("button", name="Begin").click()
+    expect(tab.locator(".k-run-state")).to_be_visible()

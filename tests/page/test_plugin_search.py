@@ -13,6 +13,12 @@ OTHERS = {
     "Plans/Rain.md": "# Rain\n\nIt rains on the tomatoes. See [[Garden#Watering]] and [[Nowhere]].\n",
     "Alone.md": "# Alone\n\nTomatoes like water from the barrel, <b onclick=alert(1)>every evening</b>.\n",
 }
+DRAGGED = """row => {
+    const dataTransfer = new DataTransfer();
+    row.dispatchEvent(new PointerEvent('pointerdown', {bubbles: true}));
+    row.dispatchEvent(new DragEvent('dragstart', {bubbles: true, dataTransfer}));
+    return row.closest('[data-note]').draggable && dataTransfer.getData('text/plain');
+}"""
 
 
 def test_hits_come_while_one_types_and_are_opened_and_linked_by_keys(
@@ -32,6 +38,7 @@ def test_hits_come_while_one_types_and_are_opened_and_linked_by_keys(
         assert tab.locator("#side b").count() == 0
         hits.first.hover()
         assert tab.evaluate("hovered") == "Plans/Rain.md"
+        assert tab.evaluate(DRAGGED, hits.first.element_handle()) == "[[Rain]]"
         tab.evaluate("app.workspace.active.editor.setSelection({line: 0, ch: 8}, {line: 0, ch: 8})")
         box.press("Alt+Enter")
         assert at.app.text() == GARDEN.replace("# Garden", "# Garden[[Rain]]")

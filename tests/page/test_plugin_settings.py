@@ -31,7 +31,9 @@ def test_the_settings_of_the_server_have_their_range_default_and_source_and_are_
         assert "2 to 10. Default: 5. From: default." in rounds["desc"]
         assert (folder["type"], folder["value"]) == ("toggle", False)
         assert shown["Notes that go with a message: Link depth"]["value"] == 2
-        assert shown["Edits: What a task may do"]["value"] == "add, delete, create, navigate"
+        may = ("Add lines", "Replace and delete lines", "Create notes", "Open notes for me")
+        assert [shown[f"Edits: {one}"]["value"] for one in may] == [True] * 4
+        assert shown["Scout: Explore vault"]["type"] == "toggle"
         assert not [row for row in shown.values() if "api_key" in row.get("key", "")]
 
         at.app.run("open-chat")
@@ -40,6 +42,7 @@ def test_the_settings_of_the_server_have_their_range_default_and_source_and_are_
         tab.get_by_role("button", name="Notes and rules").click()
         tab.evaluate("app.tab.setControlValue('server:scout.rounds', 7)")
         tab.evaluate("app.tab.setControlValue('server:agents.same_folder', true)")
+        tab.evaluate("app.tab.setControlValue('server:agents.can#delete', false)")
         tab.evaluate("app.tab.setControlValue('server:agents.excluded_folders', 'Old, New/Sub ,')")
         tab.wait_for_function("app.tab.getControlValue('server:agents.excluded_folders') === 'Old, New/Sub'")
         assert rows(at)["Notes that go with a message: Same folder"]["value"] is True
@@ -48,6 +51,7 @@ def test_the_settings_of_the_server_have_their_range_default_and_source_and_are_
 
         saved = (own_home / "config.toml").read_text(encoding="utf-8")
         assert "rounds = 7" in saved
+        assert "delete" not in saved
         assert '"New/Sub"' in saved
         assert rows(at)["Scout: Exploration rounds"]["value"] == 7
 

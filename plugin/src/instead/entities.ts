@@ -1,4 +1,4 @@
-/** In the place of the package `entities`: the browser knows what `&copy;` is. Whatever comes of it is text. */
+/** Entities in Markdown: the browser knows what `&copy;` is. Whatever comes of it is text. */
 
 const known = new Map<string, string>();
 
@@ -13,5 +13,3 @@ export function decodeHTML(text: string): string {
     return found;
   });
 }
-
-export const decodeHTMLStrict = decodeHTML;

@@ -5,7 +5,7 @@ import { failureOf } from "../../client";
 import type { Host } from "../host";
 import { resource } from "../resource";
 import { Choice, type Preset } from "./choice";
-import { Conversation, type Order } from "./conversation";
+import { Conversation, type Debugging, type Order } from "./conversation";
 import { joinMessage, MAX_MESSAGE_CHARS, noteLink, splitMessage, type Attachment } from "./message";
 import { Sessions, type WaitingTask } from "./sessions";
 import { Spending, type Keep } from "./spending";
@@ -23,6 +23,7 @@ export interface ChatOptions {
   isQuiet?: boolean;
   /** Told which conversation is shown, so that the shell's address says it; empty for a new one. */
   onSession(id: string): void;
+  debugging?: Debugging;
 }
 
 /** What would go with the next message, as `POST /ask/context` tells it. */
@@ -73,6 +74,7 @@ export class Chat {
     this.spending = new Spending(client, options.keep);
     this.conversation = new Conversation(client, this.sessions, {
       onSession: options.onSession,
+      debugging: options.debugging,
       onChange: () => void Promise.all([this.sessions.load(), this.loadUsage()]),
     });
     this.presets = resource((abort) => client.get("/presets", { signal: abort }));

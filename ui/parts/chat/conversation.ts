@@ -20,6 +20,14 @@ export interface ConversationHooks {
   onSession(id: string): void;
   /** Told when what is kept has changed: a message began or ended. */
   onChange(): void;
+  debugging?: Debugging | undefined;
+}
+
+/** Whoever wants the models' prompts and replies. */
+export interface Debugging {
+  /** Asked before each message. */
+  isOn(): boolean;
+  take(data: Readonly<Record<string, unknown>>): void;
 }
 
 interface Running {
@@ -207,7 +215,8 @@ export class Conversation {
     const path = order.kind === "task" ? "/ask/stream" : `/sessions/${encodeURIComponent(session)}/chat/stream`;
     const model = order.model ? { model: order.model } : {};
     const about = this.about.value ? { active_file: this.about.value } : {};
-    const body = order.kind === "task" ? { task: order.text, session_id: session, ...model, ...order.body } : { message: order.text, ...model, ...about };
+    const debug = this.hooks.debugging?.isOn() ? { debug: true } : {};
+    const body = order.kind === "task" ? { task: order.text, session_id: session, ...model, ...debug, ...order.body } : { message: order.text, ...model, ...debug, ...about };
     yield* converse(this.client, path, running.root, body, this.listening(running));
   }
 
@@ -270,6 +279,7 @@ export class Conversation {
 
   private hear(running: Running, drawing: Drawing, event: ServerEvent): void {
     const before = running.turn.value.id;
+    if (event.event === "debug") this.hooks.debugging?.take(event.data);
     drawing.take(event);
     const turn = running.turn.value;
     if (!before && turn.id) {

@@ -1,7 +1,10 @@
 /** Pending edits that stand in a note as fenced blocks: `ai-edit`, and `ai-new-note` for whole notes. */
 
-import { MarkdownRenderChild, MarkdownRenderer, Notice, TFile } from "obsidian";
+import { MarkdownRenderChild, Notice, TFile } from "obsidian";
+import { render } from "preact";
 import { failureOf } from "../../ui/client/transport";
+import { HostContext } from "../../ui/parts/host";
+import { Markdown } from "../../ui/parts/markdown/markdown";
 import { button, type Verb } from "./card";
 import { sentence } from "./connection";
 import { openNotes } from "./decisions";
@@ -41,7 +44,7 @@ export function withoutBanner(text: string): string | undefined {
 
 /** Show the blocks as widgets, in reading view and live preview. */
 export function registerBlocks(plugin: KnapperPlugin): void {
-  plugin.registerMarkdownCodeBlockProcessor("ai-edit", async (source, element, context) => {
+  plugin.registerMarkdownCodeBlockProcessor("ai-edit", (source, element, context) => {
     const block = parseBlock(source);
     if (!block) {
       element.createDiv({ cls: "ai-edit-widget ai-edit-error", text: "Invalid edit block" });
@@ -49,7 +52,7 @@ export function registerBlocks(plugin: KnapperPlugin): void {
     }
     const child = new MarkdownRenderChild(element);
     context.addChild(child);
-    await drawBlock(plugin, block, element, context.sourcePath, child);
+    drawBlock(plugin, block, element, context.sourcePath, child);
   });
   plugin.registerMarkdownCodeBlockProcessor("ai-new-note", (source, element, context) => {
     const root = element.createDiv({ cls: "knapper ai-edit-widget" });
@@ -61,13 +64,11 @@ export function registerBlocks(plugin: KnapperPlugin): void {
   });
 }
 
-async function drawBlock(
-  plugin: KnapperPlugin,
-  block: EditBlock,
-  element: HTMLElement,
-  path: string,
-  child: MarkdownRenderChild,
-): Promise<void> {
+/**
+ * Both texts are drawn by the parts' own Markdown: Obsidian's would load what an agent embeds from other hosts, and have other
+ * plugins run its code blocks, before anybody has accepted it.
+ */
+function drawBlock(plugin: KnapperPlugin, block: EditBlock, element: HTMLElement, path: string, child: MarkdownRenderChild): void {
   const root = element.createDiv({ cls: "knapper ai-edit-widget" });
   root.setAttr("role", "group");
   root.setAttr("aria-label", `Pending edit ${block.id}`);
@@ -77,7 +78,15 @@ async function drawBlock(
     ["ai-edit-after", block.after, block.type !== "delete"],
   ] as const;
   for (const [cls, text, isShown] of sides) {
-    if (isShown) await MarkdownRenderer.render(plugin.app, text, root.createDiv({ cls }), path, child);
+    if (!isShown) continue;
+    const into = root.createDiv({ cls });
+    render(
+      <HostContext.Provider value={plugin.host}>
+        <Markdown text={text} path={path} />
+      </HostContext.Provider>,
+      into,
+    );
+    child.register(() => render(null, into));
   }
   const bar = root.createDiv({ cls: "ai-edit-actions" });
   button(bar, "Accept", "mod-cta ai-edit-accept", () => void decideBlocks(plugin, "accept", path, [block.id]));

