@@ -4,10 +4,10 @@ const own = (name: string) => new URL(`src/instead/${name}`, import.meta.url).pa
 
 export default defineConfig({
   resolve: {
-    // As the build has it: its own Markdown in the place of markdown-it, and each package once.
+    // markdown-it whole, where the build leaves out what isn't drawn.
     alias: [
       { find: "obsidian", replacement: "obsidian-test-mocks/obsidian" },
-      { find: /^markdown-it$/, replacement: own("markdown-it.ts") },
+      { find: /^markdown-it$/, replacement: new URL("node_modules/markdown-it/index.mjs", import.meta.url).pathname },
       { find: /^markdown-it-footnote$/, replacement: own("nothing.ts") },
     ],
     dedupe: ["preact", "@preact/signals"],

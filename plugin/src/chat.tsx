@@ -131,12 +131,15 @@ export class ChatView extends DrawnView {
 
   private rename(before: string, path: string): void {
     const { about } = this.chat.conversation;
+    if (this.showing === before) this.showing = path;
     if (this.shownFor === before) this.shownFor = path; // the conversation goes on, as the server moves it along
     if (about.value === before) about.value = path;
     if (this.note.value === before) this.note.value = path;
   }
 
   private shownFor: string | undefined;
+  /** The note whose conversation is on its way. */
+  private showing = "";
 
   /** Show the conversation of the open note, unless an answer is being written in the one that is shown. */
   private follow(isFirst = false): Promise<void> {
@@ -151,12 +154,13 @@ export class ChatView extends DrawnView {
     const { chat } = this;
     const { conversation } = chat;
     if (conversation.id.value || conversation.turns.value.length) conversation.begin();
+    this.showing = path;
     conversation.about.value = path; // a message that is sent meanwhile is about it already
     const isAnew = this.plugin.settings.clearOnSwitch && !isFirst;
     const id = isAnew ? "" : await this.findSession(path);
     if (!id || conversation.turns.value.length) return;
     await chat.show(id);
-    conversation.about.value = path;
+    conversation.about.value = this.showing; // it may have been renamed meanwhile
   }
 
   /** The conversation about a note that was used last; empty where there is none. */

@@ -1,4 +1,4 @@
-/** Entities in Markdown: the browser knows what `&copy;` is. Whatever comes of it is text. */
+/** In the place of the package `entities`: the browser knows what `&copy;` is. Whatever comes of it is text. */
 
 const known = new Map<string, string>();
 
@@ -13,3 +13,5 @@ export function decodeHTML(text: string): string {
     return found;
   });
 }
+
+export const decodeHTMLStrict = decodeHTML;
