@@ -43,7 +43,8 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
         EmbedderError: A setting is missing or can't be used.
     """
     if settings.kind == "static":
-        from knapper.index.embedders.static import MODEL, StaticEmbedder  # noqa: PLC0415 - a library for each kind
+        from knapper.index.embedders.static import StaticEmbedder  # noqa: PLC0415 - a library for each kind
+        from knapper.index.embedders.tables import MODEL  # noqa: PLC0415
 
         if settings.model not in {"", MODEL}:
             raise EmbedderError(
