@@ -406,6 +406,7 @@ def _open_index(settings: Settings, folder: Path, view: View) -> Engine:
         view,
         open_embedder=lambda: open_embedder(embed_settings),
         fusion=settings.search.fusion,
+        meaning=settings.search.meaning_percent / 100 if settings.search.meaning_percent else None,
         compare_every_s=60.0 * settings.index_interval_minutes,
     )
 

@@ -117,6 +117,13 @@ class SearchSettings(SettingsSection):
         "How keyword and vector scores are joined: a weighted sum, or reciprocal ranks.",
         env=("KNAP_FUSION",),
     )
+    meaning_percent: int = setting(
+        0,
+        "How much meaning counts beside words where the notes know the question's words, in percent; 0 for what suits "
+        "the embedder. It counts more, the fewer of the words they know.",
+        least=0,
+        most=100,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,7 @@ class Engine:
         *,
         open_embedder: Callable[[], Embedder | None],
         fusion: Fusion = "convex",
+        meaning: float | None = None,
         compare_every_s: float = _COMPARE_INTERVAL_S,
     ) -> None:
         """Open the index in *folder*; create it where there is none.
@@ -80,6 +81,7 @@ class Engine:
             view: The vault as its owner sees it.
             open_embedder: Opens the embedder when it is first needed; returns None for search by words only.
             fusion: Default method of joining rankings.
+            meaning: Weight of meaning beside words, 0 to 1; None takes what suits the embedder.
             compare_every_s: How often a watcher compares the whole vault, for changes that the system didn't report.
         """
         self.folder = folder
@@ -95,6 +97,7 @@ class Engine:
         self.catalog = Catalog(self.store, self.graph, self._allowed, self._with_current_rules)
         self.view = replace(view, alike=self.catalog.similar_paths, named=self._find_named)
         self._fusion: Fusion = fusion
+        self._meaning = meaning
         self._snapshots: SqliteSnapshotCache | None = None
         self._searcher: Searcher | None = None
         self._lock = threading.Lock()
@@ -113,7 +116,9 @@ class Engine:
         with self._lock:
             if self._searcher is None:
                 self._snapshots = SqliteSnapshotCache(self.store, self._allowed)
-                self._searcher = Searcher(self._snapshots, lambda: self.embedder, fusion=self._fusion)
+                self._searcher = Searcher(
+                    self._snapshots, lambda: self.embedder, fusion=self._fusion, meaning=self._meaning
+                )
             return self._searcher
 
     @property
