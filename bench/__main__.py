@@ -13,6 +13,7 @@ NAMES = (
     "restart",
     "scale",
     "ir",
+    "quality",
     "cold",
     "kill",
     "chaos",

@@ -20,7 +20,15 @@ class Places:
 
     def vault(self, name: str) -> Path | None:
         """Unpack a real vault once; None where its archive is missing."""
-        archive = self.data / "vaults" / f"{name}.tar.xz"
+        return self._unpack(self.data / "vaults" / f"{name}.tar.xz")
+
+    def judged_set(self, name: str) -> Path | None:
+        """Unpack a collection as `knap eval` reads it; None where its archive is missing."""
+        return self._unpack(self.data / "ir" / "sets" / f"{name}.tar.xz")
+
+    def _unpack(self, archive: Path) -> Path | None:
+        """Unpack an archive below the cache, once; give its only folder, or the folder that it was unpacked into."""
+        name = archive.name.partition(".")[0]
         folder = self.cache / name
         if not archive.exists():
             return None

@@ -7,11 +7,8 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any, cast
-
-from tokenizers import Tokenizer
 
 from bench import generate, mcp, vaults
 from bench.frame import Goal, Report, Row, say
@@ -142,14 +139,10 @@ def _processor_s(pid: int) -> float:
 
 
 def counter() -> Callable[[object], int]:
-    """Give what counts the tokens of a text, or of anything as JSON."""
-    data = resources.files("knapper.data").joinpath("wordllama").joinpath("tokenizer.json")
-    tokenizer = Tokenizer.from_str(data.read_text(encoding="utf-8"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
+    """Give what estimates the tokens of a text, or of anything as JSON: Llama 2 has one for 3.5 characters of it."""
 
     def count(value: object) -> int:
-        return len(tokenizer.encode(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).ids)
+        return round(len(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) / 3.5)
 
     return count
 

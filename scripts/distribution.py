@@ -30,6 +30,9 @@ PYTHONS: Final = ("3.11", "3.12", "3.13")
 MAX_MB: Final = 240
 MAX_PACKAGES: Final = 60
 NEEDED: Final = (
+    "knapper/data/embeddings/NOTICE.md",
+    "knapper/data/embeddings/pieces.safetensors",
+    "knapper/data/embeddings/table.safetensors",
     "knapper/data/page/index.html",
     "knapper/data/page/manifest.json",
     "knapper/data/plugin/main.js",
@@ -37,10 +40,6 @@ NEEDED: Final = (
     "knapper/data/plugin/styles.css",
     "knapper/data/scripts/interpreter.stamp",
     "knapper/data/scripts/interpreter.wasm.xz",
-    "knapper/data/wordllama/LICENSE",
-    "knapper/data/wordllama/tokenizer.json.gz",
-    "knapper/data/wordllama/tokenizer.kit",
-    "knapper/data/wordllama/weights.safetensors",
     "knapper/py.typed",
 )
 """Files without which the wheel isn't whole."""

@@ -11,7 +11,7 @@ from knapper.index.embedders.base import EmbedderError, EmbedderKind, EmbedderSe
 @pytest.mark.parametrize(
     ("settings", "model_id", "instant"),
     [
-        (EmbedderSettings(), "wordllama-l2-supercat-256-spoken", True),
+        (EmbedderSettings(), "multilingual-e5-small-static-160", True),
         (EmbedderSettings(kind="endpoint", model="m", base_url="http://localhost:1"), "endpoint:m", False),
         (EmbedderSettings(kind="onnx", model="org/m"), "onnx:org/m", False),
     ],

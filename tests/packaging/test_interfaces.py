@@ -73,7 +73,7 @@ def test_without_npm_the_rest_is_built_and_says_what_is_missing(
     with zipfile.ZipFile(next((tmp_path / "dist").glob("*.whl"))) as wheel:
         names = wheel.namelist()
         wheel.extractall(site)
-    assert "knapper/data/wordllama/weights.safetensors" in names
+    assert "knapper/data/embeddings/table.safetensors" in names
     assert not [name for name in names if name.startswith(("knapper/data/page/", "knapper/data/plugin/"))]
 
     monkeypatch.setenv("PYTHONPATH", str(site))

@@ -239,7 +239,7 @@ def test_the_page_loads_its_own_files_and_nothing_else(tmp_path: Path) -> None:
             "C:/x",
             "\0",
         ),
-        *("%00.js", "manifest.json", "sources.stamp", "index.html.gz", "../wordllama/LICENSE"),
+        *("%00.js", "manifest.json", "sources.stamp", "index.html.gz", "../embeddings/NOTICE.md"),
     ],
 )
 def test_no_other_file_is_sent(tmp_path: Path, name: str) -> None:

@@ -17,7 +17,7 @@ from knapper.changes.disk import marker
 from knapper.errors import KnapError, SetupError, StorageError
 from knapper.index import database
 from knapper.index.embedders.base import Embedder, EmbedderError, EmbedderSettings
-from knapper.index.engine import Engine
+from knapper.index.engine import Engine, RankFusion
 from knapper.system import private
 from knapper.tools.context import Context, ReviewPlaces
 from knapper.vault import access, obsidian, walk
@@ -45,7 +45,8 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
         EmbedderError: A setting is missing or can't be used.
     """
     if settings.kind == "static":
-        from knapper.index.embedders.static import MODEL, StaticEmbedder  # noqa: PLC0415 - a library for each kind
+        from knapper.index.embedders.static import StaticEmbedder  # noqa: PLC0415 - a library for each kind
+        from knapper.index.embedders.tables import MODEL  # noqa: PLC0415
 
         if settings.model not in {"", MODEL}:
             raise EmbedderError(
@@ -303,7 +304,7 @@ class OpenedVault:
             folder,
             View.open(vault.path, policy),
             open_embedder=lambda: open_embedder(embed_settings),
-            fusion=settings.search.fusion,
+            fusion=_rank_fusion(settings),
             compare_every_s=60.0 * settings.index_interval_minutes,
             publisher=publisher,
         )
@@ -476,8 +477,13 @@ def _open_reader(settings: Settings, vault: Vault, folder: Path, policy: Policy)
         policy,
         _open_server(settings, vault),
         open_embedder=lambda: open_embedder(embed_settings),
-        fusion=settings.search.fusion,
+        fusion=_rank_fusion(settings),
     )
+
+
+def _rank_fusion(settings: Settings) -> RankFusion:
+    percent = settings.search.meaning_percent
+    return RankFusion(method=settings.search.fusion, meaning=percent / 100 if percent else None)
 
 
 def _known_prefix(prefix: str) -> str | None:

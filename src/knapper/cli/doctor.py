@@ -150,7 +150,7 @@ def _nearest_existing(path: Path) -> Path:
 
 _OLDEST_PYTHON = (3, 11)
 _OLDEST_SQLITE = (3, 38)
-_MODEL_FILES = ("weights.safetensors", "tokenizer.kit", "tokenizer.json.gz")
+_MODEL_FILES = ("table.safetensors", "pieces.safetensors")
 _REINSTALL = "install Knapper again, as you did before"
 
 
@@ -184,10 +184,10 @@ def check_sqlite(settings: Settings) -> CheckResult:
 
 def check_model_files(settings: Settings) -> CheckResult:
     """Check that the built-in embedder's files are there."""
-    folder = resources.files("knapper") / "data" / "wordllama"
+    folder = resources.files("knapper") / "data" / "embeddings"
     missing = [name for name in _MODEL_FILES if not (folder / name).is_file()]
     if not missing:
-        return CheckResult(name="embedder", state="ok", text="the built-in weights are there")
+        return CheckResult(name="embedder", state="ok", text="the built-in table is there")
     needed = settings.embeddings.kind == "static"
     text = f"{', '.join(missing)} of the built-in embedder isn't there"
     return CheckResult(name="embedder", state="fail" if needed else "warn", text=text, hint=_REINSTALL)

@@ -93,7 +93,7 @@ class EmbeddingSettings(SettingsSection):
 
     kind: Literal["static", "endpoint", "onnx", "none"] = setting(
         "static",
-        "What turns text into vectors: built-in weights, an OpenAI-compatible endpoint, an ONNX model, or none.",
+        "What turns text into vectors: the built-in table, an OpenAI-compatible endpoint, an ONNX model, or none.",
         env=("KNAP_EMBEDDINGS",),
     )
     model: str = setting("", "The name of the embedding model, for endpoint and onnx.", env=("KNAP_EMBEDDINGS_MODEL",))
@@ -103,8 +103,8 @@ class EmbeddingSettings(SettingsSection):
     api_key: str = setting("", "The key of the endpoint.", env=("KNAP_EMBEDDINGS_API_KEY",), secret=True)
     folder: FilePath = setting(
         "",
-        "The folder of a model's files: for static a table of model2vec, for onnx the model's own; empty for the "
-        "built-in weights, or what was downloaded.",
+        "The folder of a model's files: for static one or several tables, for onnx the model's own; empty for the "
+        "built-in table, or what was downloaded.",
         env=("KNAP_EMBEDDINGS_FOLDER",),
     )
     query_prefix: Verbatim = setting(
@@ -123,6 +123,13 @@ class SearchSettings(SettingsSection):
         "convex",
         "How keyword and vector scores are joined: a weighted sum, or reciprocal ranks.",
         env=("KNAP_FUSION",),
+    )
+    meaning_percent: int = setting(
+        0,
+        "How much meaning counts beside words where the notes know the question's words, in percent; 0 for what suits "
+        "the embedder. It counts more, the fewer of the words they know.",
+        least=0,
+        most=100,
     )
 
 

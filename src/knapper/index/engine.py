@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
@@ -57,6 +57,15 @@ DAMAGE_ERRORS = (sqlite3.DatabaseError, ArithmeticError, LookupError, TypeError,
 """What a damaged index raises where its values are read: they may be of any type and length."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankFusion:
+    """How rankings by words and by meaning are joined, where a request doesn't say."""
+
+    method: Fusion = "convex"
+    meaning: float | None = None
+    """Weight of meaning beside words, 0 to 1; None takes what suits the embedder."""
+
+
 class Engine:
     """An open index with its store, the vault's view and the embedder.
 
@@ -69,7 +78,7 @@ class Engine:
         view: View,
         *,
         open_embedder: Callable[[], Embedder | None],
-        fusion: Fusion = "convex",
+        fusion: RankFusion = RankFusion(),
         compare_every_s: float = _COMPARE_INTERVAL_S,
         publisher: IndexPublisher | None = None,
     ) -> None:
@@ -79,7 +88,7 @@ class Engine:
             folder: The index's own folder, outside the vault.
             view: The vault as its owner sees it.
             open_embedder: Opens the embedder when it is first needed; returns None for search by words only.
-            fusion: Default method of joining rankings.
+            fusion: How rankings are joined.
             compare_every_s: How often a watcher compares the whole vault, for changes that the system didn't report.
             publisher: Copies to a team's database what the index holds; None for an index of this machine alone.
         """
@@ -96,7 +105,7 @@ class Engine:
         self._allowed = FilterMasks()
         self.catalog = Catalog(self.store, self.graph, self._allowed, self._with_current_rules)
         self.view = replace(view, alike=self.catalog.similar_paths, named=self._find_named)
-        self._fusion: Fusion = fusion
+        self._fusion = fusion
         self._snapshots: SnapshotCache | None = None
         self._searcher: Searcher | None = None
         self._lock = threading.Lock()
@@ -114,7 +123,12 @@ class Engine:
         with self._lock:
             if self._searcher is None:
                 self._snapshots = self._make_snapshots()
-                self._searcher = Searcher(self._snapshots, lambda: self.embedder, fusion=self._fusion)
+                self._searcher = Searcher(
+                    self._snapshots,
+                    lambda: self.embedder,
+                    fusion=self._fusion.method,
+                    meaning=self._fusion.meaning,
+                )
             return self._searcher
 
     def _make_snapshots(self) -> SnapshotCache:

@@ -27,17 +27,29 @@ Fusion = Literal["convex", "rrf"]
 class RankingWeights:
     """The constants of the ranking; ``docs/benchmarks.md`` describes how they were chosen."""
 
-    dense: float = 0.5
-    """Weight of meaning in a chunk's score; words have the rest."""
-    name: float = 0.9
+    dense: float = 0.3
+    """Weight of meaning in a chunk's score where the vault knows all words of the question; words have the rest."""
+    dense_of_transformer: float = 0.45
+    """The same for an embedder that reads texts as a whole."""
+    dense_without_words: float = 0.8
+    """Weight of meaning where the vault knows none of them, as in another language; it falls with their share."""
+    name: float = 0.7
     """Maximum that a note's name adds."""
     ranks: tuple[float, ...] = (1.0, 0.5, 0.25)
     """Weights of a note's best chunks in its score."""
     rrf_k: int = 60
-    feedback_chunks: int = 5
-    """Number of best chunks towards which the query's vector is moved for a second ranking."""
-    feedback: float = 0.3
-    """Weight of these chunks."""
+
+    def meaning(self, known: float, *, base: float | None, is_instant: bool) -> float:
+        """Return the weight of meaning for a question.
+
+        Args:
+            known: Share of its words that the vault knows, 0 to 1.
+            base: The weight where it knows all of them; None takes what suits the embedder.
+            is_instant: Whether the embedder only adds up vectors of words.
+        """
+        if base is None:
+            base = self.dense if is_instant else self.dense_of_transformer
+        return base + max(self.dense_without_words - base, 0.0) * (1 - known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,20 +122,6 @@ def fuse_ranks(keyword: Mapping[int, float], dense: Mapping[int, float], *, k: i
         keyword=normalize_scores(keyword),
         dense=normalize_scores(dense),
     )
-
-
-def apply_feedback(
-    query: NDArray[np.float32], vectors: NDArray[np.float32], scores: Sequence[float], *, by: float
-) -> NDArray[np.float32]:
-    """Move a query's vector towards those of the best chunks, each with its weight.
-
-    Source: Rocchio, "Relevance feedback in information retrieval", 1971, with the best hits assumed to be relevant.
-    """
-    if not len(vectors):
-        return query
-    centre = np.array(scores, np.float32) @ vectors
-    length = float(np.linalg.norm(centre))
-    return (query + by / length * centre).astype(np.float32) if length > 0 else query
 
 
 def mean_direction(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
@@ -425,6 +423,8 @@ class _PreparedSearch:
     query: Query
     vector: NDArray[np.float32] | None = None
     model: str = ""
+    meaning: float = 0.0
+    """Weight of meaning beside words."""
     remarks: list[str] = field(default_factory=list[str])
     """Corrections in the query, and why meaning wasn't used where it should have been."""
 
@@ -433,12 +433,25 @@ class Searcher:
     """A thread-safe searcher of one index."""
 
     def __init__(
-        self, snapshots: SnapshotCache, embedder: Callable[[], Embedder | None], *, fusion: Fusion = "convex"
+        self,
+        snapshots: SnapshotCache,
+        embedder: Callable[[], Embedder | None],
+        *,
+        fusion: Fusion = "convex",
+        meaning: float | None = None,
     ) -> None:
-        """Use *snapshots*; the embedder is opened only for search by meaning."""
+        """Use *snapshots*; the embedder is opened only for search by meaning.
+
+        Args:
+            snapshots: Of the index.
+            embedder: Opens it.
+            fusion: Default method of joining rankings.
+            meaning: Weight of meaning, 0 to 1, where the vault knows a question's words; None takes the embedder's.
+        """
         self._snapshots = snapshots
         self._embedder = embedder
         self._fusion: Fusion = fusion
+        self._meaning = meaning
         self._weights = RankingWeights()
 
     def search(self, request: SearchRequest) -> SearchResult:
@@ -501,23 +514,23 @@ class Searcher:
 
     def _prepare(self, request: SearchRequest) -> _PreparedSearch:
         """Parse and embed the query."""
-        query, correction_remark = self._parse_query(request)
+        query, known, correction_remark = self._parse_query(request)
         if not query.plain:
             return _PreparedSearch(question=request, query=query, remarks=["the query holds no word to look for"])
         vector, model, remark = self._embed_query(query, request.mode)
         remarks = [*filter(None, (correction_remark, _omission_remark(query, request.mode), remark))]
-        return _PreparedSearch(question=request, query=query, vector=vector, model=model, remarks=remarks)
+        share = 0.0 if vector is None else self._weigh_meaning(known)
+        return _PreparedSearch(
+            question=request, query=query, vector=vector, model=model, meaning=share, remarks=remarks
+        )
 
     def _rank_notes(
         self, snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _PendingScores
     ) -> tuple[NoteRanking, Mapping[int, float]]:
         """Rank the matching notes and chunks, and add remarks where needed; also return the cosines of all others."""
-        question, vector = prepared.question, prepared.vector
+        question = prepared.question
         rankings = _score_chunks(snapshot, prepared, nearest)
-        fusion = question.fusion or self._fusion
-        chunks = self._fuse(rankings, fusion)
-        if vector is not None and rankings.dense and fusion == "convex":
-            chunks = self._apply_feedback(snapshot, rankings, chunks, vector)
+        chunks = self._fuse(rankings, question.fusion or self._fusion, prepared.meaning)
         floor = snapshot.floor()
         near = {chunk for chunk, cosine in rankings.dense.items() if floor is None or cosine >= floor}
         if near and question.mode == "hybrid" and not (rankings.keyword or rankings.names):
@@ -535,19 +548,27 @@ class Searcher:
         prepared = self._prepare(SearchRequest(text=open_note.words(), mode="keyword", where=where))
         return self._rank_notes(snapshot, prepared, _start_nearest(snapshot, prepared.vector, where))[0]
 
-    def _parse_query(self, request: SearchRequest) -> tuple[Query, str]:
-        """Parse the query; an unknown word is replaced by the most similar one of a name, with a remark."""
+    def _parse_query(self, request: SearchRequest) -> tuple[Query, float, str]:
+        """Parse the query; an unknown word is replaced by the most similar one of a name, with a remark.
+
+        Returns:
+            The query; the share of its words that the client's part of the vault knows; and the remark.
+        """
         query = tokenizer.parse_query(request.text)
         with self._snapshots.snapshot("") as snapshot:
-            replacements = snapshot.corrections(query, request.where)
+            unknown = set(snapshot.unknown(query, request.where))
+            replacements: Mapping[str, str] = snapshot.corrections(query, request.where) if unknown else {}
+        unknown.difference_update(replacements)
+        count = len(query.content)
+        known = 1 - sum(term.text in unknown for term in query.content) / count if count else 1.0
         if not replacements:
-            return query, ""
+            return query, known, ""
         # In the same form as the unknown words, which were taken from the folded text.
         text = tokenizer.fold_forms(request.text)
         for word, other in replacements.items():
             text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", other, text)
         shown_replacements = ", ".join(f"'{other}' for '{word}'" for word, other in replacements.items())
-        return tokenizer.parse_query(text), f"no note holds it as typed: searched for {shown_replacements}"
+        return tokenizer.parse_query(text), known, f"no note holds it as typed: searched for {shown_replacements}"
 
     def _embed_query(self, query: Query, mode: SearchMode) -> tuple[NDArray[np.float32] | None, str, str]:
         """Embed the query; where that fails, only words are used, with a remark."""
@@ -575,24 +596,14 @@ class Searcher:
             return embedder.model_id if embedder else ""
         return ""
 
-    def _fuse(self, rankings: _ChunkScores, fusion: Fusion) -> FusedScores:
+    def _weigh_meaning(self, known: float) -> float:
+        embedder = self._embedder()
+        return self._weights.meaning(known, base=self._meaning, is_instant=embedder is None or embedder.instant)
+
+    def _fuse(self, rankings: _ChunkScores, fusion: Fusion, meaning: float) -> FusedScores:
         if fusion == "rrf":
             return fuse_ranks(rankings.keyword, rankings.dense, k=self._weights.rrf_k)
-        return fuse_scores(rankings.keyword, rankings.dense, share=self._weights.dense)
-
-    def _apply_feedback(
-        self, snapshot: IndexSnapshot, rankings: _ChunkScores, chunks: FusedScores, vector: NDArray[np.float32]
-    ) -> FusedScores:
-        """Rank by meaning again, with the query's vector moved towards the best chunks."""
-        scores = chunks.scores
-        best_chunks = heapq.nsmallest(self._weights.feedback_chunks, scores, key=lambda i: (-scores[i], i))
-        feedback_ids, feedback_vectors = snapshot.vectors(best_chunks)
-        moved_vector = apply_feedback(
-            vector, feedback_vectors, [scores[i] for i in feedback_ids], by=self._weights.feedback
-        )
-        ids, rows = snapshot.vectors(rankings.dense)
-        dense = dict(zip(ids, (rows @ moved_vector).tolist(), strict=True))
-        return fuse_scores(rankings.keyword, dense, share=self._weights.dense)
+        return fuse_scores(rankings.keyword, rankings.dense, share=meaning)
 
 
 def _read_query_hits(snapshot: IndexSnapshot, prepared: _PreparedSearch, ranking: NoteRanking) -> tuple[Hit, ...]:

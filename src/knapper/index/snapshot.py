@@ -67,6 +67,10 @@ class IndexSnapshot(Protocol):
         """Return those chunks that contain the query's phrases and nothing that it excludes."""
         ...
 
+    def unknown(self, query: Query, where: Filter) -> Sequence[str]:
+        """Return the query's words that are in no text or name of a file that may be found."""
+        ...
+
     def corrections(self, query: Query, where: Filter) -> Mapping[str, str]:
         """Return for unknown words the most similar word of a name."""
         ...
@@ -213,11 +217,14 @@ class SqliteSnapshot:
         """Query the full-text index."""
         return self.keywords.matching(self.connection, query, ids)
 
+    def unknown(self, query: Query, where: Filter) -> Sequence[str]:
+        """Query the full-text index."""
+        return self.keywords.unknown(self.connection, query, allowed=self._mask(where))
+
     def corrections(self, query: Query, where: Filter) -> Mapping[str, str]:
         """Compare with the names that share trigrams."""
-        allowed = self._mask(where)
-        unknown = self.keywords.unknown(self.connection, query, allowed=allowed)
-        return find_corrections(self.connection, unknown, allowed=allowed) if unknown else {}
+        unknown = self.unknown(query, where)
+        return find_corrections(self.connection, unknown, allowed=self._mask(where)) if unknown else {}
 
     def note(self, chunk_id: int) -> int:
         """Read it from the chunk's id."""

@@ -78,6 +78,8 @@ class IndexStatus:
     """The first problems, by path."""
     model: str
     """Empty for search by words only."""
+    replaced_model: str
+    """Whose vectors are being replaced by those of the model, chunk by chunk; empty for none."""
     size_bytes: int
     complete: bool
     """Whether the whole vault has been read once."""
@@ -141,6 +143,7 @@ def read_status(
         problems=len(problem_files) + len(unlisted),
         skipped=(*skipped_files, *unlisted[:_MAX_LISTED]),
         model=model,
+        replaced_model=_find_replaced_model(connection, model) if chunks > embedded and model else "",
         size_bytes=store.database.size_bytes(),
         complete=store.meta("complete") == "1",
         built=store.meta("built"),
@@ -169,6 +172,14 @@ def _count_embedded(connection: sqlite3.Connection, model: str, chunks: int, all
     if store.is_queue_for(connection, model):
         return chunks - _count_chunks(connection, "SELECT chunk_id AS id FROM waiting", (), allowed)
     return _count_chunks(connection, "SELECT chunk_id AS id FROM vectors WHERE model = ?", (model,), allowed)
+
+
+def _find_replaced_model(connection: sqlite3.Connection, model: str) -> str:
+    """Return the model of which chunks that wait still have a vector; empty where they never had one."""
+    waiting = "(SELECT chunk_id FROM waiting LIMIT 100) NATURAL JOIN vectors"
+    source = waiting if store.is_queue_for(connection, model) else "vectors"
+    row = connection.execute(f"SELECT model FROM {source} WHERE model != ? LIMIT 1", (model,)).fetchone()
+    return str(row[0]) if row else ""
 
 
 def _count_chunks(

@@ -527,6 +527,7 @@ def vault_status(context: Context) -> Annotated[Answer, VaultStatus]:
         "problems": status.problems,
         "skipped": skipped,
         "model": status.model,
+        "replaced_model": status.replaced_model,
         "size_bytes": status.size_bytes,
         "index_incomplete": not status.complete,
         "built": status.built,

@@ -36,7 +36,9 @@ class IndexReport:
             + f"embedded {pluralize(self.embedded, 'chunk')}",
         ]
         if self.status.pending:
-            lines.append(f"{pluralize(self.status.pending, 'chunk')} found by words only until embedded: `knap index`")
+            why = ", as the embedding model changed" if self.status.replaced_model else ""
+            chunks = pluralize(self.status.pending, "chunk")
+            lines.append(f"{chunks} found by words only until embedded{why}: `knap index`")
         lines += _problem_lines(outcome.problems)
         return "\n".join(lines)
 
@@ -69,13 +71,19 @@ def render_status(answer: Mapping[str, object], places: Mapping[str, str], *, bu
         "vault": places["vault"],
         "notes": f"{answer['notes']}, and {others} other files",
         "chunks": f"{answer['chunks']}: {answer['embedded']} embedded, {answer['pending']} waiting",
-        "model": str(answer["model"]) or "none: search goes by words only",
+        "model": _model_line(answer),
         "index": f"{places['index']}, {format_size(_number_field(answer, 'size_bytes'))}",
         "state": _index_state(answer, busy=busy),
         **({"shared": places["shared"]} if "shared" in places else {}),
     }
     lines = [f"{name:<7} {text}" for name, text in rows.items()]
     return "\n".join([*lines, *_skipped_lines(answer)])
+
+
+def _model_line(answer: Mapping[str, object]) -> str:
+    replaced = answer["replaced_model"]
+    suffix = f"; it replaces {replaced}, and words alone find what waits" if replaced else ""
+    return f"{answer['model']}{suffix}" if answer["model"] else "none: search goes by words only"
 
 
 def _index_state(answer: Mapping[str, object], *, busy: bool) -> str:

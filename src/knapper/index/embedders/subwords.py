@@ -1,29 +1,21 @@
 """Split texts into the tokens of a table of static vectors.
 
-The package's own table comes with a compact definition of its tokenizer, which kitoken reads in a tenth of the time
-that the tokenizers library needs for the JSON. Both give the same tokens. A table in a folder of the owner's may have
-any tokenizer, and takes that library.
+The package's own table has its pieces in a file that is mapped, see `pieces`. A table in a folder of the owner's may
+have any tokenizer, and takes the tokenizers library.
 """
 
-import gzip
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from knapper import errors, extras
+from knapper.index.embedders import tables
 from knapper.index.embedders.base import EmbedderError
+from knapper.index.embedders.pieces import PieceTokenizer
 
 if TYPE_CHECKING:
-    from kitoken import Kitoken
     from tokenizers import Tokenizer
 
-COMPACT_FILE: Final = "tokenizer.kit"
-"""The packaged definition, made from JSON when the package is built."""
-COMPACT_SHA256: Final = "4e353ada701b7c79303b489a22bb9b7bce6b0ebfe65c02d2a9bc062b66e8eb5e"
-"""Of that file: kitoken ends the whole process over one that is damaged, so no other is shown to it."""
-PACKED_FILE: Final = "tokenizer.json.gz"
-"""The JSON, for systems that have no kitoken."""
 _LAST_ASCII: Final = 0x7F
 _BYTE_TOKEN_LENGTH: Final = len("<0x2D>")
 
@@ -42,28 +34,6 @@ class SubwordTokenizer(Protocol):
     def unknown_token(self) -> int | None:
         """Return the token of unknown words; None where there is none."""
         ...
-
-
-class CompactTokenizer:
-    """The tokenizer of the package's table."""
-
-    def __init__(self, tokenizer: "Kitoken") -> None:
-        """Take a tokenizer without special tokens, at which it would split texts."""
-        self._tokenizer = tokenizer
-
-    def tokenize(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
-        """Return each text's tokens."""
-        return self._tokenizer.encode_all(list(texts))
-
-    def has_letter(self, token: int) -> bool:
-        """Return whether a token contains a letter or digit, or part of one."""
-        try:
-            return _holds_letter(self._tokenizer.decode([token]))
-        except ValueError:  # bytes that have a token of their own never get this one
-            return False
-
-    def unknown_token(self) -> None:
-        """Return None: unknown characters become the tokens of their bytes."""
 
 
 class JsonTokenizer:
@@ -92,37 +62,21 @@ class JsonTokenizer:
         return self._tokenizer.token_to_id(name) if isinstance(name, str) else None
 
 
-def read_tokenizer(path: Path, *, hint: str, is_packaged: bool) -> SubwordTokenizer:
+def read_tokenizer(path: Path, *, hint: str) -> SubwordTokenizer:
     """Read the tokenizer of a table.
 
     Args:
-        path: Its ``tokenizer.json``.
+        path: Its ``tokenizer.json``, or the pieces of the package's own table.
         hint: What to do if it can't be read.
-        is_packaged: It is the package's own: the compact definition or the compressed JSON beside it are read instead.
 
     Raises:
         EmbedderError: It is missing or damaged, or the library for it isn't installed.
     """
-    compact = _read_compact(path.with_name(COMPACT_FILE)) if is_packaged else None
-    if compact is not None:
-        return compact
-    path = path.with_name(PACKED_FILE) if is_packaged else path
+    if path.name == tables.PIECES_FILE:
+        return PieceTokenizer(path, hint=hint)
     if not path.is_file():
         raise EmbedderError(f"the embedder's file {path} is missing", hint=hint)
     return JsonTokenizer(_read_json(path, hint=hint))
-
-
-def _read_compact(path: Path) -> CompactTokenizer | None:
-    """Return the tokenizer of a compact definition; None where there is none that can be read here."""
-    try:
-        from kitoken import Kitoken  # noqa: PLC0415 - has no wheel for Windows on ARM
-
-        content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest() != COMPACT_SHA256:
-            return None
-        return CompactTokenizer(Kitoken(content))
-    except (ImportError, OSError, ValueError):  # a later kitoken may have another format
-        return None
 
 
 def _read_json(path: Path, *, hint: str) -> "Tokenizer":
@@ -133,9 +87,7 @@ def _read_json(path: Path, *, hint: str) -> "Tokenizer":
             "embeddings", f"the tokenizer {path}", error=EmbedderError, code="embedder_extra"
         ) from error
     try:
-        content = path.read_bytes()
-        packed = path.name == PACKED_FILE
-        tokenizer = Tokenizer.from_str((gzip.decompress(content) if packed else content).decode())
+        tokenizer = Tokenizer.from_str(path.read_bytes().decode())
     except Exception as error:
         if not errors.raised_by(error, "tokenizers"):
             raise

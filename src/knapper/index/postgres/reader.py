@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from knapper.errors import StorageError
 from knapper.index import database, integrity
 from knapper.index.catalog import Catalog
-from knapper.index.engine import Engine
+from knapper.index.engine import Engine, RankFusion
 from knapper.index.filters import Filter
 from knapper.index.postgres import schema
 from knapper.index.postgres.connection import UNREACHABLE, PostgresServer
@@ -27,7 +27,6 @@ from knapper.vault.walk import IgnoreRules
 
 if TYPE_CHECKING:
     from knapper.index.embedders.base import Embedder
-    from knapper.index.search import Fusion
     from knapper.index.snapshot import SnapshotCache
     from knapper.vault.access import Policy
 
@@ -69,7 +68,7 @@ class ReaderEngine(Engine):
         server: PostgresServer,
         *,
         open_embedder: Callable[[], Embedder | None],
-        fusion: Fusion = "convex",
+        fusion: RankFusion = RankFusion(),
     ) -> None:
         """Open the mirror in *folder*; the server is asked at the first question.
 
@@ -79,7 +78,7 @@ class ReaderEngine(Engine):
             policy: What the owner of this machine may see.
             server: The team's.
             open_embedder: As for `Engine`; it has to be the model of the machine with the files.
-            fusion: Default method of joining rankings.
+            fusion: How rankings are joined.
         """
         ignore = IgnoreRules.load(root / NO_FOLDER, ObsidianSettings())
         bare = View(root=root, policy=policy, ignore=ignore, settings=ObsidianSettings())

@@ -464,6 +464,8 @@ class VaultStatus(TypedDict):
     problems: int
     skipped: list[SkippedFileRow]
     model: str
+    replaced_model: str
+    """The model whose vectors those of this one are replacing; empty for none."""
     size_bytes: int
     index_incomplete: bool
     built: str
