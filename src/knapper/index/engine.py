@@ -66,6 +66,9 @@ class RankFusion:
     """Weight of meaning beside words, 0 to 1; None takes what suits the embedder."""
 
 
+USUAL_FUSION: Final = RankFusion()
+
+
 class Engine:
     """An open index with its store, the vault's view and the embedder.
 
@@ -78,7 +81,7 @@ class Engine:
         view: View,
         *,
         open_embedder: Callable[[], Embedder | None],
-        fusion: RankFusion = RankFusion(),
+        fusion: RankFusion = USUAL_FUSION,
         compare_every_s: float = _COMPARE_INTERVAL_S,
         publisher: IndexPublisher | None = None,
     ) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from knapper.errors import StorageError
 from knapper.index import database, integrity
 from knapper.index.catalog import Catalog
-from knapper.index.engine import Engine, RankFusion
+from knapper.index.engine import USUAL_FUSION, Engine, RankFusion
 from knapper.index.filters import Filter
 from knapper.index.postgres import schema
 from knapper.index.postgres.connection import UNREACHABLE, PostgresServer
@@ -68,7 +68,7 @@ class ReaderEngine(Engine):
         server: PostgresServer,
         *,
         open_embedder: Callable[[], Embedder | None],
-        fusion: RankFusion = RankFusion(),
+        fusion: RankFusion = USUAL_FUSION,
     ) -> None:
         """Open the mirror in *folder*; the server is asked at the first question.
 
