@@ -142,3 +142,19 @@ def test_a_reader_of_an_older_state_gets_the_links_of_that_state(tmp_path: Path)
             still = cache.get().broken()
 
     assert (before, len(later), still) == ([], 1, [])
+
+
+def test_a_note_named_like_a_folder_gets_the_links_to_that_folder(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"x/y/n.md": "[up](../)", "x/n.md": "[here](./)"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        broken = [len(engine.graph.broken())]
+        for name in ("x.md", "x.md"):
+            if (root / name).exists():
+                (root / name).unlink()
+            else:
+                worlds.fill(root, {name: "both lead here"})
+            engine.refresh(check=False)
+            broken.append(len(engine.graph.link_ends.get().broken()))
+
+    assert broken == [2, 0, 2]
