@@ -519,6 +519,7 @@ class _Work:
     def _write_meta(self, values: Mapping[str, str]) -> None:
         """Store values with the generation, and tell all who listen, once the transaction is committed."""
         self._meta.update(values)
+        _ = self._meta.setdefault("generation", "0")  # of an empty vault, of which nothing was written yet
         names = ("generation", "model", "dimensions", "graph", *values)
         schema.write_meta(self._session, {name: self._meta.get(name, "") for name in dict.fromkeys(names)})
         # Tells a reader whether a generation is the one that it knows: after a backup came back, it may be another.
