@@ -142,6 +142,17 @@ def test_a_reader_sees_the_old_note_until_its_snapshot_ends(team: Team) -> None:
     assert [hit.row.text for hit in reader.search(SearchRequest(text="after", mode="keyword")).hits] == ["zebra after"]
 
 
+def test_an_empty_vault_is_published_and_read(tmp_path: Path, postgres: LocalServer) -> None:
+    with published.open_team(tmp_path, postgres.address(), {}) as team:
+        reader = team.reader()
+        reader.refresh()
+        nothing = reader.search(SearchRequest(text="rain")).hits
+        team.save({"first.md": "rain\n"})
+
+        assert nothing == ()
+        assert [note for _, note, _ in published.hits(reader, "rain", "hybrid")] == ["first.md"]
+
+
 def test_only_what_changed_is_published(team: Team) -> None:
     nothing = team.publish()
     one = team.save({"new.md": "one\n"})

