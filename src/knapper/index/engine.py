@@ -187,7 +187,7 @@ class Engine:
                 self._derive_postings()
                 return outcome
             self._check_not_emptied()
-            damage = self.damage or (integrity.find_damage(self.store.database) if check else "")
+            damage = self.damage or (self._find_damage() if check else "")
             if not damage:
                 try:
                     outcome = self._refresh_all(progress)
@@ -207,6 +207,11 @@ class Engine:
             outcome.was_damaged = True
             outcome.problems.insert(0, f"the index was damaged ({damage}), and has been built anew")
             return outcome
+
+    def _find_damage(self) -> str:
+        damage = integrity.find_damage(self.store.database)
+        database.return_free_memory()
+        return damage
 
     def _check_not_emptied(self, gone: int | None = None) -> None:
         """Refuse to take an empty folder for a vault of which every note was deleted: its disk may not be mounted.

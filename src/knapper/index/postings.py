@@ -12,7 +12,6 @@ import mmap
 import os
 import secrets
 import sqlite3
-import sys
 import zlib
 from array import array
 from bisect import bisect_left
@@ -214,18 +213,8 @@ def build(index: Database) -> None:
             words.forget_recorded(connection, generation)
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (words.FILE_META, name))
     del tables
-    _return_free_memory()
+    database.return_free_memory()
     remove_stray_files(index)
-
-
-def _return_free_memory() -> None:
-    """Let glibc return what the derivation has freed, which a server would hold until it ends."""
-    if sys.platform == "linux":
-        import ctypes  # noqa: PLC0415 - only a writer needs it
-
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
 
 
 def remove_stray_files(index: Database) -> None:
