@@ -403,7 +403,8 @@ export function kindName(row: ProgramRow): string {
 
 /** What it shows to the server, or why it shows nothing. */
 export function tokenText(row: ProgramRow): string {
-  const inside = row.credential === "none" ? INSIDE[row.name] : undefined;
+  const isKnown = row.credential === "none" && Object.hasOwn(INSIDE, row.name); // a program may be called __proto__
+  const inside = isKnown ? INSIDE[row.name] : undefined;
   return inside ?? `Shows ${TOKENS[row.credential]}`;
 }
 

@@ -93,6 +93,7 @@ test("rights are told in a few lines", () => {
   expect(rightsLines({ ...program, rights: { ...RIGHTS, is_read_only: true, write: [], hidden: [] } })).toEqual(["Reads only"]);
   expect(tokenText({ ...program, name: "cli", credential: "none" })).toBe("At the command line");
   expect(tokenText({ ...program, credential: "none" })).toContain("can't call");
+  for (const name of ["__proto__", "constructor"]) expect(tokenText({ ...program, name, credential: "none" })).toContain("can't call");
 });
 
 test("what is missing of the index is told with its reason", () => {
