@@ -16,6 +16,10 @@ $settings = ""
 if (Test-Path -LiteralPath $knap) {
     $settings = & $knap config path
     Invoke-Step $knap @("service", "uninstall")
+    $names = (& $knap config --json | Out-String | ConvertFrom-Json).settings.PSObject.Properties.Name
+    foreach ($name in $names) {
+        if ($name -match "^vaults\.(.*)\.path$") { Invoke-Step $knap @("plugin", "uninstall", "--vault", $Matches[1]) }
+    }
     Invoke-Step $knap @("mcp", "uninstall", "--all")
 }
 if (-not $Yes -and -not $DryRun -and (Read-Host "uninstall: Remove the program itself? [y/N]") -notmatch "^(y|yes)$") {

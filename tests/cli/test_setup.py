@@ -10,6 +10,7 @@ import click
 import pytest
 
 from knapper import extras
+from knapper.agents import prompting
 from knapper.cli import launching, main, onboarding, output, plugin
 from knapper.cli import options as cli_options
 from knapper.cli.onboarding import LocalModels, Surroundings
@@ -84,10 +85,53 @@ def test_a_vault_is_entered_and_indexed_and_a_second_time_nothing_changes(
     found = main.run(["search", "green fence", "--json"])
 
     assert (first, second, found) == (0, 0, 0)
-    assert done == {"vault": "done", "index": "done", "model": "skipped", "service": "skipped"}
-    assert again == {"vault": "unchanged", "index": "unchanged", "model": "skipped", "service": "skipped"}
+    rest = {"model": "skipped", "server": "unchanged", "service": "skipped"}
+    assert done == {"vault": "done", "index": "done", "prompt": "done", **rest}
+    assert again == {"vault": "unchanged", "index": "unchanged", "prompt": "unchanged", **rest}
     assert config.read_text(encoding="utf-8") == written
     assert "Fence.md" in capsys.readouterr().out
+
+
+def test_an_example_of_the_chats_instructions_is_written_and_ones_own_stay(vault: Path, config: Path) -> None:
+    own = config.parent / "prompts" / "chat.md"
+    own.parent.mkdir()
+    own.write_text("Answer in rhymes.\n", encoding="utf-8")
+
+    assert main.run(["setup", "--vault", str(vault), "--quiet"]) == 0
+
+    example = own.with_name("chat.md.example").read_text(encoding="utf-8")
+    assert example == prompting.read_built_in("chat")
+    assert own.read_text(encoding="utf-8") == "Answer in rhymes.\n"
+    assert prompting.Prompts(folder=own.parent).load("chat") == "Answer in rhymes.\n"
+
+
+def test_an_example_that_cannot_be_written_stops_nothing(
+    vault: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (config.parent / "prompts").write_text("no folder", encoding="utf-8")
+
+    _ = main.run(["setup", "--vault", str(vault), "--json"])
+
+    assert steps(capsys) == {
+        "vault": "done",
+        "index": "done",
+        "model": "skipped",
+        "prompt": "failed",
+        "server": "unchanged",
+        "service": "skipped",
+    }
+
+
+def test_port_and_interval_are_shown_as_the_settings_have_them(
+    vault: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text("[server]\nport = 9123\n\n[index]\ninterval_minutes = 1\n", encoding="utf-8")
+
+    assert main.run(["setup", "--vault", str(vault)]) == 0
+
+    told = capsys.readouterr()
+    assert "port 9123; the whole vault is compared every 1 minute\n" in told.out
+    assert "knap config set index.interval_minutes N" in told.out + told.err
 
 
 def test_comments_and_other_vaults_of_the_configuration_stay(vault: Path, config: Path, tmp_path: Path) -> None:
@@ -172,8 +216,8 @@ def test_service_and_clients_are_set_up_when_named(
     entry = json.loads((own_home / ".cursor" / "mcp.json").read_text(encoding="utf-8"))["mcpServers"]["knapper"]
 
     assert code == 0
-    assert [(row["step"], row["state"]) for row in rows[3:5]] == [("service", "done"), ("client", "done")]
-    assert rows[3]["undo"] == "knap service uninstall"
+    assert [(row["step"], row["state"]) for row in rows[5:7]] == [("service", "done"), ("client", "done")]
+    assert rows[5]["undo"] == "knap service uninstall"
     assert manager.file.exists()
     assert "mcp" in entry["args"]
 

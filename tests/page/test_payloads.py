@@ -4,21 +4,27 @@ import json
 import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from knapper.app import Hub
-from knapper.server.http import feed, runs
+from knapper.config import ClientSettings, Settings, Vault
+from knapper.server import pairing
+from knapper.server.http import clients, feed, indexing, runs
 from knapper.server.http.app import Mount
+from knapper.server.http.clients import PairingService
 from knapper.server.workers import StopSignal, WorkerThreads
+from knapper.vault import access
 from tests.agents.run_world import Brain, Part
 from tests.agents.scripted import Call, Model
+from tests.index import worlds
 from tests.page import reviews, run_sites, sites
-from tests.page.payloads import DIAGRAMS, HTML, LINKS, MARKDOWN, MATHS, PAYLOADS, PICTURE, Trap
+from tests.page.payloads import DIAGRAMS, HTML, LINKS, MARKDOWN, MATHS, PAYLOADS, PICTURE, RUN, Trap
 from tests.page.sites import Site, answered, say
 
 pytestmark = pytest.mark.timeout(300)
@@ -266,5 +272,63 @@ def test_names_of_presets_and_models(tmp_path: Path, tab: Page) -> None:
         visit(site, tab, trap, ["/app/chat/new"])
         tab.get_by_role("button", name="Notes and rules").click()
         expect(tab.locator(".k-presets option").filter(has_text="<img")).not_to_have_count(0)
+
+        trap.check()
+
+
+NAMES: Final = (*HTML[:10], "\u202e)1(denwo\u202c", f"javascript:{RUN}", "__proto__", "main")
+
+
+def badly_named(found: Settings) -> Settings:
+    """Name vaults, clients and models in harmful ways."""
+    base = found.vault.path.parent
+    folders = [worlds.fill(base / f"other{at}", {"Other.md": "# Other\n"}).resolve() for at in range(len(NAMES))]
+    vaults = [Vault(name=name, path=folder) for name, folder in zip(NAMES, folders, strict=True)]
+    grants = [replace(access.default_grants(name), write=(name,), small="apply") for name in NAMES]
+    programs = [ClientSettings(grants=own, read=("*", own.client), vaults=(own.client,)) for own in grants]
+    models = [f"ollama:{name}" for name in NAMES]
+    model = replace(found.model, name=models[0], fallbacks=tuple(models[1:]))
+    return replace(found, vaults=(found.vault, *vaults), clients=tuple(programs), model=model)
+
+
+def with_clients(hub: Hub, stop: StopSignal) -> Sequence[Mount]:
+    """Serve the clients and the index, too."""
+    service, threads = PairingService(hub, pairing.open_codes(hub.settings.state_dir), "instance"), WorkerThreads(2)
+    return [clients.mount_clients(service, hub, threads), indexing.mount_index(hub, threads, stop)]
+
+
+def rename_providers(route: Route) -> None:
+    """Have the server name providers as no server does."""
+    reply = route.fetch()
+    answer = reply.json()
+    rows = [{**row, "provider": name} for row, name in zip(answer["results"], reversed(NAMES), strict=False)]
+    route.fulfill(response=reply, json={**answer, "results": rows})
+
+
+def test_names_of_models_providers_clients_and_vaults(tmp_path: Path, tab: Page) -> None:
+    notes, model = {"A.md": "# A\n"}, Model([["Hello."]])
+    with sites.serving(tmp_path, model.open, notes=notes, change=badly_named, more=with_clients) as site:
+        trap = enter(site, tab)
+        tab.route(lambda url: urlsplit(url).path == "/models", rename_providers)
+        sections = ("models", "limits", "index", "about", "clients")
+        visit(site, tab, trap, (f"/app/settings/{name}" for name in sections))
+        expect(tab.get_by_role("list", name="Programs and their rights").get_by_role("listitem")).to_have_count(20)
+        tab.get_by_role("button", name=f"Change the rights of {PICTURE}", exact=True).click()
+        rights = tab.get_by_role("group", name=f"Rights of {PICTURE}", exact=True)
+        rights.get_by_role("textbox", name="Isn't shown").fill(PICTURE)
+        tab.keyboard.press("Tab")
+        expect(rights.get_by_role("alert")).to_contain_text(f"client '{PICTURE}'")  # the file doesn't have it
+        trap.check()
+        tab.get_by_role("button", name="Appearance and account").click()
+        expect(tab.get_by_role("menuitemradio").filter(has_text="<img")).to_have_count(1)
+        trap.check()
+        visit(site, tab, trap, ["/app/chat/new"])
+        tab.get_by_role("button", name=re.compile("^Model: ")).click()
+        expect(tab.get_by_role("menu")).to_contain_text("<img src=x")
+        trap.check()
+        tab.keyboard.press("Escape")
+        say(tab, "Hello")
+        answered(tab)
+        visit(site, tab, trap, (f"/app/notes/Other.md?vault={quote(name, safe='')}" for name in NAMES[::3]))
 
         trap.check()

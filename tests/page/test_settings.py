@@ -366,6 +366,34 @@ def test_who_read_foreign_text_is_shown_and_trusted_again(tmp_path: Path, tab: P
 
 
 @pytest.mark.timeout(120)
+def test_the_rights_of_a_program_are_changed_in_the_file(tmp_path: Path, tab: Page) -> None:
+    with serving(tmp_path, FILE) as site, listening(tab) as told:
+        open_section(site, tab, "clients")
+        expect(tab.get_by_role("button", name="Change the rights of page")).to_have_count(0)
+        tab.get_by_role("button", name="Change the rights of mcp").click()
+        rights = tab.get_by_role("group", name="Rights of mcp")
+        rights.get_by_role("combobox", name="Small changes").select_option("propose")
+        small = rights.locator('[data-name="small"]')
+        expect(small).to_contain_text("Counts when the server starts next")
+        rights.get_by_role("textbox", name="Changes only").fill(f"Inbox/\n{HOSTILE}")
+        tab.keyboard.press("Tab")
+        expect(rights.locator('[data-name="write"]').get_by_role("status")).to_contain_text("Saved")
+        rights.get_by_role("textbox", name="Changes only").fill("!Inbox/")
+        tab.keyboard.press("Tab")
+        expect(rights.get_by_role("alert")).to_contain_text("doesn't take anything back here")
+        picture(tab, "settings-rights")
+        first = stored(site)
+        small.get_by_role("button", name="Reset to default: Small changes").click()
+        expect(rights.get_by_role("combobox", name="Small changes")).to_have_value("apply")
+
+        assert first["clients"] == {"mcp": {"small": "propose", "write": ["Inbox/", HOSTILE]}}
+        assert stored(site)["clients"] == {"mcp": {"write": ["Inbox/", HOSTILE]}}
+        assert tab.locator("img").count() == 0
+        assert axe.findings(tab) == []
+    assert [line for line in told if "422" not in line] == []  # the browser tells of the one that was refused
+
+
+@pytest.mark.timeout(120)
 def test_the_index_is_brought_up_to_date_with_its_progress(tmp_path: Path, tab: Page) -> None:
     with serving(tmp_path, FILE) as site:
         open_section(site, tab, "index")

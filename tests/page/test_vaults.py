@@ -7,10 +7,13 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from knapper.config import Vault
+from knapper.server.http import browsing
+from knapper.server.workers import WorkerThreads
 from tests.agents.scripted import Call, Model
 from tests.index import worlds
 from tests.page import sites
 from tests.page.sites import answered, say
+from tests.page.test_notes import png
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -65,13 +68,16 @@ def test_each_vault_has_its_own_conversations_and_changes(tmp_path: Path, tab: P
     assert (other / "Sea.md").read_text(encoding="utf-8") == "# Sea\n\nSalt water.\nAnd fish.\n"
 
 
-def test_a_citation_of_another_vault_opens_its_passage(tmp_path: Path, tab: Page) -> None:
-    other = worlds.fill(tmp_path / "other", {"Far/Sea.md": "# Sea\n\nSalt water.\n"}).resolve()
+def test_a_citation_of_another_vault_opens_its_passage_with_its_image(tmp_path: Path, tab: Page) -> None:
+    other = worlds.fill(tmp_path / "other", {"Far/Sea.md": "# Sea\n\nSalt water.\n\n![[Shore.png]]\n"}).resolve()
+    (other / "Far" / "Shore.png").write_bytes(png(60, 30))
     with sites.serving(
         tmp_path,
         Model([["Salt [[sea:Sea#Sea]] (lines 3-3)."]]).open,
         change=lambda found: replace(found, vaults=(found.vault, Vault(name="sea", path=other))),
+        more=lambda hub, _: [browsing.mount_browsing(hub, WorkerThreads(2))],
     ) as site:
+        (site.root / "Shore.png").write_bytes(png(10, 10))  # of the vault that is open: not this one
         _ = site.hub.context(client="cli", vault="sea").index.refresh()
         site.enter(tab, "/app/chat/new")
         say(tab, "What is salty?")
@@ -79,3 +85,6 @@ def test_a_citation_of_another_vault_opens_its_passage(tmp_path: Path, tab: Page
         tab.locator(".k-answer .k-cite").click()
 
         expect(tab.locator(".k-cited-lines, [data-cited]")).to_have_text("Salt water.")
+        image = tab.get_by_role("complementary").locator("img.k-media")
+        image.scroll_into_view_if_needed()
+        expect(image).to_have_js_property("naturalWidth", 60)

@@ -2,11 +2,13 @@
 
 import contextlib
 import json
+import os
 import tomllib
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from schemathesis.generation import GenerationMode
@@ -241,3 +243,119 @@ def test_no_generated_request_breaks_the_documents_word(tmp_path: Path, mode: Ge
 
     assert found == []
     assert KEY not in text
+
+
+RIGHTS_FILE = """# mine
+[clients.mcp]
+small = "propose"  # until I trust it
+
+[clients.reader]
+kind = "mcp"
+hidden = ["Private/"]
+"""
+
+
+@contextlib.contextmanager
+def owner(base: Path, text: str = RIGHTS_FILE) -> Generator[tuple[World, TestClient]]:
+    """Give the page of a server that was started with clients in its configuration file."""
+    file = apps.settings(base).config_file
+    file.write_text(text, encoding="utf-8")
+    configured = config.load(config_file=str(file)).clients
+    with apps.world(base, *configured) as world, world.client(world.token("page"), mounted(world)) as client:
+        yield world, client
+
+
+def rights(reply: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - any reply
+    assert reply.status_code == 200, reply.text
+    return {row["name"]: row for row in reply.json()["settings"]}
+
+
+def test_the_rights_of_a_program_are_shown_with_what_is_usual(tmp_path: Path) -> None:
+    with owner(tmp_path) as (world, client):
+        answer = client.get("/clients/mcp/rights")
+        rows, agent = rights(answer), rights(client.get("/clients/agent/rights"))
+
+    assert (answer.json()["config_file"], answer.json()["is_writable"]) == (str(world.settings.config_file), True)
+    assert {"kind", "token_hash"}.isdisjoint(rows)
+    small, large = rows["small"], rows["large"]
+    assert (small["value"], small["default"], small["choices"]) == ("propose", "apply", ["apply", "propose", "refuse"])
+    assert (small["source"], small["is_set"]) == (f"{world.settings.config_file}:3", True)
+    assert (large["value"], large["default"], large["source"]) == ("propose", "propose", "default")
+    assert (agent["guarded"]["value"], agent["confirm"]["value"]) == (["Preferences.md"], "propose")
+    assert not any(row["restart"] for row in (*rows.values(), *agent.values()))
+
+
+def test_rights_are_saved_with_comments_kept_and_count_from_the_next_start(tmp_path: Path) -> None:
+    with owner(tmp_path) as (world, client):
+        answer = client.put("/clients/mcp/rights", json={"values": {"small": "refuse", "write": ["Inbox/"]}})
+        saved = rights(answer)
+        made = client.put("/clients/http/rights", json={"values": {"access": "read"}})
+        file = world.settings.config_file
+        text = file.read_text(encoding="utf-8")
+        taken_out = client.put("/clients/mcp/rights", json={"values": {"small": None, "write": None}})
+        again = config.load(config_file=str(file))
+
+    assert (saved["small"]["restart"], saved["small"]["value"], saved.keys()) == (True, "refuse", {"small", "write"})
+    assert made.status_code == 200
+    assert 'small = "refuse"  # until I trust it' in text
+    assert text.startswith("# mine\n")
+    assert tomllib.loads(text)["clients"]["http"] == {"access": "read"}
+    assert (rights(taken_out)["small"]["value"], rights(taken_out)["small"]["restart"]) == ("apply", True)
+    assert (again.client("mcp").grants.small, again.client("http").grants.is_read_only) == ("apply", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "status", "code"),
+    [
+        ("mcp", {"kind": "person"}, 422, "bad_arguments"),
+        ("reader", {"token_hash": "sha256:" + "0" * 64}, 422, "bad_arguments"),
+        ("mcp", {"small": "always"}, 422, "bad_arguments"),
+        ("mcp", {"max_files": 0}, 422, "bad_arguments"),
+        ("mcp", {"vaults": ["nowhere"]}, 422, "config_invalid"),
+        ("mcp", {"write": ["!Private/"]}, 422, "config_invalid"),
+        ("mcp", {"hidden": ["a\0b"]}, 422, "config_invalid"),
+        ("page", {"access": "read"}, 403, "file_only"),
+        ("cli", {"hidden": ["*"]}, 403, "file_only"),
+        ("nobody", {"access": "write"}, 404, "unknown_client"),
+        ("x]\n[server", {"access": "write"}, 404, "unknown_client"),
+    ],
+)
+def test_rights_that_cannot_or_may_not_be_saved_leave_the_file_as_it_is(
+    tmp_path: Path, name: str, values: dict[str, object], status: int, code: str
+) -> None:
+    with owner(tmp_path) as (world, client):
+        refused = client.put(f"/clients/{quote(name, safe='')}/rights", json={"values": values})
+
+        assert (refused.status_code, refused.json()["code"]) == (status, code), refused.text
+        assert world.settings.config_file.read_text(encoding="utf-8") == RIGHTS_FILE
+
+
+def test_a_program_neither_sees_nor_widens_its_rights(tmp_path: Path) -> None:
+    with apps.world(tmp_path) as world, world.client(None, mounted(world)) as client:
+        refused = [
+            client.get("/clients/http/rights"),
+            client.put("/clients/http/rights", json={"values": {"max_files": 1_000}}),
+        ]
+
+        assert [(one.status_code, one.json()["code"]) for one in refused] == [(403, "needs_person")] * 2
+        assert not world.settings.config_file.exists()
+
+
+def test_rights_in_a_file_that_is_read_only_are_shown_and_said_to_be_fixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with owner(tmp_path) as (world, client):
+        file = world.settings.config_file
+        usual = os.access
+
+        def only_read(path: str | Path, mode: int) -> bool:  # the tests' own user may be root, who may write anything
+            return not (mode == os.W_OK and Path(path) == file.resolve()) and usual(path, mode)
+
+        monkeypatch.setattr(os, "access", only_read)
+        shown_rights = client.get("/clients/mcp/rights")
+        refused = client.put("/clients/mcp/rights", json={"values": {"small": "apply"}})
+
+        assert shown_rights.json()["is_writable"] is False
+        assert not any(row["savable"] for row in rights(shown_rights).values())
+        assert (refused.status_code, refused.json()["code"]) == (503, "config_unwritable")
+        assert file.read_text(encoding="utf-8") == RIGHTS_FILE

@@ -4,11 +4,14 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from knapper import config
 from knapper.errors import StorageError
+from knapper.index import feed, watch
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter
 from knapper.server import watchers
@@ -40,6 +43,59 @@ def test_a_vault_is_read_and_then_followed(tmp_path: Path) -> None:
 
     assert found == 4
     assert after <= before + 2
+
+
+class Clock:
+    """A clock of the watcher's loop that the test sets, and how often it was looked at."""
+
+    now = 1_000.0
+    looks = 0
+
+    def monotonic(self) -> float:
+        self.looks += 1
+        return self.now
+
+
+class Deaf:
+    """Reports of changes as a network drive gives them: none."""
+
+    def __init__(self, *_: object, **__: object) -> None: ...
+
+    def watch(self, *_: object) -> set[tuple[int, str]]:
+        return set()
+
+    def close(self) -> None: ...
+
+
+def test_the_interval_of_the_settings_file_is_that_of_a_servers_comparisons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, clock = tmp_path / "interval.toml", Clock()
+    file.write_text("[index]\ninterval_minutes = 7\n", encoding="utf-8")
+    monkeypatch.delenv("INDEX_INTERVAL", raising=False)
+    monkeypatch.setattr(feed, "RustNotify", Deaf)
+    with apps.world(tmp_path) as world:
+        minutes = config.load(config_file=str(file)).index_interval_minutes
+        world.hub.settings = replace(world.hub.settings, index_interval_minutes=minutes)
+        engine = world.hub.open().engine
+        monkeypatch.setattr(watch, "time", clock)
+
+        def notes() -> int:
+            return engine.status(Filter()).notes
+
+        async def run() -> tuple[int, int]:
+            async with watchers.run_watchers(watchers.engine_openers(world.hub)):
+                await until(lambda: notes() == 3 and clock.looks > 2)
+                (world.root / "New.md").write_text("# New\n", encoding="utf-8")
+                clock.now += 7 * 60 - 1
+                seen = clock.looks
+                await until(lambda: clock.looks > seen + 3)
+                before = notes()
+                clock.now += 2
+                await until(lambda: notes() == 4)
+                return before, notes()
+
+        assert asyncio.run(run()) == (3, 4)
 
 
 def test_a_watcher_that_dies_is_started_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -111,6 +111,12 @@ export interface paths {
         };
         delete: operations["delete_clients_by_name"];
     };
+    "/clients/{name}/rights": {
+        parameters: {
+        };
+        get: operations["get_clients_by_name_rights"];
+        put: operations["put_clients_by_name_rights"];
+    };
     "/events": {
         parameters: {
         };
@@ -2627,6 +2633,112 @@ export interface operations {
                             revoked: string | null;
                             vault: string;
                         };
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
+    get_clients_by_name_rights: {
+        parameters: {
+            query?: {
+                vault?: string;
+            };
+            path: {
+                name: string;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        config_file: string;
+                        is_writable: boolean;
+                        settings: {
+                            choices?: string[];
+                            default: string | number | string[] | null;
+                            doc: string;
+                            is_set: boolean;
+                            /** @enum {unknown} */
+                            kind: "text" | "verbatim" | "path" | "url" | "count" | "choice" | "texts";
+                            least?: number;
+                            most?: number;
+                            name: string;
+                            restart: boolean;
+                            savable: boolean;
+                            secret: boolean;
+                            source: string;
+                            value: string | number | string[] | null;
+                        }[];
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
+    put_clients_by_name_rights: {
+        parameters: {
+            path: {
+                name: string;
+            };
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    values: {
+                        /** @enum {string|null} */
+                        access?: "write" | "read" | null;
+                        capabilities?: ("add" | "delete" | "create" | "navigate" | "move" | "properties")[] | null;
+                        /** @enum {string|null} */
+                        confirm?: "ask" | "propose" | null;
+                        guarded?: string[] | null;
+                        hidden?: string[] | null;
+                        /** @enum {string|null} */
+                        large?: "apply" | "propose" | "refuse" | null;
+                        max_files?: number | null;
+                        read?: string[] | null;
+                        read_only?: string[] | null;
+                        /** @enum {string|null} */
+                        scope?: "all" | "current" | "linked" | "context" | null;
+                        /** @enum {string|null} */
+                        small?: "apply" | "propose" | "refuse" | null;
+                        vaults?: string[] | null;
+                        write?: string[] | null;
+                    };
+                    vault?: string | null;
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        config_file: string;
+                        is_writable: boolean;
+                        settings: {
+                            choices?: string[];
+                            default: string | number | string[] | null;
+                            doc: string;
+                            is_set: boolean;
+                            /** @enum {unknown} */
+                            kind: "text" | "verbatim" | "path" | "url" | "count" | "choice" | "texts";
+                            least?: number;
+                            most?: number;
+                            name: string;
+                            restart: boolean;
+                            savable: boolean;
+                            secret: boolean;
+                            source: string;
+                            value: string | number | string[] | null;
+                        }[];
                         /** @constant */
                         success: true;
                     };

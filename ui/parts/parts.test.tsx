@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ago, cost, duration, fit, fitting, Floaters, Floating, keyNames, Palette, resource, Row, Shortcuts, tokens, VirtualList, visibleRange } from "./index";
+import { ago, allPages, cost, duration, fit, fitting, Floaters, Floating, keyNames, Palette, partsOf, resource, Row, Rows, Shortcuts, tokens, VirtualList, visibleRange } from "./index";
 
 let root: HTMLElement;
 
@@ -134,6 +134,28 @@ describe("resources", () => {
 
     expect(found.data.value).toBe("b2");
     expect(found.isLoading.value).toBe(false);
+  });
+
+  it("are drawn in parts where they are many", () => {
+    const rows = Array.from({ length: 120 }, (_, at) => String(at));
+    act(() => render(<Rows items={rows} keyOf={(row) => row} row={(row) => <span>{row}</span>} label="Many" />, root));
+
+    expect([...root.querySelectorAll("ul")].map((part) => part.children.length)).toEqual([50, 50, 20]);
+    expect(root.querySelectorAll(".k-rows-part")).toHaveLength(3);
+    expect(partsOf([])).toEqual([]);
+  });
+
+  it("load a list page by page, until one isn't full or there are enough", async () => {
+    const asked: object[] = [];
+    const tell = (total: number) => (page: { limit: number; offset: number }) => {
+      asked.push(page);
+      return Promise.resolve(Array.from({ length: Math.max(0, Math.min(page.limit, total - page.offset)) }, (_, at) => page.offset + at));
+    };
+
+    expect(await allPages(tell(5), 2, 10)).toEqual([0, 1, 2, 3, 4]);
+    expect(asked).toEqual([{ limit: 2, offset: 0 }, { limit: 2, offset: 2 }, { limit: 2, offset: 4 }]);
+    expect(await allPages(tell(100), 2, 4)).toEqual([0, 1, 2, 3]);
+    expect(await allPages(tell(0))).toEqual([]);
   });
 });
 

@@ -63,3 +63,17 @@ export function resource<T, A extends unknown[] = []>(ask: (signal: AbortSignal,
     },
   };
 }
+
+const PAGE = 500;
+const MOST = 5_000;
+
+/** Load all rows of a list that the server tells in pages; one page more than is full, and no more than 5,000 rows. */
+export async function allPages<T>(ask: (page: { limit: number; offset: number }) => Promise<readonly T[]>, size = PAGE, most = MOST): Promise<T[]> {
+  const rows: T[] = [];
+  while (rows.length < most) {
+    const page = await ask({ limit: size, offset: rows.length });
+    rows.push(...page);
+    if (page.length < size) break;
+  }
+  return rows;
+}

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
-import { useCallback, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon, type IconName, type Tone } from "./basic";
 
 interface RowProps {
@@ -133,6 +133,66 @@ export function Notice({ tone = "info", children }: NoticeProps): JSX.Element {
       <Icon name={tone === "info" ? "info" : tone === "warning" ? "triangle-alert" : "circle-alert"} />
       <div>{children}</div>
     </div>
+  );
+}
+
+const PART_ROWS = 50;
+
+/** A list in parts of 50, of which those out of view aren't laid out: thousands of parts cost as much as thousands of rows. */
+export function partsOf<T>(items: readonly T[], size = PART_ROWS): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, at) => items.slice(at * size, (at + 1) * size));
+}
+
+interface RowsProps<T> {
+  items: readonly T[];
+  keyOf: (item: T) => string;
+  row: (item: T) => JSX.Element;
+  label?: string | undefined;
+  /** Puts the key of each into its attribute `data-NAME`. */
+  name?: string;
+  /** About, in px, until they were laid out once. */
+  rowHeight?: number;
+}
+
+/** Rows one below the other, as many as there are; a long list is several of 50. */
+export function Rows<T>({ items, keyOf, row, label, name, rowHeight = 52 }: RowsProps<T>): JSX.Element {
+  const parts = partsOf(items);
+  return (
+    <>
+      {parts.map((part, at) => (
+        <ul key={at} class={parts.length > 1 ? "k-rows k-rows-part" : "k-rows"} aria-label={label} style={parts.length > 1 ? { containIntrinsicHeight: `auto ${part.length * rowHeight}px` } : undefined}>
+          {part.map((item) => (
+            <li key={keyOf(item)} {...(name ? { [`data-${name}`]: keyOf(item) } : {})}>
+              {row(item)}
+            </li>
+          ))}
+        </ul>
+      ))}
+    </>
+  );
+}
+
+/** What scrolls an element; null for the window. */
+function scrollerOf(node: Element): Element | null {
+  for (let parent = node.parentElement; parent; parent = parent.parentElement) {
+    if (/auto|scroll/.test(getComputedStyle(parent).overflowY)) return parent;
+  }
+  return null;
+}
+
+/** A list's next rows: they come when its end comes into view, or at a press. */
+export function MoreRows({ title, onMore }: { title: string; onMore: () => void }): JSX.Element {
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (!button.current || !globalThis.IntersectionObserver) return undefined;
+    const observer = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && onMore(), { root: scrollerOf(button.current), rootMargin: "400px" });
+    observer.observe(button.current);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <button ref={button} type="button" class="k-button k-more" data-kind="quiet" onClick={onMore}>
+      {title}
+    </button>
   );
 }
 

@@ -8,11 +8,12 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from knapper import app, extras
+from knapper.agents import prompting
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName, Provider
 from knapper.app import models
@@ -21,10 +22,11 @@ from knapper.cli.plugin import VaultPlugin
 from knapper.cli.render import indexing
 from knapper.cli.render.formatting import pluralize
 from knapper.config import editing
-from knapper.errors import BadInput, KnapError, SetupError
+from knapper.errors import BadInput, KnapError, SetupError, StorageError
 from knapper.extras import ExtraName
 from knapper.index.filters import Filter
 from knapper.server.mcp import clients, install
+from knapper.system import private
 from knapper.vault import obsidian
 
 if TYPE_CHECKING:
@@ -277,6 +279,47 @@ def offer_extras() -> StepReport | None:
         state="skipped",
         text=f"not installed: {purposes}",
         hint=f"later, such as: {installation.shown_command(absent[0])}",
+    )
+
+
+def write_prompt_example(options: GlobalOptions) -> StepReport:
+    """Put the built-in instructions for the chat beside the configuration, as an example that nothing reads.
+
+    Raises:
+        StorageError: It can't be written.
+    """
+    folder = setup.read_settings(options).config_file.parent / "prompts"
+    example = folder / "chat.md.example"
+    report = StepReport(
+        step="prompt",
+        state="done",
+        text=f"{example} has the chat's instructions",
+        hint=f"to give your own: copy it to {folder / 'chat.md'}, and change that",
+    )
+    text = prompting.read_built_in("chat")
+    try:
+        if example.exists() and example.read_text(encoding="utf-8", errors="replace") == text:
+            return replace(report, state="unchanged")
+        private.make_folder(folder)
+        private.write_text(example, text)
+    except OSError as error:
+        raise StorageError(
+            f"{example} can't be written: {error.strerror or error}",
+            hint="Knapper works without it; `knap chat` has these instructions built in",
+            code="prompt_unwritable",
+        ) from error
+    return report
+
+
+def show_server(options: GlobalOptions) -> StepReport:
+    """Tell the port and how often the vault is compared, which hold unless somebody changes them."""
+    settings = setup.read_settings(options)
+    minutes = pluralize(settings.index_interval_minutes, "minute")
+    return StepReport(
+        step="server",
+        state="unchanged",
+        text=f"port {settings.server.port}; the whole vault is compared every {minutes}",
+        hint="to change them: knap config set server.port N; knap config set index.interval_minutes N",
     )
 
 

@@ -1,12 +1,12 @@
 """The section of one client, and what its owner lets it see and change by that."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from knapper.config import values
-from knapper.config.declarations import SettingsSection, read_section, setting, settings_of
+from knapper.config.declarations import SettingsSection, SettingValue, read_section, setting, settings_of
 from knapper.config.files import ConfigDocument
 from knapper.config.settings import ClientSettings
 from knapper.errors import SetupError
@@ -78,6 +78,40 @@ class ClientSection(SettingsSection):
 
 CLIENT_SETTINGS = settings_of(ClientSection)
 """Settings of one client."""
+_IDENTITY = frozenset({"kind", "token_hash"})
+RIGHTS = tuple(setting for setting in CLIENT_SETTINGS if setting.name not in _IDENTITY)
+"""Those that say what it may see and change; the others say who it is."""
+
+
+def rights_of(client: ClientSettings) -> dict[str, SettingValue]:
+    """Return what a client may see and change by the names of `RIGHTS`, with what is usual where nothing is said."""
+    grants = client.grants
+    order: Sequence[str] = get_args(Capability)
+    return {
+        "vaults": client.vaults,
+        "read": client.read,
+        "hidden": client.hidden,
+        "write": grants.write,
+        "read_only": grants.read_only,
+        "access": "read" if grants.is_read_only else "write",
+        "capabilities": tuple(name for name in order if name in grants.capabilities),
+        "scope": grants.editable,
+        "small": grants.small,
+        "large": grants.large,
+        "max_files": grants.max_files,
+        "guarded": grants.guarded,
+        "confirm": grants.confirm,
+    }
+
+
+def usual_rights(client: ClientSettings) -> dict[str, SettingValue]:
+    """Return what `rights_of` would for a client of that kind of which the configuration says nothing.
+
+    That is so for each right alone: what becomes of a large change depends on what becomes of its small ones.
+    """
+    usual = access.default_grants(client.name, client.grants.kind)
+    large = access.stricter(client.grants.small, usual.large)
+    return {**rights_of(ClientSettings(grants=usual)), "large": large}
 
 
 def read_clients(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from knapper.config import files, loading, values
-from knapper.config.clients import CLIENT_SETTINGS
+from knapper.config.clients import CLIENT_SETTINGS, RIGHTS
 from knapper.config.declarations import Setting, SettingValue
 from knapper.config.settings import SETTINGS, VAULT_SETTINGS, Settings
 from knapper.errors import BadInput, ConflictError, RefusedError, SetupError, StorageError
@@ -161,6 +161,12 @@ def _replace_checked(file: Path, before: bytes, after: bytes, check: Callable[[P
     """Write the file in one step, after the whole configuration could be read from its new content."""
     target = Path(os.path.realpath(file))
     fresh = private.new_name(target.with_name(f".{target.name}"))
+    if target.exists() and not os.access(target, os.W_OK):  # a rename would pass over what its owner set
+        raise StorageError(
+            f"the configuration {file} is read-only",
+            hint="make it writable, or edit it where it comes from",
+            code="config_unwritable",
+        )
     try:
         private.make_folder(target.parent)
         with os.fdopen(private.open_new(fresh), "wb") as stream:
@@ -245,13 +251,53 @@ def save_settings(settings: Settings, raw_values: Mapping[str, object]) -> Setti
     """
     for name, raw in raw_values.items():
         _check_savable(settings, name, raw)
+    return _save(settings, {tuple(name.split(".")): (SETTINGS_BY_NAME[name], raw) for name, raw in raw_values.items()})
+
+
+def save_rights(settings: Settings, client: str, raw_values: Mapping[str, object]) -> Settings:
+    """Save what a client may see and change in its section of the configuration file; return what the file says then.
+
+    Args:
+        settings: As they were loaded.
+        client: Its name; it gets a section if it has none.
+        raw_values: New values by the names of `RIGHTS`; None takes one out of the file.
+
+    Raises:
+        BadInput: A value can't be used, by itself or with the others.
+        SetupError: The file is written in a form that can't be changed by values.
+        ConflictError: Somebody else saved the file meanwhile.
+        StorageError: The file can't be written.
+    """
+    rights = {right.name: right for right in RIGHTS}
+    for name in raw_values:
+        if name not in rights:
+            hint = values.did_you_mean(name, rights, "one of: " + ", ".join(rights))
+            raise BadInput(f"there is no right '{name[:60]}'", hint=hint, code="config_invalid")
+    return _save(settings, {("clients", client, name): (rights[name], raw) for name, raw in raw_values.items()})
+
+
+def is_writable(file: Path) -> bool:
+    """Return whether a configuration file can be changed, or made where it is missing."""
+    target = Path(os.path.realpath(file))
+    if target.exists() and not os.access(target, os.W_OK):
+        return False
+    folder = next(folder for folder in target.parents if folder.exists())
+    return os.access(folder, os.W_OK)
+
+
+def _save(settings: Settings, raw_values: Mapping[SettingName, tuple[Setting, object]]) -> Settings:
+    """Check values and write them; the whole file must be good with them."""
+    base = settings.config_file.parent
     try:
-        changes = {tuple(name.split(".")): _check_value(settings, name, raw) for name, raw in raw_values.items()}
+        changes = {
+            name: None if raw is None else values.check_value(setting, raw, place="the request", base=base)
+            for name, (setting, raw) in raw_values.items()
+        }
         _ = set_values(settings.config_file, changes, check=partial(_load_file, settings))
     except SetupError as error:
-        if error.code != "config_invalid":
+        if error.code not in {"config_invalid", SetupError.code}:  # that of a pattern that isn't one
             raise
-        raise BadInput(error.message, hint=error.hint, code=error.code) from error
+        raise BadInput(error.message, hint=error.hint, code="config_invalid") from error
     return read_settings_again(settings)
 
 
@@ -279,12 +325,6 @@ def _check_savable(settings: Settings, name: str, raw: object) -> None:
 def _has_key(settings: Settings) -> bool:
     origins = {origin.name: origin for origin in read_settings_again(settings).origins}
     return any(setting.secret and is_savable(setting) and origins[setting.name].value for setting in SETTINGS)
-
-
-def _check_value(settings: Settings, name: str, raw: object) -> SettingValue | None:
-    if raw is None:
-        return None
-    return values.check_value(SETTINGS_BY_NAME[name], raw, place="the request", base=settings.config_file.parent)
 
 
 def _load_file(settings: Settings, config_file: Path) -> Settings:

@@ -6,7 +6,7 @@ import { useEffect } from "preact/hooks";
 import { Icon, IconButton, SearchBox } from "../basic";
 import { ago, count } from "../format";
 import { useHost } from "../host";
-import { Empty, GroupTitle, Row, SkeletonRows } from "../rows";
+import { Empty, GroupTitle, MoreRows, Row, Rows, SkeletonRows } from "../rows";
 import type { Chat } from "./chat";
 import { AskText } from "./composer";
 import { byAge, type Session } from "./sessions";
@@ -59,16 +59,10 @@ export function Conversations({ chat, onGo }: ConversationsProps): JSX.Element {
       {byAge(found?.results ?? []).map((group) => (
         <section key={group.title} aria-label={group.title}>
           <GroupTitle>{group.title}</GroupTitle>
-          <ul class="k-rows">
-            {group.sessions.map((session) => (
-              <li key={session.id} data-session={session.id}>
-                <SessionRow chat={chat} session={session} onGo={onGo} />
-              </li>
-            ))}
-          </ul>
+          <Rows name="session" items={group.sessions} keyOf={(session) => session.id} row={(session) => <SessionRow chat={chat} session={session} onGo={onGo} />} />
         </section>
       ))}
-      {found && found.total > found.results.length && <p class="k-small k-quiet k-conversations-more">{found.total - found.results.length} older ones: search finds them.</p>}
+      {found && found.total > found.results.length && <MoreRows key={found.results.length} title="Show older ones" onMore={() => void sessions.more()} />}
     </>
   );
 }

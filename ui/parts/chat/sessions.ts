@@ -2,12 +2,14 @@
 
 import { signal, type Signal } from "@preact/signals";
 import type { Client, Reply } from "../../client";
-import { resource } from "../resource";
+import { allPages, resource } from "../resource";
 
 export type Session = Reply<"get", "/sessions">["results"][number];
 export type WaitingTask = Reply<"get", "/ask/waiting">["results"][number];
 
 const PAGE = 200;
+/** What the server tells at once. */
+const MOST_AT_ONCE = 500;
 
 export class Sessions {
   readonly query: Signal<string> = signal("");
@@ -15,15 +17,34 @@ export class Sessions {
   /** Tasks that wait for an answer of the person, whoever began them. */
   readonly waiting;
 
+  private shown = PAGE;
+
   constructor(private readonly client: Client) {
-    this.list = resource((abort, query: string) =>
-      client.get("/sessions", { query: { limit: PAGE, ...(query ? { query } : {}) }, signal: abort }),
-    );
+    this.list = resource(async (abort, query: string) => {
+      let total = 0;
+      const size = Math.min(this.shown, MOST_AT_ONCE);
+      const results = await allPages(
+        async (page) => {
+          const found = await client.get("/sessions", { query: { ...page, ...(query ? { query } : {}) }, signal: abort });
+          total = found.total;
+          return found.results;
+        },
+        size,
+        this.shown,
+      );
+      return { results, total };
+    });
     this.waiting = resource((abort) => client.get("/ask/waiting", { signal: abort }));
   }
 
   async load(): Promise<void> {
     await Promise.all([this.list.load(this.query.value.trim()), this.waiting.load()]);
+  }
+
+  /** Show more of them. */
+  async more(): Promise<void> {
+    this.shown += MOST_AT_ONCE;
+    await this.list.load(this.query.value.trim());
   }
 
   title(id: string): string {

@@ -22,7 +22,8 @@ interface PictureOptions {
 }
 
 const STEPS = 240;
-const STEP_MS = 9;
+/** Of a frame's 16.7 ms; drawing 1,000 nodes takes most of the rest. */
+const STEP_MS = 6;
 /** Up to so many nodes, each has its name written beside it, where there is room. */
 const FEW = 60;
 
@@ -62,7 +63,7 @@ export class Picture {
     this.sigma.on("clickNode", ({ node, event }) => options.onOpen(node, event.original as MouseEvent));
     this.sigma.on("enterNode", ({ node }) => this.hover(node, container, options.onHover));
     this.sigma.on("leaveNode", () => this.hover(null, container, options.onHover));
-    this.run(data.nodes.length);
+    this.run(data.nodes.length, container);
   }
 
   /** Where each node lies, for the next picture of some of them. */
@@ -85,16 +86,22 @@ export class Picture {
   }
 
   /** Let forces move the nodes, as long as there is time in each frame; the same graph comes to lie the same. */
-  private run(count: number): void {
+  private run(count: number, container: HTMLElement): void {
     if (count < 2) return;
-    const settings = { ...forceAtlas2.inferSettings(this.graph), gravity: 1, scalingRatio: 12, slowDown: 2, barnesHutOptimize: count > 250, adjustSizes: false };
+    container.dataset["moves"] = "yes";
+    const settings = { ...forceAtlas2.inferSettings(this.graph), gravity: 1, scalingRatio: 12, slowDown: 2, barnesHutOptimize: count > 250, barnesHutTheta: 1, adjustSizes: false };
     const step = () => {
       const began = performance.now();
-      while (this.stepsLeft > 0 && performance.now() - began < STEP_MS) {
+      let now = began;
+      let longest = 0;
+      while (this.stepsLeft > 0 && now - began + longest < STEP_MS) {
         forceAtlas2.assign(this.graph, { iterations: 1, settings });
         this.stepsLeft -= 1;
+        longest = Math.max(longest, performance.now() - now);
+        now = performance.now();
       }
       if (this.stepsLeft > 0) this.frame = requestAnimationFrame(step);
+      else container.dataset["moves"] = "no";
     };
     this.frame = requestAnimationFrame(step);
   }

@@ -36,6 +36,8 @@ export class NoteModel {
     readonly path: string,
     /** Another vault than the one that is open; empty for that one. The client asks it. */
     readonly vault = "",
+    /** The images of that other vault; those of the open one are the shell's. */
+    readonly image?: (path: string, signal: AbortSignal) => Promise<string | undefined>,
   ) {
     this.page = resource(async (signal) => {
       const [text, info, links] = await Promise.all([

@@ -86,7 +86,7 @@ function inVault(host: Host, model: NoteModel): Host {
     open: (target, where) => host.open(of(target), where),
     href: (target) => host.href(of(target)),
     resolveLink: (link) => model.resolve(link),
-    image: () => Promise.resolve(undefined),
+    image: (path, signal) => model.image?.(path, signal) ?? Promise.resolve(undefined),
   };
   return Object.assign(Object.create(host) as Host, own);
 }

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { Button, Icon, IconButton, type IconName } from "../basic";
 import { ago, count, dateTime } from "../format";
 import { useHost, type Host } from "../host";
-import { Empty, GroupTitle, Notice, Row, SkeletonRows } from "../rows";
+import { Empty, GroupTitle, Notice, Row, Rows, SkeletonRows } from "../rows";
 import { askReason } from "./asking";
 import { itemsOf, STATE_NAMES, titleOf, type ProposalGroup, type ProposalRow } from "./model";
 import type { Origin } from "./proposal";
@@ -56,13 +56,7 @@ export function WaitingProposals({ list, selected, origin }: ListProps): JSX.Ele
                 onClick={(event) => openGroup(event, host, list, group, from)}
               />
             </div>
-            <ul class="k-rows">
-              {group.rows.map((row) => (
-                <li key={row.id}>
-                  <ProposalRowView row={row} isSelected={row.id === selected} />
-                </li>
-              ))}
-            </ul>
+            <Rows items={group.rows} keyOf={(row) => row.id} row={(row) => <ProposalRowView row={row} isSelected={row.id === selected} />} />
           </section>
         );
       })}
@@ -82,13 +76,7 @@ export function DecidedProposals({ list, selected }: Omit<ListProps, "origin">):
     );
   }
   return (
-    <ul class="k-rows" aria-label="Decided changes">
-      {rows.map((row) => (
-        <li key={row.id}>
-          <ProposalRowView row={row} isSelected={row.id === selected} />
-        </li>
-      ))}
-    </ul>
+    <Rows label="Decided changes" items={rows} keyOf={(row) => row.id} row={(row) => <ProposalRowView row={row} isSelected={row.id === selected} />} />
   );
 }
 

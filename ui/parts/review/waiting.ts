@@ -3,11 +3,15 @@
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import { failureOf, type Failure } from "../../client";
 import type { Host } from "../host";
-import { resource, type Resource } from "../resource";
+import { allPages, resource, type Resource } from "../resource";
 import { byOrigin, isWaiting, type ProposalGroup, type ProposalRow, type Restriction } from "./model";
 
-const MOST_ROWS = 200;
+/** Shown first; the rest comes after them. */
+const FIRST_ROWS = 200;
+const MOST_ROWS = 5_000;
 const BREATH_MS = 150;
+/** The server looks at the note of each proposal that it lists, so many aren't asked for at each word of news. */
+const LONG_BREATH_MS = 3_000;
 
 /** What became of a batch. */
 export interface BatchResult {
@@ -17,7 +21,7 @@ export interface BatchResult {
 }
 
 export class ReviewList {
-  readonly waiting: Resource<ProposalRow[]>;
+  readonly waiting: Resource<ProposalRow[], [most: number]>;
   readonly decided: Resource<ProposalRow[]>;
   readonly restricted: Resource<Restriction[]>;
   readonly groups: ReadonlySignal<ProposalGroup[]>;
@@ -29,29 +33,39 @@ export class ReviewList {
 
   constructor(private readonly host: Host) {
     const { client } = host;
-    this.waiting = resource(async (abort) => {
-      const ask = (status: string) => client.get("/proposals", { query: { status, limit: MOST_ROWS }, signal: abort });
-      const [open, stale] = await Promise.all([ask("open"), ask("stale")]);
-      const rows = new Map([...open.results, ...stale.results].map((row) => [row.id, row]));
+    this.waiting = resource(async (abort, most: number) => {
+      const ask = (status: string, size?: number) =>
+        allPages(async (page) => (await client.get("/proposals", { query: { status, ...page }, signal: abort })).results, size, most);
+      const [open, stale] = await Promise.all([ask("open", most === FIRST_ROWS ? most : undefined), ask("stale", FIRST_ROWS)]);
+      const rows = new Map([...open, ...stale].map((row) => [row.id, row]));
       return [...rows.values()].filter(isWaiting).sort((one, other) => other.created.localeCompare(one.created) || other.id.localeCompare(one.id));
     });
     this.decided = resource(async (abort) => {
-      const { results } = await client.get("/proposals", { query: { limit: MOST_ROWS }, signal: abort });
+      const { results } = await client.get("/proposals", { query: { limit: FIRST_ROWS }, signal: abort });
       return results.filter((row) => !isWaiting(row));
     });
-    this.restricted = resource(async (abort) => (await client.get("/trust", { query: { limit: MOST_ROWS }, signal: abort })).results);
+    this.restricted = resource(async (abort) => (await client.get("/trust", { query: { limit: FIRST_ROWS }, signal: abort })).results);
     this.groups = computed(() => byOrigin(this.waiting.data.value ?? []));
     this.order = computed(() => this.groups.value.flatMap((group) => group.rows.map((row) => row.id)));
   }
 
   async load(): Promise<void> {
-    await Promise.all([this.waiting.load(), this.decided.load(), this.restricted.load()]);
+    await Promise.all([this.loadWaiting(), this.decided.load(), this.restricted.load()]);
+  }
+
+  private async loadWaiting(): Promise<void> {
+    if (!this.waiting.data.value) {
+      const first = await this.waiting.load(FIRST_ROWS);
+      if (!first || first.length < FIRST_ROWS) return;
+    }
+    await this.waiting.load(MOST_ROWS);
   }
 
   /** Load after what was told just now; many news are one load. */
   loadSoon(): void {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.load(), BREATH_MS);
+    const isLong = (this.waiting.data.value?.length ?? 0) >= FIRST_ROWS;
+    this.timer = setTimeout(() => void this.load(), isLong ? LONG_BREATH_MS : BREATH_MS);
   }
 
   /** What waits beside a proposal, round and round; undefined where nothing else does. */

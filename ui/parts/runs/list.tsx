@@ -1,10 +1,10 @@
 /** The list of runs: how each stands, its task, and when it was begun. */
 
 import type { JSX } from "preact";
-import { Button, Icon, type IconName } from "../basic";
+import { Icon, type IconName } from "../basic";
 import { ago } from "../format";
 import { useHost } from "../host";
-import { Empty, Notice, Row, SkeletonRows } from "../rows";
+import { Empty, MoreRows, Notice, Row, Rows, SkeletonRows } from "../rows";
 import { isGoing, runState, type RunRow } from "./model";
 import type { RunList } from "./runs";
 
@@ -41,18 +41,8 @@ export function Runs({ list, selected, begin }: RunsProps): JSX.Element {
   }
   return (
     <>
-      <ul class="k-rows" aria-label="Runs">
-        {loaded.rows.map((run) => (
-          <li key={run.id}>
-            <RunRowView run={run} isSelected={run.id === selected} />
-          </li>
-        ))}
-      </ul>
-      {loaded.total > loaded.rows.length && (
-        <Button kind="quiet" onClick={() => list.more()}>
-          Show more
-        </Button>
-      )}
+      <Rows label="Runs" items={loaded.rows} keyOf={(run) => run.id} row={(run) => <RunRowView run={run} isSelected={run.id === selected} />} />
+      {loaded.total > loaded.rows.length && <MoreRows key={loaded.rows.length} title="Show older ones" onMore={() => list.more()} />}
     </>
   );
 }

@@ -3,10 +3,12 @@
 import { signal, type Signal } from "@preact/signals";
 import { failureOf, follow, isAbort, type Failure } from "../../client";
 import type { Host } from "../host";
-import { resource, type Resource } from "../resource";
+import { allPages, resource, type Resource } from "../resource";
 import { afterEvent, isGoing, runState, type Run, type RunOptions, type RunPart, type RunRow } from "./model";
 
 const PAGE = 50;
+/** What the server tells at once. */
+const MOST_AT_ONCE = 500;
 const SOON_MS = 5_000;
 const LATER_MS = 10_000;
 
@@ -23,8 +25,13 @@ export class RunList {
   constructor(private readonly host: Host) {
     const { client } = host;
     this.loaded = resource(async (abort) => {
-      const { results, total } = await client.get("/runs", { query: { limit: this.limit.value }, signal: abort });
-      return { rows: results, total };
+      let total = 0;
+      const ask = async (page: { limit: number; offset: number }) => {
+        const found = await client.get("/runs", { query: page, signal: abort });
+        total = found.total;
+        return found.results;
+      };
+      return { rows: await allPages(ask, Math.min(this.limit.value, MOST_AT_ONCE), this.limit.value), total };
     });
     this.options = resource((abort) => client.get("/runs/options", { signal: abort }));
   }
@@ -47,7 +54,7 @@ export class RunList {
   }
 
   more(): void {
-    this.limit.value += PAGE;
+    this.limit.value = Math.min(2 * this.limit.value, this.limit.value + MOST_AT_ONCE);
     void this.load();
   }
 

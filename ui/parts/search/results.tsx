@@ -1,11 +1,12 @@
 /** What a search found: passages with what matched in them, why they are here, and where they lead. */
 
-import { useComputed } from "@preact/signals";
+import { useComputed, useSignal, type ReadonlySignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Icon, type IconName } from "../basic";
 import { count, duration, folderOf, languageOfDates, noteName } from "../format";
 import { useHost, type Target, type Where } from "../host";
+import { partsOf } from "../rows";
 import { piecesOf, snippetOf, wordsOf, type Piece } from "./query";
 import { reasonsOf, type Found, type Hit, type Reason } from "./session";
 
@@ -29,6 +30,8 @@ export function headingOf(hit: Hit): string {
   return heading === noteName(hit.source) ? "" : heading;
 }
 
+const HIT_HEIGHT = 96;
+
 export const optionId = (index: number): string => `k-hit-${index}`;
 
 interface ResultsProps {
@@ -40,83 +43,116 @@ interface ResultsProps {
   onActive: (index: number) => void;
 }
 
-/** Passages as options of the box above them; each is a link too. */
+/** Passages as options of the box above them; each is a link too. A row is drawn anew only when it becomes active, or is no more. */
 export function HitList({ hits, text, label, active, onActive }: ResultsProps): JSX.Element {
-  const host = useHost();
   const list = useRef<HTMLDivElement>(null);
-  const words = useComputed(() => wordsOf(hits, text)).value;
+  const current = useSignal(active);
+  const tell = useRef(onActive);
+  tell.current = onActive;
+  useLayoutEffect(() => {
+    current.value = active;
+  }, [active]);
   useEffect(() => {
     if (active > 0) document.getElementById(optionId(active))?.scrollIntoView({ block: "nearest" });
     else list.current?.closest(".k-main-scroll")?.scrollTo?.({ top: 0 });
   }, [active]);
-  const open = (event: MouseEvent, hit: Hit) => {
+  const rows = useMemo(() => {
+    const words = wordsOf(hits, text);
+    const toActive = (index: number) => index !== current.peek() && tell.current(index);
+    const drawn = hits.map((hit, index) => <HitRow key={`${hit.source}:${hit.start_line}`} hit={hit} index={index} words={words} active={current} onActive={toActive} />);
+    const parts = partsOf(drawn);
+    if (parts.length < 2) return drawn;
+    return parts.map((part, at) => (
+      <div key={at} class="k-rows-part" role="presentation" style={{ containIntrinsicHeight: `auto ${part.length * HIT_HEIGHT}px` }}>
+        {part}
+      </div>
+    ));
+  }, [hits, text]);
+  return (
+    <div ref={list} class="k-hits" id="k-hits" role="listbox" aria-label={label}>
+      {rows}
+    </div>
+  );
+}
+
+interface HitRowProps {
+  hit: Hit;
+  index: number;
+  words: ReturnType<typeof wordsOf>;
+  active: ReadonlySignal<number>;
+  onActive: (index: number) => void;
+}
+
+function HitRow({ hit, index, words, active, onActive }: HitRowProps): JSX.Element {
+  const host = useHost();
+  const isActive = useComputed(() => active.value === index).value;
+  const heading = headingOf(hit);
+  const folder = folderOf(hit.source);
+  const open = (event: MouseEvent) => {
     const where = whereOf(event);
     if (!where) return;
     event.preventDefault();
     host.open(targetOf(hit), where);
   };
   return (
-    <div ref={list} class="k-hits" id="k-hits" role="listbox" aria-label={label}>
-      {hits.map((hit, index) => {
-        const heading = headingOf(hit);
-        const reasons = reasonsOf(hit);
-        const folder = folderOf(hit.source);
-        return (
-          <div class="k-hit" key={`${hit.source}:${hit.start_line}`} role="presentation" data-active={index === active ? "" : undefined} onMouseMove={() => onActive(index)}>
-            <a
-              id={optionId(index)}
-              class="k-hit-main"
-              data-note={hit.source}
-              role="option"
-              tabIndex={-1}
-              aria-selected={index === active}
-              href={host.href(targetOf(hit)) ?? "#"}
-              onClick={(event) => open(event, hit)}
-            >
-              <span class="k-hit-title">
-                <Icon name={hit.source.toLowerCase().endsWith(".canvas") ? "workflow" : "file-text"} />
-                <span class="k-cut">
-                  <Marked pieces={piecesOf(noteName(hit.source), words)} />
-                  {heading && (
-                    <>
-                      <span class="k-hit-between" aria-hidden="true">
-                        ›
-                      </span>
-                      <Marked pieces={piecesOf(heading, words)} />
-                    </>
-                  )}
+    <div class="k-hit" role="presentation" data-active={isActive ? "" : undefined} onMouseMove={() => onActive(index)}>
+      <a
+        id={optionId(index)}
+        class="k-hit-main"
+        data-note={hit.source}
+        role="option"
+        tabIndex={-1}
+        aria-selected={isActive}
+        href={host.href(targetOf(hit)) ?? "#"}
+        onClick={open}
+      >
+        <span class="k-hit-title">
+          <Icon name={hit.source.toLowerCase().endsWith(".canvas") ? "workflow" : "file-text"} />
+          <span class="k-cut">
+            <Marked pieces={piecesOf(noteName(hit.source), words)} />
+            {heading && (
+              <>
+                <span class="k-hit-between" aria-hidden="true">
+                  ›
                 </span>
-                {folder && <span class="k-hit-folder k-cut">{folder}</span>}
-              </span>
-              <span class="k-hit-text">
-                <Marked pieces={snippetOf(hit.content, hit.matches)} />
-              </span>
-              {reasons.length > 0 && (
-                <span class="k-hit-reasons">
-                  <span class="k-only-read">Found by</span>
-                  {reasons.map(({ id, title, tip }) => (
-                    <span class="k-hit-reason" key={id} title={tip}>
-                      <Icon name={REASON_ICONS[id]} />
-                      {title}
-                    </span>
-                  ))}
-                  {hit.foreign && (
-                    <span class="k-hit-reason" title="Others wrote it.">
-                      <Icon name="users" />
-                      From others
-                    </span>
-                  )}
-                </span>
-              )}
-            </a>
-            {/* For the mouse; by keys it is Shift-Enter, and a list box may hold nothing but options. */}
-            <button type="button" class="k-button" data-kind="quiet" data-size="small" data-shape="icon" aria-hidden="true" tabIndex={-1} title="Open beside" onClick={() => host.open(targetOf(hit), "pane")}>
-              <Icon name="panel-right" />
-            </button>
-          </div>
-        );
-      })}
+                <Marked pieces={piecesOf(heading, words)} />
+              </>
+            )}
+          </span>
+          {folder && <span class="k-hit-folder k-cut">{folder}</span>}
+        </span>
+        <span class="k-hit-text">
+          <Marked pieces={snippetOf(hit.content, hit.matches)} />
+        </span>
+        <Reasons hit={hit} />
+      </a>
+      {/* For the mouse; by keys it is Shift-Enter, and a list box may hold nothing but options. */}
+      <button type="button" class="k-button" data-kind="quiet" data-size="small" data-shape="icon" aria-hidden="true" tabIndex={-1} title="Open beside" onClick={() => host.open(targetOf(hit), "pane")}>
+        <Icon name="panel-right" />
+      </button>
     </div>
+  );
+}
+
+function Reasons({ hit }: { hit: Hit }): JSX.Element | null {
+  const reasons = reasonsOf(hit);
+  if (!reasons.length) return null;
+  return (
+    <span class="k-hit-reasons">
+      <span class="k-only-read">Found by</span>
+      {reasons.map(({ id, title, tip }) => (
+        <span class="k-hit-reason" key={id} title={tip}>
+          <Icon name={REASON_ICONS[id]} />
+          {title}
+        </span>
+      ))}
+      {hit.foreign && (
+        <span class="k-hit-reason" title="Others wrote it.">
+          <Icon name="users" />
+          From others
+        </span>
+      )}
+    </span>
   );
 }
 

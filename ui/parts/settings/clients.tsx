@@ -2,15 +2,17 @@
 
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useId, useMemo } from "preact/hooks";
 import { failureOf, type Client, type Reply } from "../../client";
 import { Button, Chip, Icon, type IconName } from "../basic";
 import { ago, dateTime } from "../format";
 import { useHost, type Host } from "../host";
 import { resource } from "../resource";
 import { Empty, Notice, SkeletonRows } from "../rows";
-import { callsServer, kindName, rightsLines, tokenText, type ProgramRow } from "./model";
+import { callsServer, kindName, RIGHTS, rightsLines, tokenText, type ProgramRow } from "./model";
 import { openPairing } from "./pairing";
+import { SettingField } from "./row";
+import { rightsOfProgram, SettingsStore } from "./store";
 
 type Clients = Reply<"get", "/clients">;
 type Device = Clients["results"][number];
@@ -134,33 +136,83 @@ function Programs({ rows }: { rows: readonly ProgramRow[] }): JSX.Element {
   return (
     <section class="k-set-group" aria-label="Programs and their rights">
       <h2>Programs and their rights</h2>
-      <p class="k-small k-quiet">
-        What each may do stands in the configuration file, in sections such as <code>[clients.mcp]</code>; <code>knap config edit</code> opens it.
-      </p>
+      <p class="k-small k-quiet">What you change here is saved in the configuration file, and counts when the server starts next. Your own rights, as a person, are changed in that file only.</p>
       <ul class="k-clients" aria-label="Programs and their rights">
         {rows.map((row) => (
-          <li class="k-client" key={row.name}>
-            <Icon name={ICONS[row.kind]} size={20} />
-            <div class="k-client-words">
-              <div class="k-client-name">
-                <bdi>{row.name}</bdi>
-                <span class="k-quiet k-small">{kindName(row)}</span>
-                {row.is_configured && <Chip>configured</Chip>}
-              </div>
-              {rightsLines(row).map((line) => (
-                <p class="k-small" key={line}>
-                  {line}
-                </p>
-              ))}
-              <p class="k-small k-quiet">
-                {tokenText(row)}
-                {callsServer(row) && <> · {row.last_used ? <>called <Moment at={row.last_used} /></> : "no call since the server's start"}</>}
-              </p>
-            </div>
-          </li>
+          <Program key={row.name} row={row} />
         ))}
       </ul>
     </section>
+  );
+}
+
+function Program({ row }: { row: ProgramRow }): JSX.Element {
+  const isOpen = useSignal(false);
+  const id = useId();
+  return (
+    <li class="k-client">
+      <Icon name={ICONS[row.kind]} size={20} />
+      <div class="k-client-words">
+        <div class="k-client-name">
+          <bdi>{row.name}</bdi>
+          <span class="k-quiet k-small">{kindName(row)}</span>
+          {row.is_configured && <Chip>configured</Chip>}
+        </div>
+        {rightsLines(row).map((line) => (
+          <p class="k-small" key={line}>
+            {line}
+          </p>
+        ))}
+        <p class="k-small k-quiet">
+          {tokenText(row)}
+          {callsServer(row) && <> · {row.last_used ? <>called <Moment at={row.last_used} /></> : "no call since the server's start"}</>}
+        </p>
+        {isOpen.value && <Rights id={id} name={row.name} />}
+      </div>
+      {row.kind !== "person" && (
+        <button
+          type="button"
+          class="k-button"
+          data-size="small"
+          aria-label={`${isOpen.value ? "Close" : "Change"} the rights of ${row.name}`}
+          aria-expanded={isOpen.value}
+          aria-controls={isOpen.value ? id : undefined}
+          onClick={() => (isOpen.value = !isOpen.value)}
+        >
+          {isOpen.value ? "Close" : "Change"}
+        </button>
+      )}
+    </li>
+  );
+}
+
+/** A program's rights, each as a setting: saved when its field is left. */
+function Rights({ id, name }: { id: string; name: string }): JSX.Element {
+  const { client } = useHost();
+  const store = useMemo(() => new SettingsStore(rightsOfProgram(client, name)), [name]);
+  useEffect(() => void store.settings.load(), [store]);
+  const answer = store.settings.data.value;
+  const failure = store.settings.failure.value;
+  const rows = new Map(answer?.settings.map((row) => [row.name, row]));
+  return (
+    <div id={id} class="k-client-rights" role="group" aria-label={`Rights of ${name}`}>
+      {failure && (
+        <Notice tone="removed">
+          {failure.message}
+          {failure.hint && <div class="k-quiet">{failure.hint}</div>}
+        </Notice>
+      )}
+      {!answer && !failure && <SkeletonRows count={3} />}
+      {answer?.is_writable === false && (
+        <Notice tone="warning">
+          The configuration file <code>{answer.config_file}</code> can't be written by the server, so nothing can be changed here. Make it writable, or edit it where it comes from.
+        </Notice>
+      )}
+      {Object.keys(RIGHTS).map((right) => {
+        const row = rows.get(right);
+        return row && <SettingField key={right} store={store} row={row} />;
+      })}
+    </div>
   );
 }
 

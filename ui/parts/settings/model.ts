@@ -140,6 +140,23 @@ const WORDS: Readonly<Record<string, Words>> = {
   "server.stop_seconds": { label: "Time to stop", unit: "s" },
 };
 
+/** What a program may see and change, in the order in which it is shown. */
+export const RIGHTS: Readonly<Record<string, string>> = {
+  access: "Access",
+  small: "Small changes",
+  large: "Other changes",
+  max_files: "Files at once",
+  capabilities: "May do",
+  scope: "Which notes it changes",
+  write: "Changes only",
+  read_only: "Never changes",
+  guarded: "Changes with your word only",
+  confirm: "Proposals in its own program",
+  read: "Reads only",
+  hidden: "Isn't shown",
+  vaults: "Vaults",
+};
+
 /** A heading with the settings below it, by their names. */
 export interface SettingGroup {
   title: string;
@@ -205,7 +222,7 @@ export function groupsOf(section: string, rows: readonly SettingRow[]): SettingG
 }
 
 export function labelOf(name: string): string {
-  return WORDS[name]?.label ?? name;
+  return WORDS[name]?.label ?? RIGHTS[name] ?? name;
 }
 
 export function unitOf(name: string): string {
@@ -386,7 +403,8 @@ export function kindName(row: ProgramRow): string {
 
 /** What it shows to the server, or why it shows nothing. */
 export function tokenText(row: ProgramRow): string {
-  const inside = row.credential === "none" ? INSIDE[row.name] : undefined;
+  const isKnown = row.credential === "none" && Object.hasOwn(INSIDE, row.name); // a program may be called __proto__
+  const inside = isKnown ? INSIDE[row.name] : undefined;
   return inside ?? `Shows ${TOKENS[row.credential]}`;
 }
 

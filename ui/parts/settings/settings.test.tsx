@@ -12,7 +12,7 @@ import {
   type ProgramRow, type SettingRow,
 } from "./model";
 import { SettingField } from "./row";
-import { SettingsStore } from "./store";
+import { settingsOfServer, SettingsStore } from "./store";
 import { share } from "./usage";
 
 function setting(given: Partial<SettingRow> = {}): SettingRow {
@@ -93,6 +93,7 @@ test("rights are told in a few lines", () => {
   expect(rightsLines({ ...program, rights: { ...RIGHTS, is_read_only: true, write: [], hidden: [] } })).toEqual(["Reads only"]);
   expect(tokenText({ ...program, name: "cli", credential: "none" })).toBe("At the command line");
   expect(tokenText({ ...program, credential: "none" })).toContain("can't call");
+  for (const name of ["__proto__", "constructor"]) expect(tokenText({ ...program, name, credential: "none" })).toContain("can't call");
 });
 
 test("what is missing of the index is told with its reason", () => {
@@ -124,8 +125,8 @@ async function shown(row: SettingRow, answer: (exchange: Exchange) => { status: 
     },
   });
   const host: Host = { client, floaters: new Floaters(), shortcuts: new Shortcuts(), open: () => undefined, href: () => undefined, copy: () => Promise.resolve() };
-  const store = new SettingsStore(client);
-  store.settings.set({ success: true, config_file: "", settings: [row] });
+  const store = new SettingsStore(settingsOfServer(client));
+  store.settings.set({ config_file: "", settings: [row] });
   const root = document.createElement("div");
   document.body.append(root);
   const Drawn = () => <SettingField store={store} row={store.row(row.name) ?? row} />;

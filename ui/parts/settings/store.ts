@@ -2,7 +2,7 @@
 
 import { signal, type Signal } from "@preact/signals";
 import { failureOf, type Client, type Failure } from "../../client";
-import { resource } from "../resource";
+import { resource, type Resource } from "../resource";
 import type { SettingRow, SettingValue } from "./model";
 
 /** How the last change of a setting stands. */
@@ -10,13 +10,42 @@ export type Standing = { state: "saving" | "saved" } | { state: "failed"; failur
 
 const SAVED_MS = 2_500;
 
+interface SettingsAnswer {
+  config_file: string;
+  /** Whether the file can be changed; where nothing is said of that, a change tells. */
+  is_writable?: boolean;
+  settings: SettingRow[];
+}
+
+/** Where settings are read from, and saved. */
+interface SettingsSource {
+  load: (signal: AbortSignal) => Promise<SettingsAnswer>;
+  save: (values: Readonly<Record<string, SettingValue>>) => Promise<SettingsAnswer>;
+}
+
+/** The settings of the server. */
+export function settingsOfServer(client: Client): SettingsSource {
+  return {
+    load: (signal) => client.get("/settings", { signal }),
+    save: (values) => client.put("/settings", { body: { values: values as never } }),
+  };
+}
+
+/** What a program may see and change. */
+export function rightsOfProgram(client: Client, name: string): SettingsSource {
+  return {
+    load: (signal) => client.get("/clients/{name}/rights", { path: { name }, signal }),
+    save: (values) => client.put("/clients/{name}/rights", { path: { name }, body: { values: values as never } }),
+  };
+}
+
 export class SettingsStore {
-  readonly settings;
+  readonly settings: Resource<SettingsAnswer>;
   /** By the settings' names; those that weren't changed are in none. */
   readonly standing: Signal<ReadonlyMap<string, Standing>> = signal(new Map());
 
-  constructor(private readonly client: Client) {
-    this.settings = resource((abort) => client.get("/settings", { signal: abort }));
+  constructor(private readonly source: SettingsSource) {
+    this.settings = resource((abort) => source.load(abort));
   }
 
   row(name: string): SettingRow | undefined {
@@ -33,7 +62,7 @@ export class SettingsStore {
     const names = Object.keys(values);
     this.stand(names, { state: "saving" });
     try {
-      const { settings } = await this.client.put("/settings", { body: { values: values as never } });
+      const { settings } = await this.source.save(values);
       this.take(settings);
       this.stand(names, { state: "saved" });
       setTimeout(() => this.forget(names, "saved"), SAVED_MS);

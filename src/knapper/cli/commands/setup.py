@@ -162,6 +162,8 @@ def _list_steps(
         yield lambda: run("model", lambda: onboarding.choose_model(options, choices.model))
     else:
         yield lambda: _no_model(surroundings)
+    yield lambda: run("prompt", lambda: onboarding.write_prompt_example(options))
+    yield lambda: run("server", lambda: onboarding.show_server(options))
     if choices.service:
         yield lambda: run("service", lambda: onboarding.install_service(options))
     else:

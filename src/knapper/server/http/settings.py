@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from knapper.config import editing
+from knapper.config import editing, files
+from knapper.config.clients import RIGHTS, rights_of, usual_rights
 from knapper.config.declarations import SettingKind, settings_of
 from knapper.config.sections import AgentSettings, ModelSettings, RunSettings
 from knapper.config.settings import SETTINGS
+from knapper.errors import NotFound, RefusedError
 from knapper.server import replies, security
 from knapper.server.http import binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import Parameter, ParameterKind
 from knapper.server.http.openapi import RouteSpec
+from knapper.vault import access
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from knapper.app import Hub
     from knapper.config import SettingOrigin, Settings
     from knapper.config.declarations import Setting, SettingValue
+    from knapper.config.files import ConfigDocument
     from knapper.jsontypes import JSONValue
     from knapper.server.http.binding import Endpoint
     from knapper.server.workers import WorkerThreads
@@ -44,6 +48,9 @@ _PARAMETER_KINDS: Final[Mapping[SettingKind, ParameterKind]] = {"count": "count"
 _PATH: Final = "/settings"
 _TAG: Final = "settings"
 _WHAT: Final = "see and change the settings"
+_RIGHTS_PATH: Final = "/clients/{name}/rights"
+_CLIENTS_TAG: Final = "clients"
+_WHAT_RIGHTS: Final = "see and change what programs may do"
 
 
 class SettingsService:
@@ -94,17 +101,103 @@ class SettingsService:
             "savable": editing.is_savable(setting),
             "restart": self._needs_restart(setting, origin),
         }
-        if setting.choices:
-            row["choices"] = [*setting.choices]
-        if setting.kind == "count":
-            row |= {"least": setting.least, "most": setting.most}
-        return row
+        return row | _describe_range(setting)
 
     def _needs_restart(self, setting: Setting, origin: SettingOrigin) -> bool:
         """Return whether the running server still uses another value."""
         if setting.name in _LIVE_NAMES:
             return False
         return setting.name in self._saved or self._started.get(setting.name, origin.content) != origin.content
+
+
+class RightsService:
+    """What programs may see and change, as the configuration file says it; safe to use from any thread."""
+
+    def __init__(self, hub: Hub) -> None:
+        """Read nothing yet.
+
+        Args:
+            hub: Whose clients those are; it keeps the rights that it was started with.
+        """
+        self._hub = hub
+        self._lock = threading.Lock()
+
+    def show(self, client: str) -> dict[str, JSONValue]:
+        """Return a client's rights.
+
+        Raises:
+            NotFound: There is no such client, or it is a paired device.
+            SetupError: The file can't be read.
+        """
+        self._check_known(client)
+        return self._describe(client, editing.read_settings_again(self._hub.settings), RIGHTS)
+
+    def save(self, client: str, raw_values: Mapping[str, object]) -> dict[str, JSONValue]:
+        """Save rights, and return them as they are now; raises as `show` and `editing.save_rights` do.
+
+        Raises:
+            RefusedError: The client is a person, whose rights the file alone says.
+        """
+        self._check_known(client)
+        if self._hub.settings.client(client).grants.is_person:
+            raise RefusedError(
+                f"what you may do yourself, as '{client}', is changed in the configuration file only",
+                hint="so that you can't lock yourself out; `knap config edit` opens it",
+                code="file_only",
+            )
+        with self._lock:
+            saved = editing.save_rights(self._hub.settings, client, raw_values)
+        return self._describe(client, saved, [right for right in RIGHTS if right.name in raw_values])
+
+    def _check_known(self, client: str) -> None:
+        configured = [each.name for each in self._hub.settings.clients]
+        if client not in {*access.CLIENT_KINDS, *configured}:
+            raise NotFound(
+                f"there is no program '{client[:60]}' in the configuration",
+                hint="a paired device may do what you may, until it is revoked",
+                code="unknown_client",
+            )
+
+    def _describe(self, client: str, settings: Settings, shown: Iterable[Setting]) -> dict[str, JSONValue]:
+        file = settings.config_file
+        is_writable, now = editing.is_writable(file), settings.client(client)
+        is_savable = is_writable and not now.grants.is_person
+        values, usual = rights_of(now), usual_rights(now)
+        running = rights_of(self._hub.settings.client(client))
+        document = files.read_toml(file) if file.exists() else files.ConfigDocument(path=file, values={}, lines={})
+        written = _section_of(document, client)
+        rows: list[JSONValue] = []
+        for right in shown:
+            name, place = right.name, document.place(f"clients.{client}.{right.name}")
+            row: dict[str, JSONValue] = {
+                "name": name,
+                "value": _as_json(values[name]),
+                "default": _as_json(usual[name]),
+                "source": place if name in written else "default",
+                "doc": right.doc,
+                "kind": right.kind,
+                "secret": False,
+                "is_set": name in written,
+                "savable": is_savable,
+                "restart": values[name] != running[name],
+            }
+            rows.append(row | _describe_range(right))
+        return {"config_file": str(file), "is_writable": is_writable, "settings": rows}
+
+
+def _section_of(document: ConfigDocument, client: str) -> Mapping[str, object]:
+    """Return what a file says of a client, which was checked to be in order."""
+    clients = cast("Mapping[str, Mapping[str, object]]", document.values.get("clients", {}))
+    return clients.get(client, {})
+
+
+def _describe_range(setting: Setting) -> dict[str, JSONValue]:
+    row: dict[str, JSONValue] = {}
+    if setting.choices:
+        row["choices"] = [choice for choice in setting.choices if choice]
+    if setting.kind == "count":
+        row |= {"least": setting.least, "most": setting.most}
+    return row
 
 
 def _as_json(value: SettingValue) -> JSONValue:
@@ -132,6 +225,14 @@ _VALUES: Final = Parameter(
     fields=tuple(map(_value_parameter, SETTINGS)),
 )
 _SAVE_PARAMETERS: Final = (_VALUES, *binding.ANY_VAULT)
+_RIGHT_VALUES: Final = Parameter(
+    name="values",
+    doc="New rights by their names; null takes one out of the file, so that what is usual counts.",
+    kind="object",
+    required=True,
+    fields=tuple(map(_value_parameter, RIGHTS)),
+)
+_SAVE_RIGHTS_PARAMETERS: Final = (_RIGHT_VALUES, *binding.ANY_VAULT)
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
 _VALUE_SCHEMA: Final[Mapping[str, Any]] = {"type": ["string", "integer", "array", "null"], "items": {"type": "string"}}
@@ -161,10 +262,20 @@ _SETTING_SCHEMA: Final = {
 SETTINGS_CONTENT: Final = openapi.json_content(
     {"config_file": _STRING, "settings": {"type": "array", "items": _SETTING_SCHEMA}}
 )
+RIGHTS_CONTENT: Final = openapi.json_content(
+    {
+        "config_file": _STRING,
+        "is_writable": {
+            "type": "boolean",
+            "description": "Whether the server can change the file.",
+        },
+        "settings": {"type": "array", "items": _SETTING_SCHEMA},
+    }
+)
 
 
 def mount_settings(hub: Hub, threads: WorkerThreads) -> Mount:
-    """Create the mount for ``/settings``.
+    """Create the mount for ``/settings`` and ``/clients/NAME/rights``.
 
     Args:
         hub: Whose settings these are; the caller closes it.
@@ -193,6 +304,7 @@ def mount_settings(hub: Hub, threads: WorkerThreads) -> Mount:
             _SAVE_PARAMETERS,
             SETTINGS_CONTENT,
         ),
+        *_rights_routes(hub, threads),
     )
     return Mount(routes=[*map(openapi.make_route, specs)])
 
@@ -212,5 +324,54 @@ def _make_save(hub: Hub, service: SettingsService, threads: WorkerThreads) -> En
         security.check_person(hub.settings, request.scope, _WHAT)
         raw_values = dict(args.object("values").values)
         return replies.JsonReply({"success": True, **await threads.run("write", lambda: service.save(raw_values))})
+
+    return endpoint
+
+
+def _rights_routes(hub: Hub, threads: WorkerThreads) -> Sequence[RouteSpec]:
+    service = RightsService(hub)
+    return (
+        RouteSpec(
+            "GET",
+            _RIGHTS_PATH,
+            _CLIENTS_TAG,
+            "Show what a program may see and change.",
+            _make_show_rights(hub, service, threads),
+            "As the configuration file says it now, each right with what is usual. Only for the page.",
+            binding.ANY_VAULT,
+            RIGHTS_CONTENT,
+        ),
+        RouteSpec(
+            "PUT",
+            _RIGHTS_PATH,
+            _CLIENTS_TAG,
+            "Change what a program may see and change.",
+            _make_save_rights(hub, service, threads),
+            "In its section of the configuration file, all of them or none; comments and other lines stay. They count "
+            "from the server's next start. Only for the page, and not for persons' own rights.",
+            _SAVE_RIGHTS_PARAMETERS,
+            RIGHTS_CONTENT,
+        ),
+    )
+
+
+def _make_show_rights(hub: Hub, service: RightsService, threads: WorkerThreads) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
+        security.check_owner(hub.settings, request.scope, _WHAT_RIGHTS)
+        name = str(request.path_params["name"])
+        return replies.JsonReply({"success": True, **await threads.run("read", lambda: service.show(name))})
+
+    return endpoint
+
+
+def _make_save_rights(hub: Hub, service: RightsService, threads: WorkerThreads) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _SAVE_RIGHTS_PARAMETERS)
+        security.check_owner(hub.settings, request.scope, _WHAT_RIGHTS)
+        name = str(request.path_params["name"])
+        raw_values = dict(args.object("values").values)
+        content = await threads.run("write", lambda: service.save(name, raw_values))
+        return replies.JsonReply({"success": True, **content})
 
     return endpoint

@@ -27,10 +27,17 @@ const WIDE_PX = 1_080;
 function create(app: App) {
   const vault = vaultOf(app);
   const models = new Map<string, NoteModel>();
+  const others = new Map<string, { client: Client; attachments: Attachments }>();
+  const elsewhere = (name: string, path: string): NoteModel => {
+    const client = new Client({ ...app.client.options, vault: () => name });
+    const other = others.get(name) ?? { client, attachments: new Attachments(client) };
+    others.set(name, other);
+    return new NoteModel(other.client, path, name, (image, abort) => other.attachments.address(image, abort));
+  };
   const modelOf = ({ path, vault = "" }: { path: string; vault?: string | undefined }): NoteModel => {
     const isOther = vault !== "" && vault !== app.session.vault.value;
     const key = isOther ? `${vault}:${path}` : path;
-    const model = models.get(key) ?? (isOther ? new NoteModel(new Client({ ...app.client.options, vault: () => vault }), path, vault) : new NoteModel(app.client, path));
+    const model = models.get(key) ?? (isOther ? elsewhere(vault, path) : new NoteModel(app.client, path));
     models.delete(key);
     models.set(key, model); // the one that was used last is the last to be given up
     const [oldest] = models.keys();

@@ -228,7 +228,7 @@ export default defineView<State>({
       title: "Waiting changes",
       limit: 5,
       find: async (query) => {
-        if (!state.list.waiting.data.value) await state.list.waiting.load();
+        if (!state.list.waiting.data.value) await state.list.load();
         return (state.list.waiting.data.value ?? [])
           .filter((row) => `${row.path} ${row.reason ?? ""}`.toLowerCase().includes(query.trim().toLowerCase()))
           .map((row) => ({ id: row.id, title: noteName(row.path), icon: "git-pull-request" as const, detail: row.client, run: () => app.go(href(`review/${row.id}`)) }));

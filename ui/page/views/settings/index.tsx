@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { Row, SkeletonRows, type IconName } from "../../../parts";
-import { AboutSection, ClientSection, IndexSection, makeAboutState, makeClientState, makeModelState, makeUsageState, ModelSection, SettingGroups, SettingsStore, UsageSummary } from "../../../parts/settings";
+import { AboutSection, ClientSection, IndexSection, makeAboutState, makeClientState, makeModelState, makeUsageState, ModelSection, SettingGroups, settingsOfServer, SettingsStore, UsageSummary } from "../../../parts/settings";
 import { firstStepsOf, href, type App } from "../../app";
 import { MainHead } from "../../shell";
 import { defineView, type ViewProps } from "../../view";
@@ -28,7 +28,7 @@ const SECTIONS: readonly Section[] = [
 
 function create(app: App) {
   return {
-    store: new SettingsStore(app.client),
+    store: new SettingsStore(settingsOfServer(app.client)),
     models: makeModelState(app.client),
     clients: makeClientState(app.client),
     usage: makeUsageState(app.client),
