@@ -550,6 +550,11 @@ export interface paths {
         };
         post: operations["post_tools_replace_section"];
     };
+    "/tools/run_agent": {
+        parameters: {
+        };
+        post: operations["post_tools_run_agent"];
+    };
     "/tools/run_script": {
         parameters: {
         };
@@ -4736,7 +4741,10 @@ export interface operations {
                         "embeddings.query_prefix"?: string | null;
                         /** @enum {string|null} */
                         "git.commit"?: "no" | "yes" | null;
+                        "index.engine"?: string | null;
                         "index.interval_minutes"?: number | null;
+                        "index.password"?: string | null;
+                        "index.readers"?: string[] | null;
                         "journal.backup_mb"?: number | null;
                         "journal.max_age_days"?: number | null;
                         "journal.max_mb"?: number | null;
@@ -4799,6 +4807,7 @@ export interface operations {
                         "scripts.workers"?: number | null;
                         /** @enum {string|null} */
                         "search.fusion"?: "convex" | "rrf" | null;
+                        "search.meaning_percent"?: number | null;
                         /** @enum {string|null} */
                         "server.answers_commands"?: "no" | "yes" | null;
                         "server.host"?: string | null;
@@ -6687,6 +6696,42 @@ export interface operations {
             };
         };
     };
+    post_tools_run_agent: {
+        parameters: {
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @constant */
+                    agent: "weekly-review";
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        answer: string;
+                        changes?: string[];
+                        citations?: {
+                            [key: string]: unknown;
+                        }[];
+                        notes?: string[];
+                        proposals?: string[];
+                        session_id: string;
+                        state: string;
+                        success: boolean;
+                        usage?: {
+                            [key: string]: unknown;
+                        };
+                    };
+                };
+            };
+        };
+    };
     post_tools_run_script: {
         parameters: {
         };
@@ -7254,6 +7299,7 @@ export interface operations {
                         notes: number;
                         pending: number;
                         problems: number;
+                        replaced_model: string;
                         size_bytes: number;
                         skipped: components["schemas"]["vault_status.SkippedFileRow"][];
                         success: boolean;
