@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from knapper.jsontypes import JSONValue
-from knapper.vault import paths
+from knapper.vault import links, paths
 from knapper.vault.outline import Link, Outline, Problem, Tag
 from knapper.vault.paths import NotePath
 from knapper.vault.walk import FileStat
@@ -90,6 +90,16 @@ class FileState:
 def stored_inode(inode: int) -> int:
     """Return an inode as a number that SQLite can store: Windows has ids of 128 bits."""
     return inode & 0x7FFF_FFFF_FFFF_FFFF
+
+
+def link_key(target: str) -> str:
+    """Return the key that links and files are matched by: the folded last part of a path without ``.md``."""
+    return links.lookup_key(target.replace("\\", "/").strip().rstrip("/").rsplit("/", 1)[-1].strip())
+
+
+def link_keys(name_key: str) -> tuple[str, str]:
+    """Return the keys of links that may mean a file of a name: a link ``x.md`` may also mean ``x.md.md``."""
+    return name_key, name_key.removesuffix(".md")
 
 
 def describe_note(stat: FileStat, note: Note, *, racy: bool) -> FileRecord:

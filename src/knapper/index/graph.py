@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from knapper.index import store
+from knapper.index import documents
 from knapper.index.documents import FileState
 from knapper.index.link_ends import LinkEndsCache
 from knapper.index.store import IndexStore
@@ -94,7 +94,7 @@ class Graph:
 
     def incoming(self, target: NotePath, lookup: NameLookup | None = None) -> list[Edge]:
         """Return the links to *target*, those from the file to itself included, by source and position."""
-        keys = store.link_keys(store.link_key(paths.base_name(target)))
+        keys = documents.link_keys(documents.link_key(paths.base_name(target)))
         own_links_sql = (
             "SELECT l.rowid FROM files f JOIN links l ON l.file_id = f.id WHERE f.path = ? AND l.target = ''"
         )
@@ -123,7 +123,7 @@ class Graph:
         Args:
             keys: Folded names, as `lookup` takes them.
         """
-        target_keys = sorted({spelling for key in keys for spelling in store.link_keys(key)})
+        target_keys = sorted({spelling for key in keys for spelling in documents.link_keys(key)})
         with self._store.database.snapshot() as connection:
             rows = [
                 row for key in target_keys for row in connection.execute(f"{_TARGETS_SQL} AND l.target_key = ?", (key,))

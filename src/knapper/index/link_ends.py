@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from knapper.index import database, store
+from knapper.index import database, documents
 from knapper.index.arrays import np
 from knapper.index.store import IndexStore
 from knapper.vault import links, paths
@@ -278,7 +278,7 @@ def _resolve_named(
     connection: sqlite3.Connection, ends: LinkEnds, names: Iterable[str], resolver: _LinkResolver
 ) -> FileIds:
     """Return the targets of all links, with those to some names resolved again."""
-    keys = {*_FOLDER_KEYS, *(spelling for name in names for spelling in store.link_keys(name))}
+    keys = {*_FOLDER_KEYS, *(spelling for name in names for spelling in documents.link_keys(name))}
     named = (row for key in keys for row in connection.execute(f"{_LINKS_SQL} AND target_key = ?", (key,)))
     changed = _resolve_rows(named, resolver)
     if not len(changed):

@@ -17,7 +17,7 @@ from knapper.index.database import Database
 from knapper.index.documents import HEADING_SEPARATOR, FileRecord, FileState
 from knapper.index.tokenizer import segment
 from knapper.jsontypes import JSONValue
-from knapper.vault import links, paths
+from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ def _file_values(record: FileRecord) -> tuple[str | int, ...]:
     return (
         record.stat.target or "",
         paths.name_key(record.path),
-        link_key(record.path),
+        documents.link_key(record.path),
         paths.name_key(paths.parent_folder(record.path)),
         record.stat.kind,
         record.title,
@@ -295,21 +295,11 @@ def remove_file(connection: sqlite3.Connection, file_id: int) -> None:
     connection.execute("DELETE FROM files WHERE id = ?", (file_id,))
 
 
-def link_key(target: str) -> str:
-    """Return the key that links and files are matched by: the folded last part of a path without ``.md``."""
-    return links.lookup_key(target.replace("\\", "/").strip().rstrip("/").rsplit("/", 1)[-1].strip())
-
-
-def link_keys(name_key: str) -> tuple[str, str]:
-    """Return the keys of links that may mean a file of a name: a link ``x.md`` may also mean ``x.md.md``."""
-    return name_key, name_key.removesuffix(".md")
-
-
 def record_change(connection: sqlite3.Connection, file_id: int, name: NotePath | None) -> None:
     """Record that a file's links changed, and with *name* that the file was added or removed, for `LinkEndsCache`."""
     connection.execute(
         "INSERT INTO changed_files VALUES (?, ?, ?)",
-        (generation_of(connection), file_id, None if name is None else link_key(name)),
+        (generation_of(connection), file_id, None if name is None else documents.link_key(name)),
     )
 
 
@@ -321,7 +311,7 @@ def _insert_details(connection: sqlite3.Connection, file_id: int, record: FileRe
                 file_id,
                 k.kind,
                 k.target,
-                "" if k.kind == "external" else link_key(k.target),
+                "" if k.kind == "external" else documents.link_key(k.target),
                 "#".join(k.headings),
                 k.block,
                 k.alias,

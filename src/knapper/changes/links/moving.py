@@ -21,7 +21,7 @@ from knapper.changes.links.targets import LinkHistory, PastRewrite, PlannedMove,
 from knapper.changes.requests import Move
 from knapper.changes.text.splices import Splice
 from knapper.errors import KnapError, NotFound
-from knapper.index import store
+from knapper.index import documents
 from knapper.index.documents import FileState
 from knapper.index.graph import Edge, Graph, UnresolvedLinks
 from knapper.vault import files, links, parser, paths, walk
@@ -80,7 +80,7 @@ class Referrers:
             matters: Called for each link; files without a link that matters are left out.
         """
         sources = {edge.source for edge in self._graph.incoming(path) if matters(edge)}
-        candidates = self._graph.links_to_keys([store.link_key(path)])
+        candidates = self._graph.links_to_keys([documents.link_key(path)])
         stale = {one.source for one in candidates if not self._is_current(one.source, one.known)}
         yield from self._pages((sources | stale) - {path})
 

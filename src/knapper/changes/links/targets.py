@@ -10,7 +10,7 @@ from typing import Final
 from knapper.changes.disk.journal import Journal
 from knapper.changes.requests import Move
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
-from knapper.index import store
+from knapper.index import documents
 from knapper.vault import files, links, paths, walk
 from knapper.vault.links import Resolution
 from knapper.vault.paths import NotePath
@@ -316,7 +316,7 @@ class Relocation:
 
     def may_affect(self, target: str) -> bool:
         """Return whether the move can change what a target means."""
-        return store.link_key(target) in self._affected_keys
+        return documents.link_key(target) in self._affected_keys
 
     def resolve_before(self, target: str, source: NotePath) -> Resolution:
         """Find the file that a link's target meant before the move.
@@ -357,7 +357,7 @@ class Relocation:
 def _group_by_key(files: Iterable[NotePath]) -> dict[str, list[NotePath]]:
     by_key: dict[str, list[NotePath]] = {}
     for path in files:
-        by_key.setdefault(store.link_key(path), []).append(path)
+        by_key.setdefault(documents.link_key(path), []).append(path)
     return by_key
 
 
