@@ -57,7 +57,7 @@ def removed_since(connection: sqlite3.Connection) -> int:
 INDEX_FILE = "index.db"
 POSTINGS_PREFIX = "postings-"
 """Start of the names of files of postings beside it; see `knapper.index.postings`."""
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """Version of the schema; an index of another version is dropped and rebuilt."""
 
 CHUNK_BITS = 20

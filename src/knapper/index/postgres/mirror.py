@@ -18,7 +18,7 @@ from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFou
 from knapper.index.postgres import rows, schema
 from knapper.index.postgres.snapshot import PublishedState
 from knapper.vault import files as vault_files
-from knapper.vault import paths
+from knapper.vault import paths, walk
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat, Skipped
@@ -260,9 +260,11 @@ class StoredView(View):
         """Open any published file."""
         yield io.BytesIO(self.read_bytes(raw, max_bytes=max_bytes))
 
-    def list_files(self, *, on_problem: Callable[[Skipped], None] = _ignore_problem) -> Iterator[FileStat]:
-        """List the visible files by path."""
-        del on_problem
+    def list_files(
+        self, *, on_problem: Callable[[Skipped], None] = _ignore_problem, is_unchanged: walk.IsUnchanged | None = None
+    ) -> Iterator[FileStat]:
+        """List the visible files by path; there are no entries of folders that could be unchanged."""
+        del on_problem, is_unchanged
         return self._list("")
 
     def list_files_at(self, path: Path) -> tuple[NotePath | None, list[FileStat]]:

@@ -265,9 +265,9 @@ class ChunkTokenizer:
             f"INSERT INTO texts (rowid, {', '.join(CHUNKS.columns)}) VALUES (?, {marks})",
             ((number, *chunk.columns) for number, chunk in enumerate(chunks)),
         )
-        words: list[dict[str, list[str]]] = [{} for _ in chunks]
+        words: list[dict[str, list[str]]] = [{column: list[str]() for column in CHUNKS.columns} for _ in chunks]
         for number, column, term in self._connection.execute("SELECT doc, col, term FROM words ORDER BY doc, offset"):
-            words[number].setdefault(column, []).append(term_key(term))
+            words[number][column].append(term_key(term))
         self._connection.execute("ROLLBACK")
         return words
 

@@ -211,19 +211,20 @@ class PublishedSnapshot:
         return remaining
 
     def unknown(self, query: Query, where: Filter) -> Sequence[str]:
-        """Look names up in the mirror, and texts in the database."""
-        unknown = {term.text: term for term in query.words if not term.prefix}
-        expressions = {text: term.expression() for text, term in unknown.items()}
-        allowed = self._mask(where)
-        named = words.present_expressions(self.state.mirror, words.NAMES, list(expressions.values()), allowed=allowed)
-        unnamed = {text: term for text, term in unknown.items() if expressions[text] not in named}
+        """Look for the words in the mirror's names, and then in the database's texts."""
+        terms = {term.text: term for term in query.words if not term.prefix}
+        expressions = {text: term.expression() for text, term in terms.items()}
+        named = words.present_expressions(
+            self.state.mirror, words.NAMES, list(expressions.values()), allowed=self._mask(where)
+        )
+        unnamed = {text: term for text, term in terms.items() if expressions[text] not in named}
         found = self._find_tokens(query) if unnamed else {}
         return [text for text, term in unnamed.items() if not self._is_present(term, where, found)]
 
     def corrections(self, query: Query, where: Filter) -> Mapping[str, str]:
         """Compare with the names in the mirror that share trigrams."""
-        missing = self.unknown(query, where)
-        return find_corrections(self.state.mirror, missing, allowed=self._mask(where)) if missing else {}
+        unknown = self.unknown(query, where)
+        return find_corrections(self.state.mirror, unknown, allowed=self._mask(where)) if unknown else {}
 
     def note(self, chunk_id: int) -> int:
         """Read it from the chunk's id."""
