@@ -267,7 +267,7 @@ class ChunkTokenizer:
         )
         words: list[dict[str, list[str]]] = [{column: list[str]() for column in CHUNKS.columns} for _ in chunks]
         for number, column, term in self._connection.execute("SELECT doc, col, term FROM words ORDER BY doc, offset"):
-            words[number][column].append(term_key(term))
+            words[int(number)][str(column)].append(term_key(str(term)))
         self._connection.execute("ROLLBACK")
         return words
 
