@@ -48,6 +48,8 @@ _MAX_CACHED_CHARACTERS: Final = 30
 """Of a word that is cached; longer ones are passages of scripts without spaces."""
 _ASCII_SEPARATORS: Final = re.compile(r"[\x00-/:-@\[-`{-\x7f]+")
 _OTHER_SEPARATORS: Final = re.compile(r"[^\w\x00-\x7f]+")
+_BUILDING: Final = threading.Lock()
+"""One tokenizer is built at a time: a process in which several threads built theirs ended in a segmentation fault."""
 BulkTokenizer = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 
 
@@ -102,7 +104,6 @@ class PieceTokenizer:
         self._words: dict[str, Sequence[int]] = {}
         self._split_characters = 0
         self._bulk: BulkTokenizer | None = None
-        self._lock = threading.Lock()
 
     def tokenize(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
         """Return each text's tokens."""
@@ -130,7 +131,7 @@ class PieceTokenizer:
         """Return the tokens of each word."""
         self._split_characters += sum(map(len, words))
         if self._bulk is None and self._split_characters > _FEW_CHARACTERS:
-            with self._lock:
+            with _BUILDING:
                 self._bulk = self._bulk or self._load_bulk()
         starting = [WORD_START + word for word in words]
         return [self._segment(word) for word in starting] if self._bulk is None else self._bulk(starting)
