@@ -74,11 +74,11 @@ export class IndexState {
 
 /** What is missing for a search that finds everything, and why; empty where nothing is. */
 export function missingParts(status: Status): string[] {
-  const { pending, embedded, problems, index_incomplete: isIncomplete, model, notes } = status;
+  const { pending, embedded, problems, index_incomplete: isIncomplete, model, replaced_model: replaced, notes } = status;
   const parts = [];
   if (isIncomplete) parts.push(notes ? "The vault hasn't been read to its end yet: notes that are still to come aren't found." : "The vault hasn't been read yet: nothing is found.");
   if (!model) parts.push("Search by meaning is off (embeddings.kind is none): words alone are searched.");
-  else if (pending) parts.push(`${count(pending, "passage")} of ${count(pending + embedded, "passage")} ${pending === 1 ? "has" : "have"} no meaning computed yet: they are found by words only.`);
+  else if (pending) parts.push(`${count(pending, "passage")} of ${count(pending + embedded, "passage")} ${pending === 1 ? "has" : "have"} no meaning computed yet${replaced ? ` by ${model} instead of ${replaced}` : ""}: they are found by words only.`);
   if (problems) parts.push(`${count(problems, "file")} couldn't be read completely.`);
   return parts;
 }

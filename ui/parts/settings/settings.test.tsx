@@ -97,8 +97,9 @@ test("rights are told in a few lines", () => {
 });
 
 test("what is missing of the index is told with its reason", () => {
-  const status = { built: "", chunks: 5, embedded: 3, files: 2, index_incomplete: false, model: "m", notes: 2, pending: 2, problems: 1, size_bytes: 1, skipped: [], success: true, vault: "v" };
+  const status = { built: "", chunks: 5, embedded: 3, files: 2, index_incomplete: false, model: "m", notes: 2, pending: 2, problems: 1, replaced_model: "", size_bytes: 1, skipped: [], success: true, vault: "v" };
   expect(missingParts(status)).toHaveLength(2);
+  expect(missingParts({ ...status, replaced_model: "old" })[0]).toContain("instead of old");
   expect(missingParts({ ...status, pending: 0, problems: 0 })).toEqual([]);
   expect(missingParts({ ...status, model: "", problems: 0 })[0]).toContain("off");
   expect(missingParts({ ...status, index_incomplete: true, notes: 0 })[0]).toContain("nothing is found");
