@@ -272,6 +272,11 @@ def test_a_slash_offers_presets_and_commands(tmp_path: Path, tab: Page) -> None:
 
         expect(tab.get_by_text("Careful is used")).to_be_visible()
         expect(box(tab)).to_have_value("")
+        box(tab).press_sequentially("/week")
+        expect(tab.get_by_role("option", name=re.compile("^weekly-review"))).to_be_visible()
+        tab.keyboard.press("Enter")
+
+        expect(tab.get_by_role("log")).to_contain_text("Nothing to do")
 
 
 def test_the_sheet_folds_itself_when_a_message_is_sent(tmp_path: Path, tab: Page) -> None:

@@ -6,7 +6,7 @@ import type { Host } from "../host";
 import { resource } from "../resource";
 import { Choice, type Preset } from "./choice";
 import { Conversation, type Debugging, type Order } from "./conversation";
-import { joinMessage, MAX_MESSAGE_CHARS, noteLink, splitMessage, type Attachment } from "./message";
+import { AGENT_NAME, joinMessage, MAX_MESSAGE_CHARS, noteLink, splitMessage, type Attachment } from "./message";
 import { Sessions, type WaitingTask } from "./sessions";
 import { Spending, type Keep } from "./spending";
 import { usedOf, type Turn, type UsedNotes } from "./turn";
@@ -141,7 +141,7 @@ export class Chat {
   }
 
   order(text: string): Order {
-    const isChat = this.choice.isChat.value;
+    const isChat = this.choice.isChat.value || AGENT_NAME.test(text.trim());
     const model = this.spending.model.value;
     return isChat ? { kind: "chat", text, model } : { kind: "task", text, model, body: this.choice.body(this.conversation.about.value) };
   }

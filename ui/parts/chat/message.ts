@@ -78,6 +78,9 @@ export async function readFile(file: File): Promise<Attachment> {
   }
 }
 
+/** A message that sets an agent with a task of its own to work, such as `/weekly-review`; it needs no Scout, Web or Task. */
+export const AGENT_NAME = /^\/[a-z][a-z-]*$/;
+
 export type Trigger = { kind: "note" | "command"; query: string; from: number; to: number };
 
 /** What is being written at the caret that can be completed: a note after `[[`, or a command after a slash at the beginning. */

@@ -9,7 +9,7 @@ import { explain, ownWords, type ProblemKind, type WayOut } from "./problems";
 import type { Problem, Turn } from "./turn";
 
 const ICONS: Readonly<Record<ProblemKind, IconName>> = {
-  offline: "wifi-off", unpaired: "link", setup: "key-round", busy: "hourglass", refused: "shield", limit: "gauge", model: "bot", gone: "circle-alert", other: "circle-alert",
+  offline: "wifi-off", unpaired: "link", setup: "key-round", busy: "hourglass", refused: "shield", limit: "gauge", model: "bot", gone: "circle-alert", idle: "check", other: "circle-alert",
 };
 
 interface ProblemProps {

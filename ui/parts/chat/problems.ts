@@ -2,7 +2,7 @@
 
 import type { Problem } from "./turn";
 
-export type ProblemKind = "offline" | "unpaired" | "setup" | "busy" | "refused" | "limit" | "model" | "gone" | "other";
+export type ProblemKind = "offline" | "unpaired" | "setup" | "busy" | "refused" | "limit" | "model" | "gone" | "idle" | "other";
 
 /** Ways out, in the order in which they are offered; the first is the main one. */
 export type WayOut = "connect" | "again" | "settings" | "other-model" | "new" | "reload";
@@ -22,6 +22,7 @@ const KINDS: Readonly<Record<ProblemKind, Omit<Explained, "kind">>> = {
   limit: { title: "A limit is reached", ways: ["settings", "again"] },
   model: { title: "The model didn't answer", ways: ["again", "other-model"] },
   gone: { title: "This conversation isn't there any more", ways: ["new"] },
+  idle: { title: "Nothing to do", ways: [] },
   other: { title: "That didn't work", ways: ["again"] },
 };
 
@@ -32,7 +33,7 @@ const BY_CODE: Readonly<Record<string, ProblemKind>> = {
   session_busy: "busy", session_changed: "busy", too_many_turns: "busy", too_many_tasks: "busy", busy: "busy", rate_limited: "busy",
   note_hidden: "refused", model_not_allowed: "refused", read_only: "refused", tainted: "refused", needs_person: "refused", refused: "refused",
   budget_spent: "limit", turn_limit: "limit",
-  no_session: "gone",
+  no_session: "gone", nothing_to_do: "idle",
 };
 
 /** Say what kind of problem it is; the model's own words and the server's hint are shown beside. */

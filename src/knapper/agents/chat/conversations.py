@@ -138,7 +138,7 @@ class Conversations:
             )
         session, stage = self.store.get(session_id), find_stage(message.text)
         if stage is not None and not await asyncio.to_thread(stage.write_task, self.context_of(session_id)):
-            raise NotFound(stage.nothing.rstrip(".").lower(), hint="nothing has to be done", code="nothing_to_do")
+            raise NotFound(stage.nothing.rstrip(".").lower(), hint="name it again when there is", code="nothing_to_do")
         async with sessions_store.lock_session(self.folder, session.id, wait_s=self.wait_s):
             return await self._answer(chat, session.id, message, tell)
 
