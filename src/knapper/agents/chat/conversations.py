@@ -13,13 +13,13 @@ from pydantic_ai.usage import RunUsage
 from knapper.agents import events
 from knapper.agents.chat import turn as chat_turn
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message, Stage
+from knapper.agents.chat.weekly_review import WEEKLY_REVIEW
 from knapper.agents.events import Done, Error, Event, TraceRecorder
 from knapper.agents.loop import EventSink
 from knapper.agents.model import usage
 from knapper.agents.offers import StageName
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Exchange, HistorySummary, Session, SessionStore
-from knapper.agents.weekly_review import WEEKLY_REVIEW
 from knapper.codemode.model import ModelSpend
 from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError, StorageError
 from knapper.jsontypes import JSONValue
