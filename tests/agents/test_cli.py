@@ -176,7 +176,7 @@ def test_ask_without_a_model_shows_passages(vault: Path, capsys: pytest.CaptureF
 
     out, err = capsys.readouterr()
     assert "The fence is to be green." in out
-    assert "set KNAP_MODEL" in err
+    assert "run `knap setup`" in err
     assert vault.is_dir()
 
 

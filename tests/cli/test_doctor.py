@@ -131,7 +131,7 @@ def test_an_index_that_is_damaged_is_told_by_every_command(
     code, checks = doctor(capsys, "-v", str(vault))
 
     assert (searched, code) == (6, 1)
-    assert told.startswith("error: a file of the program's state can't be read: ")
+    assert told.startswith("error: the index is damaged: ")
     assert checks["index"]["text"].startswith("it is damaged: ")
 
 

@@ -131,7 +131,7 @@ def test_null_for_what_needs_no_value_stands_for_left_out(row: ToolSpec) -> None
     shown = registry.parameter_schema(row)
     known = cast("dict[str, dict[str, JSONValue]]", shown["properties"])
     needed = cast("list[str]", shown.get("required", []))
-    least = {name: SAMPLES[str(known[name].get("type"))] for name in needed}
+    least = {name: known[name].get("const", SAMPLES[str(known[name].get("type"))]) for name in needed}
     nulls = {name: None for name in known if name not in needed and name != "value"}
 
     assert registry.check_arguments(row, {**least, **nulls}) == registry.check_arguments(row, least)

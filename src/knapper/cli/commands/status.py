@@ -24,9 +24,10 @@ from knapper.tools import notes
 @click.pass_obj
 def command(said: GlobalOptions) -> ExitCode:
     """Show the state of the index."""
-    from knapper.agents import schedules  # noqa: PLC0415 - `--help` needn't pay for it
-
     with setup.open_vault(said) as context:
+        # After the vault: importing the packages behind it fails where the current folder is gone, without saying so.
+        from knapper.agents import schedules  # noqa: PLC0415 - `--help` needn't pay for it
+
         answer = notes.vault_status(context)
         scheduled = schedules.ScheduleStore(folder=context.index.folder.parent).all()
         busy = context.index.is_being_filled
