@@ -35,6 +35,7 @@ NAMES = (
     "flows",
     "page",
     "engines",
+    "vectors",
     "postgres",
 )
 

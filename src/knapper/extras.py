@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeVar, cast, get_args
 
 from knapper.errors import SetupError
 
-ExtraName = Literal["models", "anthropic", "web", "audio", "embeddings", "postgres"]
+ExtraName = Literal["models", "anthropic", "web", "audio", "embeddings", "postgres", "vectors"]
 Installer = Literal["pip", "pipx", "uv", "uv tool"]
 _AnySetupError = TypeVar("_AnySetupError", bound=SetupError)
 _PACKAGE: Final = "knapper"
@@ -40,6 +40,7 @@ EXTRAS: Final[Mapping[ExtraName, Extra]] = {
     "audio": Extra(purpose="transcripts that are made on this machine", modules=("faster_whisper",)),
     "embeddings": Extra(purpose="other embedding models", modules=("fastembed", "tokenizers")),
     "postgres": Extra(purpose="indexes in PostgreSQL", modules=("psycopg",)),
+    "vectors": Extra(purpose="quicker comparisons of many vectors", modules=("turbovec",)),
 }
 NAMES: Final[tuple[ExtraName, ...]] = get_args(ExtraName)
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from knapper import extras
 from knapper.cli import main
+from knapper.cli.commands import index
 from knapper.cli.render import formatting
 from knapper.index import refresh
 
@@ -129,3 +131,20 @@ def test_a_move_in_a_vault_that_was_never_indexed_shows_how_far_that_is(
 
     assert (code, folder.is_dir()) == (0, True)
     assert "read 1 of 1 files\n" in capsys.readouterr().err
+
+
+def test_a_large_vault_names_the_extra_for_many_vectors(
+    vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there: set[str] = set()
+    monkeypatch.setattr(extras, "is_installed", there.__contains__)
+    said: list[bool] = []
+    for most in (10**6, 1):
+        monkeypatch.setattr(index, "_MANY_CHUNKS", most)
+        assert main.run(["-v", str(vault), "index"]) == 0
+        said.append("knapper[vectors" in capsys.readouterr().err)
+    there.add("vectors")
+    assert main.run(["-v", str(vault), "index"]) == 0
+    said.append("knapper[vectors" in capsys.readouterr().err)
+
+    assert said == [False, True, False]

@@ -1,9 +1,26 @@
-"""Load numpy when an array is first needed: it takes 0.15 s, and reading, editing and most listing need none."""
+"""Numpy when an array is first needed, and files of arrays that are mapped rather than read.
 
-from typing import TYPE_CHECKING
+Importing numpy takes 0.15 s, and reading, editing and most listing need none. A file of arrays is written whole or not
+at all, and never changes: processes that have it open share its pages.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import zlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from knapper.system import private
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
+    from numpy.typing import NDArray
 else:
 
     class _DeferredNumpy:
@@ -18,4 +35,97 @@ else:
 
     np = _DeferredNumpy()
 
-__all__ = ["np"]
+__all__ = ["ArrayFile", "ArrayToWrite", "np", "open_arrays", "write_arrays"]
+
+_ALIGNMENT: Final = 64
+_HEADER_BYTES: Final = 8_192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayToWrite:
+    """One array of a file, given in blocks, so that it needn't be in memory as a whole."""
+
+    dtype: str
+    blocks: Iterable[NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayFile:
+    """A file that is open."""
+
+    facts: Mapping[str, Any]
+    """What was written beside the arrays."""
+    arrays: Mapping[str, NDArray[Any]]
+    """Flat, by name; their pages are mapped."""
+    checksums: Mapping[str, int]
+    """Of each array."""
+
+
+def open_arrays(path: Path, kind: str, *, unchecked: Collection[str] = ()) -> ArrayFile | None:
+    """Map a file; None where there is none, or where it isn't whole or of another kind.
+
+    Args:
+        path: The file.
+        kind: What was written as its kind and version.
+        unchecked: Arrays (or endings of names) that aren't compared with their checksum, which reads all of each.
+    """
+    try:
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):
+        return None
+    head, _, _ = mapped[:_HEADER_BYTES].partition(b"\n")
+    checksum, _, header_json = head.partition(b" ")
+    if not header_json or checksum != _header_checksum(header_json):
+        return None
+    header = cast("dict[str, Any]", json.loads(header_json))
+    if header["kind"] != kind or header["size"] != len(mapped):
+        return None
+    arrays = {
+        name: np.frombuffer(mapped, dtype, count=count, offset=offset)
+        for name, (dtype, offset, count, _) in header["arrays"].items()
+    }
+    checksums = {name: int(place[3]) for name, place in header["arrays"].items()}
+    endings = tuple(unchecked)
+    if any(zlib.crc32(array.data) != checksums[name] for name, array in arrays.items() if not name.endswith(endings)):
+        return None
+    return ArrayFile(facts=header["facts"], arrays=arrays, checksums=checksums)
+
+
+def write_arrays(path: Path, kind: str, facts: Mapping[str, object], arrays: Mapping[str, ArrayToWrite]) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        OSError: The disk is full, or the folder can't be written.
+    """
+    places: dict[str, tuple[str, int, int, int]] = {}
+    partial = path.with_suffix(".part")
+    try:
+        with os.fdopen(private.open_new(partial), "wb") as file:
+            offset = _HEADER_BYTES
+            for name, array in arrays.items():
+                file.seek(offset)
+                count = checksum = 0
+                for block in array.blocks:
+                    values = np.ascontiguousarray(block, array.dtype).reshape(-1)
+                    file.write(values.data)
+                    checksum = zlib.crc32(values.data, checksum)
+                    count += len(values)
+                places[name] = (array.dtype, offset, count, checksum)
+                offset += -(-count * np.dtype(array.dtype).itemsize // _ALIGNMENT) * _ALIGNMENT
+            header = json.dumps({"kind": kind, "size": offset, "facts": facts, "arrays": places}).encode()
+            head = _header_checksum(header) + b" " + header + b"\n"
+            if len(head) > _HEADER_BYTES:
+                raise ValueError(f"the header takes {len(head)} bytes")
+            file.truncate(offset)
+            file.seek(0)
+            file.write(head)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _header_checksum(header: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(header)

@@ -57,6 +57,8 @@ def removed_since(connection: sqlite3.Connection) -> int:
 INDEX_FILE = "index.db"
 POSTINGS_PREFIX = "postings-"
 """Start of the names of files of postings beside it; see `knapper.index.postings`."""
+VECTORS_PREFIX = "vectors-"
+"""Start of the names of files of vectors beside it; see `knapper.index.vector_file`."""
 SCHEMA_VERSION = 11
 """Version of the schema; an index of another version is dropped and rebuilt."""
 
@@ -414,9 +416,10 @@ class Database:
                 self._replace()
 
     def size_bytes(self) -> int:
-        """Return the size on disk, with the write-ahead log and the file of postings."""
+        """Return the size on disk, with the write-ahead log and the files that are derived."""
         files = [Path(f"{self.path}{suffix}") for suffix in ("", "-wal")]
-        files += self.path.parent.glob(f"{POSTINGS_PREFIX}*")
+        for prefix in (POSTINGS_PREFIX, VECTORS_PREFIX):
+            files += self.path.parent.glob(f"{prefix}*")
         return sum(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:

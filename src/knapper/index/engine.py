@@ -254,23 +254,22 @@ class Engine:
 
     def _derive_postings(self) -> None:
         """Derive the file of postings where that is due; without it, searches take longer, with the same answers."""
-        from knapper.index import postings  # noqa: PLC0415 - only a writer needs it
+        from knapper.index import postings, vector_file  # noqa: PLC0415 - only a writer needs them
 
         with contextlib.suppress(OSError, StorageError, *DAMAGE_ERRORS):
+            vector_file.remove_stray_files(self.store.database)
             if postings.is_due(self.store.database):
                 postings.build(self.store.database)
             else:
                 postings.remove_stray_files(self.store.database)
 
-    def _derive_postings_alone(self) -> None:
-        """Derive the file of postings unless another process writes the index, which then does so itself."""
-        from knapper.index import postings  # noqa: PLC0415 - the same
-
-        with contextlib.suppress(StorageError):
-            if postings.is_due(self.store.database):
+    def _derive_alone(self, is_due: Callable[[], bool], derive: Callable[[], None]) -> None:
+        """Derive a file unless another process writes the index, which then does so itself."""
+        with contextlib.suppress(OSError, StorageError, *DAMAGE_ERRORS):
+            if is_due():
                 with self._write_lock.acquire(wait_s=_EMBED_LOCK_WAIT_S) as is_acquired:
                     if is_acquired:
-                        self._derive_postings()
+                        derive()
 
     @property
     def damage(self) -> str:
@@ -300,14 +299,20 @@ class Engine:
     def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
         """Compute the missing vectors of all chunks; return how many were added.
 
-        Derives the file of postings before, where that is due: both are work for the time after a save.
+        Derives the files that large indexes are searched with, where that is due: work for the time after a save.
         """
-        self._derive_postings_alone()
+        from knapper.index import postings, vector_file  # noqa: PLC0415 - the same
+
+        stored = self.store.database
+        self._derive_alone(lambda: postings.is_due(stored), self._derive_postings)
         embedder, embedded = self.embedder, 0
         if embedder is not None and refresh.is_embedding_due(self.store, embedder):
             with self._write_lock.acquire(wait_s=_EMBED_LOCK_WAIT_S) as is_acquired:
                 if is_acquired:
                     embedded = refresh.embed_pending(self.store, embedder, progress=progress, stop=stop)
+        if embedder is not None and not (stop and stop.is_set()):
+            model = embedder.model_id
+            self._derive_alone(lambda: vector_file.is_due(stored, model), lambda: vector_file.build(stored, model))
         self.publish(progress=progress, stop=stop)
         return embedded
 

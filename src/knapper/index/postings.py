@@ -7,9 +7,6 @@ and whenever. Whoever finds it missing, damaged or of another index does without
 
 from __future__ import annotations
 
-import json
-import mmap
-import os
 import secrets
 import sqlite3
 import zlib
@@ -23,17 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from knapper.index import database, words
-from knapper.index.arrays import np
+from knapper.index.arrays import ArrayToWrite, np, open_arrays, write_arrays
 from knapper.index.database import POSTINGS_PREFIX, Database
 from knapper.index.words import WordTable
-from knapper.system import private
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_FORMAT: Final = 1
-_ALIGNMENT: Final = 64
-_HEADER_BYTES: Final = 4_096
+_KIND: Final = "postings 2"
 K1: Final = 1.2
 B: Final = 0.75
 """FTS5's constants of BM25."""
@@ -105,7 +99,7 @@ _ARRAYS: Final = {
     "weights": "<u2",
     "checksums": "<u4",
 }
-_LISTS: Final = frozenset({"rows", "weights"})
+_LISTS: Final = (".rows", ".weights")
 """Arrays that are checked term by term; the others are compared with their checksum when the file is opened."""
 
 
@@ -121,32 +115,16 @@ class PostingsFile:
     @classmethod
     def open(cls, path: Path) -> PostingsFile | None:
         """Map a file; None where there is none, or where it isn't whole."""
-        try:
-            with path.open("rb") as file:
-                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError):
+        file = open_arrays(path, _KIND, unchecked=_LISTS)
+        if file is None:
             return None
-        head, _, _ = mapped[:_HEADER_BYTES].partition(b"\n")
-        checksum, _, header_json = head.partition(b" ")
-        if not header_json or checksum != _checksum(header_json):
-            return None
-        header = cast("dict[str, Any]", json.loads(header_json))
-        if header["format"] != _FORMAT or header["size"] != len(mapped):
-            return None
-        tables: dict[str, TermLists] = {}
-        for name, places in header["tables"].items():
-            arrays = {
-                array: np.frombuffer(mapped, _ARRAYS[array], count=count, offset=offset)
-                for array, (offset, count, _) in places.items()
-            }
-            if any(zlib.crc32(arrays[array].data) != places[array][2] for array in arrays.keys() - _LISTS):
-                return None
-            tables[name] = TermLists(**cast("dict[str, Any]", arrays))
-        return cls(name=path.name, uid=str(header["uid"]), tables=tables)
-
-
-def _checksum(header: bytes) -> bytes:
-    return b"%08x" % zlib.crc32(header)
+        tables = {
+            table.name: TermLists(
+                **cast("dict[str, Any]", {part: file.arrays[f"{table.name}.{part}"] for part in _ARRAYS})
+            )
+            for table in words.TABLES
+        }
+        return cls(name=path.name, uid=str(file.facts["uid"]), tables=tables)
 
 
 def write_file(path: Path, uid: str, tables: Mapping[str, TermLists]) -> None:
@@ -155,30 +133,12 @@ def write_file(path: Path, uid: str, tables: Mapping[str, TermLists]) -> None:
     Raises:
         OSError: The disk is full, or the folder can't be written.
     """
-    arrays: list[tuple[int, NDArray[Any]]] = []
-    places: dict[str, dict[str, tuple[int, int, int]]] = {}
-    size = _HEADER_BYTES
-    for name, lists in tables.items():
-        for part, dtype in _ARRAYS.items():
-            values = np.ascontiguousarray(getattr(lists, part), dtype)
-            checksum = 0 if part in _LISTS else zlib.crc32(values.data)
-            places.setdefault(name, {})[part] = (size, len(values), checksum)
-            arrays.append((size, values))
-            size += -(-values.nbytes // _ALIGNMENT) * _ALIGNMENT
-    header = json.dumps({"format": _FORMAT, "uid": uid, "size": size, "tables": places}).encode()
-    partial = path.with_suffix(".part")
-    try:
-        with os.fdopen(private.open_new(partial), "wb") as file:
-            file.write(_checksum(header) + b" " + header + b"\n")
-            for offset, values in arrays:
-                file.seek(offset)
-                file.write(values.data)
-            file.truncate(size)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    arrays = {
+        f"{name}.{part}": ArrayToWrite(dtype=dtype, blocks=(cast("NDArray[Any]", getattr(lists, part)),))
+        for name, lists in tables.items()
+        for part, dtype in _ARRAYS.items()
+    }
+    write_arrays(path, _KIND, {"uid": uid}, arrays)
 
 
 def is_due(index: Database) -> bool:

@@ -135,7 +135,8 @@ class SqliteSnapshotCache:
         self._store = store
         self._many = min_parallel
         self._keywords = KeywordRanker(store.database.path.parent)
-        self._vectors = VectorCache("")
+        self._folder = store.database.path.parent
+        self._vectors = VectorCache("", self._folder)
         self.allowed = allowed or FilterMasks()
         self._executor = ThreadPoolExecutor(_count_ranking_threads(), thread_name_prefix=RANKING_THREAD_PREFIX)
 
@@ -143,7 +144,7 @@ class SqliteSnapshotCache:
     def snapshot(self, model: str) -> Generator[SqliteSnapshot]:
         """Open one state of the index for several queries; *model* is the one whose vectors are used."""
         if model and self._vectors.model != model:
-            self._vectors = VectorCache(model)
+            self._vectors = VectorCache(model, self._folder)
         with self._store.database.snapshot() as connection:
             yield SqliteSnapshot(
                 store=self._store,
@@ -192,10 +193,16 @@ class SqliteSnapshot:
         self.vector_cache.sync(self.connection)
         excluded = () if where.include_log else self._logged()
         rank = partial(self.vector_cache.rank, vector, limit=limit, allowed=self._mask(where), without=excluded)
-        if len(self.vector_cache) >= self.many:
-            return self.executor.submit(rank).result
-        nearest_scores = rank()
-        return lambda: nearest_scores
+        ranking = self.executor.submit(rank) if len(self.vector_cache) >= self.many else None
+
+        def read() -> Mapping[int, float]:
+            try:
+                return ranking.result() if ranking else rank()
+            except LookupError:  # the file of vectors is damaged: without it, all are read into memory
+                self.vector_cache.sync(self.connection)
+                return rank()
+
+        return read
 
     def fits(self, vector: NDArray[np.float32]) -> bool:
         """Compare the dimensions."""

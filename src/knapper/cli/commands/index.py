@@ -4,6 +4,7 @@ import time
 
 import click
 
+from knapper import extras
 from knapper.app import hub
 from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
@@ -13,6 +14,9 @@ from knapper.errors import StorageError
 from knapper.index.filters import Filter
 from knapper.index.refresh import Progress, RefreshOutcome
 from knapper.tools.context import Context
+
+_MANY_CHUNKS = 50_000
+"""Passages from which on it's worth naming the extra for many vectors."""
 
 
 @click.command(
@@ -55,6 +59,9 @@ def command(said: GlobalOptions, *, full: bool, no_embed: bool) -> ExitCode:
         raise failed
     if output.stderr_is_terminal() and not said.quiet and hub.prepare_sandbox(setup.read_settings(said)):
         output.note(said, "preparing the sandbox for scripts, in the background; this is done once")
+    if status.model and status.chunks >= _MANY_CHUNKS and not said.quiet and not extras.is_installed("vectors"):
+        command = extras.find_installation().shown_command("vectors")
+        output.note(said, f"search by meaning is several times as quick in {status.chunks:,} passages with: {command}")
     return ExitCode.OK
 
 
