@@ -359,6 +359,7 @@ def test_what_is_told_of_damage_holds_no_text_of_a_note(tmp_path: Path) -> None:
     assert "was damaged" in outcome.problems[0]
 
 
+@pytest.mark.slow
 def test_bits_of_posting_lists_that_change_answers_are_found(tmp_path: Path) -> None:
     # FTS5 joins its checksums by XOR, in which a word that is renamed in an even number of rows may cancel itself out.
     notes = {f"{n}.md": f"alpha{n % 3} beta {'gamma ' * (n % 4)}\n" for n in range(15)}
