@@ -1,46 +1,80 @@
-# Install Knapper from this folder on Windows, and set it up: .\install.ps1 [-DryRun] [OPTIONS OF knap setup]
-# PowerShell 5.1 or newer. It was written beside install.sh, and never run on Windows.
-param([switch]$DryRun, [Parameter(ValueFromRemainingArguments = $true)][string[]]$SetupOptions)
+# Install Knapper from this folder on Windows, and set it up:
+#   .\install.ps1 [-DryRun] [-Venv] [-Wheel FILE] [OPTIONS OF knap setup, such as --yes --vault C:\Notes]
+# Where Windows refuses to run scripts: powershell -ExecutionPolicy Bypass -File install.ps1
+# PowerShell 5.1 or newer. It was written beside install.sh, is parsed by a test, and was never run on Windows.
+[CmdletBinding(PositionalBinding = $false)]
+param(
+    [switch]$DryRun,
+    [switch]$Venv,
+    [string]$Wheel = ".",
+    [Parameter(ValueFromRemainingArguments = $true)][string[]]$SetupOptions = @()
+)
 $ErrorActionPreference = "Stop"
-Set-Location -LiteralPath $PSScriptRoot
+$PSNativeCommandUseErrorActionPreference = $false # exit codes are looked at here
 
 function Say([string]$Text) { Write-Host "install: $Text" }
-function Invoke-Step([string]$Program, [string[]]$Arguments) {
+function Invoke-Step([string]$Program, [string[]]$Arguments) { # carry it out, or only show it
     if ($DryRun) { Say "would run: $Program $($Arguments -join ' ')"; return }
     & $Program @Arguments
     if ($LASTEXITCODE -ne 0) { throw "$Program ended with code $LASTEXITCODE" }
 }
-function Find-Python {
+function Read-Program([string]$Program, [string[]]$Arguments) { # what it prints; nothing where it fails or isn't there
+    # Windows PowerShell takes a line on a redirected error stream for an error, which would end this script.
+    $ErrorActionPreference = "Continue"
+    try { $printed = & $Program @Arguments 2>$null } catch { return }
+    if ($LASTEXITCODE -eq 0) { return $printed }
+}
+function Find-Python { # the real interpreter, not an alias or a shim, which a task at logon couldn't start
     $check = "import os, sys; assert sys.version_info >= (3, 11); print(os.path.realpath(sys.executable))"
     $candidates = @(@("py", "-3.13"), @("py", "-3.12"), @("py", "-3.14"), @("py", "-3.11"), @("python"), @("python3"))
+    if ($env:PYTHON) { $candidates = @(, @($env:PYTHON)) }
     foreach ($candidate in $candidates) {
-        if (-not (Get-Command $candidate[0] -ErrorAction SilentlyContinue)) { continue }
-        $options = @($candidate | Select-Object -Skip 1)
-        $found = & $candidate[0] @options -c $check 2>$null
-        if ($LASTEXITCODE -eq 0 -and $found) { return $found }
+        $found = Read-Program $candidate[0] (@($candidate | Select-Object -Skip 1) + @("-c", $check))
+        if ($found) { return $found }
     }
-    throw "there is no Python 3.11 or newer here; install one from python.org or the Microsoft Store, then run this again"
+    throw "there is no Python 3.11 or newer here; install one from python.org or the Microsoft Store, or name it in the variable PYTHON, then run this again"
+}
+function Get-Wanted([string]$Earlier) { # this folder or the wheel, with the extras of an earlier installation
+    $extras = Read-Program $Earlier @("-m", "knapper.extras")
+    if ($extras) { return "${Wheel}[$extras]" }
+    return $Wheel
 }
 
-$python = Find-Python
-Say "Python: $python"
-$home_ = Join-Path $env:LOCALAPPDATA "Programs\knapper"
-$knap = Join-Path $home_ "Scripts\knap.exe"
-function Get-Wanted($earlier) { # this folder, with the extras of an earlier installation
-    $extras = if (Test-Path -LiteralPath $earlier) { & $earlier -m knapper.extras 2>$null }
-    if ($extras) { return ".[$extras]" }
-    return "."
-}
-if (Get-Command uv -ErrorAction SilentlyContinue) {
-    Invoke-Step "uv" @("tool", "install", "--force", "--python", $python, (Get-Wanted (Join-Path (& uv tool dir) "knapper\Scripts\python.exe")))
-    $knap = Join-Path (& uv tool dir --bin) "knap.exe"
-} elseif (Get-Command pipx -ErrorAction SilentlyContinue) {
-    Invoke-Step "pipx" @("install", "--force", "--python", $python, (Get-Wanted (Join-Path (& pipx environment --value PIPX_LOCAL_VENVS) "knapper\Scripts\python.exe")))
-    $knap = Join-Path (& pipx environment --value PIPX_BIN_DIR) "knap.exe"
-} else {
-    Say "installing into $home_"
-    if (-not (Test-Path -LiteralPath (Join-Path $home_ "Scripts\python.exe"))) { Invoke-Step $python @("-m", "venv", $home_) }
-    Invoke-Step (Join-Path $home_ "Scripts\python.exe") @("-m", "pip", "install", "--quiet", "--upgrade", ".")
-}
-Say "the command: $knap"
-Invoke-Step $knap (@("setup") + @($SetupOptions | Where-Object { $_ }))
+if ($Wheel -ne ".") { $Wheel = (Resolve-Path -LiteralPath $Wheel).Path }
+$setup = @("setup") + @($SetupOptions | Where-Object { $_ })
+$code = 0
+Push-Location -LiteralPath $PSScriptRoot
+try {
+    Say "system: Windows"
+    $python = Find-Python
+    Say "Python: $python"
+    if (-not $Venv -and (Get-Command uv -ErrorAction SilentlyContinue)) {
+        Say "installing by uv"
+        $earlier = Join-Path (& uv tool dir) "knapper\Scripts\python.exe"
+        Invoke-Step "uv" @("tool", "install", "--force", "--python", $python, (Get-Wanted $earlier))
+        $knap = Join-Path (& uv tool dir --bin) "knap.exe"
+    } elseif (-not $Venv -and (Get-Command pipx -ErrorAction SilentlyContinue)) {
+        Say "installing by pipx"
+        $earlier = Join-Path (& pipx environment --value PIPX_LOCAL_VENVS) "knapper\Scripts\python.exe"
+        Invoke-Step "pipx" @("install", "--force", "--python", $python, (Get-Wanted $earlier))
+        $knap = Join-Path (& pipx environment --value PIPX_BIN_DIR) "knap.exe"
+    } else {
+        $folder = Join-Path $env:LOCALAPPDATA "Programs\knapper"
+        $own = Join-Path $folder "Scripts\python.exe"
+        $knap = Join-Path $folder "Scripts\knap.exe"
+        $version = @("-c", "import sys; print(*sys.version_info[:2])")
+        if ((Test-Path -LiteralPath $own) -and ((Read-Program $own $version) -ne (Read-Program $python $version))) {
+            Say "making $folder anew: it has another Python"
+            if (-not $DryRun) { Remove-Item -LiteralPath $folder -Recurse -Force }
+        }
+        Say "installing into $folder"
+        if (-not (Test-Path -LiteralPath $own)) { Invoke-Step $python @("-m", "venv", $folder) }
+        Invoke-Step $own @("-m", "pip", "install", "--quiet", "--upgrade", $Wheel)
+    }
+    Say "the command: $knap"
+    if (($env:PATH -split ";") -notcontains (Split-Path -Parent $knap)) {
+        Say "put $(Split-Path -Parent $knap) on your PATH, to call it as knap"
+    }
+} finally { Pop-Location }
+if ($DryRun) { Say "would run: $knap $($setup -join ' ')" } else { & $knap @setup; $code = $LASTEXITCODE }
+exit $code

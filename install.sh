@@ -102,4 +102,5 @@ esac
 if [ ! -t 0 ] && [ -r /dev/tty ] && (: </dev/tty) 2>/dev/null; then
   exec </dev/tty # so that questions are asked even if this script came through a pipe
 fi
+cd "$here" # where a relative --vault begins
 run "$knap" setup ${rest[@]+"${rest[@]}"}

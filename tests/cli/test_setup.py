@@ -130,8 +130,41 @@ def test_port_and_interval_are_shown_as_the_settings_have_them(
     assert main.run(["setup", "--vault", str(vault)]) == 0
 
     told = capsys.readouterr()
-    assert "port 9123; the whole vault is compared every 1 minute\n" in told.out
-    assert "knap config set index.interval_minutes N" in told.out + told.err
+    assert "port 9123; the whole vault is compared every 1 minute; " in told.out
+    assert f"index and journal are in {config.parent / 'state'}\n" in told.out
+    assert "knap setup --port N --interval MINUTES --state-dir FOLDER" in told.out + told.err
+
+
+def test_port_interval_and_place_of_the_index_can_be_named(
+    vault: Path, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("KNAP_STATE_DIR")
+    config.write_text("# mine\n", encoding="utf-8")
+    place = tmp_path / "my state Ж"
+    words = ["setup", "--vault", str(vault), "--port", "9123", "--interval", "15", "--state-dir", str(place), "--json"]
+
+    first, done = main.run(words), json.loads(capsys.readouterr().out)["steps"]
+    again = main.run(words), steps(capsys)
+    settings = onboarding.setup.read_settings(cli_options.GlobalOptions(config=""))
+
+    assert (first, again[0], again[1]["settings"]) == (0, 0, "unchanged")
+    assert [row["step"] for row in done[:3]] == ["vault", "settings", "index"]
+    assert done[1]["undo"].startswith("knap config unset server.port; ")
+    assert config.read_text(encoding="utf-8").startswith("# mine\n")
+    assert (settings.server.port, settings.index_interval_minutes, settings.state_dir) == (9123, 15, place)
+    assert list(place.rglob("index.db"))
+
+
+def test_a_place_inside_the_vault_is_refused_and_nothing_is_indexed(
+    vault: Path, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("KNAP_STATE_DIR")
+
+    code = main.run(["setup", "--vault", str(vault), "--state-dir", str(vault / "state"), "--json"])
+
+    assert (code, steps(capsys)) == (3, {"vault": "done", "settings": "failed"})
+    assert "state_dir" not in config.read_text(encoding="utf-8")
+    assert not (vault / "state").exists()
 
 
 def test_comments_and_other_vaults_of_the_configuration_stay(vault: Path, config: Path, tmp_path: Path) -> None:

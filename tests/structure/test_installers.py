@@ -1,4 +1,7 @@
-"""`install.sh` and `uninstall.sh`: which Python and which tool they take, with faked programs; no network."""
+"""`install.sh` and `uninstall.sh`: which Python and which tool they take, with faked programs; no network.
+
+No PowerShell can be had here, so its scripts are parsed, and held to what is known to end them on Windows.
+"""
 
 import os
 import shutil
@@ -9,9 +12,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+POWERSHELL = ("install.ps1", "uninstall.ps1", "src/knapper/cli/completion/shells/knap.ps1")
 TOOLS = ("bash", "basename", "cat", "dirname", "env", "grep", "head", "ln", "mkdir", "readlink", "rm", "sed", "uname")
 
-pytestmark = pytest.mark.skipif(os.name != "posix" or not shutil.which("bash"), reason="these are for bash")
+for_bash = pytest.mark.skipif(os.name != "posix" or not shutil.which("bash"), reason="these are for bash")
 
 
 @pytest.fixture
@@ -42,6 +46,7 @@ def run(script: str, programs: Path, *arguments: str) -> subprocess.CompletedPro
     )
 
 
+@for_bash
 def test_the_real_python_is_taken_and_not_a_shim(programs: Path) -> None:
     fake(programs, "python3.13", "exit 127  # a shim of a version that isn't installed")
     fake(programs, "python3", f'exec {sys.executable} "$@"')
@@ -55,6 +60,7 @@ def test_the_real_python_is_taken_and_not_a_shim(programs: Path) -> None:
     assert list((programs.parent / "home Ж").iterdir()) == []
 
 
+@for_bash
 @pytest.mark.parametrize(("tool", "words"), [("uv", "uv tool install"), ("pipx", "pipx install")])
 def test_a_tool_that_keeps_programs_is_used_where_it_is(programs: Path, tool: str, words: str) -> None:
     fake(programs, "python3", f'exec {sys.executable} "$@"')
@@ -67,6 +73,7 @@ def test_a_tool_that_keeps_programs_is_used_where_it_is(programs: Path, tool: st
     assert words not in without.stdout
 
 
+@for_bash
 @pytest.mark.parametrize(
     ("version", "is_kept"), [(f"{sys.version_info[0]} {sys.version_info[1]}", True), ("3 9", False)]
 )
@@ -83,6 +90,7 @@ def test_a_fitting_environment_is_kept_and_another_made_anew(programs: Path, ver
     assert "--upgrade" in shown
 
 
+@for_bash
 def test_a_wheel_is_installed_in_the_place_of_the_folder(programs: Path) -> None:
     fake(programs, "python3", f'exec {sys.executable} "$@"')
     (programs.parent / "my wheel.whl").touch()
@@ -94,6 +102,7 @@ def test_a_wheel_is_installed_in_the_place_of_the_folder(programs: Path) -> None
     assert (missing.returncode, "there is no" in missing.stderr) == (1, True)
 
 
+@for_bash
 @pytest.mark.parametrize(("tool", "place"), [("uv", "knapper"), ("pipx", "knapper")])
 def test_the_extras_of_an_earlier_installation_stay(programs: Path, tool: str, place: str) -> None:
     fake(programs, "python3", f'exec {sys.executable} "$@"')
@@ -108,6 +117,7 @@ def test_the_extras_of_an_earlier_installation_stay(programs: Path, tool: str, p
     assert " .[models,web]\n" in shown.stdout
 
 
+@for_bash
 def test_without_a_fitting_python_the_way_to_one_is_told(programs: Path) -> None:
     fake(programs, "python3", "exit 1")
 
@@ -118,6 +128,7 @@ def test_without_a_fitting_python_the_way_to_one_is_told(programs: Path) -> None
     assert "PYTHON=/path/to/python" in shown.stderr
 
 
+@for_bash
 def test_uninstalling_removes_the_environment_and_its_link_alone(programs: Path) -> None:
     home = programs.parent / "home Ж"
     (home / ".local/opt/knapper/bin").mkdir(parents=True)
@@ -148,12 +159,67 @@ def test_uninstalling_removes_the_environment_and_its_link_alone(programs: Path)
     assert "the settings in" in shown.stdout
 
 
+@for_bash
 @pytest.mark.parametrize("script", ["install.sh", "uninstall.sh"])
 def test_help_says_how(programs: Path, script: str) -> None:
     assert run(script, programs, "--help").stdout.startswith(f"Usage: ./{script}")
 
 
+@for_bash
 def test_an_unknown_option_of_uninstalling_is_refused(programs: Path) -> None:
     shown = run("uninstall.sh", programs, "--purge")
 
     assert (shown.returncode, "--help" in shown.stderr) == (2, True)
+
+
+@for_bash
+def test_a_relative_vault_begins_where_the_person_stands(programs: Path) -> None:
+    fake(programs, "python3", f'exec {sys.executable} "$@"')
+    fake(programs, "uv", f'[ "$1 $2" = "tool dir" ] && echo {programs} || true')
+    fake(programs, "knap", 'echo "in $PWD: $*"')
+    home = programs.parent / "home Ж"
+    home.mkdir()
+
+    shown = subprocess.run(
+        [programs / "bash", ROOT / "install.sh", "--vault", "Notes"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=home,
+        env={"PATH": str(programs), "HOME": str(home)},
+        stdin=subprocess.DEVNULL,
+    )
+
+    assert f"in {home}: setup --vault Notes\n" in shown.stdout
+
+
+@pytest.mark.parametrize("script", POWERSHELL)
+def test_a_script_for_powershell_can_be_parsed(script: str) -> None:
+    tree_sitter = pytest.importorskip("tree_sitter", reason="scripts/setup installs it")
+    grammar = pytest.importorskip("tree_sitter_powershell", reason="scripts/setup installs it")
+    parser = tree_sitter.Parser(tree_sitter.Language(grammar.language()))
+
+    assert not parser.parse((ROOT / script).read_bytes()).root_node.has_error
+    assert parser.parse(b"if ($x { }").root_node.has_error
+
+
+@pytest.mark.parametrize("script", POWERSHELL)
+def test_windows_powershell_reads_each_letter_of_its_scripts(script: str) -> None:
+    (ROOT / script).read_text(encoding="ascii")  # it takes a file without a mark for the system's code page
+
+
+@pytest.mark.parametrize("script", POWERSHELL[:2])
+def test_what_a_program_complains_of_does_not_end_a_script_for_windows(script: str) -> None:
+    """Hold the one place that redirects an error stream: Windows PowerShell ends there, unless it is told not to."""
+    text = (ROOT / script).read_text(encoding="ascii")
+    function = text[text.index("function Read-Program") :].split("\n}\n")[0]
+
+    assert text.count("2>") == function.count("2>") == 1
+    assert '$ErrorActionPreference = "Continue"' in function
+    assert "PositionalBinding = $false" in text  # so that `--yes` isn't taken for the first option's value
+
+
+def test_the_scripts_for_windows_say_that_they_were_never_run_there() -> None:
+    for script in POWERSHELL[:2]:
+        assert "never run on Windows" in (ROOT / script).read_text(encoding="ascii")
+    assert "never run" in (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")

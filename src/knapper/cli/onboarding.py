@@ -7,7 +7,7 @@ import importlib
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from knapper.cli.options import GlobalOptions
     from knapper.config import Settings
     from knapper.config.declarations import SettingValue
+    from knapper.config.editing import SettingName
     from knapper.server.mcp.clients import MachinePaths, McpClient
 
 
@@ -311,15 +312,46 @@ def write_prompt_example(options: GlobalOptions) -> StepReport:
     return report
 
 
+def set_settings(options: GlobalOptions, values: Mapping[SettingName, SettingValue]) -> StepReport:
+    """Enter settings of the server and the index into the configuration.
+
+    Raises:
+        SetupError: A value can't be used, such as a state folder inside a vault; nothing is changed then.
+    """
+    from knapper import config  # noqa: PLC0415 - beside `setup`, which reads it for one command
+
+    settings = setup.read_settings(options)
+    place = values.get(("state_dir",))
+    inside = next((vault for vault in settings.vaults if place and config.holds(vault.path, Path(str(place)))), None)
+    if inside is not None:
+        raise SetupError(
+            f"{place} lies inside the vault {inside.path}",
+            hint="give --state-dir a folder outside of it",
+            code="state_in_vault",
+        )
+    is_changed = editing.set_values(settings.config_file, values)
+    names = [editing.dotted(name) for name in values]
+    return StepReport(
+        step="settings",
+        state="done" if is_changed else "unchanged",
+        text=f"set in {settings.config_file}: {', '.join(names)}",
+        undo="; ".join(f"knap config unset {name}" for name in names) if is_changed else "",
+        hint="what is in the state folder of before stays there"
+        if is_changed and place and settings.state_dir.exists()
+        else "",
+    )
+
+
 def show_server(options: GlobalOptions) -> StepReport:
-    """Tell the port and how often the vault is compared, which hold unless somebody changes them."""
+    """Tell port, interval and place of the index, which hold unless somebody changes them."""
     settings = setup.read_settings(options)
     minutes = pluralize(settings.index_interval_minutes, "minute")
     return StepReport(
         step="server",
         state="unchanged",
-        text=f"port {settings.server.port}; the whole vault is compared every {minutes}",
-        hint="to change them: knap config set server.port N; knap config set index.interval_minutes N",
+        text=f"port {settings.server.port}; the whole vault is compared every {minutes}; "
+        f"index and journal are in {settings.state_dir}",
+        hint="to change them: knap setup --port N --interval MINUTES --state-dir FOLDER",
     )
 
 

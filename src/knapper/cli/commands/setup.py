@@ -17,9 +17,11 @@ from knapper.errors import BadInput
 from knapper.server.mcp import clients
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from knapper.cli.onboarding import Surroundings
+    from knapper.config.declarations import SettingValue
+    from knapper.config.editing import SettingName
     from knapper.server.mcp.clients import McpClient
 
 
@@ -37,6 +39,9 @@ class SetupOptions(TypedDict):
     clients: tuple[str, ...]
     no_clients: bool
     plugin: bool | None
+    port: int | None
+    interval: int | None
+    state_dir: Path | None
     yes: bool
 
 
@@ -50,6 +55,8 @@ class SetupChoices:
     service: bool
     clients: Sequence[McpClient]
     plugin: bool
+    settings: Mapping[SettingName, SettingValue]
+    """Those of the server and the index that were named, by their names."""
 
 
 @click.command(
@@ -60,6 +67,7 @@ class SetupChoices:
         ("knap setup --yes", "asks nothing: the vault that is open in Obsidian, a model of this machine"),
         ("knap setup --vault ~/Notes --model none --no-service", "that vault alone"),
         ("knap setup --model ollama:qwen3:8b --yes", "another model, later"),
+        ("knap setup --port 9000 --interval 15 --state-dir /data/knapper", "another port, interval and place"),
     ),
 )
 @click.option(
@@ -69,6 +77,14 @@ class SetupChoices:
 @click.option("--client", "clients", multiple=True, metavar="NAME", help="MCP client to connect; may be repeated.")
 @click.option("--no-clients", is_flag=True, help="Connect no MCP client.")
 @click.option("--plugin/--no-plugin", default=None, help="Install the Obsidian plugin into the vault, and pair it.")
+@click.option("--port", type=click.IntRange(1, 65_535), help="Port of the server.")
+@click.option("--interval", type=click.IntRange(min=1), metavar="MINUTES", help="How often all notes are compared.")
+@click.option(
+    "--state-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Where index, journal and proposals are kept.",
+)
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing: the first vault, a model of this machine.")
 @options.shared_options
 @click.pass_obj
@@ -90,7 +106,7 @@ def command(global_options: GlobalOptions, **own: Unpack[SetupOptions]) -> ExitC
         reports.append(report)
         if not global_options.as_json:
             _print_report(global_options, report)
-        if report.state == "failed" and report.step in {"vault", "index"}:  # the others need it
+        if report.state == "failed" and report.step in {"vault", "settings", "index"}:  # the others need it
             break
     has_failed = any(report.state == "failed" for report in reports)
     if global_options.as_json:
@@ -122,7 +138,18 @@ def _choose(surroundings: Surroundings, chosen_folder: str, own: SetupOptions, *
         service=bool(service),
         clients=chosen,
         plugin=bool(plugin),
+        settings=_named_settings(own),
     )
+
+
+def _named_settings(own: SetupOptions) -> Mapping[SettingName, SettingValue]:
+    state_dir = own["state_dir"]
+    values: dict[SettingName, SettingValue | None] = {
+        ("server", "port"): own["port"],
+        ("index", "interval_minutes"): own["interval"],
+        ("state_dir",): str(state_dir.expanduser().absolute()) if state_dir else None,
+    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _last_question(offered: Sequence[McpClient], *, offers_plugin: bool) -> str:
@@ -154,6 +181,8 @@ def _list_steps(
     run = onboarding.run_step
     folder = choices.vault.expanduser().absolute()
     yield lambda: run("vault", lambda: onboarding.add_vault(options, folder))
+    if choices.settings:  # before the index, whose place may be among them
+        yield lambda: run("settings", lambda: onboarding.set_settings(options, choices.settings))
     yield lambda: run("index", lambda: onboarding.fill_index(options, str(folder)))
     missing = onboarding.missing_extras(choices.model)
     if missing:
