@@ -47,10 +47,10 @@ case $(uname -s) in
 esac
 say "system: $system"
 
-find_python() { # the real interpreter, not the shim of a version manager, which a service couldn't start
-  local name
+find_python() { # [MODULE]: the real interpreter, not the shim of a version manager, which a service couldn't start
+  local name module=${1:-os}
   for name in ${PYTHON:-python3.13 python3.12 python3.14 python3.11 python3}; do
-    "$name" -c 'import os, sys; assert sys.version_info >= (3, 11); print(os.path.realpath(sys.executable))' \
+    "$name" -c "import os, sys, $module; assert sys.version_info >= (3, 11); print(os.path.realpath(sys.executable))" \
       2>/dev/null && return
   done
   return 1
@@ -61,6 +61,19 @@ python=$(find_python) || {
   say "install one, such as with $([ "$system" = macOS ] && echo "brew install python" || echo "sudo apt install python3"), or name it: PYTHON=/path/to/python ./install.sh" >&2
   exit 1
 }
+is_by=venv
+if [ "$venv_only" = 0 ]; then
+  command -v pipx >/dev/null && is_by=pipx
+  command -v uv >/dev/null && is_by=uv
+fi
+if [ "$is_by" != uv ]; then
+  whole=$(find_python ensurepip) || { # Debian has it in a package of its own
+    say "$python can't make environments: its module ensurepip is missing" >&2
+    say "install that, such as with sudo apt install python3-venv, and run this again" >&2
+    exit 1
+  }
+  python=$whole
+fi
 say "Python: $python"
 
 wanted() { # PYTHON OF AN EARLIER INSTALLATION: this folder, with the extras that are installed there
@@ -70,12 +83,13 @@ wanted() { # PYTHON OF AN EARLIER INSTALLATION: this folder, with the extras tha
 }
 
 home=$HOME/.local/opt/knapper bin=$HOME/.local/bin man=$HOME/.local/share/man/man1
-if [ "$venv_only" = 0 ] && command -v uv >/dev/null; then
-  say "installing by uv"
+busy="it fetches some 60 packages, which takes a minute or two"
+if [ "$is_by" = uv ]; then
+  say "installing by uv: $busy"
   run uv tool install --force --python "$python" "$(wanted "$(uv tool dir 2>/dev/null)/knapper/bin/python")"
   knap=$(uv tool dir --bin 2>/dev/null || echo "$bin")/knap
-elif [ "$venv_only" = 0 ] && command -v pipx >/dev/null; then
-  say "installing by pipx"
+elif [ "$is_by" = pipx ]; then
+  say "installing by pipx: $busy"
   run pipx install --force --python "$python" "$(wanted "$(pipx environment --value PIPX_LOCAL_VENVS 2>/dev/null)/knapper/bin/python")"
   knap=$(pipx environment --value PIPX_BIN_DIR 2>/dev/null || echo "$bin")/knap
 else
@@ -84,7 +98,11 @@ else
     say "making $home anew: it has another Python"
     run rm -rf "$home"
   fi
-  say "installing into $home"
+  if [ -x "$home/bin/python" ] && ! "$home/bin/python" -c 'import pip' 2>/dev/null; then
+    say "making $home anew: it was left unfinished"
+    run rm -rf "$home"
+  fi
+  say "installing into $home: $busy"
   [ -x "$home/bin/python" ] || run "$python" -m venv "$home"
   run "$home/bin/python" -m pip install --quiet --upgrade "$what"
   run mkdir -p "$bin"

@@ -129,6 +129,33 @@ def test_without_a_fitting_python_the_way_to_one_is_told(programs: Path) -> None
 
 
 @for_bash
+def test_a_python_that_cannot_make_environments_is_told_with_the_package(programs: Path) -> None:
+    fake(programs, "python3", f'case "$*" in *ensurepip*) exit 1 ;; esac; exec {sys.executable} "$@"')
+    fake(programs, "uv", f"echo {programs}")
+
+    by_uv = run("install.sh", programs, "--dry-run")
+    shown = run("install.sh", programs, "--dry-run", "--venv")
+
+    assert (by_uv.returncode, shown.returncode) == (0, 1)
+    assert "ensurepip is missing" in shown.stderr
+    assert "sudo apt install python3-venv" in shown.stderr
+
+
+@for_bash
+def test_an_environment_that_was_left_unfinished_is_made_anew(programs: Path) -> None:
+    fake(programs, "python3", f'exec {sys.executable} "$@"')
+    fake(programs, "unfinished", f'case "$*" in *"import pip"*) exit 1 ;; esac; exec {sys.executable} "$@"')
+    bin_folder = programs.parent / "home Ж" / ".local/opt/knapper/bin"
+    bin_folder.mkdir(parents=True)
+    shutil.move(programs / "unfinished", bin_folder / "python")
+
+    shown = run("install.sh", programs, "--dry-run").stdout
+
+    assert "it was left unfinished" in shown
+    assert "would run: rm -rf" in shown
+
+
+@for_bash
 def test_uninstalling_removes_the_environment_and_its_link_alone(programs: Path) -> None:
     home = programs.parent / "home Ж"
     (home / ".local/opt/knapper/bin").mkdir(parents=True)
