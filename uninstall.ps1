@@ -39,6 +39,7 @@ if (Test-Path -LiteralPath $knap) {
     Invoke-Step $knap @("service", "uninstall")
     foreach ($vault in $vaults) { Invoke-Step $knap @("plugin", "uninstall", "--vault", $vault) }
     Invoke-Step $knap @("mcp", "uninstall", "--all")
+    Invoke-Step $knap @("completion", "uninstall", "powershell")
 }
 if (-not $Yes -and -not $DryRun -and (Read-Host "uninstall: Remove the program itself? [y/N]") -notmatch "^(y|yes)$") {
     Say "the program stays; .\uninstall.ps1 -Yes removes it"

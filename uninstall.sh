@@ -6,8 +6,8 @@ usage() {
   cat <<'TEXT'
 Usage: ./uninstall.sh [--yes] [--dry-run] | --help
 
-Stop and remove the service, take the plugin out of your vaults and Knapper out of the settings of MCP clients, then
-ask, and remove the program. Your notes, the journal with what can be undone, the index and the settings stay, and are
+Stop and remove the service, take the plugin out of your vaults, Knapper out of the settings of MCP clients and its
+completions out of your shells, then ask, and remove the program. Your notes, the journal with what can be undone, the index and the settings stay, and are
 named.
 
   --yes      remove the program without asking; needed where nobody can be asked
@@ -54,6 +54,9 @@ if [ -n "$knap" ]; then
     [ -z "$vault" ] || run "$knap" plugin uninstall --vault "$vault" || say "the plugin couldn't be removed; see above"
   done <<<"$vaults"
   run "$knap" mcp uninstall --all || say "not every MCP client could be disconnected; see above"
+  for shell in bash zsh fish; do
+    run "$knap" completion uninstall "$shell" || say "the completion of $shell couldn't be removed; see above"
+  done
 fi
 
 if ! confirm "Remove the program itself?"; then

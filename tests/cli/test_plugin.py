@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -377,3 +378,31 @@ def test_opening_pairs_by_a_link_with_a_code_that_is_good(
     assert opened == [answer["link"]]
     assert answer["link"].startswith("obsidian://knapper?vault=My%20Notes%20%D0%96&address=http%3A%2F%2F127.0.0.1%3A")
     assert offer is not None
+
+
+@pytest.mark.parametrize("words", [["plugin", "install", "--enable", "--open"], ["connect", "--open"]])
+def test_where_nothing_opens_the_link_the_code_is_shown_all_the_same(
+    vault: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    def refuse(link: str) -> None:
+        raise SetupError(f"nothing here opens {link[:8]} links")
+
+    monkeypatch.setattr(launching, "open_link", refuse)
+    code = main.run(["--vault", str(vault), *words])
+    printed = capsys.readouterr()
+    shown = re.search(r"\b([0-9A-Z]{4}-[0-9A-Z]{4})\b", printed.out)
+
+    assert (code, "nothing here opens" in printed.err) == (3, True)
+    assert shown is not None
+    assert pairing.open_codes(own_home / "state").redeem(shown[1], {str(vault)}) is not None
+
+
+def test_connect_tells_that_the_plugin_is_not_in_the_vault(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = main.run(["--vault", str(vault), "connect"]), capsys.readouterr().err
+    main.run(["--vault", str(vault), "plugin", "install", "--quiet"])
+    capsys.readouterr()
+    after = main.run(["--vault", str(vault), "connect"]), capsys.readouterr().err
+
+    assert (before[0], after[0]) == (0, 0)
+    assert "`knap plugin install` puts it there" in before[1]
+    assert "knap plugin install" not in after[1]

@@ -37,6 +37,14 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> set[ExtraName]:
     return names
 
 
+@pytest.fixture(autouse=True)
+def unbuilt(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Give what counts as not built: nothing."""
+    names: list[str] = []
+    monkeypatch.setattr(onboarding, "unbuilt_interfaces", lambda: names)
+    return names
+
+
 @pytest.fixture
 def vault(tmp_path: Path) -> Path:
     folder = tmp_path / "My Notes Ж"
@@ -313,6 +321,25 @@ def test_what_isnt_installed_is_offered_last(
     assert "web (web search and web pages)" in last["text"]
     assert "audio" in last["text"]
     assert "knapper[" in last["hint"]
+
+
+@pytest.mark.usefixtures("config")
+def test_what_could_not_be_built_is_told(vault: Path, unbuilt: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    unbuilt += ["page", "Obsidian plugin"]
+
+    assert main.run(["setup", "--vault", str(vault)]) == 0
+    assert "- this installation has no page and no Obsidian plugin: npm couldn't be reached" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("config")
+def test_what_failed_is_named_at_the_end_and_the_rest_is_ready(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main.run(["setup", "--vault", str(vault), "--model", "any@http://127.0.0.1:9/v1"])
+    gone = main.run(["setup", "--vault", str(vault / "gone")])
+    last = capsys.readouterr().out.splitlines()
+
+    assert (code, gone) == (3, 3)
+    assert 'ready, but for what failed: model. Try: knap search "…", or knap ask "…"' in last
+    assert last[-1].startswith("✗")
 
 
 def test_three_answers_are_enough(

@@ -177,6 +177,7 @@ def test_uninstalling_removes_the_environment_and_its_link_alone(programs: Path)
 
     assert (dry.returncode, unasked.returncode, shown.returncode, kept) == (0, 0, 0, True)
     assert "mcp uninstall --all" in dry.stdout
+    assert all(f"completion uninstall {shell}\n" in dry.stdout for shell in ("bash", "zsh", "fish"))
     assert "the program stays; ./uninstall.sh --yes removes it" in unasked.stdout
     assert sorted(path.relative_to(home).as_posix() for path in home.rglob("*") if not path.is_dir()) == [
         ".local/bin/other",

@@ -45,6 +45,28 @@ def test_a_proposed_answer_says_that_nothing_has_changed_and_how_it_is_accepted(
     assert vault.text("A.md") == NOTES["A.md"]
 
 
+@pytest.mark.parametrize("client", ["mcp", "http"])
+@pytest.mark.parametrize("what", CALLS)
+def test_what_names_its_files_is_done_at_once_for_a_program_and_can_be_taken_back(
+    vault: Opener, what: str, client: str
+) -> None:
+    name, arguments = CALLS[what]
+    with vault.open(client) as context:
+        answer = opened.call(context, name, **arguments)
+        done = files(vault)
+        undone = opened.call(context, "undo_change", change_id=answer["change_id"])
+
+    assert answer["status"] == "applied"
+    assert done != files(vault) == NOTES
+    assert undone["success"]
+
+
+def files(vault: Opener) -> dict[str, str]:
+    """Return the text of every file, by its path; those of the trash aside."""
+    names = [path.relative_to(vault.root).as_posix() for path in vault.root.rglob("*.md") if ".trash" not in path.parts]
+    return {name: vault.text(name) for name in names}
+
+
 def test_a_batch_still_counts_what_it_proposes(vault: Opener) -> None:
     moves = [{"source": "A.md", "destination": "S/A.md"}, {"source": "Gone.md", "destination": "S/G.md"}]
     with vault.open("agent") as context:

@@ -46,6 +46,7 @@ _LOCAL_SERVERS: Final = (
 """Model servers of this machine, at their usual ports, in the order in which they are offered."""
 _HOSTED: Final[tuple[Provider, ...]] = ("anthropic", "openai", "fireworks", "openrouter")
 _LOOK_S: Final = 1.0
+_PAGE_FOLDER: Final = Path(__file__).parents[1] / "data" / "page"
 _NOT_FOR_CHAT: Final = ("embed", "bge", "minilm", "rerank", "whisper")
 """Parts of the names of models that don't answer."""
 
@@ -280,6 +281,34 @@ def offer_extras() -> StepReport | None:
         state="skipped",
         text=f"not installed: {purposes}",
         hint=f"later, such as: {installation.shown_command(absent[0])}",
+    )
+
+
+def unbuilt_interfaces() -> Sequence[str]:
+    """Return what this installation lacks, as npm couldn't be reached when it was built: the page, the plugin."""
+    names = [] if (_PAGE_FOLDER / "index.html").is_file() else ["page"]
+    try:
+        _ = plugin.load_built()
+    except SetupError:
+        names.append("Obsidian plugin")
+    return names
+
+
+def list_remarks() -> Sequence[StepReport]:
+    """Return what this installation lacks, which is told last."""
+    return [report for report in (tell_unbuilt(), offer_extras()) if report is not None]
+
+
+def tell_unbuilt() -> StepReport | None:
+    """Return what wasn't built, which an installer of Python packages keeps to itself; None if all was."""
+    names = unbuilt_interfaces()
+    if not names:
+        return None
+    return StepReport(
+        step="interfaces",
+        state="skipped",
+        text=f"this installation has no {' and no '.join(names)}: npm couldn't be reached when it was built",
+        hint="install again where it can, such as by ./install.sh; everything else works",
     )
 
 

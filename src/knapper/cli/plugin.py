@@ -77,7 +77,8 @@ def load_built(folder: Path = PLUGIN_FOLDER) -> BuiltPlugin:
     except OSError as error:
         raise SetupError(
             f"the Obsidian plugin isn't in this installation: {folder} has no {Path(error.filename or MANIFEST).name}",
-            hint="install a release that has it; or, in a clone, `python -m scripts.plugin build` builds it",
+            hint="install a release that has it; or, in a clone, `python -m scripts.plugin build` builds it, and "
+            "`./install.sh` installs it",
             code="plugin_not_built",
         ) from error
     version = _manifest_version(files[MANIFEST])

@@ -264,5 +264,6 @@ def _account_name(system: System) -> str:
 
 def _failure_hint(reason: str) -> str:
     if "Failed to connect to bus" in reason or "No medium found" in reason:
-        return "there is no user session of systemd here: log in directly, or run `loginctl enable-linger` as root"
+        way = "log in directly, run `loginctl enable-linger` as root, or start `knap serve` yourself"
+        return f"there is no user session of systemd here: {way}"
     return "`knap service install --dry-run` shows what the system was given"

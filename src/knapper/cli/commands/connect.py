@@ -47,15 +47,19 @@ def command(global_options: GlobalOptions, name: str, address: str, *, opens: bo
     settings = setup.read_settings(global_options)
     invitation = launching.make_pairing_code(settings, settings.vault, name=name, address=address)
     is_running = addresses.find_server(settings.state_dir) is not None
-    if opens:
-        launching.open_link(invitation.link)
     if global_options.as_json:
+        if opens:
+            launching.open_link(invitation.link)
         return output.print_result(global_options, {**invitation.as_dict(), "is_running": is_running}, "")
     output.write(global_options, _render_code(global_options, invitation))
     if not is_running:
-        output.note(global_options, "no server runs: `knap serve` or `knap service start` starts it")
+        output.note(global_options, "no server runs: `knap serve` or `knap service install` starts it")
+    if not address and not (settings.vault.path / ".obsidian" / "plugins" / "knapper").is_dir():
+        output.note(global_options, "the plugin isn't in this vault: `knap plugin install` puts it there")
     if problem := pairing.why_no_qr(invitation.address):
         output.note(global_options, problem)
+    if opens:  # last, since the code is of use although nothing here opens the link
+        launching.open_link(invitation.link)
     return ExitCode.OK
 
 

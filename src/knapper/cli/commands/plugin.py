@@ -73,17 +73,20 @@ def install(global_options: GlobalOptions, *, enable: bool, opens: bool, dry_run
     built = plugin.load_built()
     changes = place.install(built, enable=enable, dry_run=dry_run)
     answer: dict[str, object] = {"changes": changes, "dry_run": dry_run, **place.status(built).as_dict()}
+    link, text = "", _render(changes, dry_run=dry_run)
     if opens and not dry_run:
         invitation = launching.make_pairing_code(settings, settings.vault)
-        answer |= {"code": invitation.code, "link": invitation.link}
-        launching.open_link(invitation.link)
-    text = _render(changes, dry_run=dry_run)
-    if opens and not dry_run:
-        text += f"\nthe code {answer['code']} pairs it, within two minutes"
+        link = invitation.link
+        answer |= {"code": invitation.code, "link": link}
+        text += f"\nthe code {invitation.code} pairs it, within two minutes"
+    if link and global_options.as_json:
+        launching.open_link(link)
     _ = output.print_result(global_options, answer, f"{text}\n{output.one_line(str(place.folder))}")
     output.note(global_options, _RESTART)
     if not enable and not answer["enabled"]:
         output.note(global_options, "switch it on in Obsidian under Community plugins, or with --enable")
+    if link and not global_options.as_json:  # last, since the plugin is there although nothing here opens the link
+        launching.open_link(link)
     return ExitCode.OK
 
 

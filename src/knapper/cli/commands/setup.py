@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _NONE: Final = "none"
 _MAX_CHOICES: Final = 9
+_NEEDED: Final = frozenset({"vault", "settings", "index"})
+"""Steps without which the others can't be done."""
 _MARKS: Final = {"done": "✓", "unchanged": "✓", "skipped": "-", "failed": "✗"}
 _MODEL_HINT: Final = "to choose one later: knap setup --model NAME"
 
@@ -106,14 +108,15 @@ def command(global_options: GlobalOptions, **own: Unpack[SetupOptions]) -> ExitC
         reports.append(report)
         if not global_options.as_json:
             _print_report(global_options, report)
-        if report.state == "failed" and report.step in {"vault", "settings", "index"}:  # the others need it
+        if report.state == "failed" and report.step in _NEEDED:
             break
-    has_failed = any(report.state == "failed" for report in reports)
+    failed = list(dict.fromkeys(report.step for report in reports if report.state == "failed"))
     if global_options.as_json:
-        output.write_json({"success": not has_failed, "steps": [report.as_dict() for report in reports]})
-    elif not has_failed:
-        output.write(global_options, '\nready. Try: knap search "…", or knap ask "…"')
-    return ExitCode.SETUP if has_failed else ExitCode.OK
+        output.write_json({"success": not failed, "steps": [report.as_dict() for report in reports]})
+    elif _NEEDED.isdisjoint(failed):
+        but = f", but for what failed: {', '.join(failed)}" if failed else ""
+        output.write(global_options, f'\nready{but}. Try: knap search "…", or knap ask "…"')
+    return ExitCode.SETUP if failed else ExitCode.OK
 
 
 def _choose(surroundings: Surroundings, chosen_folder: str, own: SetupOptions, *, is_asking: bool) -> SetupChoices:
@@ -208,9 +211,7 @@ def _list_steps(
         yield lambda: run("plugin", lambda: onboarding.install_plugin(options, str(folder)))
     elif onboarding.can_install_plugin(folder):
         yield lambda: StepReport(step="plugin", state="skipped", text="no plugin", hint="later: knap plugin install")
-    offer = onboarding.offer_extras()
-    if offer is not None:
-        yield lambda: offer
+    yield from (lambda remark=remark: remark for remark in onboarding.list_remarks())
 
 
 def _no_model(surroundings: Surroundings) -> StepReport:
