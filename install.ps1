@@ -71,7 +71,7 @@ try {
         if (-not (Test-Path -LiteralPath $own)) { Invoke-Step $python @("-m", "venv", $folder) }
         Invoke-Step $own @("-m", "pip", "install", "--quiet", "--upgrade", $Wheel)
     }
-    Say "the command: $knap"
+    Say "the command: $knap; .\uninstall.ps1 takes it away again"
     if (($env:PATH -split ";") -notcontains (Split-Path -Parent $knap)) {
         Say "put $(Split-Path -Parent $knap) on your PATH, to call it as knap"
     }

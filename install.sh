@@ -112,7 +112,7 @@ else
   knap=$bin/knap
 fi
 
-say "the command: $knap"
+say "the command: $knap; ./uninstall.sh takes it away again"
 case ":$PATH:" in
   *":$(dirname "$knap"):"*) ;;
   *) say "put $(dirname "$knap") on your PATH, to call it as knap" ;;

@@ -59,7 +59,7 @@ if (Test-Path -LiteralPath $folder) {
     $removed = $true
 }
 if (-not $removed) { Say "no installation was found" }
-Say "what stays: your notes; the settings in $file; the index and the journal in $state"
+Say "what stays: your notes; the settings in $file, and prompts beside them; the index and the journal in $state"
 Say "in a vault's .obsidian stay Obsidian's list of plugins and the plugin's settings (data.json)"
 Say "beside the settings of MCP clients stay copies of how they were"
 exit 0

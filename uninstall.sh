@@ -55,7 +55,7 @@ if [ -n "$knap" ]; then
   done <<<"$vaults"
   run "$knap" mcp uninstall --all || say "not every MCP client could be disconnected; see above"
   for shell in bash zsh fish; do
-    run "$knap" completion uninstall "$shell" || say "the completion of $shell couldn't be removed; see above"
+    run "$knap" completion uninstall "$shell" | grep -v '^nothing was installed$' || true
   done
 fi
 
@@ -73,18 +73,23 @@ if command -v pipx >/dev/null && pipx list --short 2>/dev/null | grep -q '^knapp
 fi
 if [ -d "$home" ]; then
   run rm -rf "$home" && removed=1
-  say "removed $home"
+  [ "$dry" = 1 ] || say "removed $home"
 fi
 if [ -L "$bin/knap" ] && [ "$(readlink "$bin/knap")" = "$home/bin/knap" ]; then
   run rm "$bin/knap"
-  say "removed $bin/knap"
+  [ "$dry" = 1 ] || say "removed $bin/knap"
 fi
+pages=()
 for page in "$man"/knap*.1; do
   if [ -L "$page" ]; then
-    case $(readlink "$page") in "$home"/*) run rm "$page" ;; esac
+    case $(readlink "$page") in "$home"/*) pages+=("$page") ;; esac
   fi
 done
+if [ ${#pages[@]} -gt 0 ]; then
+  [ "$dry" = 1 ] || rm "${pages[@]}"
+  say "$([ "$dry" = 0 ] || echo "would have ")removed ${#pages[@]} man pages in $man"
+fi
 [ "$removed" = 1 ] || say "no installation was found"
-say "what stays: your notes${config:+; the settings in $config}${state:+; the index and the journal in $state}"
+say "what stays: your notes${config:+; the settings in $config, and prompts beside them}${state:+; the index and the journal in $state}"
 say "in a vault's .obsidian stay Obsidian's list of plugins and the plugin's settings (data.json)"
 say "beside the settings of MCP clients stay copies of how they were"

@@ -367,10 +367,12 @@ def check_left(before: set[str], home: Home, shown: str) -> list[str]:
     gone = sorted(before - home.files())
     check(not gone, f"uninstalling removed what wasn't ours: {gone}")
     named = re.search(
-        r"what stays: your notes; the settings in (.+); the index and the journal in (.+)$", shown, re.MULTILINE
+        r"what stays: your notes; the settings in (.+), and prompts beside them; the index and the journal in (.+)$",
+        shown,
+        re.MULTILINE,
     )
     check(named, f"it doesn't name what stays:\n{shown}")
-    places = [Path(named[1]), Path(named[2])] if named else []
+    places = [Path(named[1]), Path(named[1]).with_name("prompts"), Path(named[2])] if named else []
     check(
         "beside the settings of MCP clients stay copies" in shown,
         f"it doesn't name the copies of the MCP clients' settings:\n{shown}",

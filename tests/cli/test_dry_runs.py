@@ -1,5 +1,6 @@
 """``--dry-run`` is an option of the commands that change something, and of no others."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -22,6 +23,28 @@ READING = [
     ["edits", "show", "1"],
     ["log"],
 ]
+
+WRITING = {
+    *("edit", "move", "new", "props", "rm", "section", "tags rename", "undo", "write"),
+    *("edits accept", "edits blocks", "edits draw", "edits reject", "edits review"),
+    *("mcp install", "mcp uninstall", "plugin install", "plugin uninstall", "service install"),
+}
+"""All that change a note, a proposal or a file of another program."""
+
+
+def with_dry_run(command: click.Command, words: tuple[str, ...], context: click.Context) -> Iterator[str]:
+    """Yield the commands that have the option, from one downwards."""
+    if any("--dry-run" in parameter.opts for parameter in command.params):
+        yield " ".join(words)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from with_dry_run(inner, (*words, name), click.Context(inner, parent=context, info_name=name))
+
+
+def test_of_all_commands_those_that_change_something_have_a_dry_run_and_no_others() -> None:
+    assert set(with_dry_run(main.knap, (), click.Context(main.knap))) == WRITING
 
 
 @pytest.mark.parametrize("command", READING)

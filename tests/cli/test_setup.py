@@ -259,6 +259,7 @@ def test_service_and_clients_are_set_up_when_named(
     assert code == 0
     assert [(row["step"], row["state"]) for row in rows[5:7]] == [("service", "done"), ("client", "done")]
     assert rows[5]["undo"] == "knap service uninstall"
+    assert "knap service status, logs, restart and stop" in rows[5]["hint"]
     assert manager.file.exists()
     assert "mcp" in entry["args"]
 

@@ -406,7 +406,7 @@ def install_service(options: GlobalOptions) -> StepReport:
         state="done",
         text=f"the server answers at {server.url}, and starts when you log in",
         undo="knap service uninstall",
-        hint="; ".join(notes),
+        hint="; ".join(["knap service status, logs, restart and stop go with it", *notes]),
     )
 
 
