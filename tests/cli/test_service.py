@@ -131,6 +131,44 @@ def test_the_status_is_the_systems_and_the_servers(
     assert installed["manager"] == manager.name
 
 
+@pytest.mark.parametrize("system", ["linux", "macos", "windows"])
+def test_a_vault_can_be_watched_without_a_server(
+    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], system: System
+) -> None:
+    running = {"systemctl --user show ": CommandResult(code=0, stdout="ActiveState=active\nSubState=running\n")}
+    manager = launching.choose_manager(machines.machine(system, tmp_path / "watch"), RecordingRunner(running))
+    monkeypatch.setattr(launching, "open_manager", lambda: manager)
+    (tmp_path / "config.toml").write_text(f"state_dir = '{tmp_path / 'state'}'\n", encoding="utf-8")
+    monkeypatch.setenv("KNAP_CONFIG", str(tmp_path / "config.toml"))
+    monkeypatch.delenv("KNAP_STATE_DIR")  # a task of Windows is given no variables
+
+    installed = main.run(["service", "install", "--watch-only", "--vault", str(vault)]), capsys.readouterr().out
+    only_watches = launching.only_watches(manager)
+    started = main.run(["service", "start"])
+    capsys.readouterr()
+    status = main.run(["service", "status", "--json", "--vault", str(vault)]), json.loads(capsys.readouterr().out)
+    main.run(["service", "install", "--quiet", "--vault", str(vault)])
+
+    assert (installed[0], "has no server" in installed[1], only_watches, started) == (0, True, True, 0)
+    assert (status[0], status[1]["watch_only"], status[1]["url"]) == (0, True, "")
+    assert not launching.only_watches(manager)
+
+
+def test_a_vault_whose_watcher_has_ended_is_told(
+    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = {"systemctl --user show ": CommandResult(code=0, stdout="ActiveState=failed\nSubState=failed\n")}
+    manager = SystemdManager(machine=machines.machine("linux", tmp_path), runner=RecordingRunner(ended))
+    monkeypatch.setattr(launching, "open_manager", lambda: manager)
+
+    installed = main.run(["service", "install", "--watch-only", "--vault", str(vault)]), capsys.readouterr().out
+    status = main.run(["service", "status", "--vault", str(vault)])
+    refused = main.run(["service", "install", "--watch-only", "--port", "9", "--vault", str(vault)])
+
+    assert (installed[0], status, refused) == (1, 1, 2)
+    assert "`knap service logs` says why" in installed[1]
+
+
 def test_uninstalling_names_what_it_removed(
     manager: SystemdManager, vault: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

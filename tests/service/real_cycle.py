@@ -108,6 +108,9 @@ def live(site: Site) -> dict[str, object]:
     wait_for(lambda: unit_state("ActiveState") == "failed", "a wrong configuration is started again and again")
     seen["misconfigured"] = unit_state("NRestarts"), unit_state("ExecMainStatus")
     file.write_text(text, encoding="utf-8")
+    knap("service", "install", "--watch-only")
+    wait_for(lambda: any(site.state.rglob("watch.beat")), "nobody watches")
+    seen["watching"] = knap("service", "status")
     seen["removed"] = knap("service", "uninstall"), knap("service", "status")
     seen["left"] = sorted(path.name for path in site.manager.file.parents[1].rglob("*knapper*"))
     return seen

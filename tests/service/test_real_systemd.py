@@ -102,6 +102,12 @@ def test_a_wrong_configuration_is_not_tried_again(seen: dict[str, Any]) -> None:
     assert seen["misconfigured"] == ["0", "3"]
 
 
+def test_a_vault_can_be_watched_without_a_server(seen: dict[str, Any]) -> None:
+    watching = seen["watching"]
+
+    assert (watching["code"], watching["watch_only"], watching["url"]) == (0, True, "")
+
+
 def test_nothing_is_left_of_it(seen: dict[str, Any]) -> None:
     removed, status = seen["removed"]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -56,12 +58,26 @@ def open_manager() -> ServiceManager:
 
 
 def define_service(
-    global_options: GlobalOptions, settings: Settings, *, host: str = "", port: int | None = None
+    global_options: GlobalOptions,
+    settings: Settings,
+    *,
+    host: str = "",
+    port: int | None = None,
+    watch_only: bool = False,
 ) -> ServiceDefinition:
-    """Return what the service runs: this installation, with the vault and the settings of this command."""
+    """Return what the service runs: this installation, with the vault and the settings of this command.
+
+    Args:
+        global_options: Those of the command.
+        settings: What they come to.
+        host: Where the server listens; empty for what is configured.
+        port: The same.
+        watch_only: Keep the index of one vault up to date, without a server.
+    """
     machine = definition.detect_machine()
-    arguments = ["serve"]
-    if global_options.vault or not settings.vaults:  # VAULT_PATH or this folder names one, and a service has neither
+    arguments = ["watch" if watch_only else "serve"]
+    # VAULT_PATH or this folder may name one, and a service has neither; and only one is watched.
+    if global_options.vault or not settings.vaults or watch_only:
         vault = settings.vault
         arguments += ["--vault", vault.name if vault in settings.vaults else str(vault.path)]
     if host:
@@ -72,7 +88,7 @@ def define_service(
         arguments += ["--config", str(settings.config_file)]
     if settings.env_file and global_options.env_file:
         arguments += ["--env-file", str(settings.env_file)]
-    if machine.system != "linux":  # there the journal keeps it
+    if machine.system != "linux" and not watch_only:  # there the journal keeps it
         arguments += ["--log-file", str(log_file())]
     return ServiceDefinition(
         program=definition.find_program(sys.executable, system=machine.system),
@@ -80,6 +96,18 @@ def define_service(
         environment={STATE_ENV: str(settings.state_dir)} if files.read_variables([STATE_ENV]) else {},
         log_file=log_file(),
     )
+
+
+def only_watches(manager: ServiceManager) -> bool:
+    """Return whether the installed service has no server, as its definition says."""
+    try:
+        data = manager.file.read_bytes()
+    except OSError:
+        return False
+    text = data.decode("utf-16" if data[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} else "utf-8", "replace")
+    # The words of a definition stand in quotes, between tags, or alone.
+    command = re.search(r"-m(?:\W|string)+knapper\.cli(?:\W|string)+(\w+)", text)
+    return command is not None and command[1] == "watch"
 
 
 def log_file() -> Path:

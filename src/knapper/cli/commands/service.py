@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import click
@@ -12,10 +13,12 @@ import click
 from knapper.cli import launching, options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
-from knapper.errors import NotFound
+from knapper.errors import BadInput, NotFound
 from knapper.server import addresses
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from knapper.service.definition import ServiceManager
 
 
@@ -27,7 +30,17 @@ class InstallOptions(TypedDict):
 
     host: str
     port: int | None
+    watch_only: bool
     dry_run: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartReport:
+    """What came of a start."""
+
+    code: ExitCode
+    text: str
+    url: str = ""
 
 
 @click.group(
@@ -44,8 +57,8 @@ class InstallOptions(TypedDict):
 def command() -> None:
     """Run the server in the background from login on.
 
-    The service runs `knap serve`, with its watcher. It is a user unit of systemd on Linux, an agent of launchd on
-    macOS, and a task of the Task Scheduler on Windows.
+    The service runs `knap serve`, with its watcher, or `knap watch` alone. It is a user unit of systemd on Linux, an
+    agent of launchd on macOS, and a task of the Task Scheduler on Windows.
     """
 
 
@@ -55,10 +68,12 @@ def command() -> None:
     epilog=options.examples(
         ("knap service install", "all configured vaults"),
         ("knap service install --vault ~/Notes --port 9000", "one vault, on another port"),
+        ("knap service install --vault ~/Notes --watch-only", "keep its index up to date, without a server"),
     ),
 )
 @click.option("--host", default="", metavar="ADDRESS", help="Address to listen on.  [default: as configured]")
 @click.option("--port", type=click.IntRange(1, 65_535), help="Port to listen on.  [default: as configured]")
+@click.option("--watch-only", is_flag=True, help="Run `knap watch` for one vault, and no server.")
 @click.option("--dry-run", is_flag=True, help="Print the definition without installing it.")
 @options.shared_options
 @click.pass_obj
@@ -67,21 +82,25 @@ def install(global_options: GlobalOptions, **own: Unpack[InstallOptions]) -> Exi
 
     A service that is installed is replaced. It runs the installation of Knapper that this command belongs to.
     """
+    watch_only = own["watch_only"]
+    if watch_only and (own["host"] or own["port"] is not None):
+        raise BadInput("without a server there is neither host nor port", hint="leave out --watch-only, or those")
     settings = setup.read_settings(global_options)
     manager = launching.open_manager()
-    service = launching.define_service(global_options, settings, host=own["host"], port=own["port"])
+    service = launching.define_service(
+        global_options, settings, host=own["host"], port=own["port"], watch_only=watch_only
+    )
     text = manager.render(service)
-    fields = {"manager": manager.name, "file": str(manager.file), "definition": text}
+    fields = {"manager": manager.name, "file": str(manager.file), "watch_only": watch_only, "definition": text}
     if own["dry_run"]:
         return output.print_result(global_options, {**fields, "installed": False}, f"# {manager.file}\n{text}")
     notes = manager.install(service)
-    running_server = launching.wait_for_server(settings.state_dir)
-    address = running_server.url if running_server else ""
-    lines = [f"installed {manager.file}", f"the server answers at {address}" if address else _silence_note(manager)]
-    output.print_result(global_options, {**fields, "installed": True, "url": address, "notes": notes}, "\n".join(lines))
+    started = _look_at_start(settings.state_dir, manager)
+    answer = {**fields, "installed": True, "url": started.url, "notes": notes}
+    output.print_result(global_options, answer, f"installed {manager.file}\n{started.text}")
     for note in [*notes, "to take it away again: knap service uninstall"]:
         output.note(global_options, note)
-    return ExitCode.OK if address else ExitCode.NOTHING
+    return started.code
 
 
 @command.command(
@@ -142,7 +161,7 @@ def restart(global_options: GlobalOptions) -> ExitCode:
 @command.command(
     "status",
     context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap service status", "exits with 1 unless the server answers")),
+    epilog=options.examples(("knap service status", "exits with 1 unless the server answers, or the vault is watched")),
 )
 @options.shared_options
 @click.pass_obj
@@ -155,10 +174,13 @@ def status(global_options: GlobalOptions) -> ExitCode:
     manager = launching.open_manager()
     state = manager.state()
     running_server = addresses.find_server(settings.state_dir)
+    only_watches = launching.only_watches(manager)
+    watches = only_watches and state.installed and state.running is not False
     fields = {
         "manager": manager.name,
         "file": str(manager.file),
         "installed": state.installed,
+        "watch_only": only_watches,
         "running": state.running if running_server is None else True,
         "detail": state.detail,
         "url": running_server.url if running_server else "",
@@ -170,10 +192,12 @@ def status(global_options: GlobalOptions) -> ExitCode:
     server_text = (
         f"the server answers at {running_server.url} (process {running_server.pid}, since {running_server.started})"
         if running_server
+        else "it only watches the vault, and has no server"
+        if watches
         else "no server answers"
     )
     output.print_result(global_options, fields, output.plain(f"{installed_text}\n{server_text}"))
-    return ExitCode.OK if running_server else ExitCode.NOTHING
+    return ExitCode.OK if running_server or watches else ExitCode.NOTHING
 
 
 @command.command(
@@ -217,12 +241,22 @@ def _installed_manager() -> ServiceManager:
 
 
 def _report_start(global_options: GlobalOptions, manager: ServiceManager) -> ExitCode:
-    running_server = launching.wait_for_server(setup.read_settings(global_options).state_dir)
-    url = running_server.url if running_server else ""
-    text = f"the server answers at {url}" if url else _silence_note(manager)
-    output.print_result(global_options, {"running": bool(url), "url": url}, text)
-    return ExitCode.OK if url else ExitCode.NOTHING
+    started = _look_at_start(setup.read_settings(global_options).state_dir, manager)
+    output.print_result(global_options, {"running": started.code is ExitCode.OK, "url": started.url}, started.text)
+    return started.code
 
 
-def _silence_note(manager: ServiceManager) -> str:
-    return f"{manager.name} started it, but no server answers yet; `knap service logs` says why"
+def _look_at_start(state_dir: Path, manager: ServiceManager) -> StartReport:
+    """Wait for the server of a service that was started, if it has one."""
+    if launching.only_watches(manager):
+        if manager.state().running is False:
+            text = f"{manager.name} started it, but it has ended; `knap service logs` says why"
+            return StartReport(code=ExitCode.NOTHING, text=text)
+        return StartReport(
+            code=ExitCode.OK, text="it watches the vault, and has no server; `knap status` shows the index"
+        )
+    running_server = launching.wait_for_server(state_dir)
+    if running_server is None:
+        text = f"{manager.name} started it, but no server answers yet; `knap service logs` says why"
+        return StartReport(code=ExitCode.NOTHING, text=text)
+    return StartReport(code=ExitCode.OK, url=running_server.url, text=f"the server answers at {running_server.url}")
