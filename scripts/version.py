@@ -30,8 +30,17 @@ class Facts:
     @property
     def registry_name(self) -> str:
         """Return the name in the MCP registry, which belongs to the repository's owner."""
-        owner, name = urlsplit(self.repository).path.strip("/").split("/")
-        return f"io.github.{owner}/{name}"
+        return f"io.github.{self.slug}"
+
+    @property
+    def slug(self) -> str:
+        """Return ``OWNER/NAME``, by which Claude Code finds the repository."""
+        return urlsplit(self.repository).path.strip("/")
+
+    @property
+    def owner(self) -> str:
+        """Return whose the repository is, and the tap of Homebrew."""
+        return self.slug.partition("/")[0]
 
 
 _AS_JSON: Final = rf'"version": "(?P<version>{_VERSION})"'
@@ -56,12 +65,16 @@ PLACES: Final[Mapping[str, Sequence[str]]] = {
         rf"/knapper-(?P<version>{_VERSION})(?:\.tar\.gz|-py3)",
     ],
     "packaging/Containerfile": [rf"KNAPPER_VERSION=(?P<version>{_VERSION})", _QUOTED],
-    "docs/how-to/install.md": [rf"(?P<repository>{_ADDRESS})"],
+    "docs/how-to/install.md": [
+        rf"(?P<repository>{_ADDRESS})",
+        r"/plugin marketplace add (?P<slug>[\w.-]+/[\w.-]+)",
+        r"brew install (?P<owner>[\w.-]+)/tap/",
+    ],
     "plugin/manifest.json": [_AS_JSON],
     "plugin/package.json": [_OF_NPM],
     "ui/package.json": [_OF_NPM],
 }
-"""The patterns of each file that names the facts; the group of each is ``version``, ``repository`` or ``name``."""
+"""The patterns of each file that names the facts; the group of each is a fact's name."""
 
 
 def read_facts(root: Path = ROOT) -> Facts:
@@ -73,6 +86,7 @@ def read_facts(root: Path = ROOT) -> Facts:
 def rewrite(text: str, pattern: str, facts: Facts) -> tuple[str, int]:
     """Return a text with the facts in it, and how often the pattern stands there."""
     values = {"version": facts.version, "repository": facts.repository, "name": facts.registry_name}
+    values |= {"slug": facts.slug, "owner": facts.owner}
 
     def replace(match: re.Match[str]) -> str:
         (group,) = match.groupdict()

@@ -57,6 +57,9 @@ def test_another_owner_of_the_repository_reaches_every_place(tmp_path: Path) -> 
     list(version.write_all(root, facts, check=False))
 
     assert json.loads((root / "packaging/server.json").read_text(encoding="utf-8"))["name"] == "io.github.ada/notes"
+    pages = (root / "docs/how-to/install.md").read_text(encoding="utf-8")
+    assert "/plugin marketplace add ada/notes\n" in pages
+    assert pages.count("`brew install ada/tap/knapper`") == 2
     left = [
         file
         for file in version.PLACES
