@@ -15,8 +15,25 @@ from knapper import config
 ROOT = Path(__file__).parents[2]
 SYSTEMD = next((path for path in ("/lib/systemd/systemd", "/usr/lib/systemd/systemd") if Path(path).exists()), "")
 READY = "systemd is ready"
-IN_NAMESPACES = ("unshare", "--mount", "--cgroup", "--pid", "--fork", "--mount-proc")
-SCRIPT = f"""
+IN_NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--mount-proc")
+SCRIPT = """
+set -e
+all=$1/cgroups own=$1/cgroups/knapper-test-$RANDOM # a control group of its own, which is taken away again
+mkdir "$all"
+mount -t cgroup2 none "$all"
+mkdir "$own"
+echo $$ >"$own/cgroup.procs"
+code=0
+unshare --cgroup bash -c "$3" bash "$1" "$2" || code=$?
+kill -9 -1 2>/dev/null || true # all but this shell, which is the first process of its namespace
+echo $$ >"$all/cgroup.procs"
+for attempt in $(seq 50); do
+  ! find "$own" -depth -type d -exec rmdir {} + 2>/dev/null || break
+  sleep 0.1
+done
+exit $code
+"""
+UNDER_SYSTEMD = f"""
 set -e
 mount -t tmpfs none /run
 mkdir -p /run/systemd/system /run/user/0 # the first says that systemd booted the machine
@@ -32,7 +49,7 @@ for attempt in $(seq 100); do
 done
 systemctl --user is-system-running >/dev/null
 echo "{READY}" >&2
-exec "$2" -m tests.service.real_cycle "$1"
+"$2" -m tests.service.real_cycle "$1"
 """
 
 pytestmark = [
@@ -61,7 +78,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     }
     (folder / "home" / ".config").mkdir(parents=True)
     done = subprocess.run(
-        [*IN_NAMESPACES, "bash", "-c", SCRIPT, "bash", str(folder), sys.executable],
+        [*IN_NAMESPACES, "bash", "-c", SCRIPT, "bash", str(folder), sys.executable, UNDER_SYSTEMD],
         capture_output=True,
         text=True,
         check=False,
