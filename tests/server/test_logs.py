@@ -3,6 +3,9 @@
 import asyncio
 import io
 import logging
+import logging.config
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -96,3 +99,22 @@ def test_an_exception_is_written_without_its_message() -> None:
     assert "because of KeyError at " in written.getvalue()
     assert "test_logs.py" in written.getvalue()
     assert "of a " not in written.getvalue()
+
+
+def test_a_log_is_rotated_and_each_of_its_files_is_its_owners_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "MAX_LOG_BYTES", 500)
+    target = logs.logging_configuration(file=tmp_path / "serve.log")["handlers"]["lines"]
+    options = {name: value for name, value in target.items() if name not in {"formatter", "filters"}}
+    handler = logging.config.DictConfigurator({"version": 1}).configure_handler(options)
+    for number in range(400):
+        handler.emit(logging.makeLogRecord({"msg": f"line {number}"}))
+    handler.close()
+
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files] == ["serve.log", "serve.log.1", "serve.log.2", "serve.log.3"]
+    assert "line 399\n" in files[0].read_text(encoding="utf-8")
+    assert max(file.stat().st_size for file in files) <= 500
+    if os.name == "posix":
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}

@@ -8,6 +8,8 @@ import time
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -20,6 +22,7 @@ from knapper.config import Settings
 from knapper.errors import KnapError
 from knapper.jsontypes import JSONValue
 from knapper.server import replies, security
+from knapper.system import private
 
 _ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
@@ -51,6 +54,14 @@ class ExpectedErrorFilter(logging.Filter):
         return not (record.exc_info and isinstance(record.exc_info[1], MCPError))
 
 
+class PrivateLogHandler(RotatingFileHandler):
+    """A rotated log of which every file, the first and the later ones, is its owner's alone."""
+
+    def _open(self) -> TextIOWrapper:
+        private.create_file(Path(self.baseFilename))
+        return super()._open()
+
+
 MAX_LOG_BYTES: Final = 5_000_000
 _OLD_LOGS: Final = 3
 
@@ -65,7 +76,7 @@ def logging_configuration(level: str = "INFO", *, file: Path | None = None) -> d
     target: dict[str, Any] = {"class": "logging.StreamHandler", "stream": "ext://sys.stderr"}
     if file is not None:
         target = {
-            "class": "logging.handlers.RotatingFileHandler",
+            "()": f"{__name__}.{PrivateLogHandler.__name__}",
             "filename": str(file),
             "maxBytes": MAX_LOG_BYTES,
             "backupCount": _OLD_LOGS,
