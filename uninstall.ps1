@@ -37,6 +37,9 @@ if (Test-Path -LiteralPath $knap) {
         $vaults = @($names | ForEach-Object { if ($_ -match "^vaults\.(.*)\.path$") { $Matches[1] } })
     } catch { Say "the settings can't be read: take the plugin out of your vaults by hand, from .obsidian\plugins\knapper" }
     Invoke-Step $knap @("service", "uninstall")
+    if (-not $DryRun -and (Read-Program $knap @("service", "status"))) {
+        Say "a server that isn't the service still runs: end it where it was started, by Ctrl-C"
+    }
     foreach ($vault in $vaults) { Invoke-Step $knap @("plugin", "uninstall", "--vault", $vault) }
     Invoke-Step $knap @("mcp", "uninstall", "--all")
     Invoke-Step $knap @("completion", "uninstall", "powershell")

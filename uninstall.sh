@@ -49,6 +49,9 @@ if [ -n "$knap" ]; then
   config=$("$knap" config path 2>/dev/null || true)
   state=$("$knap" config --json 2>/dev/null | sed -n '/"state_dir": {/,/}/s/.*"value": "\(.*\)",*$/\1/p' | head -n 1 || true)
   run "$knap" service uninstall || say "the service couldn't be removed; see above"
+  if [ "$dry" = 0 ] && "$knap" service status >/dev/null 2>&1; then
+    say "a server that isn't the service still runs: end it where it was started, by Ctrl-C"
+  fi
   vaults=$("$knap" config --json 2>/dev/null | sed -n 's/^ *"vaults\.\(.*\)\.path": {$/\1/p' || true)
   while IFS= read -r vault; do
     [ -z "$vault" ] || run "$knap" plugin uninstall --vault "$vault" || say "the plugin couldn't be removed; see above"

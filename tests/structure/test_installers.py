@@ -185,6 +185,8 @@ def test_uninstalling_removes_the_environment_and_its_link_alone(programs: Path)
     ]
     assert (home / ".local/share/knapper").is_dir()
     assert "the settings in" in shown.stdout
+    assert "a server that isn't the service still runs" in unasked.stdout  # the faked status says that one answers
+    assert "still runs" not in dry.stdout
 
 
 @for_bash
