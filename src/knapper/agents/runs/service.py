@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from knapper.agents.runs import cache, executor, model, store
+from knapper.agents.runs import executor, model, planning, store
 from knapper.agents.runs.engine import AUTO_STRATEGY, RunEngine
 from knapper.agents.runs.executor import CANCELLED, INTERRUPTED, RunExecution
 from knapper.agents.runs.model import (
@@ -133,7 +133,7 @@ class VaultRuns:
         Raises:
             NotFound: There is no such run.
         """
-        return cache.list_stale_nodes(context, self.store.nodes(self.store.get(run_id).id))
+        return planning.list_stale_nodes(context, self.store.nodes(self.store.get(run_id).id))
 
     def _with_actual_state(self, run: RunRecord) -> RunRecord:
         marked = store.mark_interrupted(run, is_held=lambda run_id: store.is_run_locked(self.folder, run_id))
@@ -299,7 +299,7 @@ def _reset_replayed(engine: RunEngine, run: RunRecord, tree: RunTree, replay: st
         anew = frozenset(node.id for node in tree.subtree(chosen.id))
         tree.forget(*anew)
         return anew
-    tree.forget(*cache.list_stale_nodes(engine.context_of(run.id), tree.all))
+    tree.forget(*planning.list_stale_nodes(engine.context_of(run.id), tree.all))
     return frozenset()
 
 
