@@ -22,8 +22,8 @@ from knapper.changes.requests import Move
 from knapper.index.engine import Engine
 from knapper.vault import links, paths, walk
 from knapper.vault.access import Policy
-from knapper.vault.outline import Link
 from knapper.vault.paths import NotePath
+from knapper.vault.source import Link
 from knapper.vault.view import View
 
 SUMMARY = "200 random notes of a real vault moved away and back, every link followed at each step"

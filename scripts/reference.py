@@ -13,9 +13,8 @@ from knapper.app import tables
 from knapper.cli import codes
 from knapper.cli.completion import answering, tree
 from knapper.cli.main import COMMANDS, knap
-from knapper.config.clients import CLIENT_SETTINGS
 from knapper.config.declarations import Setting
-from knapper.config.settings import CONFIG_ENV, SETTINGS, VAULT_SETTINGS
+from knapper.config.settings import CLIENT_SETTINGS, CONFIG_ENV, SETTINGS, VAULT_SETTINGS
 from knapper.server.mcp import definitions as mcp_definitions
 from scripts import man_pages, tool_reference
 

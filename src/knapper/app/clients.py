@@ -12,7 +12,7 @@ from knapper.changes.disk import databases
 from knapper.changes.proposals.taint import Reader
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, NotFound, RefusedError, SetupError
-from knapper.tools import derived
+from knapper.tools import answers
 from knapper.vault import access
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def fork(hub: Hub, session_store: SessionStore, session_id: str, upto: int | Non
         NotFound: There is no such session.
     """
     context = open_as_agent(hub, "", session_id, ())
-    return session_store.fork(session_id, upto=upto, before_commit=derived.taint_copier(context, session_id))
+    return session_store.fork(session_id, upto=upto, before_commit=answers.taint_copier(context, session_id))
 
 
 def local_now() -> datetime:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from knapper.vault.obsidian import KnownVault
-    from knapper.vault.outline import Outline
+    from knapper.vault.source import Outline
 
 EDITOR_VARIABLES: Final = ("VISUAL", "EDITOR")
 OpenPlace = Literal["obsidian", "editor"]

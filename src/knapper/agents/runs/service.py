@@ -34,10 +34,10 @@ from knapper.codemode.checkpoints import Checkpoint as Kept
 from knapper.codemode.model import ModelSpend
 from knapper.errors import NotFound, StorageError
 from knapper.jsontypes import JSONValue
-from knapper.tools import derived
+from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault import parser
-from knapper.vault.outline import Link
+from knapper.vault.source import Link
 
 REPLAY_STALE: Final = "stale"
 """Repeat the nodes whose notes have changed since."""
@@ -190,7 +190,7 @@ async def carry_out_run(
         anew = _reset_replayed(engine, run, tree, replay)
         # Before the state is saved: where a vault can't be opened, this raises and the run stays as it was.
         execution = RunExecution(engine, run, tree, anew)
-        await asyncio.to_thread(derived.begin_run, execution.context)
+        await asyncio.to_thread(answers.begin_run, execution.context)
         run = engine.store.save(run)
         # An earlier request, which ended the last execution, must not end this one.
         engine.store.ask_to_cancel(run.id, wanted=False)

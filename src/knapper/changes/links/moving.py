@@ -25,8 +25,8 @@ from knapper.index import documents
 from knapper.index.documents import FileState
 from knapper.index.graph import Edge, Graph, UnresolvedLinks
 from knapper.vault import files, links, parser, paths, walk
-from knapper.vault.outline import Link
 from knapper.vault.paths import NotePath
+from knapper.vault.source import Link
 from knapper.vault.view import View
 
 _FILE_DEPENDENT_KINDS = frozenset({"markdown", "image", "property", "canvas", "base"})

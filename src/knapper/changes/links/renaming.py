@@ -16,7 +16,7 @@ from knapper.changes.text import positions, splices
 from knapper.changes.text.splices import Snapshot, Splice
 from knapper.index.graph import Edge, Graph
 from knapper.vault import links, parser
-from knapper.vault.outline import Link, Section
+from knapper.vault.source import Link, Section
 from knapper.vault.view import View
 
 _NOT_IN_LINK: Final = re.compile(r"[:#|^\\\[\]\r\n]|%%")
