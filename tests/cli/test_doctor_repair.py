@@ -17,8 +17,8 @@ from knapper.app.hub import Hub
 from knapper.changes.disk import databases
 from knapper.changes.disk.journal import open_journal
 from knapper.changes.writer import SubmitOptions
-from knapper.cli import doctor as cli_doctor
 from knapper.cli import main
+from knapper.cli.commands import doctor as cli_doctor
 from knapper.errors import StorageError
 from knapper.system import private
 from knapper.tools import files

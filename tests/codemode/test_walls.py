@@ -13,7 +13,7 @@ import pytest
 
 from knapper.app import tables
 from knapper.app.hub import ScriptRuntime
-from knapper.cli import doctor
+from knapper.cli.commands import doctor
 from knapper.codemode import tool
 from knapper.codemode.sandbox import machine_code, pool
 from knapper.codemode.sandbox.machine_code import MachineCode, PlatformInfo

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from knapper.cli import options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.config import declarations
 from knapper.errors import NotFound
 

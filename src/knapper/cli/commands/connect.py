@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from knapper.cli import launching, options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
