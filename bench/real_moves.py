@@ -14,11 +14,10 @@ from bench.places import Places
 from knapper.changes.disk import apply
 from knapper.changes.disk.plan import ChangeMeta
 from knapper.changes.disk.transaction import State
-from knapper.changes.drafts import Draft
+from knapper.changes.drafts import Draft, Move
 from knapper.changes.links import moving
 from knapper.changes.links.rewriting import PARSERS
 from knapper.changes.links.targets import LinkHistory
-from knapper.changes.requests import Move
 from knapper.index.engine import Engine
 from knapper.vault import links, paths, walk
 from knapper.vault.access import Policy

@@ -9,7 +9,7 @@ import pytest
 from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
-from knapper.changes.requests import EditText
+from knapper.changes.drafts import EditText
 from knapper.changes.writer import SubmitOptions
 from knapper.config import ClientSettings
 from knapper.server.http import blocks

@@ -8,7 +8,7 @@ SOURCES: Final = Path(__file__).parents[2] / "src" / "knapper"
 MAKERS: Final = frozenset({"FileLock", "chmod", "makedirs", "mkdir", "mkdtemp", "mkstemp", "mknod", "touch"})
 """Calls that make files or folders, or give them modes; `open` for writing is looked at apart."""
 ELSEWHERE: Final = {
-    "changes/disk/databases.py": "opens databases to read",
+    "changes/disk/storage.py": "opens databases to read",
     "config/editing.py": "writes the configuration",
     "service/definition.py": "writes the settings of the system's services",
     "service/launchd.py": "makes the folder of the system's log",

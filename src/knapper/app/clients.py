@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from knapper.agents.sessions import store
-from knapper.changes.disk import databases
+from knapper.changes.disk import storage
 from knapper.changes.proposals.taint import Reader
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, NotFound, RefusedError, SetupError
@@ -247,7 +247,7 @@ def open_store(hub: Hub, vault: str = "") -> SessionStore:
     with ExitStack() as stack:
         _ = stack.callback(session_store.shut)
         max_backup_bytes = hub.settings.journal.backup_mb * 1_000_000
-        _ = databases.back_up_daily(hub.open(vault).folder, max_bytes=max_backup_bytes)
+        _ = storage.back_up_daily(hub.open(vault).folder, max_bytes=max_backup_bytes)
         _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
         _ = stack.pop_all()
     return session_store

@@ -16,8 +16,8 @@ from knapper.vault.paths import NotePath
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from knapper.changes.drafts import Request
     from knapper.changes.proposals.taint import Reader, Taints
-    from knapper.changes.requests import Request
     from knapper.changes.writer import FileReport, Submission, Writer
     from knapper.index.catalog import CatalogEntry
     from knapper.vault.parser import Note
@@ -156,7 +156,7 @@ def submit_several(context: Context, requests: Sequence[Request]) -> dict[str, J
 
 def _subject_path(request: Request) -> str:
     """Return the path that a request is about; empty for a tag."""
-    from knapper.changes.requests import subject  # noqa: PLC0415 - 20 ms that a search needn't pay for
+    from knapper.changes.drafts import subject  # noqa: PLC0415 - 20 ms that a search needn't pay for
 
     return subject(request)
 

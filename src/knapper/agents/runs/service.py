@@ -29,7 +29,7 @@ from knapper.agents.runs.model import (
     RunState,
 )
 from knapper.agents.runs.store import RunStore, RunTree
-from knapper.changes.requests import Create
+from knapper.changes.drafts import Create
 from knapper.codemode.checkpoints import Checkpoint as Kept
 from knapper.codemode.model import ModelSpend
 from knapper.errors import NotFound, StorageError

@@ -20,7 +20,7 @@ from knapper import app, config, extras
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName
 from knapper.app import models
-from knapper.changes.disk import apply, databases
+from knapper.changes.disk import apply, storage
 from knapper.changes.disk import repair as database_repair
 from knapper.changes.disk.journal import JOURNAL_FILE
 from knapper.cli import options, output, setup
@@ -297,7 +297,7 @@ def check_engine(settings: Settings) -> CheckResult | None:
 def check_databases(settings: Settings) -> CheckResult:
     """Check every database of the state that can't be derived from the notes."""
     paths = _find_databases(settings)
-    damages = [f"{path.name} is damaged: {damage}" for path in paths if (damage := databases.find_damage(path))]
+    damages = [f"{path.name} is damaged: {damage}" for path in paths if (damage := storage.find_damage(path))]
     if damages:
         hint = "`knap doctor --repair` saves what can be read, adds what a backup has, and keeps the damaged file"
         return CheckResult(name="data", state="fail", text="; ".join(damages), hint=hint)
@@ -307,7 +307,7 @@ def check_databases(settings: Settings) -> CheckResult:
     text = f"{pluralize(len(paths), 'database')} without damage"
     if not journal.exists() or settings.journal.backup_mb == 0:
         return CheckResult(name="data", state="ok", text=text)
-    backups = databases.list_backups(journal)
+    backups = storage.list_backups(journal)
     if not backups:
         hint = "raise journal.backup_mb or free some space; a copy is made with the first change of a day"
         return CheckResult(name="data", state="warn", text=f"{text}; the journal has no backup", hint=hint)
@@ -315,7 +315,7 @@ def check_databases(settings: Settings) -> CheckResult:
 
 
 def _find_databases(settings: Settings) -> list[Path]:
-    own = databases.find_databases(config.state_folder(settings))
+    own = storage.find_databases(config.state_folder(settings))
     return [*own, *sorted(settings.state_dir.glob("*.db")), *sorted(settings.state_dir.glob("server/*.db"))]
 
 
@@ -329,7 +329,7 @@ def repair_index(options: GlobalOptions) -> list[CheckResult]:
     if refresh.is_watched(folder / "index"):
         hint = "stop `knap serve`, `knap watch` and editors that run `knap mcp`, then repair"
         return [CheckResult(name="repair", state="fail", text="a server or watcher is running", hint=hint)]
-    results = [_repair_database(path) for path in _find_databases(settings) if databases.find_damage(path)]
+    results = [_repair_database(path) for path in _find_databases(settings) if storage.find_damage(path)]
     return [*results, *_repair_index(settings)] or [CheckResult(name="repair", state="ok", text="nothing is damaged")]
 
 

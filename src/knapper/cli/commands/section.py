@@ -4,7 +4,7 @@ from typing import Final, Literal, Unpack
 
 import click
 
-from knapper.changes.requests import EditSection
+from knapper.changes.drafts import EditSection
 from knapper.cli import inputs, options, writing
 from knapper.cli.inputs import TextCommand
 from knapper.cli.options import GlobalOptions

@@ -76,7 +76,7 @@ def write_question(context: Context, proposal_id: str, answer: Mapping[str, JSON
         proposal_id: The proposal.
         answer: What the tool answered.
     """
-    from knapper.changes.proposals import wording  # noqa: PLC0415 - the handshake needn't pay for it
+    from knapper.changes.proposals import presentation  # noqa: PLC0415 - the handshake needn't pay for it
 
     run = context.submit_options.run if context.submit_options else ""
     who = context.writer.current_grants(run)
@@ -86,10 +86,11 @@ def write_question(context: Context, proposal_id: str, answer: Mapping[str, JSON
     # Nobody is asked in vain: a yes to another client's proposal, or to a tainted one, would be refused.
     if proposal.tainted or (proposal.client, proposal.behalf) != (who.client, who.behalf):
         return None
-    described = wording.describe(proposal)
+    described = presentation.describe(proposal)
     fence = "`" * max(3, _longest_run(described) + 1)
     text = (
-        f"Apply this change in the vault '{wording.one_line(context.vault)}'? Yes applies exactly this, no rejects it. "
+        f"Apply this change in the vault '{presentation.one_line(context.vault)}'? "
+        "Yes applies exactly this, no rejects it. "
         f"`{context.review.command(proposal_id)}` shows it with all details.\n\n{fence}\n{described}\n{fence}"
     )
     kept = {name: value for name, value in answer.items() if name not in answers.CHANGE_FIELDS}
