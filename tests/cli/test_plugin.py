@@ -11,7 +11,7 @@ import pytest
 from knapper.cli import launching, main, plugin
 from knapper.cli.plugin import BuiltPlugin, VaultPlugin
 from knapper.errors import RefusedError, SetupError, StorageError
-from knapper.server import pairing
+from knapper.server import credentials
 
 SETTINGS = '{"address": "http://127.0.0.1:25627"}'
 
@@ -371,7 +371,7 @@ def test_opening_pairs_by_a_link_with_a_code_that_is_good(
     opened: list[str] = []
     monkeypatch.setattr(launching, "open_link", opened.append)
     code, answer = run(vault, "install", "--enable", "--open", capsys=capsys)
-    offer = pairing.open_codes(own_home / "state").redeem(answer["code"], {str(vault)})
+    offer = credentials.open_codes(own_home / "state").redeem(answer["code"], {str(vault)})
 
     assert code == 0
     assert opened == [answer["link"]]

@@ -16,7 +16,7 @@ from knapper.cli import options as cli_options
 from knapper.cli.onboarding import LocalModels, Surroundings
 from knapper.errors import SetupError
 from knapper.extras import ExtraName, Installation
-from knapper.server import addresses, pairing
+from knapper.server import addresses, credentials
 from knapper.server.addresses import ServerRecord
 from knapper.server.mcp import clients
 from knapper.service.systemd import SystemdManager
@@ -347,7 +347,7 @@ def test_the_plugin_is_installed_switched_on_and_paired_when_named(
     assert json.loads((vault / ".obsidian" / "community-plugins.json").read_text("utf-8")) == ["knapper"]
     assert (vault / ".obsidian" / "plugins" / "knapper" / "main.js").is_file()
     assert code is not None
-    assert pairing.open_codes(tmp_path / "state").redeem(code.group(1), {str(vault.resolve())}) is not None
+    assert credentials.open_codes(tmp_path / "state").redeem(code.group(1), {str(vault.resolve())}) is not None
     assert (again[0], again[1]["plugin"]) == (0, "unchanged")
 
 

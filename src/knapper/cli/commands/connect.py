@@ -13,7 +13,7 @@ from knapper.cli.output import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from knapper.server.pairing import Invitation
+    from knapper.server.credentials import Invitation
 
 _DARK_HALVES = {"11": "█", "10": "▀", "01": "▄", "00": " "}
 
@@ -42,7 +42,7 @@ def command(global_options: GlobalOptions, name: str, address: str, *, opens: bo
     a token of its own and acts as you in that vault, until `knap clients revoke`. A QR code needs an address
     with HTTPS. The server needn't run yet.
     """
-    from knapper.server import addresses, pairing  # noqa: PLC0415 - `--help` needn't pay for it
+    from knapper.server import addresses, credentials  # noqa: PLC0415 - `--help` needn't pay for it
 
     settings = setup.read_settings(global_options)
     invitation = launching.make_pairing_code(settings, settings.vault, name=name, address=address)
@@ -54,7 +54,7 @@ def command(global_options: GlobalOptions, name: str, address: str, *, opens: bo
     output.write(global_options, _render_code(global_options, invitation))
     if not is_running:
         output.note(global_options, "no server runs: `knap serve` or `knap service start` starts it")
-    if problem := pairing.why_no_qr(invitation.address):
+    if problem := credentials.why_no_qr(invitation.address):
         output.note(global_options, problem)
     return ExitCode.OK
 
