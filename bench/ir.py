@@ -14,7 +14,7 @@ from typing import Any
 from bench import vaults
 from bench.frame import Goal, Report, Row, say
 from bench.places import Places
-from knapper.cli import evaluation
+from knapper.cli.commands import eval as evaluation
 from knapper.index.engine import Engine
 from knapper.index.search import SearchRequest
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench import ir, vaults
 from bench.frame import Goal, Report, Row, say
 from bench.places import Places
-from knapper.cli import evaluation
+from knapper.cli.commands import eval as evaluation
 from knapper.index import tokenizer
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter

@@ -14,16 +14,15 @@ from bench.places import Places
 from knapper.changes.disk import apply
 from knapper.changes.disk.plan import ChangeMeta
 from knapper.changes.disk.transaction import State
-from knapper.changes.drafts import Draft
+from knapper.changes.drafts import Draft, Move
 from knapper.changes.links import moving
 from knapper.changes.links.rewriting import PARSERS
 from knapper.changes.links.targets import LinkHistory
-from knapper.changes.requests import Move
 from knapper.index.engine import Engine
 from knapper.vault import links, paths, walk
 from knapper.vault.access import Policy
-from knapper.vault.outline import Link
 from knapper.vault.paths import NotePath
+from knapper.vault.source import Link
 from knapper.vault.view import View
 
 SUMMARY = "200 random notes of a real vault moved away and back, every link followed at each step"

@@ -12,7 +12,7 @@ from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper import app, config
 from knapper.changes.disk import undo
-from knapper.changes.requests import AddText, EditProperty, Request
+from knapper.changes.drafts import AddText, EditProperty, Request
 from knapper.changes.reviewer import Reviewer
 from knapper.changes.writer import Submission, Writer
 

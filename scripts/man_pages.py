@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from knapper import __version__
-from knapper.cli import codes
+from knapper.cli import output
 from knapper.cli.main import COMMANDS, knap
 
 ROOT: Final = Path(__file__).parents[1]
@@ -71,7 +71,7 @@ def _page(ctx: click.Context, body: Sequence[str], *, see: Sequence[str]) -> str
         *body,
         *_examples(ctx.command, ".SH EXAMPLES"),
         ".SH EXIT STATUS",
-        *_list([(str(int(code)), render_text(meaning)) for code, meaning in codes.meanings(ctx.command_path)]),
+        *_list([(str(int(code)), render_text(meaning)) for code, meaning in output.meanings(ctx.command_path)]),
         ".SH SEE ALSO",
         ".PP",
         ",\n".join(f".BR {_escape('knap-' + each)} (1)" for each in see).replace(",\n", " ,\n")
@@ -137,7 +137,7 @@ def _spelling(option: click.Option, ctx: click.Context) -> str:
 
 
 def _examples(command: click.Command, title: str) -> list[str]:
-    rows = [line.strip() for line in (command.epilog or "").partition(codes.TITLE)[0].splitlines()]
+    rows = [line.strip() for line in (command.epilog or "").partition(output.TITLE)[0].splitlines()]
     rows = [row for row in rows if row and row not in {"\b", "Examples:"}]
     if not rows:
         return []

@@ -10,12 +10,11 @@ from typing import Final
 import click
 
 from knapper.app import tables
-from knapper.cli import codes
+from knapper.cli import output
 from knapper.cli.completion import answering, tree
 from knapper.cli.main import COMMANDS, knap
-from knapper.config.clients import CLIENT_SETTINGS
 from knapper.config.declarations import Setting
-from knapper.config.settings import CONFIG_ENV, SETTINGS, VAULT_SETTINGS
+from knapper.config.settings import CLIENT_SETTINGS, CONFIG_ENV, SETTINGS, VAULT_SETTINGS
 from knapper.server.mcp import definitions as mcp_definitions
 from scripts import man_pages, tool_reference
 
@@ -89,17 +88,19 @@ def commands() -> str:
 def exit_codes() -> str:
     """Write the page of exit codes from their table."""
     special = [
-        (f"`knap {name}`", str(int(code)), text) for name, rows in codes.SPECIAL.items() for code, text in rows.items()
+        (f"`knap {name}`", str(int(code)), text) for name, rows in output.SPECIAL.items() for code, text in rows.items()
     ]
     return _page(
         title="Exit codes",
         aliases=["Exit codes of knap", "Return codes"],
         description="How a command ends, and who has to act.",
-        what="`knapper.cli.codes`",
+        what="`knapper.cli.output`",
         body=[
             "Every command of `knap` ends with one of these, so that a script can tell who must act. `knap --help` "
             "lists them, and a command's own help what is special about it.",
-            _table(("code", "means", "who acts"), [(str(int(code)), *texts) for code, texts in codes.MEANINGS.items()]),
+            _table(
+                ("code", "means", "who acts"), [(str(int(code)), *texts) for code, texts in output.MEANINGS.items()]
+            ),
             "## Of single commands",
             _table(("command", "code", "means"), special),
             "## What is printed",
@@ -240,7 +241,7 @@ def _command(ctx: click.Context, shared: set[str]) -> Iterator[str]:
     yield f"`{' '.join([ctx.command_path, *words])}`"
     yield from _paragraphs(command.help or "")
     yield _options(command, without=shared)
-    lines = [line.strip() for line in (command.epilog or "").partition(codes.TITLE)[0].splitlines()]
+    lines = [line.strip() for line in (command.epilog or "").partition(output.TITLE)[0].splitlines()]
     examples = [_comment(line) for line in lines if line and line not in {"\b", "Examples:"}]
     yield "\n".join(["```sh", *examples, "```"]) if examples else ""
 

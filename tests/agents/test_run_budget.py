@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic_ai.usage import RequestUsage
 
 from knapper.agents.model import usage
-from knapper.agents.runs import budget
-from knapper.agents.runs.budget import Budget, OutOfBudget
+from knapper.agents.runs import engine
+from knapper.agents.runs.engine import Budget, OutOfBudget
 from knapper.agents.runs.model import RunLimits
 from knapper.codemode.model import ModelSpend
 from tests.agents.run_world import Brain, Make, Part
@@ -180,5 +180,5 @@ def test_more_tokens_let_a_run_go_on(make: Make) -> None:
 
 
 def test_estimates_are_rather_too_high() -> None:
-    assert budget.estimate_tokens("word " * 100) > 100
-    assert budget.estimate_tokens("日本語" * 10) > 15
+    assert engine.estimate_tokens("word " * 100) > 100
+    assert engine.estimate_tokens("日本語" * 10) > 15

@@ -15,8 +15,8 @@ from knapper.agents.runs.model import CheckpointEvent, NodeQuestion, RetrievedCo
 from knapper.app import Hub
 from knapper.app.runs import open_runs
 from knapper.cli import main, runs, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from tests.agents import run_server
 from tests.agents.run_server import Served
 from tests.agents.run_world import Brain, Part

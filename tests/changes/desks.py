@@ -7,8 +7,8 @@ from pathlib import Path
 
 from knapper.changes.disk import apply
 from knapper.changes.drafting import DraftContext
+from knapper.changes.drafts import Request
 from knapper.changes.proposals import store, taint
-from knapper.changes.requests import Request
 from knapper.changes.reviewer import Reviewer
 from knapper.changes.writer import Submission, SubmitOptions, Writer
 from knapper.errors import ConflictError, NotFound

@@ -7,11 +7,10 @@ from pathlib import Path
 from knapper.changes.disk import apply
 from knapper.changes.disk.plan import ChangeMeta
 from knapper.changes.disk.transaction import State
-from knapper.changes.drafts import Draft
+from knapper.changes.drafts import Draft, Move
 from knapper.changes.links import moving
 from knapper.changes.links.rewriting import PARSERS
 from knapper.changes.links.targets import LinkHistory
-from knapper.changes.requests import Move
 from knapper.index.engine import Engine
 from knapper.vault import links, walk
 from knapper.vault.access import Policy

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.requests import Create
+from knapper.changes.drafts import Create
 from knapper.errors import BadInput
 from tests.changes import desks
 

@@ -13,8 +13,8 @@ from knapper import app
 from knapper.changes.disk import files
 from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.vault import links, parser, paths
-from knapper.vault.outline import Outline
 from knapper.vault.paths import NotePath
+from knapper.vault.source import Outline
 from tests.changes import generated
 
 Tree = dict[str, bytes]

@@ -8,7 +8,7 @@ import pytest
 
 from knapper.changes.disk import apply
 from knapper.changes.disk.plan import Write
-from knapper.changes.requests import AddText, Create, EditText, Move, Request, Rewrite, Trash
+from knapper.changes.drafts import AddText, Create, EditText, Move, Request, Rewrite, Trash
 from knapper.errors import KnapError, RefusedError, StorageError
 from knapper.vault import parser
 from knapper.vault.paths import NotePath

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knapper.changes.disk.undo import One
+from knapper.changes.drafts import EditText
 from knapper.changes.proposals import store
-from knapper.changes.requests import EditText
 from knapper.changes.reviewer import Reviewer
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import ConflictError, RefusedError

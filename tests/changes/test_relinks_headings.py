@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.drafts import Draft
-from knapper.changes.links import renaming
-from knapper.changes.requests import RenameBlock, RenameHeading
+from knapper.changes.drafts import Draft, RenameBlock, RenameHeading
+from knapper.changes.links import moving
 from knapper.vault import parser
 from knapper.vault.access import Policy
 from tests.changes import relinking
@@ -16,7 +15,7 @@ from tests.changes.relinking import OWNER, World
 def rename(world: World, old: str, new: str, *, path: str = "N.md", policy: Policy = OWNER) -> Draft:
     is_block = old.startswith("^")
     request = RenameBlock(path=path, old=old, new=new) if is_block else RenameHeading(path=path, heading=old, title=new)
-    return renaming.draft_rename(world.view(policy), world.view(), world.engine.graph, request)
+    return moving.draft_rename(world.view(policy), world.view(), world.engine.graph, request)
 
 
 CASES = [
@@ -165,10 +164,10 @@ def test_a_file_that_changed_since_it_was_indexed_is_read_anew(tmp_path: Path) -
 def test_a_chain_of_headings_may_leave_some_out(wanted: str, place: tuple[int, ...]) -> None:
     sections = parser.parse_note(b"# A\n## B\n### C\n# D\n### C\n").sections
 
-    assert renaming.find_heading_path([part for part in wanted.split("#") if part], sections) == place
+    assert moving.find_heading_path([part for part in wanted.split("#") if part], sections) == place
 
 
 def test_the_headings_above_one_are_those_that_hold_it() -> None:
     sections = parser.parse_note(b"# A\n### B\n## C\n### D\n").sections
 
-    assert [renaming.ancestors(number, sections) for number in range(4)] == [(0,), (0, 1), (0, 2), (0, 2, 3)]
+    assert [moving.ancestors(number, sections) for number in range(4)] == [(0,), (0, 1), (0, 2), (0, 2, 3)]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from knapper.changes.disk import undo
-from knapper.changes.requests import RenameBlock, RenameHeading
+from knapper.changes.drafts import RenameBlock, RenameHeading
 from knapper.errors import Ambiguous, ConflictError, NotFound
 from tests.changes import desks
 

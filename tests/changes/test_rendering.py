@@ -4,11 +4,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from knapper.changes import reviewer
 from knapper.changes.disk import apply as changes
 from knapper.changes.disk.plan import ChangeMeta
 from knapper.changes.disk.transaction import State
 from knapper.changes.drafts import Draft, FileDraft
-from knapper.changes.proposals import acceptance, note_blocks, store, visibility
+from knapper.changes.proposals import note_blocks, presentation, store
 from knapper.changes.proposals.model import Proposal
 from knapper.changes.proposals.store import Proposals
 from knapper.changes.text import blocks, splices
@@ -31,7 +32,7 @@ def apply(state: State, draft: Draft) -> None:
 
 def draw(state: State, store: Proposals, made: Proposal) -> None:
     """Show a proposal in its note."""
-    found, noted = acceptance.fit_to_files(store, state.root, made.id)
+    found, noted = reviewer.fit_to_files(store, state.root, made.id)
     shown = store.note_blocks.get(made.id).get(NOTE, {})
     raw = noted.get(NOTE, (state.root / NOTE).read_bytes())
     drawn = note_blocks.render_note(found.files[0], raw, shown)
@@ -41,7 +42,7 @@ def draw(state: State, store: Proposals, made: Proposal) -> None:
 
 def accept(state: State, store: Proposals, made: Proposal, *, hunks: tuple[str, ...] = ()) -> Proposal:
     view = View.open(state.root, Policy())
-    selection = acceptance.select_parts(store, view, made.id, store.show(made.id).digest, hunks=hunks)
+    selection = reviewer.select_parts(store, view, made.id, store.show(made.id).digest, hunks=hunks)
     return store.mark_accepted(selection, waiting.do(state, selection))
 
 
@@ -100,7 +101,7 @@ def test_accepting_one_leaves_the_other_blocks_standing(
 def test_a_kill_after_accepting_leaves_the_blocks_known(
     root: Path, state: State, store: Proposals, made: Proposal
 ) -> None:
-    selection = acceptance.select_parts(store, View.open(root, Policy()), made.id, made.digest, hunks=("1.1",))
+    selection = reviewer.select_parts(store, View.open(root, Policy()), made.id, made.digest, hunks=("1.1",))
     waiting.do(state, selection)
 
     assert store.reconcile(state.journal) == [made.id]
@@ -112,15 +113,15 @@ def test_rejecting_gives_the_note_back_byte_for_byte(
     root: Path, state: State, store: Proposals, made: Proposal
 ) -> None:
     store.reject(made.id, "no", hunks=["1.1"])
-    apply(state, acceptance.draft_block_removal(store, root, made.id))
+    apply(state, reviewer.draft_block_removal(store, root, made.id))
     part = (root / NOTE).read_bytes()
     store.reject(made.id, "no")
-    apply(state, acceptance.draft_block_removal(store, root, made.id))
+    apply(state, reviewer.draft_block_removal(store, root, made.id))
 
     assert part.startswith(b"# A\n\none\n")
     assert part.count(b"#ai_edit") == 2
     assert (root / NOTE).read_bytes() == BEFORE
-    assert acceptance.draft_block_removal(store, root, made.id).files == ()
+    assert reviewer.draft_block_removal(store, root, made.id).files == ()
 
 
 def test_what_a_person_did_to_blocks_in_the_note_is_read_back(
@@ -188,7 +189,7 @@ def test_nothing_is_chosen_for_who_may_not_see_it(root: Path, store: Proposals, 
     view = View.open(root, Policy(hidden=("a.md",)))
 
     with pytest.raises(NotFound):
-        acceptance.select_parts(store, view, made.id, made.digest)
+        reviewer.select_parts(store, view, made.id, made.digest)
 
 
 def test_what_is_gone_taken_or_led_away_is_stale(root: Path, store: Proposals) -> None:
@@ -206,7 +207,7 @@ def test_what_is_gone_taken_or_led_away_is_stale(root: Path, store: Proposals) -
     )
     made = propose(store, *files)
 
-    found, noted = acceptance.fit_to_files(store, root, made.id)
+    found, noted = reviewer.fit_to_files(store, root, made.id)
 
     causes = [file.stale or file.hunks[0].stale for file in found.files]
     assert [cause.code if cause else "" for cause in causes] == ["gone", "gone", "exists", "exists"]
@@ -216,10 +217,10 @@ def test_what_is_gone_taken_or_led_away_is_stale(root: Path, store: Proposals) -
 def test_a_large_file_is_looked_for_and_not_read(root: Path, store: Proposals) -> None:
     film = FileDraft(path=NotePath("film.mp4"), base=None, target=NotePath("x/film.mp4"), needs=frozenset({"move"}))
     made = propose(store, film)
-    gone, _ = acceptance.fit_to_files(store, root, made.id)
+    gone, _ = reviewer.fit_to_files(store, root, made.id)
     write(root, NotePath("film.mp4"), b"\0" * 100)
 
-    there, _ = acceptance.fit_to_files(store, root, made.id)
+    there, _ = reviewer.fit_to_files(store, root, made.id)
 
     assert (gone.status, there.status, there.files[0].before) == ("stale", "open", None)
 
@@ -230,7 +231,7 @@ def test_links_in_notes_that_are_not_shown_follow_without_being_named(root: Path
     link = edit("Journal/l.md", b"[[a]]\n", b"[[b]]\n", cause="link", requests={0})
     made = propose(store, move(NOTE, "b.md", b"a"), link)
 
-    selection = acceptance.select_parts(store, View.open(root, Policy(hidden=("Journal/",))), made.id, made.digest)
+    selection = reviewer.select_parts(store, View.open(root, Policy(hidden=("Journal/",))), made.id, made.digest)
 
     assert [(file.path, file.hidden) for file in selection.draft.files] == [(NOTE, False), ("Journal/l.md", True)]
 
@@ -238,7 +239,7 @@ def test_links_in_notes_that_are_not_shown_follow_without_being_named(root: Path
 def test_a_file_is_hidden_if_it_is_so_on_either_side_of_its_move() -> None:
     draft = Draft(files=(edit("a.md", b"a", b"b"), move("b.md", "Hidden/b.md", b"b"), edit("Hidden/c.md", b"a", b"b")))
 
-    marked = visibility.mark_hidden(draft, lambda path: not path.startswith("Hidden/"))
+    marked = presentation.mark_hidden(draft, lambda path: not path.startswith("Hidden/"))
 
     assert [file.hidden for file in marked.files] == [False, True, True]
 

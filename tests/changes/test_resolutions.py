@@ -10,8 +10,8 @@ import pytest
 
 from knapper.changes.disk import apply
 from knapper.changes.disk.undo import Last
+from knapper.changes.drafts import EditText
 from knapper.changes.proposals import store
-from knapper.changes.requests import EditText
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import StorageError
 from tests.changes import desks

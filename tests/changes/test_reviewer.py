@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.requests import EditText
+from knapper.changes.drafts import EditText
 from knapper.changes.reviewer import Reviewer
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, RefusedError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.requests import (
+from knapper.changes.drafts import (
     AddText,
     Create,
     EditProperty,

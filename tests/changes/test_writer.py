@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from knapper.changes.disk import undo
-from knapper.changes.requests import (
+from knapper.changes.drafts import (
     AddText,
     AtPosition,
     Create,

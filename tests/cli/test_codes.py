@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from knapper import errors
-from knapper.cli import codes, main
-from knapper.cli.codes import ExitCode
+from knapper.cli import main, output
+from knapper.cli.output import ExitCode
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "exit-codes.md"
 
@@ -21,17 +21,17 @@ def test_the_help_of_the_program_lists_every_code(capsys: pytest.CaptureFixture[
     listed = capsys.readouterr().out.partition("Exit codes:\n")[2]
 
     assert [int(code) for code in re.findall(r"^ +(\d+)  \S", listed, re.M)] == [code.value for code in ExitCode]
-    assert set(codes.MEANINGS) == set(ExitCode)
+    assert set(output.MEANINGS) == set(ExitCode)
 
 
-@pytest.mark.parametrize("name", codes.SPECIAL)
+@pytest.mark.parametrize("name", output.SPECIAL)
 def test_the_help_of_a_command_says_what_its_codes_mean(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):  # once, however often it is asked for
         assert main.run([*name.split(), "--help"]) == 0
     shown = capsys.readouterr().out
 
     assert shown.count("Exit codes:") == 2
-    for code, text in codes.SPECIAL[name].items():
+    for code, text in output.SPECIAL[name].items():
         assert re.search(rf"^ +{int(code)}  {re.escape(text)}$", shown, re.M)
 
 
@@ -48,7 +48,7 @@ def test_the_help_of_a_command_says_what_its_codes_mean(name: str, capsys: pytes
     ],
 )
 def test_the_class_of_an_error_gives_the_code(error: errors.KnapError, code: int) -> None:
-    assert codes.exit_code(error) == code
+    assert output.exit_code(error) == code
 
 
 @pytest.mark.parametrize("as_json", [False, True])

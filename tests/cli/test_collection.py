@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.cli import evaluation
+from knapper.cli.commands import eval as evaluation
 from knapper.errors import BadInput
 
 QUERY = '{"_id": "q1", "text": "a question", "more": 1}\n'

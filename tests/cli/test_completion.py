@@ -15,10 +15,10 @@ import pytest
 from hypothesis import strategies as st
 
 from knapper import config
-from knapper.cli import escapes, main, places
-from knapper.cli.completion import answering, line, sources, tree
+from knapper.cli import main, output, places
+from knapper.cli.completion import answering, line, tree
+from knapper.cli.completion.answering import Request
 from knapper.cli.completion.line import Candidate
-from knapper.cli.completion.sources import Request
 from knapper.config import Vault
 from knapper.system import private
 from knapper.vault import paths
@@ -154,7 +154,7 @@ def test_no_shell_is_given_what_a_terminal_obeys(character: str) -> None:
 
 
 def test_a_completion_leaves_out_all_that_output_replaces() -> None:
-    replaced = [chr(code) for code in range(0x3000) if escapes.plain(chr(code)) != chr(code)]
+    replaced = [chr(code) for code in range(0x3000) if output.plain(chr(code)) != chr(code)]
 
     assert len(replaced) > 60
     assert [character for character in replaced if line.render_fish([Candidate(f"a{character}")])] == []
@@ -283,8 +283,8 @@ def test_a_damaged_index_or_an_odd_line_gives_nothing_and_no_error(vault: Path, 
 
 @hypothesis.given(st.text(max_size=8))
 def test_names_are_folded_as_the_index_folds_them(text: str) -> None:
-    assert sources.name_key(text) == paths.name_key(text)
-    assert sources.name_key(unicodedata.normalize("NFD", text)) == paths.name_key(unicodedata.normalize("NFD", text))
+    assert answering.name_key(text) == paths.name_key(text)
+    assert answering.name_key(unicodedata.normalize("NFD", text)) == paths.name_key(unicodedata.normalize("NFD", text))
 
 
 def arrangements() -> Iterator[tuple[str, str, Mapping[str, str], Mapping[str, str]]]:
@@ -327,7 +327,7 @@ def test_the_vault_is_the_one_that_the_command_would_take(
     if isinstance(expected, Vault):
         private.make_folder(config.state_folder(settings))
 
-    found = sources.read_setup(
+    found = answering.read_setup(
         Request(
             options=options,
             arguments=(),
@@ -352,7 +352,7 @@ def test_the_table_is_that_of_the_commands() -> None:
 
 def test_kinds_are_only_of_parameters_that_exist() -> None:
     table = tree.make_table()
-    known = {*sources.KINDS, *table[answering.NAMES], "vault", "client", "files", "folders", ""}
+    known = {*answering.KINDS, *table[answering.NAMES], "vault", "client", "files", "folders", ""}
 
     assert {*tree.KINDS.values(), *tree.OWN_KINDS.values()} <= known
     assert [name for name in tree.OWN_KINDS if name.rpartition(" ")[0] not in table] == []
@@ -399,7 +399,7 @@ def test_a_completion_among_ten_thousand_notes_looks_at_few(
     candidates = answering.answer(["bash", text]).splitlines()
 
     assert candidates[0].startswith("none")
-    assert len(candidates) <= sources.MAX_CANDIDATES + 2
+    assert len(candidates) <= answering.MAX_CANDIDATES + 2
     assert 0 < len(steps) * 100 < MAX_STEPS
 
 

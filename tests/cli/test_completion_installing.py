@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from knapper.cli import main
-from knapper.cli.completion import installing
-from knapper.cli.completion.installing import SHELLS, Shell
+from knapper.cli.commands import completion
+from knapper.cli.commands.completion import SHELLS, Shell
 from knapper.errors import BadInput, StorageError
 
 RC = "export A=1\nalias k=knap"
@@ -17,7 +17,7 @@ RC = "export A=1\nalias k=knap"
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_script_is_printed_as_it_is(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["completion", shell]) == 0
-    assert capsys.readouterr().out == installing.read_script(shell)
+    assert capsys.readouterr().out == completion.read_script(shell)
 
 
 @pytest.mark.parametrize(
@@ -33,26 +33,26 @@ def test_what_is_installed_is_named_and_taken_away_again(tmp_path: Path, shell: 
     home.mkdir()
     if rc:
         (home / rc).write_text(RC, encoding="utf-8")
-    places = installing.find_places(shell, {}, home, marks=())
+    places = completion.find_places(shell, {}, home, marks=())
 
-    changed = installing.install(shell, places)
-    again = installing.install(shell, places)
+    changed = completion.install_script(shell, places)
+    again = completion.install_script(shell, places)
 
     assert changed == [home / script, *([home / rc] if rc else [])]
     assert again == []
-    assert (home / script).read_text(encoding="utf-8") == installing.read_script(shell)
+    assert (home / script).read_text(encoding="utf-8") == completion.read_script(shell)
     if rc:
         assert (home / rc).read_text(encoding="utf-8").startswith(f"{RC}\n[ -r ")
-        assert (home / rc).read_text(encoding="utf-8").count(installing.MARK) == 1
-    assert installing.uninstall(places) == changed
-    assert installing.uninstall(places) == []
+        assert (home / rc).read_text(encoding="utf-8").count(completion.MARK) == 1
+    assert completion.remove_script(places) == changed
+    assert completion.remove_script(places) == []
     if rc:
         assert (home / rc).read_text(encoding="utf-8") == f"{RC}\n"
 
 
 def test_bash_finds_the_script_by_its_name_where_it_has_bash_completion(tmp_path: Path) -> None:
     (tmp_path / "mark").touch()
-    places = installing.find_places("bash", {"XDG_DATA_HOME": "relative"}, tmp_path, marks=[str(tmp_path / "mark")])
+    places = completion.find_places("bash", {"XDG_DATA_HOME": "relative"}, tmp_path, marks=[str(tmp_path / "mark")])
 
     assert places.script == tmp_path / ".local/share/bash-completion/completions/knap"
     assert places.rc_file is None
@@ -65,10 +65,10 @@ def test_folders_that_variables_name_are_used(tmp_path: Path) -> None:
         "ZDOTDIR": str(tmp_path / "z"),
     }
 
-    assert installing.find_places("fish", variables, tmp_path).script == tmp_path / "c/fish/completions/knap.fish"
-    zsh = installing.find_places("zsh", variables, tmp_path)
+    assert completion.find_places("fish", variables, tmp_path).script == tmp_path / "c/fish/completions/knap.fish"
+    zsh = completion.find_places("zsh", variables, tmp_path)
     assert (zsh.script.parts[-4], zsh.rc_file) == ("d", tmp_path / "z/.zshrc")
-    powershell = installing.find_places("powershell", variables, tmp_path)
+    powershell = completion.find_places("powershell", variables, tmp_path)
     assert powershell.rc_file is not None
     assert powershell.line.startswith(". '")
 
@@ -78,10 +78,10 @@ def test_a_linked_file_of_settings_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "dotfiles").mkdir()
     (tmp_path / "dotfiles/bashrc").write_text(RC, encoding="utf-8")
     (tmp_path / ".bashrc").symlink_to("dotfiles/bashrc")
-    places = installing.find_places("bash", {}, tmp_path, marks=())
+    places = completion.find_places("bash", {}, tmp_path, marks=())
 
-    installing.install("bash", places)
-    installing.uninstall(places)
+    completion.install_script("bash", places)
+    completion.remove_script(places)
 
     assert (tmp_path / ".bashrc").is_symlink()
     assert (tmp_path / "dotfiles/bashrc").read_text(encoding="utf-8") == f"{RC}\n"
@@ -91,7 +91,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / ".local").write_text("a file in the way", encoding="utf-8")
 
     with pytest.raises(StorageError, match="can't be written"):
-        installing.install("zsh", installing.find_places("zsh", {}, tmp_path))
+        completion.install_script("zsh", completion.find_places("zsh", {}, tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -99,14 +99,14 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     [("/bin/bash", "bash"), ("/usr/local/bin/zsh", "zsh"), ("/usr/bin/fish", "fish"), ("pwsh", "powershell")],
 )
 def test_the_persons_shell_is_found(shell: str, name: str) -> None:
-    assert installing.detect_shell({"SHELL": shell}, is_windows=False) == name
+    assert completion.detect_shell({"SHELL": shell}, is_windows=False) == name
 
 
 def test_without_a_shell_that_is_known_the_way_is_told() -> None:
-    assert installing.detect_shell({}, is_windows=True) == "powershell"
+    assert completion.detect_shell({}, is_windows=True) == "powershell"
     for variables in ({}, {"SHELL": "/bin/tcsh"}):
         with pytest.raises(BadInput) as refused:
-            installing.detect_shell(variables, is_windows=False)
+            completion.detect_shell(variables, is_windows=False)
         assert "bash|zsh|fish|powershell" in refused.value.hint
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from knapper import config
 from knapper.cli import main
-from knapper.cli.completion import installing
+from knapper.cli.commands import completion
 from tests.index import worlds
 
 SHELLS = ("bash", "zsh", "fish")
@@ -106,7 +106,7 @@ class Typed:
         script = self._home / "script"
         if self._shell == "fish":
             return ["fish", "--no-config", "--init-command", f"source {script}"]
-        script.write_text(installing.read_script("bash" if self._shell == "bash" else "zsh"), encoding="utf-8")
+        script.write_text(completion.read_script("bash" if self._shell == "bash" else "zsh"), encoding="utf-8")
         if self._shell == "bash":
             return ["bash", "--noprofile", "--rcfile", str(script), "-i"]
         (self._home / ".zshrc").write_text(f"unsetopt beep list_beep\n. {script}\n", encoding="utf-8")
@@ -130,7 +130,7 @@ class Typed:
 def typed(request: pytest.FixtureRequest, own_home: Path) -> Typed:
     typed = Typed(request.param, own_home)
     if request.param == "fish":
-        (own_home / "script").write_text(installing.read_script("fish"), encoding="utf-8")
+        (own_home / "script").write_text(completion.read_script("fish"), encoding="utf-8")
     folder = worlds.fill(
         own_home / "Notes", dict.fromkeys([*HOSTILE, *STEERING, "Plain.md", "Areas/Deep note.md"], "#tag\n")
     )

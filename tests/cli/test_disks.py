@@ -11,7 +11,8 @@ import pytest
 
 from knapper import config
 from knapper.app.hub import Hub
-from knapper.cli import doctor, main
+from knapper.cli import main
+from knapper.cli.commands import doctor
 from knapper.errors import StorageError
 from tests.index import worlds
 

@@ -9,8 +9,8 @@ import pytest
 import watchfiles
 
 from knapper.changes.disk import files
-from knapper.cli import doctor as cli_doctor
 from knapper.cli import main
+from knapper.cli.commands import doctor as cli_doctor
 from tests.index import worlds
 
 NAMES = [
@@ -31,7 +31,7 @@ NAMES = [
 ]
 
 
-PATIENCE_MS = "knapper.cli.doctor._WATCH_TIMEOUT_MS"
+PATIENCE_MS = "knapper.cli.commands.doctor._WATCH_TIMEOUT_MS"
 
 
 @pytest.fixture(autouse=True)

@@ -14,11 +14,11 @@ import pytest
 from knapper import app, config
 from knapper.app import clients
 from knapper.app.hub import Hub
-from knapper.changes.disk import databases
+from knapper.changes.disk import storage
 from knapper.changes.disk.journal import open_journal
 from knapper.changes.writer import SubmitOptions
-from knapper.cli import doctor as cli_doctor
 from knapper.cli import main
+from knapper.cli.commands import doctor as cli_doctor
 from knapper.errors import StorageError
 from knapper.system import private
 from knapper.tools import files
@@ -83,7 +83,7 @@ def damage_pages(path: Path, table: str, count: int = 1) -> None:
 
 
 def forget_backups(root: Path) -> None:
-    for backup in folder_of(root).rglob(f"{databases.BACKUP_FOLDER}/*"):
+    for backup in folder_of(root).rglob(f"{storage.BACKUP_FOLDER}/*"):
         backup.unlink()
 
 
@@ -138,7 +138,7 @@ def test_a_damaged_database_of_the_state_fails_and_is_repaired(
     code, checks = doctor(capsys, vault, "--repair")
     assert (code, checks["data"]["state"]) == (0, "ok")
     assert name in checks["repair"]["text"]
-    assert [file.read_bytes() for file in folder_of(vault).rglob(f"{databases.ASIDE_FOLDER}/*/{name}")] == [damaged]
+    assert [file.read_bytes() for file in folder_of(vault).rglob(f"{storage.ASIDE_FOLDER}/*/{name}")] == [damaged]
     assert main.run(["-v", str(vault), "log"]) == 0
     assert main.run(["-v", str(vault), "rm", "A.md"]) == 0
     assert main.run(["-v", str(vault), "undo"]) == 0
@@ -166,7 +166,7 @@ def test_what_a_damaged_page_leaves_is_saved_without_a_backup_and_no_change_is_k
 
 def test_a_backup_fills_up_what_a_damaged_page_held(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     forget_backups(vault)
-    assert databases.back_up_daily(folder_of(vault), max_bytes=10_000_000) == []
+    assert storage.back_up_daily(folder_of(vault), max_bytes=10_000_000) == []
     damage_pages(folder_of(vault) / "journal.db", "steps", count=2)
 
     _, checks = doctor(capsys, vault, "--repair")
@@ -241,44 +241,44 @@ def test_nothing_is_repaired_while_a_server_runs(vault: Path, capsys: pytest.Cap
 
     assert code == 1
     assert "is running" in checks["repair"]["text"]
-    assert not list(folder_of(vault).rglob(databases.ASIDE_FOLDER))
+    assert not list(folder_of(vault).rglob(storage.ASIDE_FOLDER))
 
 
 def test_backups_are_daily_whole_private_and_bounded(vault: Path) -> None:
     folder = folder_of(vault)
     forget_backups(vault)
     for day in range(1, 8):
-        assert databases.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day)) == []
-    backups = databases.list_backups(folder / "journal.db")
-    size = sum(backup.stat().st_size for backup in folder.rglob(f"{databases.BACKUP_FOLDER}/*"))
+        assert storage.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day)) == []
+    backups = storage.list_backups(folder / "journal.db")
+    size = sum(backup.stat().st_size for backup in folder.rglob(f"{storage.BACKUP_FOLDER}/*"))
 
     assert [backup.suffix for backup in backups] == [".2026-03-07", ".2026-03-06", ".2026-03-05"]
     assert all(backup.stat().st_mode & 0o077 == 0 for backup in backups)
     with closing(sqlite3.connect(backups[0])) as copy:
         assert copy.execute("SELECT count(*) FROM changes").fetchone() == (CHANGES,)
 
-    databases.back_up_daily(folder, max_bytes=size // 3, today=date(2026, 3, 8))
-    total = sum(backup.stat().st_size for backup in folder.rglob(f"{databases.BACKUP_FOLDER}/*"))
+    storage.back_up_daily(folder, max_bytes=size // 3, today=date(2026, 3, 8))
+    total = sum(backup.stat().st_size for backup in folder.rglob(f"{storage.BACKUP_FOLDER}/*"))
 
     assert 0 < total <= size // 3
-    assert databases.back_up_daily(folder, max_bytes=10, today=date(2026, 3, 9))
+    assert storage.back_up_daily(folder, max_bytes=10, today=date(2026, 3, 9))
 
 
 def test_a_damaged_database_does_not_replace_its_sound_backup(vault: Path) -> None:
     folder = folder_of(vault)
     path = folder / "journal.db"
-    before = databases.list_backups(path)
+    before = storage.list_backups(path)
     damage_pages(path, "steps")
 
-    problems = databases.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, 9))
+    problems = storage.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, 9))
 
     assert any(problem.startswith("journal.db") for problem in problems)
-    assert databases.list_backups(path) == before
+    assert storage.list_backups(path) == before
     assert not list(folder.rglob("*.part"))
 
 
 def test_the_first_write_of_a_day_makes_a_backup(vault: Path) -> None:
-    names = sorted(backup.name.rpartition(".")[0] for backup in folder_of(vault).rglob(f"{databases.BACKUP_FOLDER}/*"))
+    names = sorted(backup.name.rpartition(".")[0] for backup in folder_of(vault).rglob(f"{storage.BACKUP_FOLDER}/*"))
 
     assert names == ["journal.db", "proposals.db"]
 
@@ -287,4 +287,4 @@ def test_conversations_are_backed_up_when_they_are_opened(vault: Path) -> None:
     with Hub(config.load({"default_vault": str(vault)})) as hub, clients.open_sessions(hub):
         pass
 
-    assert len(databases.list_backups(folder_of(vault) / "sessions.db")) == 1
+    assert len(storage.list_backups(folder_of(vault) / "sessions.db")) == 1

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.cli import evaluation, main
+from knapper.cli import main
+from knapper.cli.commands import eval as evaluation
 from knapper.errors import BadInput
 from knapper.index.engine import Engine
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from knapper.cli import interrupts, main
-from knapper.cli.codes import ExitCode
+from knapper.cli.output import ExitCode
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C can't be sent to a process alone there")
 

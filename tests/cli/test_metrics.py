@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.cli import evaluation
+from knapper.cli.commands import eval as evaluation
 
 GRADES = {"a": 3, "b": 2, "c": 1, "d": 0}
 

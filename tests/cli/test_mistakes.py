@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import knapper
-from knapper.cli import codes, main
+from knapper.cli import main, output
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_note_whose_name_is_like_an_operation_is_shown(vault: Path, capsys: py
     assert (code, lines) == (0, [])
 
 
-@pytest.mark.parametrize("hint", codes.COMMAND_HINTS)
+@pytest.mark.parametrize("hint", output.COMMAND_HINTS)
 def test_every_hint_that_is_put_into_commands_is_one_that_is_given(hint: str) -> None:
     sources = Path(knapper.__file__).parent.rglob("*.py")
 

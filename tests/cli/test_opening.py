@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.cli import editors, main
+from knapper.cli import main
+from knapper.cli.commands import open as editors
 from knapper.cli.commands import open as open_command
 from knapper.cli.commands.open import OpenOptions
 from knapper.cli.options import GlobalOptions

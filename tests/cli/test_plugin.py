@@ -12,7 +12,7 @@ import pytest
 from knapper.cli import launching, main, plugin
 from knapper.cli.plugin import BuiltPlugin, VaultPlugin
 from knapper.errors import RefusedError, SetupError, StorageError
-from knapper.server import pairing
+from knapper.server import credentials
 
 SETTINGS = '{"address": "http://127.0.0.1:25627"}'
 
@@ -372,7 +372,7 @@ def test_opening_pairs_by_a_link_with_a_code_that_is_good(
     opened: list[str] = []
     monkeypatch.setattr(launching, "open_link", opened.append)
     code, answer = run(vault, "install", "--enable", "--open", capsys=capsys)
-    offer = pairing.open_codes(own_home / "state").redeem(answer["code"], {str(vault)})
+    offer = credentials.open_codes(own_home / "state").redeem(answer["code"], {str(vault)})
 
     assert code == 0
     assert opened == [answer["link"]]
@@ -394,7 +394,7 @@ def test_where_nothing_opens_the_link_the_code_is_shown_all_the_same(
 
     assert (code, "nothing here opens" in printed.err) == (3, True)
     assert shown is not None
-    assert pairing.open_codes(own_home / "state").redeem(shown[1], {str(vault)}) is not None
+    assert credentials.open_codes(own_home / "state").redeem(shown[1], {str(vault)}) is not None
 
 
 def test_connect_tells_that_the_plugin_is_not_in_the_vault(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,8 +19,8 @@ from knapper.agents.runs.model import RunLimits, RunNode, RunOrder
 from knapper.agents.sessions import store as session_store
 from knapper.agents.sessions.store import Exchange
 from knapper.app.hub import Hub
+from knapper.changes.drafts import Create
 from knapper.changes.proposals import taint
-from knapper.changes.requests import Create
 from knapper.cli import main
 from tests.index import worlds
 

@@ -10,13 +10,13 @@ import click
 import pytest
 
 from knapper import extras
-from knapper.agents import prompting
+from knapper.agents import loop
 from knapper.cli import launching, main, onboarding, output, plugin
 from knapper.cli import options as cli_options
 from knapper.cli.onboarding import LocalModels, Surroundings
 from knapper.errors import SetupError
 from knapper.extras import ExtraName, Installation
-from knapper.server import addresses, pairing
+from knapper.server import addresses, credentials
 from knapper.server.addresses import ServerRecord
 from knapper.server.mcp import clients
 from knapper.service.systemd import SystemdManager
@@ -108,9 +108,9 @@ def test_an_example_of_the_chats_instructions_is_written_and_ones_own_stay(vault
     assert main.run(["setup", "--vault", str(vault), "--quiet"]) == 0
 
     example = own.with_name("chat.md.example").read_text(encoding="utf-8")
-    assert example == prompting.read_built_in("chat")
+    assert example == loop.read_built_in("chat")
     assert own.read_text(encoding="utf-8") == "Answer in rhymes.\n"
-    assert prompting.Prompts(folder=own.parent).load("chat") == "Answer in rhymes.\n"
+    assert loop.Prompts(folder=own.parent).load("chat") == "Answer in rhymes.\n"
 
 
 def test_an_example_that_cannot_be_written_stops_nothing(
@@ -408,7 +408,7 @@ def test_the_plugin_is_installed_switched_on_and_paired_when_named(
     assert json.loads((vault / ".obsidian" / "community-plugins.json").read_text("utf-8")) == ["knapper"]
     assert (vault / ".obsidian" / "plugins" / "knapper" / "main.js").is_file()
     assert code is not None
-    assert pairing.open_codes(tmp_path / "state").redeem(code.group(1), {str(vault.resolve())}) is not None
+    assert credentials.open_codes(tmp_path / "state").redeem(code.group(1), {str(vault.resolve())}) is not None
     assert (again[0], again[1]["plugin"]) == (0, "unchanged")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from knapper.app import hub
 from knapper.cli import main
-from knapper.cli.codes import ExitCode
+from knapper.cli.output import ExitCode
 from knapper.config import load
 from knapper.errors import KnapError
 from tests.postgres import LocalServer

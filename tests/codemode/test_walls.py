@@ -13,19 +13,18 @@ import pytest
 
 from knapper.app import tables
 from knapper.app.hub import ScriptRuntime
-from knapper.cli import doctor
+from knapper.cli.commands import doctor
 from knapper.codemode import tool
-from knapper.codemode.sandbox import machine_code, pool
+from knapper.codemode.sandbox import confinement, machine_code, pool
 from knapper.codemode.sandbox.machine_code import MachineCode, PlatformInfo
 from knapper.codemode.sandbox.pool import WorkerPool
-from knapper.codemode.sandbox.walls import job_object, linux, seatbelt
 from knapper.config import Settings, Vault
 from knapper.config.sections import ScriptSettings, ScriptWalls
 from knapper.errors import SetupError
 from knapper.jsontypes import JSONValue
 
 LINUX = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() not in linux.SYSCALL_TABLES, reason="walls of Linux"
+    sys.platform != "linux" or platform.machine() not in confinement.SYSCALL_TABLES, reason="walls of Linux"
 )
 TRIES = {
     "open_file": "open('/etc/hostname').read()",
@@ -117,26 +116,26 @@ def test_a_kernel_without_landlock_and_seccomp_is_told_with_a_reason() -> None:
 
     old = Old()
 
-    assert linux.restrict_files(old) == "this kernel has no Landlock: ENOSYS"  # pyright: ignore[reportArgumentType]
-    assert linux.restrict_calls(old, "x86_64") == "this kernel takes no filter: ENOSYS"  # pyright: ignore[reportArgumentType]
-    assert linux.restrict_calls(old, "riscv64") == "there is no filter for riscv64"  # pyright: ignore[reportArgumentType]
+    assert confinement.restrict_files(old) == "this kernel has no Landlock: ENOSYS"  # pyright: ignore[reportArgumentType]
+    assert confinement.restrict_calls(old, "x86_64") == "this kernel takes no filter: ENOSYS"  # pyright: ignore[reportArgumentType]
+    assert confinement.restrict_calls(old, "riscv64") == "there is no filter for riscv64"  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(("version", "scopes"), [(1, 0), (3, 0), (5, 0), (6, 3), (9, 3)])
 def test_each_version_of_landlock_is_asked_only_for_what_it_knows(version: int, scopes: int) -> None:
-    rules = linux.ruleset_for(version)
+    rules = confinement.ruleset_for(version)
 
     assert rules.scopes == scopes
     assert bool(rules.network) == (version >= 4)
     assert rules.files.bit_length() == {1: 13, 3: 15}.get(version, 16)
 
 
-@pytest.mark.parametrize("machine", linux.SYSCALL_TABLES)
+@pytest.mark.parametrize("machine", confinement.SYSCALL_TABLES)
 def test_the_filter_refuses_by_default_and_allows_by_name(machine: str) -> None:
-    known = linux.SYSCALL_TABLES[machine]
+    known = confinement.SYSCALL_TABLES[machine]
 
     def verdict(number: int, first: int = 0, third: int = 0, architecture: int = known.architecture) -> int:
-        return interpret(linux.build_filter(known), {0: number, 4: architecture, 16: first, 32: third})
+        return interpret(confinement.build_filter(known), {0: number, 4: architecture, 16: first, 32: third})
 
     allow, kill = 0x7FFF0000, 0x80000000
     assert verdict(known.read, first=0) == allow
@@ -154,7 +153,7 @@ def test_the_filter_refuses_by_default_and_allows_by_name(machine: str) -> None:
     assert set(refused) == {0x00050001}
 
 
-def interpret(code: list[linux.Instruction], data: dict[int, int]) -> int:
+def interpret(code: list[confinement.Instruction], data: dict[int, int]) -> int:
     """Run a filter as the kernel does."""
     at, held = 0, 0
     while True:
@@ -187,7 +186,7 @@ def test_on_macos_the_command_is_held_by_its_sandbox() -> None:
     )
     command = machine_code.worker_command(Path("/Users/a/state/x.code"), 512, facts, walls=True)
 
-    assert command[:2] == [seatbelt.TOOL, "-p"]
+    assert command[:2] == [confinement.SEATBELT_TOOL, "-p"]
     assert command[3] == facts.executable
     rules = command[2]
     assert "(deny network*)" in rules
@@ -200,7 +199,7 @@ def test_on_macos_the_command_is_held_by_its_sandbox() -> None:
 
 
 def test_a_profile_quotes_folders() -> None:
-    assert '(subpath "/a \\"b\\" \\\\c")' in seatbelt.profile(['/a "b" \\c'])
+    assert '(subpath "/a \\"b\\" \\\\c")' in confinement.seatbelt_profile(['/a "b" \\c'])
 
 
 class Kernel:
@@ -229,17 +228,17 @@ class Kernel:
 def test_on_windows_the_process_is_put_into_a_job() -> None:
     kernel = Kernel()
 
-    assert job_object.assign_process(kernel, 5, 512) == "on"
+    assert confinement.assign_process(kernel, 5, 512) == "on"
     assert kernel.held == [5]
-    assert kernel.set == {9: ctypes.sizeof(job_object.ExtendedLimits), 4: 4}
-    assert job_object.FLAGS & 0x2000
+    assert kernel.set == {9: ctypes.sizeof(confinement.ExtendedLimits), 4: 4}
+    assert confinement.JOB_FLAGS & 0x2000
 
 
 @pytest.mark.parametrize("fails", ["create", "set"])
 def test_a_job_that_cant_be_made_is_told_with_a_reason(fails: str) -> None:
     kernel = Kernel(fails)
 
-    assert job_object.assign_process(kernel, 5, 512).startswith("a job object can't")
+    assert confinement.assign_process(kernel, 5, 512).startswith("a job object can't")
     assert kernel.held == []
 
 

@@ -11,9 +11,8 @@ import pytest
 from knapper import config
 from knapper.cli.commands.config import render_settings
 from knapper.config import ModelSettings, SearchSettings, Settings, Vault, loading
-from knapper.config.clients import CLIENT_SETTINGS, ClientSection
 from knapper.config.declarations import FilePath, SettingsSection, Url, read_section, setting, settings_of
-from knapper.config.settings import SETTINGS, VAULT_SETTINGS
+from knapper.config.settings import CLIENT_SETTINGS, SETTINGS, VAULT_SETTINGS, ClientSection
 from scripts import reference
 
 SOURCE = Path(config.__file__).parents[1]

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, Route, expect
 
 from knapper.app import Hub
 from knapper.config import ClientSettings, Settings, Vault
-from knapper.server import pairing
+from knapper.server import credentials
 from knapper.server.http import clients, feed, indexing, runs
 from knapper.server.http.app import Mount
 from knapper.server.http.clients import PairingService
@@ -293,7 +293,7 @@ def badly_named(found: Settings) -> Settings:
 
 def with_clients(hub: Hub, stop: StopSignal) -> Sequence[Mount]:
     """Serve the clients and the index, too."""
-    service, threads = PairingService(hub, pairing.open_codes(hub.settings.state_dir), "instance"), WorkerThreads(2)
+    service, threads = PairingService(hub, credentials.open_codes(hub.settings.state_dir), "instance"), WorkerThreads(2)
     return [clients.mount_clients(service, hub, threads), indexing.mount_index(hub, threads, stop)]
 
 

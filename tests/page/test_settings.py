@@ -16,7 +16,7 @@ from knapper.app import Hub
 from knapper.config import ClientSettings, Settings, Vault
 from knapper.config.sections import ServerSettings
 from knapper.config.settings import SETTINGS
-from knapper.server import pairing
+from knapper.server import credentials
 from knapper.server.http import clients, indexing
 from knapper.server.http.app import Mount
 from knapper.server.http.clients import PairingService
@@ -61,7 +61,7 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def mounts(hub: Hub, stop: StopSignal) -> Sequence[Mount]:
     threads = WorkerThreads(4)
-    service = PairingService(hub, pairing.open_codes(hub.settings.state_dir), "instance-of-the-test")
+    service = PairingService(hub, credentials.open_codes(hub.settings.state_dir), "instance-of-the-test")
     return [
         clients.mount_clients(service, hub, threads),
         indexing.mount_index(hub, threads, stop),
@@ -123,8 +123,8 @@ def test_every_section_is_whole_fits_and_is_accessible(
         ) as context,
     ):
         context.set_default_timeout(WAIT_MS)
-        offer = pairing.offer_vault(site.hub.vault_folders[0], "Phone", "page")
-        _ = pairing.pair(site.hub.settings, offer, "Phone", "Obsidian on an iPhone 17")
+        offer = credentials.offer_vault(site.hub.vault_folders[0], "Phone", "page")
+        _ = credentials.pair(site.hub.settings, offer, "Phone", "Obsidian on an iPhone 17")
         tab = context.new_page()
         site.enter(tab)
         with listening(tab) as told:

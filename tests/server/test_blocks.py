@@ -9,10 +9,10 @@ import pytest
 from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
-from knapper.changes.requests import EditText
+from knapper.changes.drafts import EditText
 from knapper.changes.writer import SubmitOptions
 from knapper.config import ClientSettings
-from knapper.server.http import blocks
+from knapper.server.http import browsing
 from knapper.server.http.app import Mount
 from knapper.server.workers import WorkerThreads
 from knapper.vault import access
@@ -25,7 +25,7 @@ FOREIGN = '```ai-edit\n{"id":"abc123","type":"replace","before":"Two.","after":"
 
 
 def mounted(world: World) -> Mount:
-    return blocks.mount_blocks(world.hub, WorkerThreads(2))
+    return browsing.mount_blocks(world.hub, WorkerThreads(2))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
 from knapper.agents.runs.store import open_run_store
-from knapper.changes.requests import EditText
+from knapper.changes.drafts import EditText
 from knapper.changes.writer import SubmitOptions
 from knapper.config import ClientSettings
 from knapper.jsontypes import JSONValue

@@ -20,11 +20,11 @@ from starlette.testclient import TestClient
 from knapper.config import ClientSettings, Settings, Vault
 from knapper.config.paired import MAX_CLIENTS, PairedClient, PairedClients, clean_label
 from knapper.errors import BadInput, NotFound, SetupError
-from knapper.server import credentials, pairing, security
+from knapper.server import credentials, security
+from knapper.server.credentials import PairingCodes, PairingOffer
 from knapper.server.http import clients
 from knapper.server.http.app import Mount
 from knapper.server.http.clients import PairingService
-from knapper.server.pairing import PairingCodes, PairingOffer
 from knapper.server.security import RequestBuckets
 from knapper.server.workers import WorkerThreads
 from knapper.vault import access
@@ -62,7 +62,7 @@ class Paired:
     api: dict[str, str] = field(default_factory=dict[str, str])
 
     def code(self, name: str = "") -> str:
-        return self.codes.new(pairing.offer_vault(self.world.settings.vault, name, "cli"))
+        return self.codes.new(credentials.offer_vault(self.world.settings.vault, name, "cli"))
 
     def pair(self, code: str, **said: str) -> httpx2.Response:
         return self.client.post("/pair", json={"code": code, **said}, headers=OBSIDIAN)
@@ -85,7 +85,7 @@ def mounted(world: World, codes: PairingCodes, tries: int = 10_000) -> Mount:
 @contextmanager
 def server(base: Path, *configured: ClientSettings, tries: int = 10_000) -> Generator[Paired]:
     with apps.world(base, *configured) as world:
-        codes = pairing.open_codes(world.settings.state_dir)
+        codes = credentials.open_codes(world.settings.state_dir)
         with world.client("", mounted(world, codes, tries)) as client:
             page, api = bearer(world.token("page")), bearer(world.token())
             yield Paired(world=world, client=client, codes=codes, page=page, api=api)
@@ -168,7 +168,7 @@ def test_there_are_few_codes_at_once_and_old_ones_go(tmp_path: Path) -> None:
         clocks.pass_time(1)
         made.append(codes.new(OFFER))
 
-    assert len(list(tmp_path.iterdir())) == pairing.MAX_CODES
+    assert len(list(tmp_path.iterdir())) == credentials.MAX_CODES
     assert [codes.redeem(code, FOLDERS) is not None for code in made] == [False] * 3 + [True] * 5
     _ = codes.new(OFFER)
     clocks.pass_time(600)
@@ -482,7 +482,7 @@ def test_a_client_is_bound_to_the_vaults_folder_not_to_its_name(tmp_path: Path) 
     settings = replace(apps.settings(tmp_path / "b"), state_dir=state)  # another folder, also called v
     with apps.open_hub(settings) as hub:
         world = World(hub=hub, settings=settings, root=settings.vault.path)
-        with world.client("", mounted(world, pairing.open_codes(state))) as client:
+        with world.client("", mounted(world, credentials.open_codes(state))) as client:
             read = client.get("/notes/Rain.md", headers=mine)
             named = client.get("/notes/Rain.md?vault=v", headers=mine)
 
@@ -496,9 +496,9 @@ def test_of_several_vaults_it_sees_its_own_and_the_others_sound_unknown(tmp_path
     settings = replace(settings, vaults=(settings.vault, Vault(name="w", path=other)))
     with apps.open_hub(settings) as hub:
         world = World(hub=hub, settings=settings, root=settings.vault.path)
-        codes = pairing.open_codes(settings.state_dir)
+        codes = credentials.open_codes(settings.state_dir)
         with world.client("", mounted(world, codes)) as client:
-            code = codes.new(pairing.offer_vault(settings.vaults[1], "", "cli"))
+            code = codes.new(credentials.offer_vault(settings.vaults[1], "", "cli"))
             mine = bearer(client.post("/pair", json={"code": code}).json()["token"])
             own = client.get("/notes/Secret.md", headers=mine)
             others = client.get("/notes/Rain.md?vault=v", headers=mine)
@@ -609,7 +609,7 @@ def test_a_damaged_file_lets_nobody_in_and_stops_nobody(tmp_path: Path, text: st
 )
 def test_what_is_no_address_is_refused(tmp_path: Path, address: str) -> None:
     with pytest.raises((BadInput, SetupError)) as caught:
-        _ = pairing.check_address(apps.settings(tmp_path), address)
+        _ = credentials.check_address(apps.settings(tmp_path), address)
 
     assert caught.value.code in {"bad_address", "host_not_listed"}
 
@@ -618,15 +618,15 @@ def test_an_address_has_to_be_one_by_which_the_server_answers(tmp_path: Path) ->
     listed: Settings = apps.settings(tmp_path, server=replace(apps.NO_LIMIT, hosts=("box.ts.net",)))
     wide = apps.settings(tmp_path, server=replace(apps.NO_LIMIT, host="0.0.0.0", token="t" * 30))
 
-    assert pairing.check_address(listed, "https://box.ts.net/") == "https://box.ts.net"
-    assert pairing.check_address(wide, "http://192.168.1.7:9") == "http://192.168.1.7:9"
+    assert credentials.check_address(listed, "https://box.ts.net/") == "https://box.ts.net"
+    assert credentials.check_address(wide, "http://192.168.1.7:9") == "http://192.168.1.7:9"
     with pytest.raises(SetupError, match=r"other\.ts\.net") as caught:
-        _ = pairing.check_address(listed, "https://other.ts.net")
+        _ = credentials.check_address(listed, "https://other.ts.net")
     assert "knap config set server.hosts box.ts.net,other.ts.net" in caught.value.hint
 
 
 def test_a_link_holds_the_address_and_the_code_and_nothing_breaks_out_of_it() -> None:
-    link = pairing.pairing_link("https://box.ts.net", "ABCD-EFGH", "/home/me/My & Notes?#=Ж")
+    link = credentials.pairing_link("https://box.ts.net", "ABCD-EFGH", "/home/me/My & Notes?#=Ж")
 
     assert link == (
         "obsidian://knapper?vault=My%20%26%20Notes%3F%23%3D%D0%96&address=https%3A%2F%2Fbox.ts.net&code=ABCD-EFGH"
@@ -635,15 +635,15 @@ def test_a_link_holds_the_address_and_the_code_and_nothing_breaks_out_of_it() ->
 
 def test_a_qr_code_is_made_for_https_alone() -> None:
     offer = PairingOffer(vault="v", folder="/v", name="", made_by="cli")
-    rows = pairing.Invitation(code="ABCD-EFGH", address="https://box.ts.net", offer=offer).qr
-    plain = pairing.Invitation(code="ABCD-EFGH", address="http://192.168.1.7:25627", offer=offer).qr
+    rows = credentials.Invitation(code="ABCD-EFGH", address="https://box.ts.net", offer=offer).qr
+    plain = credentials.Invitation(code="ABCD-EFGH", address="http://192.168.1.7:25627", offer=offer).qr
 
     assert rows is not None
     assert {len(row) for row in rows} == {len(rows)}
     assert rows[4][4:11] == "1111111"  # the finder pattern, inside the quiet zone
     assert plain is None
-    assert "without HTTPS" in pairing.why_no_qr("http://192.168.1.7:25627")
-    assert "other devices don't reach" in pairing.why_no_qr("http://127.0.0.1:25627")
+    assert "without HTTPS" in credentials.why_no_qr("http://192.168.1.7:25627")
+    assert "other devices don't reach" in credentials.why_no_qr("http://127.0.0.1:25627")
 
 
 @pytest.mark.slow
@@ -651,7 +651,7 @@ def test_a_qr_code_is_made_for_https_alone() -> None:
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 def test_no_generated_request_breaks_the_documents_word(tmp_path: Path, mode: GenerationMode) -> None:
     with apps.world(tmp_path) as world:
-        codes = pairing.open_codes(world.settings.state_dir)
+        codes = credentials.open_codes(world.settings.state_dir)
         contract = contracts.of_app(
             world.app(mounted(world, codes)),
             world.token("page"),

@@ -8,7 +8,7 @@ SOURCES: Final = Path(__file__).parents[2] / "src" / "knapper"
 MAKERS: Final = frozenset({"FileLock", "chmod", "makedirs", "mkdir", "mkdtemp", "mkstemp", "mknod", "touch"})
 """Calls that make files or folders, or give them modes; `open` for writing is looked at apart."""
 ELSEWHERE: Final = {
-    "changes/disk/databases.py": "opens databases to read",
+    "changes/disk/storage.py": "opens databases to read",
     "config/editing.py": "writes the configuration",
     "service/definition.py": "writes the settings of the system's services",
     "service/launchd.py": "makes the folder of the system's log",
@@ -18,8 +18,8 @@ ELSEWHERE: Final = {
     "cli/commands/bench.py": "makes vaults of its own, to measure models",
     "cli/commands/config.py": "makes the folder of the configuration",
     "changes/disk/transaction.py": "makes the vault's folders",
-    "cli/completion/installing.py": "writes the settings of shells",
-    "cli/completion/sources.py": "opens the state to read",
+    "cli/commands/completion.py": "writes the settings of shells",
+    "cli/completion/answering.py": "opens the state to read",
     "index/refresh.py": "touches rows",
     "server/mcp/install.py": "writes the settings of other programs",
     "system/private.py": "makes the state",

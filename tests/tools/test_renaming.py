@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from knapper.changes.requests import EditText
+from knapper.changes.drafts import EditText
 from knapper.tools.context import Context
 from knapper.tools.files import rename_anchor
 from tests.changes import desks

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from knapper.changes.requests import EditSection
+from knapper.changes.drafts import EditSection
 from knapper.errors import Ambiguous, BadInput, NotFound
 from knapper.tools import files
 from knapper.tools.context import Context

@@ -3,7 +3,7 @@
 import json
 
 from knapper.vault import pending as waiting
-from knapper.vault.outline import Link, Outline
+from knapper.vault.source import Link, Outline
 from tests.vault.cases import shown
 
 

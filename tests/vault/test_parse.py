@@ -7,8 +7,8 @@ import pytest
 from hypothesis import strategies as st
 
 from knapper.vault import frontmatter, pending
-from knapper.vault.outline import Outline
 from knapper.vault.parser import parse_head, parse_note
+from knapper.vault.source import Outline
 
 PIECES = (
     *(

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from knapper.vault.outline import Outline
 from knapper.vault.parser import parse_note
+from knapper.vault.source import Outline
 from tests.vault import dumps
 from tests.vault.cases import load
 

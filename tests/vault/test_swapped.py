@@ -14,8 +14,8 @@ from typing import Any, Final, cast
 import pytest
 
 from knapper.agents.sessions import store
+from knapper.changes import reviewer
 from knapper.changes.disk.files import Files
-from knapper.changes.proposals import acceptance
 from knapper.codemode import evidence
 from knapper.errors import KnapError
 from knapper.vault import files, obsidian, parser
@@ -79,7 +79,7 @@ WAYS: Final[dict[str, Read]] = {
     "bytes": lambda root: view(root).read_bytes(PATH),
     "in pieces": _open_in_pieces,
     "without a policy": lambda root: parser.read_note(root, PATH).raw,
-    "a proposal's note": lambda root: acceptance.read_note(root, PATH),
+    "a proposal's note": lambda root: reviewer.read_note(root, PATH),
     "a script's file": lambda root: evidence.read_allowed_file((root,), PATH),
     "identity": lambda root: store.identify_file(view(root), PATH),
     "before a change": _stored,

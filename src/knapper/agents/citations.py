@@ -21,9 +21,9 @@ from knapper.index import chunker
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from knapper.vault import links, parser, source
-from knapper.vault.outline import Link, Section
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
+from knapper.vault.source import Link, Section
 
 _CONJUNCTION: Final = r"(?:and|or|und|oder|et|ou|y|o|e|ed|en|of|&)"
 _PREPOSITION_TEXT: Final = """

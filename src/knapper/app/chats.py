@@ -16,10 +16,10 @@ from knapper.agents import background
 from knapper.agents.chat.conversations import STAGES, Conversations
 from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig
 from knapper.agents.events import Error, ToolCall
+from knapper.agents.loop import Prompts
 from knapper.agents.model import names, providers, usage
 from knapper.agents.model.providers import ModelTimeouts
 from knapper.agents.offers import AGENT_TOOLS
-from knapper.agents.prompting import Prompts
 from knapper.agents.sessions import store
 from knapper.app import clients, models
 from knapper.app.clients import AGENT_CLIENT
@@ -27,7 +27,7 @@ from knapper.app.hub import Closeable
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, RefusedError, SetupError
 from knapper.system import private
-from knapper.tools import derived, files
+from knapper.tools import answers, files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -239,7 +239,7 @@ class ClientChats:
             NotFound: There is no such session.
         """
         context = self.conversations.context_of(session_id)
-        return self.store.fork(session_id, upto=upto, before_commit=derived.taint_copier(context, session_id))
+        return self.store.fork(session_id, upto=upto, before_commit=answers.taint_copier(context, session_id))
 
     def read(self, session_id: str) -> tuple[Session, Sequence[Exchange]]:
         """Return a session with its turns; the client that is shown them has read what went into them.
@@ -253,7 +253,7 @@ class ClientChats:
 
     def mark_shown(self, *runs: str) -> None:
         """Record that the client is shown what came of runs or sessions."""
-        derived.mark_if_derived(self.context(""), runs)
+        answers.mark_if_derived(self.context(""), runs)
 
     def export(self, session_id: str, path: str = "") -> Answer:
         """Export a session as a note, at the client's request.

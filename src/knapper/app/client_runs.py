@@ -13,7 +13,7 @@ from knapper.app import clients, models, runs
 from knapper.app.runs import OpenedRuns
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound, RefusedError, SetupError
-from knapper.tools import answers, derived
+from knapper.tools import answers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -310,7 +310,7 @@ class ClientRuns:
         if run_view.run.id != run_id or run_view.run.order.client not in visible_clients(self.opened_runs, self.client):
             raise _run_not_found(run_id)
         opened_runs = self.opened_runs
-        derived.mark_if_derived(opened_runs.hub.context(client=self.client, vault=opened_runs.vault), (run_id,))
+        answers.mark_if_derived(opened_runs.hub.context(client=self.client, vault=opened_runs.vault), (run_id,))
         return run_view
 
     def node(self, run_id: str, node_id: str) -> RunNode:

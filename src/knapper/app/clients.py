@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from knapper.agents.sessions import store
-from knapper.changes.disk import databases
+from knapper.changes.disk import storage
 from knapper.changes.proposals.taint import Reader
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, NotFound, RefusedError, SetupError
-from knapper.tools import derived
+from knapper.tools import answers
 from knapper.vault import access
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def open_store(hub: Hub, vault: str = "") -> SessionStore:
     with ExitStack() as stack:
         _ = stack.callback(session_store.shut)
         max_backup_bytes = hub.settings.journal.backup_mb * 1_000_000
-        _ = databases.back_up_daily(hub.open(vault).folder, max_bytes=max_backup_bytes)
+        _ = storage.back_up_daily(hub.open(vault).folder, max_bytes=max_backup_bytes)
         _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
         _ = stack.pop_all()
     return session_store
@@ -266,7 +266,7 @@ def fork(hub: Hub, session_store: SessionStore, session_id: str, upto: int | Non
         NotFound: There is no such session.
     """
     context = open_as_agent(hub, "", session_id, ())
-    return session_store.fork(session_id, upto=upto, before_commit=derived.taint_copier(context, session_id))
+    return session_store.fork(session_id, upto=upto, before_commit=answers.taint_copier(context, session_id))
 
 
 def local_now() -> datetime:

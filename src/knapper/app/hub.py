@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
-from knapper.config import Vault, values
+from knapper.config import Vault, declarations
 from knapper.errors import BadInput, KnapError, NotFound, SetupError
 from knapper.system import private
 from knapper.tools.context import ScriptAccess, ScriptLimits, ToolSignature, page_places
@@ -332,7 +332,7 @@ class Hub(Closeable):
 
 
 def _missing_vault(name: str, names: Sequence[str]) -> NotFound:
-    hint = values.did_you_mean(name, names, f"there are: {', '.join(names)}") if names else "ask the owner"
+    hint = declarations.did_you_mean(name, names, f"there are: {', '.join(names)}") if names else "ask the owner"
     return NotFound(f"there is no vault '{name}'", hint=hint, code="no_vault")
 
 

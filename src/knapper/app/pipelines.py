@@ -37,7 +37,7 @@ from knapper.app.hub import Closeable
 from knapper.app.presets import PresetOverrides, default_preset
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, NotFound, RefusedError, SetupError
-from knapper.tools import answers, derived
+from knapper.tools import answers
 from knapper.vault import parser
 
 if TYPE_CHECKING:
@@ -645,7 +645,7 @@ def _open_agent_context(
     grants = context.writer.grants
     if grants.kind in {"agent", "script"}:  # it may be narrowed already
         own_context = replace(context, submit_options=SubmitOptions(run=run_id))
-        return derived.within_caller(own_context, context), grants.client
+        return answers.within_caller(own_context, context), grants.client
     run_owner = next((run.client for run in vault_pipelines.runs.list() if run.id == run_id), "")
     owner = run_owner or (AGENT_CLIENT if grants.is_person else grants.client)
     clients = (owner,) if grants.is_person else (owner, grants.client)

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Self
 
 from knapper import config
-from knapper.changes.disk import apply, databases
+from knapper.changes.disk import apply, storage
 from knapper.changes.drafting import DraftContext
 from knapper.changes.links.targets import LinkHistory
 from knapper.changes.proposals import store, taint
@@ -98,7 +98,7 @@ class VaultWriters:
         self.backup_days[:] = [today]
         # What couldn't be copied is told by `knap doctor`: writing goes on without.
         max_bytes = self.settings.journal.backup_mb * 1_000_000
-        _ = databases.back_up_daily(self.state.folder, max_bytes=max_bytes, today=today)
+        _ = storage.back_up_daily(self.state.folder, max_bytes=max_bytes, today=today)
         with contextlib.suppress(StorageError):  # one entry more takes nothing from anybody
             _ = self.taints.prune(lambda: find_stored_runs(self.settings.state_dir))
 
@@ -147,9 +147,9 @@ def find_stored_runs(state_dir: Path) -> set[str] | None:
     try:
         for table, names in _RUN_TABLES.items():
             for path in (path for name in names for path in (state_dir / "vaults").rglob(name)):
-                if path.name.endswith(("-wal", "-shm", ".part")) or databases.ASIDE_FOLDER in path.parts:
+                if path.name.endswith(("-wal", "-shm", ".part")) or storage.ASIDE_FOLDER in path.parts:
                     continue
-                with contextlib.closing(databases.connect_to_read(path)) as database:
+                with contextlib.closing(storage.connect_to_read(path)) as database:
                     stored.update(str(row[0]) for row in database.execute(f"SELECT id FROM {table}"))  # noqa: S608  # constants
     except (OSError, sqlite3.Error):
         return None

@@ -5,13 +5,15 @@ from dataclasses import dataclass, field, replace
 
 from knapper.changes import text_edits
 from knapper.changes.disk.plan import TrashPlace
-from knapper.changes.drafts import Capability, Draft, Failure, FileDraft, LinkRewrite
-from knapper.changes.links import moving, renaming
-from knapper.changes.links.targets import LinkHistory
-from knapper.changes.requests import (
+from knapper.changes.drafts import (
     AtPosition,
+    Capability,
     Create,
+    Draft,
     EditProperty,
+    Failure,
+    FileDraft,
+    LinkRewrite,
     Move,
     RenameBlock,
     RenameHeading,
@@ -21,6 +23,8 @@ from knapper.changes.requests import (
     TextRequest,
     Trash,
 )
+from knapper.changes.links import moving
+from knapper.changes.links.targets import LinkHistory
 from knapper.changes.text import positions, properties, replacement, splices
 from knapper.changes.text_edits import TextChange
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound
@@ -315,7 +319,7 @@ def _draft_request(
             files = draft_tag_rename(context.view, request, context.graph.tagged(request.old))
             drafted = Draft(files=tuple(files), by_query=not request.paths)
         case RenameHeading() | RenameBlock():
-            drafted = renaming.draft_rename(context.view, context.owner, context.graph, request)
+            drafted = moving.draft_rename(context.view, context.owner, context.graph, request)
         case Trash():
             drafted = Draft(files=(draft_trashing(context.view, request),))
         case Restore():

@@ -3,8 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from knapper.changes.drafts import Capability
-from knapper.changes.requests import AddText, AtPosition, EditProperty, EditSection, EditText, Rewrite, TextRequest
+from knapper.changes.drafts import (
+    AddText,
+    AtPosition,
+    Capability,
+    EditProperty,
+    EditSection,
+    EditText,
+    Rewrite,
+    TextRequest,
+)
 from knapper.changes.text import blocks, positions, properties, splices, yaml_values
 from knapper.changes.text import replacement as text_replacement
 from knapper.changes.text.splices import Snapshot, Splice

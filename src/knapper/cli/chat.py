@@ -23,9 +23,9 @@ from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Session
 from knapper.app import chats
 from knapper.app.chats import VaultChats
-from knapper.cli import codes, output, review, setup
-from knapper.cli.codes import ExitCode
+from knapper.cli import output, review, setup
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.cli.render import changes, formatting
 from knapper.cli.render.formatting import pluralize
 from knapper.config import Settings
@@ -238,7 +238,7 @@ def turn_error(display: AnswerDisplay) -> KnapError | None:
 def turn_exit_code(display: AnswerDisplay) -> ExitCode:
     """Return the exit code for the end of a turn."""
     error = turn_error(display)
-    return codes.exit_code(error) if error else ExitCode.OK
+    return output.exit_code(error) if error else ExitCode.OK
 
 
 def usage_footer(done: Done) -> str:
@@ -377,7 +377,7 @@ class ChatState:
             finished = run_turn(self.runner, work, display)
         except NotFound as error:  # an agent that the message names has nothing to do
             output.print_error(error.message, error.hint)
-            return codes.exit_code(error)
+            return output.exit_code(error)
         if display.error is not None:
             output.print_error(display.error.error, display.error.hint)
         return turn_exit_code(display) if finished else ExitCode.INTERRUPTED

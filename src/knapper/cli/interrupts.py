@@ -9,7 +9,7 @@ from collections.abc import Generator
 from types import FrameType
 
 EXIT_CODE = 130
-"""As shells have it for what Ctrl-C ended; `knapper.cli.codes.ExitCode.INTERRUPTED`."""
+"""As shells have it for what Ctrl-C ended; `knapper.cli.output.ExitCode.INTERRUPTED`."""
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from knapper.cli.options import GlobalOptions
     from knapper.config import Settings, Vault
     from knapper.server.addresses import ServerRecord
-    from knapper.server.pairing import Invitation
+    from knapper.server.credentials import Invitation
     from knapper.service.definition import CommandRunner, MachineFacts, ServiceManager
     from knapper.tools.context import ToolSelection
 
@@ -137,15 +137,15 @@ def make_pairing_code(settings: Settings, vault: Vault, *, name: str = "", addre
     Raises:
         KnapError: The address or the name can't be used, or the code not be stored.
     """
-    from knapper.server import pairing  # noqa: PLC0415 - what doesn't pair needn't pay for it
+    from knapper.server import credentials  # noqa: PLC0415 - what doesn't pair needn't pay for it
 
     record = addresses.find_server(settings.state_dir)
     own = urlsplit(record.url) if record else None
     host, port = (own.hostname or "", own.port or 0) if own else (settings.server.host, settings.server.port)
-    checked_address = pairing.check_address(settings, address or addresses.client_url(host, port))
-    offer = pairing.offer_vault(vault, name, "cli")
-    code = pairing.open_codes(settings.state_dir).new(offer)
-    return pairing.Invitation(code=code, address=checked_address, offer=offer)
+    checked_address = credentials.check_address(settings, address or addresses.client_url(host, port))
+    offer = credentials.offer_vault(vault, name, "cli")
+    code = credentials.open_codes(settings.state_dir).new(offer)
+    return credentials.Invitation(code=code, address=checked_address, offer=offer)
 
 
 def open_link(link: str) -> None:

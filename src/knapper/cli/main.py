@@ -11,9 +11,9 @@ from typing import Final, NoReturn, TextIO, cast
 import click
 
 from knapper import __version__
-from knapper.cli import codes, escapes, interrupts, options
-from knapper.cli.codes import ExitCode
+from knapper.cli import interrupts, options, output
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.errors import BadInput, KnapError, StorageError
 
 _VAULT_COMMANDS: Final = frozenset({"index", "watch", "serve", "status", "doctor"})
@@ -28,7 +28,7 @@ def report_error(error: KnapError, *, as_json: bool) -> ExitCode:
     Returns:
         The error's exit code, even if nobody reads the stream.
     """
-    error.hint = codes.command_hint(error.hint)
+    error.hint = output.command_hint(error.hint)
     try:
         _print_error(error, as_json=as_json)
     except BrokenPipeError:
@@ -36,7 +36,7 @@ def report_error(error: KnapError, *, as_json: bool) -> ExitCode:
     except OSError:  # a full disk, to which the output goes
         discard_output(sys.stdout)
         _print_or_discard(error)
-    return codes.exit_code(error)
+    return output.exit_code(error)
 
 
 def _print_or_discard(error: KnapError) -> None:
@@ -48,11 +48,11 @@ def _print_or_discard(error: KnapError) -> None:
 
 def _print_error(error: KnapError, *, as_json: bool) -> None:
     if as_json:
-        click.echo(escapes.dump_json(error.as_dict()))
+        click.echo(output.dump_json(error.as_dict()))
         return
-    click.echo(escapes.plain(f"error: {error.message}"), err=True)
+    click.echo(output.plain(f"error: {error.message}"), err=True)
     if error.hint:
-        click.echo(escapes.plain(f"hint: {error.hint}"), err=True)
+        click.echo(output.plain(f"hint: {error.hint}"), err=True)
 
 
 def to_knap_error(error: KnapError | click.ClickException | ImportError | OSError) -> KnapError:
@@ -237,8 +237,8 @@ COMMANDS: Final = (
 
 def add_exit_codes(command: click.Command, path: str) -> None:
     """Add what a command's own exit codes mean to its help, and to that of its subcommands, once."""
-    if codes.TITLE not in (command.epilog or ""):
-        command.epilog = f"{command.epilog or ''}{codes.help_text(path)}"
+    if output.TITLE not in (command.epilog or ""):
+        command.epilog = f"{command.epilog or ''}{output.help_text(path)}"
     if isinstance(command, click.Group):
         for name, below in command.commands.items():
             add_exit_codes(below, f"{path} {name}")
@@ -298,7 +298,7 @@ class LazyGroup(click.Group):
         ('knap ask "What did we decide about the garden?"', "the passages that answer"),
         ("knap doctor", "when something doesn't work"),
     )
-    + codes.help_text("knap"),
+    + output.help_text("knap"),
 )
 @options.shared_options
 @click.version_option(__version__, prog_name="knap", message="%(prog)s %(version)s")

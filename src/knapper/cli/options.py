@@ -101,9 +101,9 @@ def examples(*lines: tuple[str, str]) -> str:
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """Return a hint with the known word nearest to a mistyped one, or *otherwise*."""
-    from knapper.config import values  # noqa: PLC0415  # 50 ms that only a mistyped word should cost
+    from knapper.config import declarations  # noqa: PLC0415  # 50 ms that only a mistyped word should cost
 
-    return values.did_you_mean(word, known, otherwise)
+    return declarations.did_you_mean(word, known, otherwise)
 
 
 def _stored_option() -> dict[str, Any]:

@@ -26,8 +26,8 @@ from knapper.app.hub import Hub
 from knapper.app.pipelines import VaultPipelines
 from knapper.app.presets import PresetOverrides
 from knapper.cli import output, review, task_options
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.cli.render.formatting import pluralize
 from knapper.cli.task_options import PipelineOptions
 from knapper.config import Settings

@@ -8,8 +8,8 @@ from typing import Final, Literal, cast
 import click
 
 from knapper.cli import output
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.cli.render import changes
 from knapper.cli.render.changes import AnswerRow
 from knapper.tools import proposals

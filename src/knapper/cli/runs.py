@@ -32,9 +32,8 @@ from knapper.app import runs
 from knapper.app.runs import OpenedRuns
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import output, setup, writing
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
-from knapper.cli.output import plain
+from knapper.cli.output import ExitCode, plain
 from knapper.cli.render import changes, formatting
 from knapper.cli.render.formatting import pluralize
 from knapper.cli.task_options import RunLimitOptions, RunResumeOptions, RunStartOptions

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 import click
 
 from knapper.cli import output
-from knapper.cli.codes import ExitCode
+from knapper.cli.output import ExitCode
 from knapper.cli.render import changes
 from knapper.errors import BadInput
 

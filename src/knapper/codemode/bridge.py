@@ -235,7 +235,7 @@ def propose_note(
         KnapError: It can't be created, the client may not, or the note has changed since it was read.
     """
     # 0.15 s that a script that only reads needn't wait for
-    from knapper.changes.requests import Create, Rewrite  # noqa: PLC0415
+    from knapper.changes.drafts import Create, Rewrite  # noqa: PLC0415
     from knapper.changes.text import replacement  # noqa: PLC0415
     from knapper.changes.writer import SubmitOptions  # noqa: PLC0415
 

@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from knapper.config import files, loading, values
-from knapper.config.clients import CLIENT_SETTINGS, RIGHTS
+from knapper.config import declarations, files, loading
 from knapper.config.declarations import Setting, SettingValue
-from knapper.config.settings import SETTINGS, VAULT_SETTINGS, Settings
+from knapper.config.settings import CLIENT_SETTINGS, RIGHTS, SETTINGS, VAULT_SETTINGS, Settings
 from knapper.errors import BadInput, ConflictError, RefusedError, SetupError, StorageError
 from knapper.system import private
 
@@ -271,7 +270,7 @@ def save_rights(settings: Settings, client: str, raw_values: Mapping[str, object
     rights = {right.name: right for right in RIGHTS}
     for name in raw_values:
         if name not in rights:
-            hint = values.did_you_mean(name, rights, "one of: " + ", ".join(rights))
+            hint = declarations.did_you_mean(name, rights, "one of: " + ", ".join(rights))
             raise BadInput(f"there is no right '{name[:60]}'", hint=hint, code="config_invalid")
     return _save(settings, {("clients", client, name): (rights[name], raw) for name, raw in raw_values.items()})
 
@@ -290,7 +289,7 @@ def _save(settings: Settings, raw_values: Mapping[SettingName, tuple[Setting, ob
     base = settings.config_file.parent
     try:
         changes = {
-            name: None if raw is None else values.check_value(setting, raw, place="the request", base=base)
+            name: None if raw is None else declarations.check_value(setting, raw, place="the request", base=base)
             for name, (setting, raw) in raw_values.items()
         }
         _ = set_values(settings.config_file, changes, check=partial(_load_file, settings))
@@ -304,7 +303,7 @@ def _save(settings: Settings, raw_values: Mapping[SettingName, tuple[Setting, ob
 def _check_savable(settings: Settings, name: str, raw: object) -> None:
     setting = SETTINGS_BY_NAME.get(name)
     if setting is None:
-        hint = values.did_you_mean(name, SETTINGS_BY_NAME, "`knap config` lists all")
+        hint = declarations.did_you_mean(name, SETTINGS_BY_NAME, "`knap config` lists all")
         raise BadInput(f"there is no setting '{name[:60]}'", hint=hint, code="config_invalid")
     if not is_savable(setting):
         raise RefusedError(

@@ -10,11 +10,18 @@ from typing import Final, cast
 
 import platformdirs
 
-from knapper.config import clients, files, values
-from knapper.config.clients import CLIENT_SETTINGS
+from knapper.config import declarations, files, settings
 from knapper.config.declarations import Setting, SettingValue, read_section
 from knapper.config.files import ALWAYS_MEANT, ConfigDocument, find_unused
-from knapper.config.settings import CONFIG_ENV, SETTINGS, VAULT_SETTINGS, SettingOrigin, Settings, Vault
+from knapper.config.settings import (
+    CLIENT_SETTINGS,
+    CONFIG_ENV,
+    SETTINGS,
+    VAULT_SETTINGS,
+    SettingOrigin,
+    Settings,
+    Vault,
+)
 from knapper.errors import SetupError
 
 APP_NAME: Final = "knapper"
@@ -112,7 +119,7 @@ def describe_sections(
         )
         for group, settings in _SECTION_SETTINGS.items()
         for title, section in ((f"{group}.{name}", section) for name, section in sections_by_group[group].items())
-        for checked in [values.check_section(document, title, section, settings)]
+        for checked in [declarations.check_section(document, title, section, settings)]
         for setting in settings
         if setting.name in section
     )
@@ -155,7 +162,10 @@ def _as_mapping(value: object) -> Mapping[str, object] | None:
 def _resolve_setting(setting: Setting, sources: SettingSources) -> ResolvedSetting:
     for raw, source, base in _candidates(setting, sources):
         return ResolvedSetting(
-            setting=setting, value=values.check_value(setting, raw, place=source, base=base), source=source, base=base
+            setting=setting,
+            value=declarations.check_value(setting, raw, place=source, base=base),
+            source=source,
+            base=base,
         )
     value = sources.defaults.get(setting.name, setting.default)
     return ResolvedSetting(setting=setting, value=value, source="default", base=sources.cwd)
@@ -193,7 +203,7 @@ def _unknown_setting_error(document: ConfigDocument, name: str, known: set[str])
     return SetupError(
         f"there is no setting '{name}' ({document.place(name)})",
         code="config_invalid",
-        hint=values.did_you_mean(name, known, "`knap config` without this file lists all settings"),
+        hint=declarations.did_you_mean(name, known, "`knap config` without this file lists all settings"),
     )
 
 
@@ -291,7 +301,7 @@ def state_folder(settings: Settings, vault: Vault | None = None) -> Path:
 
 
 def _read_vault(document: ConfigDocument, name: str, section: Mapping[str, object]) -> Vault:
-    checked_values = values.check_section(document, f"vaults.{name}", section, VAULT_SETTINGS)
+    checked_values = declarations.check_section(document, f"vaults.{name}", section, VAULT_SETTINGS)
     if "path" not in section:
         place = document.place(f"vaults.{name}")
         raise SetupError(
@@ -307,7 +317,7 @@ def _find_named_vault(name_or_folder: str, place: str, base: Path, vaults: Seque
     for vault in vaults:
         if vault.name == name_or_folder:
             return _check_vault_folder(vault)
-    folder = values.expand_path(name_or_folder, base)
+    folder = declarations.expand_path(name_or_folder, base)
     if _is_folder(folder):
         return _vault_in_folder(folder, vaults)
     names = [vault.name for vault in vaults]
@@ -316,7 +326,7 @@ def _find_named_vault(name_or_folder: str, place: str, base: Path, vaults: Seque
     by = f", which {place} names" if place else ""
     if _is_file(folder):
         return SetupError(f"'{name_or_folder}' is a file, and no vault{by}", code="no_vault", hint=hint)
-    hint = values.did_you_mean(name_or_folder, names, hint)
+    hint = declarations.did_you_mean(name_or_folder, names, hint)
     return SetupError(f"there is no vault and no folder '{name_or_folder}'{by}", code="no_vault", hint=hint)
 
 
@@ -401,7 +411,7 @@ def load(
     config_path = _config_path(config_file, environ, cwd)
     is_needed = bool(config_file) and not may_be_missing
     document = files.read_toml(config_path) if is_needed or files.path_exists(config_path) else None
-    env_path = values.expand_path(env_file, cwd) if env_file else config_path.with_name(".env")
+    env_path = declarations.expand_path(env_file, cwd) if env_file else config_path.with_name(".env")
     secrets = files.read_env(env_path) if env_file or files.path_exists(env_path) else None
     sources = SettingSources(
         flags=flags,
@@ -442,7 +452,7 @@ def _current_folder() -> Path:
 def _config_path(config_file: str, environ: Mapping[str, str], cwd: Path) -> Path:
     named = config_file or environ.get(CONFIG_ENV, "")
     if named:
-        return values.expand_path(named, cwd)
+        return declarations.expand_path(named, cwd)
     return platformdirs.user_config_path(APP_NAME, appauthor=False) / "config.toml"
 
 
@@ -453,7 +463,7 @@ def _build_settings(sources: SettingSources, config_path: Path) -> Settings:
     values_by_name = {name: each.value for name, each in resolved.items()}
     configured_vaults = read_vaults(document, sections[VAULTS]) if document else ()
     configured_clients = (
-        clients.read_clients(document, sections[CLIENTS], [vault.name for vault in configured_vaults])
+        settings.read_clients(document, sections[CLIENTS], [vault.name for vault in configured_vaults])
         if document
         else ()
     )

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, cast
 
-from knapper.config import values
+from knapper.config import declarations
 from knapper.errors import BadInput, NotFound, StorageError
 from knapper.system import private
 
@@ -178,7 +178,7 @@ class PairedClients:
             client = self.find(name)
             if client is None or client.revoked:
                 names = [one.name for one in self.list_all()]
-                hint = values.did_you_mean(name, names, "`knap clients list` shows those that are")
+                hint = declarations.did_you_mean(name, names, "`knap clients list` shows those that are")
                 raise NotFound(f"no client '{name[:60]}' is paired", hint=hint, code="no_client")
             used = self.last_used(client)
             revoked = replace(client, token_hash="", revoked=self.now().isoformat(timespec="seconds"))

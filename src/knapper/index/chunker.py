@@ -20,9 +20,9 @@ from knapper.index import documents
 from knapper.index.documents import FileRecord
 from knapper.jsontypes import JSONValue
 from knapper.vault import canvas, parser, paths, pending, source
-from knapper.vault.outline import Block, Outline, Problem, Section
 from knapper.vault.parser import Note, parse_note
 from knapper.vault.paths import NotePath
+from knapper.vault.source import Block, Outline, Problem, Section
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat
 

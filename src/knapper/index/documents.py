@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from knapper.jsontypes import JSONValue
 from knapper.vault import links, paths
-from knapper.vault.outline import Link, Outline, Problem, Tag
 from knapper.vault.paths import NotePath
+from knapper.vault.source import Link, Outline, Problem, Tag
 from knapper.vault.walk import FileStat
 
 if TYPE_CHECKING:

@@ -26,23 +26,21 @@ from knapper.app import Hub
 from knapper.config import Settings
 from knapper.errors import BadInput, StorageError
 from knapper.index.snapshot import RANKING_THREAD_PREFIX
-from knapper.server import addresses, credentials, logs, pairing, replies, security, watchers, workers
+from knapper.server import addresses, credentials, logs, replies, security, watchers, workers
 from knapper.server.addresses import ServerRecord
 from knapper.server.credentials import BrowserSessions
 from knapper.server.http import (
     app,
     background,
-    blocks,
     browsing,
     chat,
     clients,
     feed,
     indexing,
-    model_access,
+    models,
     openapi,
     page,
     runs,
-    spending,
     tasks,
     terminal,
 )
@@ -279,8 +277,8 @@ def mount_chats_and_tasks(
     specs = (
         *chat.chat_routes(chat_service),
         *chat.session_routes(chat_service),
-        *spending.spending_routes(hub, chat_service),
-        *model_access.model_access_routes(hub, chat_service),
+        *models.spending_routes(hub, chat_service),
+        *models.model_access_routes(hub, chat_service),
         *tasks.task_routes(task_service),
         *tasks.preset_routes(task_service),
     )
@@ -401,7 +399,7 @@ def serve_vaults(
 def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, watch: bool) -> list[Mount]:
     """List the mounts beside the routes of tools."""
     opens = watchers.engine_openers(hub) if watch else {}
-    codes = pairing.open_codes(hub.settings.state_dir)
+    codes = credentials.open_codes(hub.settings.state_dir)
     run_service = RunService(lambda is_leaving: runs.open_client_runs(hub, is_leaving))
     sources = [feed.run_source(hub, run_service)]
     return [
@@ -409,7 +407,7 @@ def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, 
         mcp.mount_mcp(hub, runtime.threads),
         page.mount_page(sessions, hub.names_for("page")),
         clients.mount_clients(PairingService(hub, codes, runtime.instance), hub, runtime.threads),
-        blocks.mount_blocks(hub, runtime.threads),
+        browsing.mount_blocks(hub, runtime.threads),
         browsing.mount_browsing(hub, runtime.threads),
         indexing.mount_index(hub, runtime.threads, runtime.stop),
         settings_routes.mount_settings(hub, runtime.threads),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Final
 
-from knapper.changes.requests import AddText, AtPosition, Create
+from knapper.changes.drafts import AddText, AtPosition, Create
 from knapper.changes.rules import LogTarget
 from knapper.changes.text import log_entries
 from knapper.changes.text.log_entries import LogEntry, MentionFinder

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal, cast
 
 from knapper.changes import text_edits
-from knapper.changes.requests import (
+from knapper.changes.drafts import (
     AddText,
     AtPosition,
     Create,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Final, Unpack, cast
 
-from knapper.changes.requests import RenameTag
+from knapper.changes.drafts import RenameTag
 from knapper.changes.text import positions
 from knapper.errors import BadInput
 from knapper.index import database

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Final, Literal, TypedDict, Unpack, get_args
 
-from knapper.changes.requests import EditProperty
+from knapper.changes.drafts import EditProperty
 from knapper.changes.text import splices, yaml_values
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue

@@ -5,10 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Final, get_args
 
-from knapper.changes import rules
+from knapper.changes import reviewer, rules
 from knapper.changes.disk import undo
 from knapper.changes.disk.journal import Journal
-from knapper.changes.proposals import acceptance, note_blocks, store
+from knapper.changes.proposals import note_blocks, store
 from knapper.changes.proposals.model import Proposal, ProposalStatus, ProposedFile, ProposedHunk, Stale, Summary
 from knapper.changes.proposals.tables import ProposalFilter
 from knapper.changes.text import blocks
@@ -246,7 +246,7 @@ def _present_block_ids(context: Context, proposal: Proposal) -> dict[str, str]:
     visible_paths = {file.path for file in proposal.files}
     block_ids: dict[str, str] = {}
     for path, shown_blocks in context.writer.proposals.note_blocks.get(proposal.id).items():
-        raw = acceptance.read_note(context.view.root, path) if path in visible_paths else None
+        raw = reviewer.read_note(context.view.root, path) if path in visible_paths else None
         for block_id in note_blocks.intact_blocks(raw or b"", shown_blocks):
             block_ids |= dict.fromkeys(shown_blocks[block_id], block_id)
     return block_ids

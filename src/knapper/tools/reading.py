@@ -16,9 +16,9 @@ from knapper.tools.context import Context
 from knapper.tools.shapes import MAX_LENGTH, Answer
 from knapper.tools.shapes.read import NoteText
 from knapper.vault import links, parser, pending, source, walk
-from knapper.vault.outline import Link, Outline
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
+from knapper.vault.source import Link, Outline
 
 _MAX_EMBEDS: Final = 50
 """Most embeds that are expanded."""

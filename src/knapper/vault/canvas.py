@@ -9,8 +9,7 @@ from knapper import jsonscan
 from knapper.jsonscan import InvalidJSONError, JSONString, OffsetMap
 from knapper.vault import frontmatter, markdown, parser, source
 from knapper.vault.frontmatter import InvalidYAMLError
-from knapper.vault.outline import Link, LinkKind, Outline, Passage, Problem
-from knapper.vault.source import Lines
+from knapper.vault.source import Lines, Link, LinkKind, Outline, Passage, Problem
 
 _TEXT_FIELDS: Final = frozenset({"text", "label"})
 _FILE_FIELDS: Final = frozenset({"file", "background"})

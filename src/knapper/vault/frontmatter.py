@@ -11,8 +11,7 @@ import yaml
 
 from knapper.jsontypes import JSONValue
 from knapper.vault import links, markdown, source
-from knapper.vault.outline import Frontmatter, Link, LinkKind, Problem
-from knapper.vault.source import Lines
+from knapper.vault.source import Frontmatter, Lines, Link, LinkKind, Problem
 
 if TYPE_CHECKING:
     from yaml import BaseLoader as _Loader

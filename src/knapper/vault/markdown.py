@@ -11,8 +11,7 @@ import pyromark
 from pyromark import Options
 
 from knapper.vault import links
-from knapper.vault.outline import BlockKind, Link, LinkKind
-from knapper.vault.source import Lines, Span, SpanSet
+from knapper.vault.source import BlockKind, Lines, Link, LinkKind, Span, SpanSet
 
 LinkForm = Literal["wiki", "inline", "reference", "auto"]
 

@@ -13,9 +13,8 @@ import yaml
 from knapper.vault import files, frontmatter, markdown, source
 from knapper.vault.frontmatter import Properties
 from knapper.vault.markdown import LinkReader, MarkdownBlock, MaskedBody
-from knapper.vault.outline import Block, BlockId, BlockKind, Link, Outline, Section, Tag, Task
 from knapper.vault.paths import NotePath
-from knapper.vault.source import Lines, Span, SpanSet
+from knapper.vault.source import Block, BlockId, BlockKind, Lines, Link, Outline, Section, Span, SpanSet, Tag, Task
 
 _BLOCK_ID_NAME: Final = re.compile(r"[A-Za-z0-9-]+")
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
 from knapper.vault import frontmatter, source
-from knapper.vault.outline import Outline
-from knapper.vault.source import Lines, Span, SpanSet
+from knapper.vault.source import Lines, Outline, Span, SpanSet
 
 EditKind = Literal["replace", "add", "delete"]
 PendingProblem = Literal[

@@ -16,7 +16,7 @@ from knapper.agents.chat.turn import ChatTurn, Message
 from knapper.agents.pipeline import edits
 from knapper.agents.pipeline.scopes import EditRules
 from knapper.app import Hub
-from knapper.changes.requests import AtPosition
+from knapper.changes.drafts import AtPosition
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import main
 from knapper.codemode.bridge import Bridge

@@ -13,7 +13,7 @@ from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.app import pipelines, presets
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import main
-from knapper.cli.codes import ExitCode
+from knapper.cli.output import ExitCode
 from knapper.config import ClientSettings, ModelSettings, Settings
 from knapper.errors import NotFound, SetupError
 from knapper.vault import access

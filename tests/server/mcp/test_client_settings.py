@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knapper import jsonscan
-from knapper.server.mcp import client_settings
-from knapper.server.mcp.client_settings import UnreadableError
+from knapper.server.mcp import install
+from knapper.server.mcp.install import UnreadableError
 
 ENTRY = {"command": "/usr/bin/python", "args": ["-m", "knapper.cli"], "env": {"KNAP_STATE_DIR": "/s"}}
 JSONC = """\
@@ -46,7 +46,7 @@ NAMES = st.text('abc"\\/é,}]', max_size=4)
 
 
 def put(text: str) -> str:
-    return client_settings.put_member(text, "servers", "knapper", ENTRY, "jsonc")
+    return install.put_member(text, "servers", "knapper", ENTRY, "jsonc")
 
 
 def plain(text: str) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def test_comments_and_trailing_commas_stay_byte_for_byte() -> None:
 
 
 def test_an_entry_that_was_put_is_taken_out_without_a_trace() -> None:
-    assert client_settings.remove_member(put(JSONC), "servers", "knapper", "jsonc") == JSONC
+    assert install.remove_member(put(JSONC), "servers", "knapper", "jsonc") == JSONC
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_an_entry_that_was_put_is_taken_out_without_a_trace() -> None:
     ],
 )
 def test_only_the_entry_is_taken_out(before: str, after: str) -> None:
-    assert client_settings.remove_member(before, "servers", "knapper", "jsonc") == after
+    assert install.remove_member(before, "servers", "knapper", "jsonc") == after
 
 
 def test_an_empty_object_keeps_its_comment() -> None:
@@ -111,7 +111,7 @@ def test_whatever_the_comments_all_else_stays(data: st.DataObject, others: dict[
     before = data.draw(commented(settings))
 
     after = put(before)
-    taken_out = client_settings.remove_member(after, "servers", "knapper", "jsonc")
+    taken_out = install.remove_member(after, "servers", "knapper", "jsonc")
 
     others = {name: value for name, value in others.items() if name != "knapper"}
     assert plain(after) == {**settings, "servers": {**(others if has_servers else {}), "knapper": ENTRY}}
@@ -143,11 +143,11 @@ def test_blanking_keeps_every_place() -> None:
 
 
 def put_toml(text: str, entry: dict[str, Any] | None = None) -> str:
-    return client_settings.put_member(text, "mcp_servers", "knapper", entry or ENTRY, "toml")
+    return install.put_member(text, "mcp_servers", "knapper", entry or ENTRY, "toml")
 
 
 def remove_toml(text: str) -> str:
-    return client_settings.remove_member(text, "mcp_servers", "knapper", "toml")
+    return install.remove_member(text, "mcp_servers", "knapper", "toml")
 
 
 @pytest.mark.parametrize("before", ["", TOML, TOML.replace("\n", "\r\n"), 'model = "x"\n', "[mcp_servers]\n"])
@@ -213,4 +213,4 @@ def test_any_text_in_an_entry_comes_back_from_toml(environment: dict[str, str], 
     except UnreadableError:  # TOML can't hold it, and nothing is written
         return
 
-    assert client_settings.get_member(after, "mcp_servers", "knapper", "toml") == entry
+    assert install.get_member(after, "mcp_servers", "knapper", "toml") == entry

@@ -6,7 +6,7 @@ import pytest
 from mcp.server.streamable_http import EventMessage
 from mcp_types import JSONRPCMessage, JSONRPCNotification
 
-from knapper.server.mcp.events import EventLimits, RecentEvents
+from knapper.server.mcp.session import EventLimits, RecentEvents
 
 
 class Clock:

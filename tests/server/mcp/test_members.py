@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.server.mcp import client_settings
-from knapper.server.mcp.client_settings import UnreadableError
+from knapper.server.mcp import install
+from knapper.server.mcp.install import UnreadableError
 
 NAMES = st.text(max_size=6)
 VALUES = st.recursive(
@@ -38,7 +38,7 @@ VALUES = st.recursive(
     ],
 )
 def test_only_the_member_is_written(before: str, after: str) -> None:
-    assert client_settings.put_member(before, "s", "k", {"a": 1}) == after
+    assert install.put_member(before, "s", "k", {"a": 1}) == after
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_only_the_member_is_written(before: str, after: str) -> None:
 )
 def test_what_programs_read_in_more_than_one_way_is_left_alone(text: str, why: str) -> None:
     with pytest.raises(UnreadableError, match=why):
-        client_settings.put_member(text, "s", "k", 1)
+        install.put_member(text, "s", "k", 1)
 
 
 @given(
@@ -71,9 +71,9 @@ def test_whatever_the_settings_all_else_stays(
     settings["servers"] = servers
     before = json.dumps(settings, indent=indent)
 
-    after = client_settings.put_member(before, "servers", name, value)
+    after = install.put_member(before, "servers", name, value)
 
     assert json.loads(after) == {**settings, "servers": {**servers, name: value}}
     assert list(json.loads(after)) == list(settings)
-    assert client_settings.get_member(after, "servers", name) == value
-    assert client_settings.put_member(after, "servers", name, value) == after
+    assert install.get_member(after, "servers", name) == value
+    assert install.put_member(after, "servers", name, value) == after

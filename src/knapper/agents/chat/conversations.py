@@ -23,7 +23,7 @@ from knapper.agents.sessions.store import Exchange, HistorySummary, Session, Ses
 from knapper.codemode.model import ModelSpend
 from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError, StorageError
 from knapper.jsontypes import JSONValue
-from knapper.tools import derived
+from knapper.tools import answers
 from knapper.tools.context import Context
 
 MAX_MESSAGE_CHARS = 200_000
@@ -175,7 +175,7 @@ class Conversations:
         self, chat: ChatConfig, session_id: str, session_message: SessionMessage, tell: EventSink
     ) -> Done:
         spent, context = RunUsage(), self.context_of(session_id)
-        await asyncio.to_thread(derived.begin_run, context)
+        await asyncio.to_thread(answers.begin_run, context)
         last = await asyncio.to_thread(self.store.last, session_id)
         history = await self._history(chat, session_id, last, spent)
         text, stage = session_message.text, find_stage(session_message.text)
@@ -217,7 +217,7 @@ class Conversations:
         return done
 
     def _keep(self, chat: ChatConfig, context: Context, finished: FinishedTurn, cost: ModelSpend) -> None:
-        derived.end_run(context)
+        answers.end_run(context)
         messages = ModelMessagesTypeAdapter.dump_json(finished.turn.messages).decode()
         exchange = Exchange(
             number=0,

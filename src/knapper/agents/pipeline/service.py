@@ -26,7 +26,7 @@ from knapper.agents.sessions.store import Exchange, SessionStore
 from knapper.changes.proposals.store import Proposals
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, StorageError
 from knapper.jsontypes import JSONValue
-from knapper.tools import derived
+from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault.access import Grants
 
@@ -154,9 +154,9 @@ class PipelineService:
             NotFound: There is no such session.
             ConflictError: Another message is being answered in it (code ``session_busy``).
         """
-        context = derived.within_session(context, request.session_id)
+        context = answers.within_session(context, request.session_id)
         async with self._lock_session(request.session_id):
-            await asyncio.to_thread(derived.begin_run, context)
+            await asyncio.to_thread(answers.begin_run, context)
             history = await asyncio.to_thread(self._history, request, context)
             return await self._carry_out(request, context, ResumePoint(history=history), tell)
 
@@ -183,9 +183,9 @@ class PipelineService:
         grants = by or context.writer.grants
         async with self.runs.hold(run_id, "" if grants.is_person else grants.client) as paused:
             request = await asyncio.to_thread(self._drop_missing_session, pipeline_context.read_request(paused.request))
-            context = derived.within_session(context, request.session_id)
+            context = answers.within_session(context, request.session_id)
             async with self._lock_session(request.session_id):
-                await asyncio.to_thread(derived.begin_run, context)
+                await asyncio.to_thread(answers.begin_run, context)
                 history = await asyncio.to_thread(self._history, request, context)
                 resume_point = ResumePoint(history=history, state=pipeline.load_state(paused.state), answer=answer)
                 return await self._carry_out(request, context, resume_point, tell)
@@ -250,7 +250,7 @@ class PipelineService:
         """Store a run's outcome; what can't be stored is reported, and the rest is stored all the same."""
         run, outcome = ended.run, ended.outcome
         events: list[PipelineEvent] = []
-        writes: list[Callable[[], None]] = [lambda: derived.end_run(ended.context)]
+        writes: list[Callable[[], None]] = [lambda: answers.end_run(ended.context)]
         if outcome.state == "asked":
             try:
                 self._pause(ended)

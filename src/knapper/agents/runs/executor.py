@@ -13,12 +13,20 @@ from pydantic_ai.usage import RunUsage
 
 from knapper.agents import citations, untrusted
 from knapper.agents.citations import CheckedAnswer, CitationRepairer
-from knapper.agents.runs import budget as budgets
 from knapper.agents.runs import engine, planning
-from knapper.agents.runs.budget import Budget, BudgetedModel, GeneratedText, NodeCost, Stage
-from knapper.agents.runs.cache import CachedPlan, RunCache
-from knapper.agents.runs.engine import ActiveRun, RunEngine, Strategy
+from knapper.agents.runs import engine as budgets
+from knapper.agents.runs.engine import (
+    ActiveRun,
+    Budget,
+    BudgetedModel,
+    GeneratedText,
+    NodeCost,
+    RunEngine,
+    Stage,
+    Strategy,
+)
 from knapper.agents.runs.model import ANSWERED, ROOT, NodeState, RunNode, RunRecord, SourceRef
+from knapper.agents.runs.planning import CachedPlan, RunCache
 from knapper.agents.runs.retrieving import RunRetrieval, count_regenerated
 from knapper.agents.runs.store import RunTree
 from knapper.errors import BadInput, KnapError, RefusedError

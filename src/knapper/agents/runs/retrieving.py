@@ -10,10 +10,8 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from knapper.agents import untrusted
-from knapper.agents.runs import cache
-from knapper.agents.runs.budget import BudgetedModel, NodeCost
-from knapper.agents.runs.cache import RunCache
-from knapper.agents.runs.engine import RetrievalRequest, RunEngine
+from knapper.agents.runs import planning
+from knapper.agents.runs.engine import BudgetedModel, NodeCost, RetrievalRequest, RunEngine
 from knapper.agents.runs.model import (
     GO_ON,
     SKIP,
@@ -24,6 +22,7 @@ from knapper.agents.runs.model import (
     RunOrder,
     SourceRef,
 )
+from knapper.agents.runs.planning import RunCache
 from knapper.agents.runs.store import RunTree
 from knapper.codemode.checkpoints import CheckpointAnswer, CheckpointChoice, CheckpointStore
 from knapper.codemode.model import AskModel, Prompt, Reply
@@ -320,7 +319,7 @@ class RunRetrieval:
         _ = self._context.freshen(meaning=False)
         generation = self._context.index.store.generation()
         if self._known is None or self._known[0] != generation:
-            self._known = (generation, cache.all_notes_source(self._context))
+            self._known = (generation, planning.all_notes_source(self._context))
         return self._known[1]
 
     async def _add_base(self, retrieved: RetrievedContext, base: SourceRef) -> RetrievedContext:
@@ -330,7 +329,7 @@ class RunRetrieval:
         """
         if not (retrieved.is_empty or retrieved.used_tools):
             return retrieved
-        others = [await asyncio.to_thread(cache.all_notes_source, self._context, name) for name in retrieved.others]
+        others = [await asyncio.to_thread(planning.all_notes_source, self._context, name) for name in retrieved.others]
         return replace(retrieved, reads=(*retrieved.reads, base, *others))
 
     async def _ask(self, node: RunNode, account: NodeCost, word: str = "") -> RetrievedContext:

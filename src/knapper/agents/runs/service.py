@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from knapper.agents.runs import cache, executor, model, store
+from knapper.agents.runs import executor, model, planning, store
 from knapper.agents.runs.engine import AUTO_STRATEGY, RunEngine
 from knapper.agents.runs.executor import CANCELLED, INTERRUPTED, RunExecution
 from knapper.agents.runs.model import (
@@ -29,15 +29,15 @@ from knapper.agents.runs.model import (
     RunState,
 )
 from knapper.agents.runs.store import RunStore, RunTree
-from knapper.changes.requests import Create
+from knapper.changes.drafts import Create
 from knapper.codemode.checkpoints import Checkpoint as Kept
 from knapper.codemode.model import ModelSpend
 from knapper.errors import NotFound, StorageError
 from knapper.jsontypes import JSONValue
-from knapper.tools import derived
+from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault import parser
-from knapper.vault.outline import Link
+from knapper.vault.source import Link
 
 REPLAY_STALE: Final = "stale"
 """Repeat the nodes whose notes have changed since."""
@@ -133,7 +133,7 @@ class VaultRuns:
         Raises:
             NotFound: There is no such run.
         """
-        return cache.list_stale_nodes(context, self.store.nodes(self.store.get(run_id).id))
+        return planning.list_stale_nodes(context, self.store.nodes(self.store.get(run_id).id))
 
     def _with_actual_state(self, run: RunRecord) -> RunRecord:
         marked = store.mark_interrupted(run, is_held=lambda run_id: store.is_run_locked(self.folder, run_id))
@@ -190,7 +190,7 @@ async def carry_out_run(
         anew = _reset_replayed(engine, run, tree, replay)
         # Before the state is saved: where a vault can't be opened, this raises and the run stays as it was.
         execution = RunExecution(engine, run, tree, anew)
-        await asyncio.to_thread(derived.begin_run, execution.context)
+        await asyncio.to_thread(answers.begin_run, execution.context)
         run = engine.store.save(run)
         # An earlier request, which ended the last execution, must not end this one.
         engine.store.ask_to_cancel(run.id, wanted=False)
@@ -299,7 +299,7 @@ def _reset_replayed(engine: RunEngine, run: RunRecord, tree: RunTree, replay: st
         anew = frozenset(node.id for node in tree.subtree(chosen.id))
         tree.forget(*anew)
         return anew
-    tree.forget(*cache.list_stale_nodes(engine.context_of(run.id), tree.all))
+    tree.forget(*planning.list_stale_nodes(engine.context_of(run.id), tree.all))
     return frozenset()
 
 

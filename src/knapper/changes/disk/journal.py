@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal
 
-from knapper.changes.disk import databases, plan, storage
+from knapper.changes.disk import plan, storage
 from knapper.changes.disk.plan import ChangeMeta, FileResult, Step
 from knapper.errors import NotFound, StorageError
 
@@ -432,9 +432,9 @@ def open_journal(folder: Path) -> Journal:
         StorageError: The file is damaged, can't be opened, or a newer version made it.
     """
     path = folder / JOURNAL_FILE
-    databases.check_emptied(path)
+    storage.check_emptied(path)
     with _storage_errors(path):
-        database, is_read_only = databases.open_or_read(
+        database, is_read_only = storage.open_or_read(
             path,
             lambda database: prepare_journal(database, path),
             version=SCHEMA_VERSION,
@@ -448,4 +448,4 @@ def _storage_errors(path: Path) -> Generator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise databases.storage_error(error, f"the journal '{path}'") from error
+        raise storage.storage_error(error, f"the journal '{path}'") from error

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from knapper.changes.disk import databases, files, storage
+from knapper.changes.disk import files, storage
 from knapper.system import private
 
 _LOCK_TIMEOUT_S: Final = 10.0
@@ -65,7 +65,7 @@ def repair(path: Path) -> Repaired:
         _remove(fresh)
         salvage = _Salvage()
         outcome: Literal["saved", "restored", "new"] = "saved"
-        backup = next((one for one in databases.list_backups(path) if not databases.find_damage(one)), None)
+        backup = next((one for one in storage.list_backups(path) if not storage.find_damage(one)), None)
         try:
             _save_rows(path, fresh, salvage)
             if not salvage.is_whole and backup is not None:
@@ -99,7 +99,7 @@ def _remove(path: Path) -> None:
 
 def _set_aside(path: Path) -> Path:
     """Move a damaged file with its log to a folder of its own; nothing deletes that."""
-    folder = path.parent / databases.ASIDE_FOLDER / f"{datetime.now(UTC):%Y-%m-%dT%H%M%S.%f}"
+    folder = path.parent / storage.ASIDE_FOLDER / f"{datetime.now(UTC):%Y-%m-%dT%H%M%S.%f}"
     private.make_folder(folder)
     for suffix in ("-wal", "-shm", ""):
         part = Path(f"{path}{suffix}")
@@ -119,7 +119,7 @@ def _save_rows(path: Path, fresh: Path, salvage: _Salvage) -> None:
     if path.stat().st_size == 0:
         raise sqlite3.DatabaseError("the file is empty")
     with (
-        contextlib.closing(databases.connect_to_read(path)) as source,
+        contextlib.closing(storage.connect_to_read(path)) as source,
         contextlib.closing(private.connect(fresh, timeout_s=0)) as target,
     ):
         source.text_factory = _decode
@@ -136,7 +136,7 @@ def _save_rows(path: Path, fresh: Path, salvage: _Salvage) -> None:
             target.execute(sql)
             if kind == "table":
                 _copy_table(source, target, name, salvage)
-        bad_contents = list(databases.find_bad_contents(target))
+        bad_contents = list(storage.find_bad_contents(target))
         target.executemany("DELETE FROM blobs WHERE hash = ?", [(name,) for name in bad_contents])
         salvage.dropped += len(bad_contents)
         if path.name in _WHOLE:

@@ -14,8 +14,8 @@ from knapper.changes.text import splices, yaml_values
 from knapper.changes.text.splices import Splice
 from knapper.vault import canvas, frontmatter, links, markdown, parser, paths, source
 from knapper.vault.obsidian import LinkFormat
-from knapper.vault.outline import Link, LinkKind, Outline
 from knapper.vault.paths import NotePath
+from knapper.vault.source import Link, LinkKind, Outline
 from knapper.vault.walk import FileKind
 
 PARSERS: Final[Mapping[str, Callable[[bytes], Outline]]] = {

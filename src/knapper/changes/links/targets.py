@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from knapper.changes.disk.journal import Journal
-from knapper.changes.requests import Move
+from knapper.changes.drafts import Move
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.index import documents
 from knapper.vault import files, links, paths, walk

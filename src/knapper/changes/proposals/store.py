@@ -12,7 +12,7 @@ from knapper.changes.disk.journal import Journal
 from knapper.changes.disk.plan import ChangeMeta
 from knapper.changes.disk.storage import SharedDatabase
 from knapper.changes.drafts import Draft
-from knapper.changes.proposals import note_blocks, parts, progress, tables, visibility
+from knapper.changes.proposals import note_blocks, parts, presentation, progress, tables
 from knapper.changes.proposals.model import Proposal, ProposalPage
 from knapper.changes.proposals.note_blocks import NoteBlockStore
 from knapper.changes.proposals.parts import ChosenHunks, ProposalTerms, Selection
@@ -121,7 +121,7 @@ class Proposals:
         self._expire()
         with self._ledger.reading() as database:
             proposal = self._reader.get(database, proposal_id)
-        return proposal if visible is None else visibility.visible_part(proposal, visible)
+        return proposal if visible is None else presentation.visible_part(proposal, visible)
 
     def rebase(self, proposal_id: str, current: Mapping[NotePath, bytes | None]) -> Proposal:
         """Fit the open parts to the files as they are now, and record what is stale.

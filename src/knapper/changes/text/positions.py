@@ -10,7 +10,7 @@ from knapper.changes.text import splices
 from knapper.changes.text.splices import Snapshot, Splice
 from knapper.errors import Ambiguous, BadInput, NotFound
 from knapper.vault import parser
-from knapper.vault.outline import BlockId, Section
+from knapper.vault.source import BlockId, Section
 
 Heading = str | Sequence[str]
 """``## Title``, ``Title`` if it occurs once, or a path: ``# A > ## B``, or a list of its parts."""

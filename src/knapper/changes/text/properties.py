@@ -13,7 +13,7 @@ from knapper.changes.text.yaml_values import PropertyEntry, YamlLines, YamlNode,
 from knapper.errors import Ambiguous, BadInput, NotFound
 from knapper.jsontypes import JSONValue
 from knapper.vault import frontmatter, parser, source
-from knapper.vault.outline import Tag
+from knapper.vault.source import Tag
 
 _COLON_PATTERN: Final = re.compile(rb"[ \t]*:")
 _BLANK_PATTERN: Final = re.compile(rb"[ \t]*")

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from knapper.errors import BadInput, ConflictError
 from knapper.vault import parser, source
-from knapper.vault.outline import Outline
+from knapper.vault.source import Outline
 
 _MAX_CELLS: Final = 200_000_000
 

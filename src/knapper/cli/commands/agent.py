@@ -6,8 +6,8 @@ import click
 
 from knapper.agents.offers import STAGE_SUMMARIES, StageName
 from knapper.cli import options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.jsontypes import JSONValue
 
 

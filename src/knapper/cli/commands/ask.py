@@ -6,8 +6,8 @@ import click
 
 from knapper import app
 from knapper.cli import inputs, options, output, setup, task_options
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.cli.render import notes
 from knapper.cli.task_options import PipelineOptions
 from knapper.config import Settings

@@ -12,8 +12,8 @@ import click
 
 from knapper import app
 from knapper.cli import options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.config import Settings, Vault
 from knapper.errors import BadInput
 from knapper.tools.context import Context

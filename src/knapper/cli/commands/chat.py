@@ -5,8 +5,8 @@ from typing import TypedDict, Unpack
 import click
 
 from knapper.cli import options
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 
 
 class ChatOptions(TypedDict):

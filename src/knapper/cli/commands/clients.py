@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from knapper.cli import options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
-from knapper.config import values
+from knapper.cli.output import ExitCode
+from knapper.config import declarations
 from knapper.errors import NotFound
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def show(global_options: GlobalOptions, name: str) -> ExitCode:
     client = stored.find(name)
     if client is None:
         names = [one.name for one in stored.list_all()]
-        hint = values.did_you_mean(name, names, "`knap clients list` shows those that are")
+        hint = declarations.did_you_mean(name, names, "`knap clients list` shows those that are")
         raise NotFound(f"no client '{name[:60]}' is paired", hint=hint, code="no_client")
     fields = client.as_dict(stored.last_used(client))
     text = "\n".join(f"{label:<10} {output.one_line(str(value))}" for label, value in fields.items() if value)

@@ -2,18 +2,174 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 import click
 
 from knapper.cli import options, output
-from knapper.cli.codes import ExitCode
-from knapper.cli.completion import installing
-from knapper.cli.completion.installing import Shell, ShellPlaces
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.config import files
+from knapper.errors import BadInput, StorageError
 
-_SHELL = click.Choice(installing.SHELLS)
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+Shell = Literal["bash", "zsh", "fish", "powershell"]
+SHELLS: Final = cast("tuple[Shell, ...]", get_args(Shell))
+VARIABLES: Final = ("SHELL", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "ZDOTDIR")
+"""Those that decide which shell it is, and where it looks."""
+MARK: Final = "# added by `knap completion install`"
+_FOLDER: Final = Path(__file__).parent / "shells"
+_FILES: Final[Mapping[Shell, str]] = {
+    "bash": "knap.bash",
+    "zsh": "knap.zsh",
+    "fish": "knap.fish",
+    "powershell": "knap.ps1",
+}
+_BASH_COMPLETION: Final = (
+    "/usr/share/bash-completion/bash_completion",
+    "/usr/local/share/bash-completion/bash_completion",
+    "/opt/homebrew/etc/profile.d/bash_completion.sh",
+    "/usr/local/etc/profile.d/bash_completion.sh",
+)
+"""Of these, one is there where bash loads completions by the command's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellPlaces:
+    """Where a shell's script goes, and which file of settings has to read it."""
+
+    script: Path
+    rc_file: Path | None = None
+    """None where the shell finds the script by its name."""
+    line: str = ""
+    """What that file gets, without `MARK`."""
+
+
+def read_script(shell: Shell) -> str:
+    """Return the script for a shell."""
+    return (_FOLDER / _FILES[shell]).read_text(encoding="utf-8")
+
+
+def detect_shell(environment: Mapping[str, str], *, is_windows: bool = os.name == "nt") -> Shell:
+    """Return the person's shell.
+
+    Raises:
+        BadInput: It can't be told, or it is another one.
+    """
+    name = Path(environment.get("SHELL", "")).stem
+    if name == "pwsh" or (is_windows and not name):
+        return "powershell"
+    shell: Shell | None = next((each for each in SHELLS if name == each), None)
+    if shell is None:
+        what = f"there are no completions for the shell '{name}'" if name else "it can't be told which shell is yours"
+        raise BadInput(what, hint=f"name one: knap completion install {'|'.join(SHELLS)}", code="unknown_shell")
+    return shell
+
+
+def find_places(
+    shell: Shell, environment: Mapping[str, str], home: Path, *, marks: Sequence[str] = _BASH_COMPLETION
+) -> ShellPlaces:
+    """Return where the script of a shell goes.
+
+    Args:
+        shell: The shell.
+        environment: The variables of `VARIABLES` that are set.
+        home: The person's.
+        marks: Files that say that bash loads completions by name.
+    """
+    data = _folder(environment.get("XDG_DATA_HOME", ""), home / ".local" / "share")
+    config = _folder(environment.get("XDG_CONFIG_HOME", ""), home / ".config")
+    own = data / "knapper" / "completion"
+    match shell:
+        case "fish":
+            return ShellPlaces(script=config / "fish" / "completions" / "knap.fish")
+        case "bash" if any(Path(mark).is_file() for mark in marks):
+            return ShellPlaces(script=data / "bash-completion" / "completions" / "knap")
+        case "bash":
+            return _sourced(own / _FILES[shell], home / ".bashrc")
+        case "zsh":
+            return _sourced(own / _FILES[shell], _folder(environment.get("ZDOTDIR", ""), home) / ".zshrc")
+        case "powershell":
+            folder = home / "Documents" / "PowerShell" if os.name == "nt" else config / "powershell"
+            script = own / _FILES[shell]
+            line = f". '{str(script).replace(chr(39), chr(39) * 2)}'"
+            return ShellPlaces(script=script, rc_file=folder / "profile.ps1", line=line)
+
+
+def _folder(named: str, usual: Path) -> Path:
+    return Path(named) if named.strip() and Path(named).is_absolute() else usual
+
+
+def _sourced(script: Path, rc_file: Path) -> ShellPlaces:
+    quoted = "'" + str(script).replace("'", "'\\''") + "'"
+    return ShellPlaces(script=script, rc_file=rc_file, line=f"[ -r {quoted} ] && . {quoted}")
+
+
+def install_script(shell: Shell, places: ShellPlaces) -> list[Path]:
+    """Write the script, and let the shell's file of settings read it where it has to; return what was changed.
+
+    Raises:
+        StorageError: A file can't be written.
+    """
+    changed: list[Path] = []
+    try:
+        text = read_script(shell)
+        if not places.script.is_file() or places.script.read_text(encoding="utf-8") != text:
+            places.script.parent.mkdir(parents=True, exist_ok=True)
+            places.script.write_text(text, encoding="utf-8", newline="\n")
+            changed.append(places.script)
+        if places.rc_file is not None and _add_line(places.rc_file, f"{places.line} {MARK}"):
+            changed.append(places.rc_file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise _storage_error(error, places) from error
+    return changed
+
+
+def remove_script(places: ShellPlaces) -> list[Path]:
+    """Remove the script and the line; return what was changed, nothing if nothing was there.
+
+    Raises:
+        StorageError: A file can't be changed.
+    """
+    changed: list[Path] = []
+    try:
+        if places.script.is_file():
+            places.script.unlink()
+            changed.append(places.script)
+        if places.rc_file is not None and places.rc_file.is_file():
+            text = places.rc_file.read_bytes()
+            kept = b"".join(line for line in text.splitlines(keepends=True) if MARK.encode() not in line)
+            if kept != text:
+                places.rc_file.write_bytes(kept)  # in place: it may be a link into a folder of dot files
+                changed.append(places.rc_file)
+    except OSError as error:
+        raise _storage_error(error, places) from error
+    return changed
+
+
+def _add_line(file: Path, line: str) -> bool:
+    text = file.read_bytes() if file.exists() else b""
+    if line.encode() in text:
+        return False
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("ab") as opened:
+        opened.write((b"" if not text or text.endswith(b"\n") else b"\n") + line.encode() + b"\n")
+    return True
+
+
+def _storage_error(error: OSError | UnicodeDecodeError, places: ShellPlaces) -> StorageError:
+    where = getattr(error, "filename", None) or places.script
+    reason = getattr(error, "strerror", None) or error
+    return StorageError(f"{where} can't be written: {reason}", hint="`knap completion SHELL` prints the script instead")
+
+
+_SHELL = click.Choice(SHELLS)
 
 
 @click.group(
@@ -37,7 +193,7 @@ def command() -> None:
 
 
 def _print_script(global_options: GlobalOptions, shell: Shell) -> ExitCode:
-    script = installing.read_script(shell)
+    script = read_script(shell)
     return output.print_result(global_options, {"shell": shell, "script": script}, script.rstrip("\n"))
 
 
@@ -82,7 +238,7 @@ def install(global_options: GlobalOptions, shell: Shell | None) -> ExitCode:
     `.bashrc`, `.zshrc` or PowerShell profile. `knap completion uninstall` removes both.
     """
     shell, places = _find(shell)
-    changed = installing.install(shell, places)
+    changed = install_script(shell, places)
     lines = [f"wrote {output.one_line(str(path))}" for path in changed] or ["it is installed already"]
     fields = {"shell": shell, "changed": [str(path) for path in changed]}
     output.print_result(global_options, fields, "\n".join(lines))
@@ -101,7 +257,7 @@ def install(global_options: GlobalOptions, shell: Shell | None) -> ExitCode:
 def uninstall(global_options: GlobalOptions, shell: Shell | None) -> ExitCode:
     """Remove the script, and the line that reads it."""
     shell, places = _find(shell)
-    changed = installing.uninstall(places)
+    changed = remove_script(places)
     lines = [f"removed it from {output.one_line(str(path))}" for path in changed] or ["nothing was installed"]
     return output.print_result(
         global_options, {"shell": shell, "changed": [str(path) for path in changed]}, "\n".join(lines)
@@ -109,6 +265,6 @@ def uninstall(global_options: GlobalOptions, shell: Shell | None) -> ExitCode:
 
 
 def _find(shell: Shell | None) -> tuple[Shell, ShellPlaces]:
-    environment = files.read_variables(installing.VARIABLES)
-    shell = shell or installing.detect_shell(environment)
-    return shell, installing.find_places(shell, environment, Path.home())
+    environment = files.read_variables(VARIABLES)
+    shell = shell or detect_shell(environment)
+    return shell, find_places(shell, environment, Path.home())

@@ -5,9 +5,8 @@ import contextlib
 import click
 
 from knapper.cli import options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
-from knapper.cli.output import plain
+from knapper.cli.output import ExitCode, plain
 from knapper.config import Settings, editing
 from knapper.config.declarations import SettingValue
 from knapper.config.editing import SettingName

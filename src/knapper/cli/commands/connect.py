@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from knapper.cli import launching, options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from knapper.server.pairing import Invitation
+    from knapper.server.credentials import Invitation
 
 _DARK_HALVES = {"11": "█", "10": "▀", "01": "▄", "00": " "}
 
@@ -42,7 +42,7 @@ def command(global_options: GlobalOptions, name: str, address: str, *, opens: bo
     a token of its own and acts as you in that vault, until `knap clients revoke`. A QR code needs an address
     with HTTPS. The server needn't run yet.
     """
-    from knapper.server import addresses, pairing  # noqa: PLC0415 - `--help` needn't pay for it
+    from knapper.server import addresses, credentials  # noqa: PLC0415 - `--help` needn't pay for it
 
     settings = setup.read_settings(global_options)
     invitation = launching.make_pairing_code(settings, settings.vault, name=name, address=address)
@@ -56,7 +56,7 @@ def command(global_options: GlobalOptions, name: str, address: str, *, opens: bo
         output.note(global_options, "no server runs: `knap serve` or `knap service install` starts it")
     if not address and not (settings.vault.path / ".obsidian" / "plugins" / "knapper").is_dir():
         output.note(global_options, "the plugin isn't in this vault: `knap plugin install` puts it there")
-    if problem := pairing.why_no_qr(invitation.address):
+    if problem := credentials.why_no_qr(invitation.address):
         output.note(global_options, problem)
     if opens:  # last, since the code is of use although nothing here opens the link
         launching.open_link(invitation.link)

@@ -1,10 +1,521 @@
-"""Check the installation and the vault."""
+"""Check the installation and the vault, and report what to do."""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Final, Literal
 
 import click
+import watchfiles
 
-from knapper.cli import doctor, options, output
-from knapper.cli.codes import ExitCode
+from knapper import app, config, extras
+from knapper.agents.model import names
+from knapper.agents.model.names import ModelName
+from knapper.app import models
+from knapper.changes.disk import apply, storage
+from knapper.changes.disk import repair as database_repair
+from knapper.changes.disk.journal import JOURNAL_FILE
+from knapper.cli import options, output, setup
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode, plain
+from knapper.cli.render.formatting import format_size, pluralize
+from knapper.codemode.sandbox import machine_code
+from knapper.codemode.sandbox.pool import WorkerPool
+from knapper.config import Settings, Vault
+from knapper.errors import KnapError
+from knapper.extras import ExtraName
+from knapper.index import integrity, refresh
+from knapper.index.filters import Filter
+from knapper.system import private
+from knapper.tools.context import Context
+
+CheckState = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """The result of one check, with the next step."""
+
+    name: str
+    state: CheckState
+    text: str
+    hint: str = ""
+    """The next step; empty where nothing is to be done."""
+
+
+Check = Callable[[Settings], CheckResult]
+
+_LOW_SPACE_BYTES = 200_000_000
+_LOW_VAULT_BYTES = 20_000_000
+
+
+def failed_check(name: str, error: KnapError) -> CheckResult:
+    """Turn an error into a failed check."""
+    return CheckResult(name=name, state="fail", text=error.message, hint=error.hint)
+
+
+def check_configuration(settings: Settings) -> CheckResult:
+    """Report the configuration file, and warn if a vault's tools could write it."""
+    where = settings.config_file
+    for vault in settings.vaults:
+        if config.holds(vault.path, where):
+            hint = "move it out of the vault and name it with KNAP_CONFIG: what can write notes could change it"
+            return CheckResult(name="config", state="warn", text=f"{where} lies in the vault '{vault.name}'", hint=hint)
+    text = f"{where} is fine" if where.exists() else f"{where} isn't there, and not needed"
+    return CheckResult(name="config", state="ok", text=text)
+
+
+def check_vault(settings: Settings) -> CheckResult:
+    """Check that a vault is chosen, exists and is readable."""
+    try:
+        chosen = settings.vault
+    except KnapError as error:
+        return failed_check("vault", error)
+    if not chosen.has_files:
+        return CheckResult(name="vault", state="ok", text=f"{chosen.name}: its files are on another machine")
+    try:
+        with os.scandir(chosen.path) as entries:
+            next(entries, None)
+    except OSError as error:
+        text = f"{chosen.path} can't be read: {error.strerror}"
+        return CheckResult(name="vault", state="fail", text=text, hint="check its permissions")
+    return CheckResult(name="vault", state="ok", text=f"{chosen.name}: {chosen.path}")
+
+
+def check_state(settings: Settings) -> CheckResult:
+    """Check that the state folder lies outside the vault and can be written."""
+    try:
+        folder = config.state_folder(settings) if isinstance(settings.choice, Vault) else settings.state_dir
+    except KnapError as error:
+        return failed_check("state", error)
+    try:
+        private.make_folder(folder)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"can be written")
+    except OSError as error:
+        text = f"{folder} can't be written: {error.strerror}"
+        return CheckResult(name="state", state="fail", text=text, hint="check its permissions, or set KNAP_STATE_DIR")
+    return CheckResult(name="state", state="ok", text=str(folder))
+
+
+_MAX_NAMED_OPEN = 3
+
+
+def check_privacy(settings: Settings) -> CheckResult:
+    """Check that others can't read the state, after closing what an earlier version left open to them."""
+    private.tighten(settings.state_dir, thorough=True)
+    if not private.has_modes():
+        text = "the state has the access list of its folder, as Windows gives it"
+        return CheckResult(name="privacy", state="ok", text=text)
+    open_paths = private.find_open(settings.state_dir)
+    if not open_paths:
+        return CheckResult(name="privacy", state="ok", text="nobody else can read the state")
+    names = ", ".join(str(path) for path in open_paths[:_MAX_NAMED_OPEN])
+    more = f" and {len(open_paths) - _MAX_NAMED_OPEN} more" if len(open_paths) > _MAX_NAMED_OPEN else ""
+    hint = f"take from others what they may: `chmod -R go= {settings.state_dir}`, as the files' owner"
+    return CheckResult(name="privacy", state="warn", text=f"open to others: {names}{more}", hint=hint)
+
+
+def check_disk(settings: Settings) -> CheckResult:
+    """Check the space that is left for the state and the vault, and whether the vault can be written."""
+    state = _nearest_existing(settings.state_dir)
+    free = shutil.disk_usage(state).free
+    if free < _LOW_SPACE_BYTES:
+        hint = "make room, or set KNAP_STATE_DIR to another disk"
+        return CheckResult(name="disk", state="warn", text=f"only {format_size(free)} free at {state}", hint=hint)
+    vault = settings.choice.path if isinstance(settings.choice, Vault) else None
+    if vault is not None and vault.is_dir():
+        if not os.access(vault, os.W_OK):
+            hint = "reading goes on; to change notes, mount its disk for writing, or check the folder's permissions"
+            return CheckResult(name="disk", state="warn", text=f"the vault {vault} can't be written", hint=hint)
+        room = shutil.disk_usage(vault).free
+        if room < _LOW_VAULT_BYTES:
+            hint = "make room before you change notes"
+            text = f"only {format_size(room)} free for the vault {vault}"
+            return CheckResult(name="disk", state="warn", text=text, hint=hint)
+    return CheckResult(name="disk", state="ok", text=f"{format_size(free)} free")
+
+
+def _nearest_existing(path: Path) -> Path:
+    return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
+_OLDEST_PYTHON = (3, 11)
+_OLDEST_SQLITE = (3, 38)
+_MODEL_FILES = ("table.safetensors", "pieces.safetensors")
+_REINSTALL = "install Knapper again, as you did before"
+
+
+def check_python(settings: Settings) -> CheckResult:
+    """Check Python's version."""
+    del settings
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < _OLDEST_PYTHON:
+        return CheckResult(name="python", state="fail", text=version, hint="install Python 3.11 or newer")
+    return CheckResult(name="python", state="ok", text=version)
+
+
+def check_sqlite(settings: Settings) -> CheckResult:
+    """Check SQLite's version, and its search by words and by parts of words."""
+    del settings
+    version = sqlite3.sqlite_version
+    try:
+        with sqlite3.connect(":memory:") as connection:
+            connection.execute(
+                "CREATE VIRTUAL TABLE a USING fts5 (t, tokenize = 'porter unicode61 remove_diacritics 2')"
+            )
+            connection.execute("CREATE VIRTUAL TABLE b USING fts5 (t, tokenize = 'trigram')")
+        connection.close()
+    except sqlite3.Error as error:
+        hint = "use a Python whose SQLite is 3.38 or newer and has FTS5, such as python.org's or your system's"
+        return CheckResult(name="sqlite", state="fail", text=f"{version}: {error}", hint=hint)
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        return CheckResult(name="sqlite", state="warn", text=f"{version} is old", hint="use a newer Python")
+    return CheckResult(name="sqlite", state="ok", text=f"{version}, with FTS5 and trigrams")
+
+
+def check_model_files(settings: Settings) -> CheckResult:
+    """Check that the built-in embedder's files are there."""
+    folder = resources.files("knapper") / "data" / "embeddings"
+    missing = [name for name in _MODEL_FILES if not (folder / name).is_file()]
+    if not missing:
+        return CheckResult(name="embedder", state="ok", text="the built-in table is there")
+    needed = settings.embeddings.kind == "static"
+    text = f"{', '.join(missing)} of the built-in embedder isn't there"
+    return CheckResult(name="embedder", state="fail" if needed else "warn", text=text, hint=_REINSTALL)
+
+
+def check_extras(settings: Settings) -> CheckResult:
+    """Check that the extras which the configuration needs are installed."""
+    wanted = models.wanted_extras(settings)
+    absent: dict[ExtraName, str] = {name: setting for name, setting in wanted if not extras.is_installed(name)}
+    if absent:
+        text = "; ".join(
+            f"{setting} needs the extra '{name}', which isn't installed" for name, setting in absent.items()
+        )
+        hint = f"run: {extras.find_installation().shown_command(*absent)}"
+        return CheckResult(name="extras", state="fail", text=text, hint=hint)
+    present = [name for name in extras.NAMES if extras.is_installed(name)]
+    unneeded = [name for name in extras.NAMES if name not in present]
+    text = f"installed: {', '.join(present) or 'none'}" + (f"; not needed: {', '.join(unneeded)}" if unneeded else "")
+    return CheckResult(name="extras", state="ok", text=text)
+
+
+_MODEL_HINTS = {
+    "no_key": "store one: `knap models key PROVIDER`",
+    "refused": "check the key, then store it anew: `knap models key PROVIDER`",
+    "unknown_model": "`knap models --json` lists those that are there",
+}
+
+
+def check_language_model(settings: Settings) -> CheckResult:
+    """Contact the configured model's server, without a paid request."""
+    if not settings.model.name:
+        return CheckResult(name="model", state="ok", text="none is set: `knap ask` shows passages")
+    try:
+        model_name = models.resolve_models(settings)[0]
+        reply = names.check_server(model_name, models.configured_keys(settings).find(model_name))
+    except KnapError as error:
+        return failed_check("model", error)
+    if reply.state == "ok":
+        return CheckResult(name="model", state="ok", text=f"{model_name}: {reply.text}")
+    hint = _MODEL_HINTS.get(reply.state, "start its server, or check its address; `knap models` shows all")
+    return CheckResult(name="model", state="warn", text=f"{model_name}: {reply.text}", hint=hint)
+
+
+def check_embedder(settings: Settings) -> CheckResult:
+    """Check the embedder: the built-in files, or an endpoint's server, which needn't list its models."""
+    embeddings = settings.embeddings
+    if embeddings.kind != "endpoint":
+        return check_model_files(settings)
+    if not embeddings.base_url or not embeddings.model:
+        hint = "set both below [embeddings], or embeddings.kind to static"
+        return CheckResult(name="embedder", state="fail", text="base_url or model of the endpoint isn't set", hint=hint)
+    name = ModelName(provider="compatible", name="*", base_url=embeddings.base_url)
+    reply = names.check_server(name, embeddings.api_key)
+    if reply.state in {"unreachable", "refused"}:
+        hint = "start its server, or check address and key below [embeddings]; until then search goes by words"
+        return CheckResult(name="embedder", state="warn", text=reply.text, hint=hint)
+    return CheckResult(
+        name="embedder", state="ok", text=f"{embeddings.model}@{embeddings.base_url}: its server answers"
+    )
+
+
+_WATCH_TIMEOUT_MS = 3_000
+
+
+def check_index(settings: Settings) -> CheckResult:
+    """Open the index, and check the whole file."""
+    try:
+        with app.open_vault(settings) as context:
+            damage = context.index.damage or integrity.find_damage(context.index.store.database)
+            if damage:
+                return _damaged_index(damage)
+            status = context.index.status(context.restrict(Filter()))
+            is_being_filled = context.index.is_being_filled
+    except KnapError as error:
+        return failed_check("index", error)
+    except sqlite3.DatabaseError as error:
+        return _damaged_index(str(error))
+    hint = "it is being filled right now; look again later" if is_being_filled else "run `knap index`"
+    if not status.complete:
+        return CheckResult(name="index", state="warn", text="it isn't complete yet", hint=hint)
+    text = f"{pluralize(status.notes, 'note')}, {pluralize(status.chunks, 'chunk')}"
+    if status.pending:
+        return CheckResult(
+            name="index", state="warn", text=f"{text}, {status.pending} waiting for embedding", hint=hint
+        )
+    return CheckResult(name="index", state="ok", text=text)
+
+
+def _damaged_index(why: str) -> CheckResult:
+    return CheckResult(
+        name="index", state="fail", text=f"it is damaged: {why}", hint="build it anew from the notes: `knap index`"
+    )
+
+
+def check_engine(settings: Settings) -> CheckResult | None:
+    """Ask the database that machines share, and compare what it holds; None where the index is local."""
+    if not settings.index.is_shared:
+        return None
+    try:
+        with app.open_vault(settings) as context:
+            text = context.index.check_source()
+    except KnapError as error:
+        return failed_check("engine", error)
+    return CheckResult(name="engine", state="ok", text=text)
+
+
+def check_databases(settings: Settings) -> CheckResult:
+    """Check every database of the state that can't be derived from the notes."""
+    paths = _find_databases(settings)
+    damages = [f"{path.name} is damaged: {damage}" for path in paths if (damage := storage.find_damage(path))]
+    if damages:
+        hint = "`knap doctor --repair` saves what can be read, adds what a backup has, and keeps the damaged file"
+        return CheckResult(name="data", state="fail", text="; ".join(damages), hint=hint)
+    journal = config.state_folder(settings) / JOURNAL_FILE
+    if not paths:
+        return CheckResult(name="data", state="ok", text="there is none yet")
+    text = f"{pluralize(len(paths), 'database')} without damage"
+    if not journal.exists() or settings.journal.backup_mb == 0:
+        return CheckResult(name="data", state="ok", text=text)
+    backups = storage.list_backups(journal)
+    if not backups:
+        hint = "raise journal.backup_mb or free some space; a copy is made with the first change of a day"
+        return CheckResult(name="data", state="warn", text=f"{text}; the journal has no backup", hint=hint)
+    return CheckResult(name="data", state="ok", text=f"{text}; last backup {backups[0].suffix[1:]}")
+
+
+def _find_databases(settings: Settings) -> list[Path]:
+    own = storage.find_databases(config.state_folder(settings))
+    return [*own, *sorted(settings.state_dir.glob("*.db")), *sorted(settings.state_dir.glob("server/*.db"))]
+
+
+def repair_index(options: GlobalOptions) -> list[CheckResult]:
+    """Build a damaged index anew, and repair every damaged database; return what was done."""
+    try:
+        settings = setup.read_settings(options)
+        folder = config.state_folder(settings)
+    except KnapError as error:
+        return [failed_check("repair", error)]
+    if refresh.is_watched(folder / "index"):
+        hint = "stop `knap serve`, `knap watch` and editors that run `knap mcp`, then repair"
+        return [CheckResult(name="repair", state="fail", text="a server or watcher is running", hint=hint)]
+    results = [_repair_database(path) for path in _find_databases(settings) if storage.find_damage(path)]
+    return [*results, *_repair_index(settings)] or [CheckResult(name="repair", state="ok", text="nothing is damaged")]
+
+
+def _repair_database(path: Path) -> CheckResult:
+    try:
+        repaired = database_repair.repair(path)
+    except KnapError as error:
+        return failed_check("repair", error)
+    except (OSError, sqlite3.Error) as error:
+        return CheckResult(name="repair", state="fail", text=f"{path.name}: {error}", hint="see the lines below")
+    rows = {
+        "saved": f"{pluralize(repaired.rows, 'row')} saved",
+        "restored": "nothing of it could be read",
+        "new": "nothing of it could be read, and there is no backup: it begins anew",
+    }[repaired.outcome]
+    backup = f"; the rest is from {repaired.backup}" if repaired.backup else ""
+    loss = "" if repaired.is_whole or repaired.backup else "; some of it is lost"
+    text = f"{path.name}: {rows}{backup}{loss}; the damaged file is kept in {repaired.aside}"
+    return CheckResult(name="repair", state="ok" if repaired.is_whole else "warn", text=text)
+
+
+def _repair_index(settings: Settings) -> list[CheckResult]:
+    try:
+        with app.open_vault(settings) as context:
+            if not (context.index.damage or integrity.find_damage(context.index.store.database)):
+                return []
+            outcome = context.index.refresh(full=True)
+    except KnapError as error:
+        return [failed_check("repair", error)]
+    text = f"the index was built anew from {pluralize(outcome.indexed, 'file')}; run `knap index` for its vectors"
+    return [CheckResult(name="repair", state="ok", text=text)]
+
+
+def check_ignore_rules(settings: Settings) -> CheckResult | None:
+    """Report ignore rules without effect; None if all are effective."""
+    try:
+        with app.open_vault(settings) as context:
+            problems = (*context.view.settings.problems, *context.view.ignore.problems)
+    except KnapError:
+        return None  # and another check tells
+    if not problems:
+        return None
+    hint = "mend them: what they should hide is shown"
+    return CheckResult(name="rules", state="warn", text="; ".join(problems), hint=hint)
+
+
+def check_watching(settings: Settings) -> CheckResult:
+    """Save a file in a folder of our own beside the state, and check that the system reports it."""
+    try:
+        with tempfile.TemporaryDirectory(dir=settings.state_dir, prefix=private.WATCH_PREFIX) as folder:
+            is_noticed = _notices_save(Path(folder))
+    except OSError as error:
+        return CheckResult(
+            name="watch", state="warn", text=f"it can't be tried: {error.strerror}", hint="see the line 'state'"
+        )
+    if is_noticed:
+        return CheckResult(name="watch", state="ok", text="changes are seen at once")
+    hint = "search looks for changed files by itself; on network disks set WATCHFILES_FORCE_POLLING=true"
+    return CheckResult(name="watch", state="warn", text="a saved file wasn't noticed", hint=hint)
+
+
+def _notices_save(folder: Path) -> bool:
+    stop = threading.Event()
+    writer = threading.Thread(target=_save_repeatedly, args=(folder, stop))
+    writer.start()
+    try:
+        changes = watchfiles.watch(
+            folder, debounce=50, step=10, rust_timeout=_WATCH_TIMEOUT_MS, yield_on_timeout=True, watch_filter=None
+        )
+        return bool(next(changes, None))
+    finally:
+        stop.set()
+        writer.join()
+
+
+def _save_repeatedly(folder: Path, stop: threading.Event) -> None:
+    """Save again and again: the watcher may start late."""
+    number = 0
+    while not stop.wait(0.05):
+        number += 1
+        with contextlib.suppress(OSError):  # a full disk is told by the check of the disk
+            (folder / "note.md").write_text(str(number), encoding="utf-8")
+
+
+_MAX_NAMED_FILES = 3
+
+
+def check_leftovers(settings: Settings) -> CheckResult | None:
+    """Report temporary files in the vault that the journal can't explain; None if there are none."""
+    if not settings.vault.has_files:
+        return None
+    try:
+        context = app.open_vault(settings)
+    except KnapError:
+        return None  # and another check tells
+    with context:
+        try:
+            strays = _stray_files(context)
+        except KnapError as error:
+            return failed_check("changes", error)
+    if not strays:
+        return None
+    names = ", ".join(f"'{path.as_posix()}'" for path in strays[:_MAX_NAMED_FILES]) + (
+        ", …" if len(strays) > _MAX_NAMED_FILES else ""
+    )
+    hint = "another machine, or a power cut, left them: see whether a note's text is missing, then delete them"
+    return CheckResult(name="changes", state="warn", text=f"temp files lie in the vault: {names}", hint=hint)
+
+
+def _stray_files(context: Context) -> list[Path]:
+    state = context.writer.state
+    return [path.relative_to(state.root) for path in apply.find_stray_temp_files(state)]
+
+
+def check_sandbox(settings: Settings) -> CheckResult:
+    """Report whether the sandbox is prepared and starts, and which of its operating-system protections are active."""
+    with WorkerPool(settings.state_dir / private.SANDBOX_NAME, workers=1) as pool:
+        try:
+            if not pool.code.is_ready():
+                hint = "the first script does that, in about ten seconds"
+                return CheckResult(name="scripts", state="ok", text="the sandbox isn't prepared yet", hint=hint)
+            walls = pool.warm()
+        except KnapError as error:
+            return failed_check("scripts", error)
+    missing_walls = [f"{name}: {why}" for name, why in machine_code.find_missing_walls(walls).items()]
+    if missing_walls:
+        text = f"the sandbox starts, but its second wall isn't whole: {'; '.join(missing_walls)}"
+        if settings.scripts.walls == "required":
+            hint = 'scripts are refused; scripts.walls = "best" runs them behind the first wall, WebAssembly'
+            return CheckResult(name="scripts", state="fail", text=text, hint=hint)
+        hint = 'scripts run all the same: WebAssembly is the first wall; scripts.walls = "required" refuses them'
+        return CheckResult(name="scripts", state="warn", text=text, hint=hint)
+    return CheckResult(
+        name="scripts", state="ok", text=f"the sandbox starts; second wall: {', '.join(walls) or 'none'}"
+    )
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    check_python,
+    check_sqlite,
+    check_embedder,
+    check_extras,
+    check_configuration,
+    check_vault,
+    check_state,
+    check_privacy,
+    check_disk,
+    check_watching,
+    check_sandbox,
+    check_language_model,
+)
+"""Those that need no vault, and those that say it themselves."""
+
+
+def run_checks(options: GlobalOptions) -> list[CheckResult]:
+    """Run every check; if the configuration has errors, that is the only result."""
+    try:
+        config = setup.read_settings(options)
+    except KnapError as error:
+        return [failed_check("config", error)]
+    findings = [check(config) for check in CHECKS]
+    if all(each.state == "ok" for each in findings if each.name in {"vault", "state"}):
+        checks = (check_ignore_rules, check_leftovers, check_index, check_engine)
+        findings += filter(None, (check(config) for check in checks))
+        findings.append(check_databases(config))
+    return findings
+
+
+_STATE_COLOURS: dict[CheckState, str] = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+def render_checks(findings: Sequence[CheckResult]) -> str:
+    """Format one line per check, with the next step below it."""
+    lines: list[str] = []
+    for each in findings:
+        state = click.style(f"{each.state:<4}", fg=_STATE_COLOURS[each.state])
+        lines.append(f"{state}  {each.name:<8}  {plain(each.text)}")
+        if each.hint:
+            lines.append(f"                {plain(each.hint)}")
+    return "\n".join(lines)
+
+
+def checks_as_dict(findings: Sequence[CheckResult]) -> dict[str, object]:
+    """Return them to a program."""
+    rows = [{"name": each.name, "state": each.state, "text": each.text, "hint": each.hint} for each in findings]
+    return {"success": all(each.state != "fail" for each in findings), "checks": rows}
 
 
 @click.command(
@@ -25,10 +536,10 @@ def command(said: GlobalOptions, *, repair: bool) -> ExitCode:
     The exit code is 1 if a check failed; warnings don't count as failures. With --repair, what comes from the notes is
     built anew; of the rest, what can be read is saved, and the damaged file is kept aside.
     """
-    results = [*(doctor.repair(said) if repair else ()), *doctor.run_checks(said)]
+    results = [*(repair_index(said) if repair else ()), *run_checks(said)]
     has_failure = any(each.state == "fail" for each in results)
     if said.as_json:
-        output.write_json(doctor.checks_as_dict(results))
+        output.write_json(checks_as_dict(results))
     else:
-        output.write(said, doctor.render_checks(results))
+        output.write(said, render_checks(results))
     return ExitCode.NOTHING if has_failure else ExitCode.OK

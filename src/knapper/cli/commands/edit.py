@@ -5,9 +5,9 @@ from typing import Unpack
 import click
 
 from knapper.cli import inputs, options, writing
-from knapper.cli.codes import ExitCode
 from knapper.cli.inputs import TextCommand
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 from knapper.tools import files

@@ -8,8 +8,8 @@ import click
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import options, output, setup, writing
 from knapper.cli import review as reviewing
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.cli.render import changes
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue

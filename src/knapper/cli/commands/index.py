@@ -7,8 +7,8 @@ import click
 from knapper import extras
 from knapper.app import hub
 from knapper.cli import options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.cli.render import indexing
 from knapper.errors import StorageError
 from knapper.index.filters import Filter

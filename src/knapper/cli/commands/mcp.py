@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import click
 
 from knapper.cli import launching, options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.config import Settings, files
 from knapper.errors import BadInput, KnapError
 from knapper.tools.context import TOOL_SELECTIONS, ToolSelection

@@ -11,8 +11,8 @@ from knapper.agents.model import names
 from knapper.agents.model.names import ModelName
 from knapper.app import models
 from knapper.cli import inputs, options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.config import Settings
 from knapper.errors import BadInput
 

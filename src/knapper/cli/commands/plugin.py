@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from knapper.cli import launching, options, output, plugin, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.cli.plugin import BuiltPlugin, VaultPlugin
 from knapper.errors import SetupError
 

@@ -13,9 +13,8 @@ from knapper.agents.pipeline.store import Preset
 from knapper.app import presets
 from knapper.app.presets import PresetOverrides, VaultPresets
 from knapper.cli import options, output, setup, task_options
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
-from knapper.cli.output import plain
+from knapper.cli.output import ExitCode, plain
 from knapper.cli.task_options import AgentOptions
 from knapper.errors import NotFound
 from knapper.jsontypes import JSONValue

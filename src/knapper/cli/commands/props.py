@@ -7,9 +7,9 @@ import click
 
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import options, output, writing
-from knapper.cli.codes import ExitCode
 from knapper.cli.inputs import TextCommand
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.cli.render import notes
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue

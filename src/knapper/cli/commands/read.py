@@ -8,8 +8,8 @@ from typing import TypedDict, Unpack
 import click
 
 from knapper.cli import calls, options, output
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.tools import shapes
 

@@ -5,8 +5,8 @@ from typing import Unpack
 import click
 
 from knapper.cli import options, task_options
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.cli.task_options import RunResumeOptions, RunStartOptions
 from knapper.errors import BadInput
 

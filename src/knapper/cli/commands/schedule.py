@@ -15,8 +15,8 @@ from knapper.agents.schedules import Schedule, ScheduleStore
 from knapper.app import Hub, schedules
 from knapper.app.schedules import ScheduleRunner
 from knapper.cli import options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 from knapper.tools import arguments

@@ -6,9 +6,9 @@ from typing import Final, TypedDict, Unpack
 
 import click
 
-from knapper.cli import escapes, inputs, options, output, setup
-from knapper.cli.codes import ExitCode
+from knapper.cli import inputs, options, output, setup
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.tools.context import ScriptExit, ScriptProfile, ScriptResult
 
 _EXIT_CODES: Final[Mapping[ScriptExit, ExitCode]] = {
@@ -29,7 +29,7 @@ def _print_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) ->
     if outcome.stdout:
         output.note(options, output.plain(outcome.stdout.rstrip("\n")))
     if outcome.ok:
-        output.write(options, escapes.dump_json(outcome.result))
+        output.write(options, output.dump_json(outcome.result))
     else:
         click.echo(output.plain(f"error: the script ended with {outcome.kind}: {outcome.error}"), err=True)
     for one in outcome.proposals:

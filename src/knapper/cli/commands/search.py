@@ -5,8 +5,8 @@ from typing import Literal, Unpack
 import click
 
 from knapper.cli import calls, inputs, options, output
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.cli.render import notes
 from knapper.tools import shapes
 

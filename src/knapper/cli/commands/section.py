@@ -4,11 +4,11 @@ from typing import Final, Literal, Unpack
 
 import click
 
-from knapper.changes.requests import EditSection
+from knapper.changes.drafts import EditSection
 from knapper.cli import inputs, options, writing
-from knapper.cli.codes import ExitCode
 from knapper.cli.inputs import TextCommand
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.tools import files
 from knapper.tools.files import SectionOperation

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from knapper.cli import interrupts, options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.config import files
 from knapper.errors import StorageError
 from knapper.system import private

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 import click
 
 from knapper.cli import launching, options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.errors import BadInput, NotFound
 from knapper.server import addresses
 

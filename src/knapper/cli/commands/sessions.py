@@ -12,8 +12,8 @@ from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import SessionStore
 from knapper.app import clients
 from knapper.cli import options, output, setup, writing
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.cli.render import changes, formatting
 from knapper.jsontypes import JSONValue
 from knapper.tools import files

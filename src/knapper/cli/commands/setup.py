@@ -10,9 +10,9 @@ import click
 
 from knapper.cli import onboarding, options, output
 from knapper.cli import setup as commands_setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.onboarding import StepReport
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.server.mcp import clients
 

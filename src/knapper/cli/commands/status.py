@@ -3,8 +3,8 @@
 import click
 
 from knapper.cli import options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.cli.render import indexing
 from knapper.cli.render.formatting import pluralize
 from knapper.errors import KnapError

@@ -3,8 +3,8 @@
 import click
 
 from knapper.cli import options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.server import credentials
 
 

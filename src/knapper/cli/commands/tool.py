@@ -6,8 +6,8 @@ from typing import TypedDict, Unpack, cast
 import click
 
 from knapper.cli import calls, inputs, options, output
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 
 

@@ -5,9 +5,9 @@ from typing import TypedDict, Unpack
 
 import click
 
-from knapper.cli import escapes, options, output
-from knapper.cli.codes import ExitCode
+from knapper.cli import options, output
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.tools.context import TOOL_SELECTIONS, ToolSelection
 
 
@@ -76,4 +76,4 @@ def _describe_tool(tool: Mapping[str, object]) -> str:
 
 
 def _format_json(schema: object) -> str:
-    return escapes.dump_json(schema)
+    return output.dump_json(schema)

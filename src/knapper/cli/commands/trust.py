@@ -7,9 +7,8 @@ import click
 from knapper.app import clients
 from knapper.changes.proposals.taint import Taint
 from knapper.cli import options, output, setup
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
-from knapper.cli.output import plain
+from knapper.cli.output import ExitCode, plain
 
 
 @click.command(

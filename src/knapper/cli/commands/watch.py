@@ -10,9 +10,9 @@ from typing import Final
 
 import click
 
-from knapper.cli import escapes, options, output, setup
-from knapper.cli.codes import ExitCode
+from knapper.cli import options, output, setup
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.cli.render import indexing
 from knapper.errors import ConflictError
 from knapper.index import watch
@@ -100,7 +100,7 @@ def _report_outcome(options: GlobalOptions, outcome: RefreshOutcome) -> None:
     now = dt.datetime.now().astimezone()
     if options.as_json:
         counts = {"indexed": outcome.indexed, "removed": outcome.removed, "unchanged": outcome.unchanged}
-        output.write(options, escapes.dump_json({"time": now.isoformat(timespec="seconds"), **counts}, indent=None))
+        output.write(options, output.dump_json({"time": now.isoformat(timespec="seconds"), **counts}, indent=None))
         return
     summary = f"took in {outcome.indexed}, removed {outcome.removed}"
     output.write(options, f"{now:%H:%M:%S}  {summary}")

@@ -5,8 +5,8 @@ from typing import Unpack
 import click
 
 from knapper.cli import inputs, options, output, writing
-from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.cli.render import formatting
 from knapper.errors import BadInput, NotFound
 from knapper.tools import files

@@ -10,8 +10,7 @@ import click
 from knapper.app import tables
 from knapper.cli.completion.answering import FLAG, NAMES
 from knapper.cli.main import knap
-from knapper.config.clients import CLIENT_SETTINGS
-from knapper.config.settings import SETTINGS, VAULT_SETTINGS
+from knapper.config.settings import CLIENT_SETTINGS, SETTINGS, VAULT_SETTINGS
 from knapper.server.mcp import clients
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Final, cast
 
 import click
 
-from knapper.cli import codes
+from knapper.cli import output
 from knapper.cli.output import one_line, plain
 from knapper.cli.render import formatting
 from knapper.cli.render.formatting import pluralize
@@ -64,7 +64,7 @@ def _skipped_lines(answer: AnswerRow) -> Iterator[str]:
 def render_failure(row: AnswerRow) -> str:
     """Format a failure for the error stream."""
     where = f"{row['path']}: " if row.get("path") and str(row["path"]) not in str(row["error"]) else ""
-    hint = f"\nhint: {codes.command_hint(str(row['hint']))}" if row.get("hint") else ""
+    hint = f"\nhint: {output.command_hint(str(row['hint']))}" if row.get("hint") else ""
     return plain(f"error: {where}{row['error']}{hint}")
 
 

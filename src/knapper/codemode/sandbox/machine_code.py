@@ -18,8 +18,8 @@ from typing import Final, Literal, cast
 
 from filelock import Timeout
 
-from knapper.codemode.sandbox.walls import job_object, seatbelt
-from knapper.codemode.sandbox.walls.raising import STANDS
+from knapper.codemode.sandbox import confinement
+from knapper.codemode.sandbox.confinement import STANDS
 from knapper.errors import KnapError, SetupError, StorageError
 from knapper.system import private
 
@@ -56,7 +56,7 @@ def worker_command(machine_code: Path, memory_mb: int, facts: PlatformInfo, *, w
     arguments = python_command("main", ["walls" if walls else "bare", str(machine_code), str(memory_mb)], facts)
     if walls and facts.system == "darwin":
         readable = (*facts.prefixes, *map(str, import_folders()), str(machine_code.parent))
-        return [*seatbelt.prefix(readable), *arguments]
+        return [*confinement.seatbelt_prefix(readable), *arguments]
     return arguments
 
 
@@ -93,9 +93,9 @@ def confine_process(process: subprocess.Popen[bytes], memory_mb: int, facts: Pla
         return {"seatbelt": STANDS}
     if facts.system != "win32":
         return {}
-    kernel = cast("job_object.Kernel32", ctypes.WinDLL("kernel32", use_last_error=True))
+    kernel = cast("confinement.Kernel32", ctypes.WinDLL("kernel32", use_last_error=True))
     handle = int(process._handle)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]  # noqa: SLF001 - there is no other way to it
-    return {"job object": job_object.assign_process(kernel, handle, memory_mb)}
+    return {"job object": confinement.assign_process(kernel, handle, memory_mb)}
 
 
 _WALLS: Final[Mapping[str, tuple[str, ...]]] = {

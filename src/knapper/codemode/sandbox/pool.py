@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import IO, Final, Literal, NoReturn, Self, cast
 
 from knapper.codemode.sandbox import frames, machine_code
+from knapper.codemode.sandbox.confinement import STANDS
 from knapper.codemode.sandbox.frames import BrokenFrame, Letter
 from knapper.codemode.sandbox.machine_code import MachineCode
-from knapper.codemode.sandbox.walls.raising import STANDS
 from knapper.errors import KnapError, SetupError
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import (

@@ -15,8 +15,7 @@ from typing import Final
 import wasmtime
 from wasmtime import component
 
-from knapper.codemode.sandbox import engine, frames
-from knapper.codemode.sandbox.walls import raising
+from knapper.codemode.sandbox import confinement, engine, frames
 from knapper.system import private
 
 TICK_S: Final = 0.05
@@ -96,14 +95,14 @@ def main() -> None:
     wants_walls, machine_code, memory_mb = sys.argv[-3:]
     worker = Worker(Path(machine_code))
     _ = worker.run(_WARM, 60, 1 << 30)
-    report = raising.limit(int(memory_mb))
+    report = confinement.limit_resources(int(memory_mb))
     if wants_walls == "walls":
         # Landlock binds this thread and those that it starts, so it comes before the ticking thread.
-        report |= raising.before_threads()
+        report |= confinement.raise_before_threads()
     threading.Thread(target=worker.tick, daemon=True).start()
     if wants_walls == "walls":
         # The filter forbids starting threads, so it comes after the last one.
-        report |= raising.after_threads()
+        report |= confinement.raise_after_threads()
     _send("R", json.dumps(report).encode())
     worker.work()
 

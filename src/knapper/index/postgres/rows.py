@@ -15,8 +15,8 @@ from knapper.index.postgres.schema import FORMAT
 from knapper.index.store import ChunkRow
 from knapper.index.tokenizer import TOKENIZER, segment
 from knapper.index.words import CHUNKS
-from knapper.vault.outline import Link, Problem, Tag
 from knapper.vault.paths import NotePath
+from knapper.vault.source import Link, Problem, Tag
 from knapper.vault.walk import FileStat
 
 if TYPE_CHECKING:

@@ -1,12 +1,14 @@
-"""Create the HTTP application: routes, middleware, error handlers and mounts."""
+"""Create the HTTP application: routes that call tools, middleware, error handlers and mounts."""
+
+from __future__ import annotations
 
 import logging
 import re
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -18,13 +20,15 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Scope
 
 from knapper import __version__, extras
-from knapper.app import Hub
+from knapper.app import Hub, clients
 from knapper.config.sections import ServerSettings
 from knapper.errors import BadInput, KnapError, NotFound, StorageError
-from knapper.server import logs, replies, security
+from knapper.jsontypes import JSONValue
+from knapper.server import logs, replies, security, workers
 from knapper.server.addresses import PRODUCT
-from knapper.server.http import binding, openapi, routes, trust
-from knapper.server.http.binding import Endpoint, ToolInvoker, ToolRoute
+from knapper.server.http import binding, openapi
+from knapper.server.http.binding import VAULT_PARAMETER, Endpoint, Parameter, ToolInvoker, ToolRoute
+from knapper.server.http.openapi import RouteSpec
 from knapper.server.logs import RequestTracing
 from knapper.server.security import (
     BodyIntake,
@@ -36,7 +40,219 @@ from knapper.server.security import (
     make_origin_rules,
 )
 from knapper.server.workers import StopSignal, StreamShutdown, WorkerThreads
-from knapper.tools.registry import ToolTable
+from knapper.tools import registry
+from knapper.tools.registry import ToolSpec, ToolTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from knapper.server.http.binding import RequestArguments
+    from knapper.tools.context import Context
+
+    TrustHandler = Callable[[Context, RequestArguments], dict[str, JSONValue]]
+
+
+TOOLS_PATH: Final = "/tools"
+_TOOL_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "title": {"type": "string"},
+        "description": {"type": "string"},
+        "effect": {"enum": ["read", "write", "destructive"]},
+        "profile": {"enum": ["essential", "standard", "full"]},
+        "open_world": {"type": "boolean"},
+        "parameters": {"type": "object", "description": "JSON Schema of the arguments."},
+        "returns": {"type": "object", "description": "JSON Schema of the answer."},
+    },
+    "required": ["name", "title", "description", "effect", "profile", "open_world", "parameters", "returns"],
+}
+LIST_TOOLS_OPERATION: Final[dict[str, Any]] = {
+    "operationId": "get_tools",
+    "summary": "List the tools.",
+    "security": [{openapi.TOKEN_SCHEME: []}],
+    "responses": {
+        "200": {
+            "description": "All of them.",
+            "content": {
+                "application/json": {
+                    "schema": {
+                        "type": "object",
+                        "properties": {
+                            "success": {"const": True},
+                            "results": {"type": "array", "items": _TOOL_SCHEMA},
+                            "total": {"type": "integer"},
+                        },
+                        "required": ["success", "results", "total"],
+                    }
+                }
+            },
+        },
+        **openapi.error_responses(),
+    },
+}
+
+
+def make_tool_routes(table: ToolTable) -> tuple[ToolRoute, ...]:
+    """Return a route for each tool."""
+    return tuple(
+        ToolRoute(method="POST", path=f"{TOOLS_PATH}/{row.name}", tool=row.name, tag="tools") for row in table.specs
+    )
+
+
+def make_list_endpoint(invoker: ToolInvoker) -> Callable[[Request], Awaitable[Response]]:
+    """Create the endpoint that lists the tools."""
+
+    async def endpoint(request: Request) -> Response:
+        table, vaults = invoker.hub.table, invoker.hub.names_for(security.client_of(request.scope))
+        rows: list[JSONValue] = [_describe_tool(table, row, vaults) for row in table.specs]
+        return replies.JsonReply({"success": True, "results": rows, "total": len(rows)})
+
+    return endpoint
+
+
+def make_unknown_tool_endpoint(invoker: ToolInvoker) -> Callable[[Request], Awaitable[Response]]:
+    """Create the endpoint for unknown tools; its error suggests the nearest name."""
+
+    async def endpoint(request: Request) -> Response:
+        name: str = request.path_params["name"]
+        route = ToolRoute(method="POST", path=request.scope["path"], tool=name)
+        _ = invoker.hub.table.find(name)
+        arguments = await binding.read_tool_arguments(route, request, {})
+        pending_call = invoker.call(security.client_of(request.scope), name, arguments)
+        return replies.JsonReply(await workers.run_unless_disconnected(request.receive, pending_call))
+
+    return endpoint
+
+
+def _describe_tool(table: ToolTable, row: ToolSpec, vaults: Sequence[str]) -> JSONValue:
+    return {
+        "name": row.name,
+        "title": row.title,
+        "description": registry.describe(row),
+        "effect": row.effect,
+        "profile": row.profile,
+        "open_world": row.open_world,
+        "parameters": table.parameters(row, vaults=vaults),
+        "returns": registry.answer_schema(row),
+    }
+
+
+SEARCH_ROUTES: Final = (ToolRoute(method="GET", path="/search", tool="search_vault", tag="search"),)
+
+NOTE_ROUTES: Final = (ToolRoute(method="GET", path="/notes/{path:path}", tool="read_file", tag="notes", has_etag=True),)
+_CACHE_HEADERS: Final = {"cache-control": "private, no-cache"}
+
+
+def make_note_endpoint(invoker: ToolInvoker, route: ToolRoute) -> Endpoint:
+    """Create the endpoint that replies with a note, or 304 if the client's copy is current."""
+
+    async def endpoint(request: Request) -> Response:
+        answer = await invoker.answer(route, request)
+        if "embeds" in answer:  # what it shows of other notes isn't in its hash
+            return replies.JsonReply(answer)
+        etag = f'"{answer["hash"]}"'
+        headers = {"etag": etag, **_CACHE_HEADERS}
+        if _has_current_copy(request, etag):
+            return Response(status_code=304, headers={**replies.REPLY_HEADERS, **headers})
+        return replies.JsonReply(answer, headers=headers)
+
+    return endpoint
+
+
+def _has_current_copy(request: Request, tag: str) -> bool:
+    sent_tags = request.headers.get("if-none-match", "")
+    return sent_tags.strip() == "*" or tag in {sent_tag.strip().removeprefix("W/") for sent_tag in sent_tags.split(",")}
+
+
+PROPOSAL_ROUTES: Final = (
+    ToolRoute(method="GET", path="/proposals", tool="list_proposals", tag="proposals"),
+    ToolRoute(method="GET", path="/proposals/{proposal_id}", tool="show_proposal", tag="proposals"),
+    ToolRoute(method="POST", path="/proposals/{proposal_id}/accept", tool="accept_proposal", tag="proposals"),
+    ToolRoute(method="POST", path="/proposals/{proposal_id}/reject", tool="reject_proposal", tag="proposals"),
+    ToolRoute(method="PUT", path="/proposals/{proposal_id}/hunks/{hunk}", tool="edit_proposal", tag="proposals"),
+)
+
+CHANGE_ROUTES: Final = (
+    ToolRoute(method="GET", path="/changes", tool="list_changes", tag="changes"),
+    ToolRoute(method="POST", path="/changes/undo", tool="undo_change", tag="changes"),
+    ToolRoute(method="POST", path="/changes/{change_id}/undo", tool="undo_change", tag="changes"),
+)
+
+
+_PATH: Final = "/trust"
+_DEFAULT_LIMIT: Final = 50
+_LIMIT: Final = Parameter(name="limit", doc="How many at most; 50 where it is left out.", kind="count", maximum=500)
+_OFFSET: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=10**9)
+_PAGE_PARAMETERS: Final = (_LIMIT, _OFFSET, VAULT_PARAMETER)
+_TRUST_PARAMETERS: Final = (
+    Parameter(name="client", doc="The client's name.", maximum=200),
+    Parameter(name="run", doc="Only this run or session of it; all of its own where it is left out.", maximum=200),
+    Parameter(name="all", doc="All clients, runs and sessions.", kind="flag"),
+    VAULT_PARAMETER,
+)
+_STRING: Final[Mapping[str, Any]] = {"type": "string"}
+_RESTRICTION: Final[Mapping[str, Any]] = openapi.object_schema(
+    {
+        "client": _STRING,
+        "run": {"type": "string", "description": "The run, session or connection; empty for the client itself."},
+        "since": _STRING,
+        "until": {"type": ["string", "null"], "description": "When it ends by itself; null where it doesn't."},
+        "source": {"type": "string", "description": "What was read first."},
+        "inherited": {"type": "boolean", "description": "Whether a restricted client only began it."},
+    }
+)
+
+
+def trust_routes(hub: Hub, threads: WorkerThreads) -> tuple[RouteSpec, ...]:
+    """List the routes; what they do holds for all vaults."""
+    listed = openapi.page_content("results", _RESTRICTION)
+    trusted = openapi.json_content({"trusted": {"type": "array", "items": dict(_RESTRICTION)}})
+    return (
+        RouteSpec(
+            "GET",
+            _PATH,
+            "trust",
+            "List who only proposes because of what was read.",
+            _make_endpoint(hub, threads, _PAGE_PARAMETERS, _list_restricted),
+            "For persons.",
+            _PAGE_PARAMETERS,
+            listed,
+        ),
+        RouteSpec(
+            "POST",
+            _PATH,
+            "trust",
+            "Trust a client again.",
+            _make_endpoint(hub, threads, _TRUST_PARAMETERS, _trust),
+            "For persons. Proposals that were made stay proposals.",
+            _TRUST_PARAMETERS,
+            trusted,
+        ),
+    )
+
+
+def _make_endpoint(hub: Hub, threads: WorkerThreads, parameters: tuple[Parameter, ...], work: TrustHandler) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, parameters)
+        client = security.client_of(request.scope)
+        answer = await threads.run("read", lambda: work(hub.context(client=client, vault=args.text("vault")), args))
+        return replies.JsonReply({"success": True, **answer})
+
+    return endpoint
+
+
+def _list_restricted(context: Context, args: RequestArguments) -> dict[str, JSONValue]:
+    limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
+    restricted = clients.list_restricted(context)
+    rows: list[JSONValue] = [clients.describe_restriction(taint) for taint in restricted[offset : offset + limit]]
+    return {"results": rows, "total": len(restricted), "limit": limit, "offset": offset}
+
+
+def _trust(context: Context, args: RequestArguments) -> dict[str, JSONValue]:
+    lifted = clients.trust(context, client=args.text("client"), run=args.text("run"), everyone=args.flag("all") is True)
+    return {"trusted": [clients.describe_restriction(taint) for taint in lifted]}
+
 
 _STREAM_SUFFIX: Final = "/events"
 """What paths of streams end with: what is told of them is told as it happens, so nothing can be said of it alone."""
@@ -166,7 +382,7 @@ async def health_endpoint(request: Request) -> Response:
 
 _BYTES_PER_MB: Final = 1_000_000
 _OPEN_PATHS: Final = frozenset({HEALTH_PATH})
-_NOUN_ROUTES: Final = (*routes.SEARCH_ROUTES, *routes.NOTE_ROUTES, *routes.PROPOSAL_ROUTES, *routes.CHANGE_ROUTES)
+_NOUN_ROUTES: Final = (*SEARCH_ROUTES, *NOTE_ROUTES, *PROPOSAL_ROUTES, *CHANGE_ROUTES)
 
 Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 
@@ -234,7 +450,7 @@ def create_app(
     app.state.instance = work.instance
     app.state.seen = keys.seen
     _add_routes(app, ToolInvoker(hub=hub, threads=work.threads))
-    app.router.routes.extend(map(openapi.make_route, trust.trust_routes(hub, work.threads)))
+    app.router.routes.extend(map(openapi.make_route, trust_routes(hub, work.threads)))
     app.router.routes.extend(route for mount in mounts for route in mount.routes)
     app.router.routes.extend(make_head_routes(app.router.routes))
     return app
@@ -286,18 +502,18 @@ class _ApiApp(FastAPI):
 def _add_routes(app: _ApiApp, invoker: ToolInvoker) -> None:
     app.add_api_route(HEALTH_PATH, health_endpoint, response_model=None, openapi_extra=HEALTH_OPERATION)
     app.add_api_route(
-        routes.TOOLS_PATH,
-        routes.make_list_endpoint(invoker),
+        TOOLS_PATH,
+        make_list_endpoint(invoker),
         response_model=None,
         tags=["tools"],
-        openapi_extra=routes.LIST_TOOLS_OPERATION,
+        openapi_extra=LIST_TOOLS_OPERATION,
     )
-    for route in (*routes.make_tool_routes(invoker.hub.table), *_available_noun_routes(invoker.hub.table)):
-        make_endpoint = routes.make_note_endpoint if route in routes.NOTE_ROUTES else binding.make_tool_endpoint
+    for route in (*make_tool_routes(invoker.hub.table), *_available_noun_routes(invoker.hub.table)):
+        make_endpoint = make_note_endpoint if route in NOTE_ROUTES else binding.make_tool_endpoint
         app.add_tool_route(route, make_endpoint(invoker, route))
     app.add_api_route(
-        f"{routes.TOOLS_PATH}/{{name}}",
-        routes.make_unknown_tool_endpoint(invoker),
+        f"{TOOLS_PATH}/{{name}}",
+        make_unknown_tool_endpoint(invoker),
         methods=["POST"],
         response_model=None,
         include_in_schema=False,

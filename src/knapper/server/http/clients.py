@@ -12,7 +12,7 @@ from starlette.responses import Response
 from knapper import __version__
 from knapper.config.paired import MAX_DEVICE_CHARS, MAX_NAME_CHARS
 from knapper.errors import RefusedError
-from knapper.server import pairing, replies, security
+from knapper.server import credentials, replies, security
 from knapper.server.addresses import PRODUCT
 from knapper.server.http import binding, openapi
 from knapper.server.http.app import Mount
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from knapper.config import ClientSettings
     from knapper.config.paired import PairedClient, PairedClients
     from knapper.jsontypes import JSONValue
+    from knapper.server.credentials import PairingCodes
     from knapper.server.http.binding import Endpoint, RequestArguments
-    from knapper.server.pairing import PairingCodes
     from knapper.server.workers import WorkerThreads
 
 TRIES_PER_MINUTE: Final = 10
@@ -172,8 +172,8 @@ class PairingService:
         folders = {str(vault.path) for vault in self._hub.vault_folders}
         offer = self._codes.redeem(args.text("code"), folders)
         if offer is None:
-            raise pairing.unknown_code_error()
-        client, token = pairing.pair(self._hub.settings, offer, args.text("name"), args.text("device"))
+            raise credentials.unknown_code_error()
+        client, token = credentials.pair(self._hub.settings, offer, args.text("name"), args.text("device"))
         return {
             "name": client.name,
             "vault": client.vault,
@@ -194,9 +194,9 @@ class PairingService:
         """
         name = self._hub.name_for(PAGE_CLIENT, args.text("vault"))
         vault = next(vault for vault in self._hub.vault_folders if vault.name == name)
-        address = pairing.check_address(self._hub.settings, args.text("address") or own_address)
-        offer = pairing.offer_vault(vault, args.text("name"), PAGE_CLIENT)
-        return pairing.Invitation(code=self._codes.new(offer), address=address, offer=offer).as_dict()
+        address = credentials.check_address(self._hub.settings, args.text("address") or own_address)
+        offer = credentials.offer_vault(vault, args.text("name"), PAGE_CLIENT)
+        return credentials.Invitation(code=self._codes.new(offer), address=address, offer=offer).as_dict()
 
     def list_clients(self, client: str, seen: Mapping[str, float]) -> dict[str, JSONValue]:
         """Return the paired clients: all for the page, with programs and their rights, and for a paired one itself.

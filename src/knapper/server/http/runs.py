@@ -16,11 +16,10 @@ from knapper.server.http import background, binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.background import JobSet, ServerSentEvent
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import RouteSpec
-from knapper.server.http.run_schemas import (
+from knapper.server.http.job_schemas import (
     ANSWER_CONTENT,
     ANSWER_PARAMETER,
-    CANCEL_CONTENT,
+    CANCEL_RUN_CONTENT,
     DELETE_CONTENT,
     EXPORT_CONTENT,
     EXPORT_TO_PARAMETER,
@@ -32,10 +31,11 @@ from knapper.server.http.run_schemas import (
     RESUME_PARAMETERS,
     RUN_CONTENT,
     RUN_DETAIL_CONTENT,
+    RUN_STREAM_CONTENT,
     RUNS_CONTENT,
     STALE_CONTENT,
-    STREAM_CONTENT,
 )
+from knapper.server.http.openapi import RouteSpec
 from knapper.server.workers import WorkerThreads
 
 if TYPE_CHECKING:
@@ -337,7 +337,7 @@ def _run_reading_routes(service: RunService) -> tuple[RouteSpec, ...]:
             _run_endpoint(service, _stream_run, event_parameters),
             events_description,
             event_parameters,
-            background.events_content(STREAM_CONTENT),
+            background.events_content(RUN_STREAM_CONTENT),
         ),
         RouteSpec(
             "GET",
@@ -376,7 +376,7 @@ def _run_action_routes(service: RunService) -> tuple[RouteSpec, ...]:
             _run_endpoint(service, _cancel_run, (VAULT_PARAMETER,)),
             "Works whichever process runs it; finished work is kept.",
             (VAULT_PARAMETER,),
-            CANCEL_CONTENT,
+            CANCEL_RUN_CONTENT,
         ),
         RouteSpec(
             "POST",

@@ -10,10 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.config import editing, files
-from knapper.config.clients import RIGHTS, rights_of, usual_rights
 from knapper.config.declarations import SettingKind, settings_of
 from knapper.config.sections import AgentSettings, ModelSettings, RunSettings
-from knapper.config.settings import SETTINGS
+from knapper.config.settings import RIGHTS, SETTINGS, rights_of, usual_rights
 from knapper.errors import NotFound, RefusedError
 from knapper.server import replies, security
 from knapper.server.http import binding, openapi

@@ -18,9 +18,8 @@ from knapper.errors import KnapError, NotFound, RefusedError, SetupError
 from knapper.server import replies, security, workers
 from knapper.server.http import background, binding, openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import RouteSpec
-from knapper.server.http.task_requests import (
-    CANCEL_CONTENT,
+from knapper.server.http.job_schemas import (
+    CANCEL_TASK_CONTENT,
     CONTEXT_CONTENT,
     CONTEXT_PARAMETERS,
     DEFAULTS_CONTENT,
@@ -28,15 +27,16 @@ from knapper.server.http.task_requests import (
     OUTCOME_CONTENT,
     PRESET_PARAMETERS,
     PRESET_SCHEMA,
-    STREAM_CONTENT,
     SWITCH_PARAMETERS,
     SWITCHES_CONTENT,
     TASK_PARAMETERS,
+    TASK_STREAM_CONTENT,
     WAITING_CONTENT,
     check_task_or_answer,
     read_switches,
     read_task_order,
 )
+from knapper.server.http.openapi import RouteSpec
 from knapper.server.workers import WorkerThreads
 
 if TYPE_CHECKING:
@@ -380,7 +380,7 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             _make_task_start(tasks, _tell_task, streamed),
             start_description,
             streamed,
-            background.events_content(STREAM_CONTENT),
+            background.events_content(TASK_STREAM_CONTENT),
         ),
         RouteSpec(
             "GET",
@@ -390,7 +390,7 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             _make_task_events(tasks),
             "After `Last-Event-ID`, or from the beginning.",
             (*background.EVENT_PARAMETERS, *binding.ANY_VAULT),
-            background.events_content(STREAM_CONTENT),
+            background.events_content(TASK_STREAM_CONTENT),
         ),
         RouteSpec(
             "POST",
@@ -399,7 +399,7 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "Cancel a run; the partial result is kept.",
             _make_task_cancel(tasks),
             parameters=binding.ANY_VAULT,
-            content=CANCEL_CONTENT,
+            content=CANCEL_TASK_CONTENT,
         ),
     )
 

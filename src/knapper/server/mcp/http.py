@@ -14,9 +14,8 @@ from knapper.app import Hub
 from knapper.server import security
 from knapper.server.http.app import Mount, mount_asgi
 from knapper.server.mcp.definitions import ToolListing
-from knapper.server.mcp.events import RecentEvents
 from knapper.server.mcp.server import build_server
-from knapper.server.mcp.session import Caller, McpSession
+from knapper.server.mcp.session import Caller, McpSession, RecentEvents
 from knapper.server.workers import WorkerThreads
 
 _SESSION_HEADER = "mcp-session-id"

@@ -28,9 +28,8 @@ from typing_extensions import override
 from knapper.app import Hub
 from knapper.server import logs, watchers
 from knapper.server.mcp.definitions import ToolListing
-from knapper.server.mcp.events import StatelessServer
 from knapper.server.mcp.server import build_server
-from knapper.server.mcp.session import Caller, McpSession
+from knapper.server.mcp.session import Caller, McpSession, StatelessServer
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _PARSE_ERROR_TYPES: Final = frozenset({"json_invalid", "string_unicode"})

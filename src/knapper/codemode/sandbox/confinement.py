@@ -1,16 +1,15 @@
-"""Deny this process files and the network by Landlock, and all but a few system calls by seccomp.
-
-Sources: the kernel's documentation, userspace-api/landlock (a ruleset that handles a right and has no rule denies it)
-and userspace-api/seccomp_filter, and its headers for the numbers.
-"""
+"""The second wall around a worker process, of what its system offers; the first is the WebAssembly sandbox."""
 
 import ctypes
 import errno
+import json
 import os
+import platform
 import struct
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 _CREATE: Final = 444
 _RESTRICT: Final = 446
@@ -174,3 +173,162 @@ def _allow_call_if(number: int, argument_at: int, test: Instruction) -> list[Ins
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _DENY),
     ]
+
+
+SEATBELT_TOOL: Final = "/usr/bin/sandbox-exec"
+_SEATBELT_RULES: Final = (
+    "(version 1)",
+    "(allow default)",
+    "(deny network*)",
+    "(deny file-write*)",
+    "(deny process-fork)",
+    "(deny mach-lookup)",
+    '(deny file-read* (subpath "/Users") (subpath "/Volumes"))',
+    '(deny file-read* (subpath "/private/var/folders") (subpath "/private/tmp"))',
+)
+
+
+def seatbelt_prefix(readable: Iterable[str]) -> list[str]:
+    """Return what precedes a command to confine it.
+
+    Args:
+        readable: Folders that hold what the command loads.
+    """
+    return [SEATBELT_TOOL, "-p", seatbelt_profile(readable)]
+
+
+def seatbelt_profile(readable: Iterable[str]) -> str:
+    """Return the rules; of two that match, the later one applies."""
+    # Last, since the folders that Python is loaded from may be below /Users or a temporary folder.
+    places = " ".join(f"(subpath {json.dumps(folder, ensure_ascii=False)})" for folder in dict.fromkeys(readable))
+    return "\n".join([*_SEATBELT_RULES, f"(allow file-read* {places})"])
+
+
+_ONE_PROCESS: Final = 0x0008
+_PROCESS_MEMORY: Final = 0x0100
+_DIES_ON_ERROR: Final = 0x0400
+_ENDS_WITH_OWNER: Final = 0x2000
+JOB_FLAGS: Final = _ONE_PROCESS | _PROCESS_MEMORY | _DIES_ON_ERROR | _ENDS_WITH_OWNER
+NO_DESKTOP: Final = 0x00FF
+"""No clipboard, no global atoms, no windows of others, no change of settings, no log-off."""
+_EXTENDED: Final = 9
+_UI: Final = 4
+
+
+class BasicLimits(ctypes.Structure):
+    """The structure JOBOBJECT_BASIC_LIMIT_INFORMATION."""
+
+    _fields_ = (
+        ("process_time", ctypes.c_int64),
+        ("job_time", ctypes.c_int64),
+        ("flags", ctypes.c_uint32),
+        ("least_working_set", ctypes.c_size_t),
+        ("most_working_set", ctypes.c_size_t),
+        ("active_processes", ctypes.c_uint32),
+        ("affinity", ctypes.c_size_t),
+        ("priority", ctypes.c_uint32),
+        ("scheduling", ctypes.c_uint32),
+    )
+
+
+class ExtendedLimits(ctypes.Structure):
+    """The structure JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
+
+    _fields_ = (
+        ("basic", BasicLimits),
+        ("counters", ctypes.c_uint64 * 6),
+        ("process_memory", ctypes.c_size_t),
+        ("job_memory", ctypes.c_size_t),
+        ("peak_process_memory", ctypes.c_size_t),
+        ("peak_job_memory", ctypes.c_size_t),
+    )
+
+
+class Kernel32(Protocol):
+    """The part of kernel32 that is used."""
+
+    def CreateJobObjectW(self, security: None, name: None) -> int:  # noqa: N802 - its name
+        """Create a job object."""
+        ...
+
+    def SetInformationJobObject(self, job: int, kind: int, data: object, size: int) -> int:  # noqa: N802 - its name
+        """Set limits."""
+        ...
+
+    def AssignProcessToJobObject(self, job: int, process: int) -> int:  # noqa: N802 - its name
+        """Assign a process to a job object."""
+        ...
+
+
+def assign_process(kernel: Kernel32, process: int, memory_mb: int) -> str:
+    """Assign a process to a job object of its own.
+
+    Returns:
+        ``on``, or why not.
+    """
+    # The handle is never closed: the worker ends with its last handle, and so with this program.
+    job = kernel.CreateJobObjectW(None, None)
+    if not job:
+        return "a job object can't be created"
+    limits = ExtendedLimits(process_memory=memory_mb << 20)
+    limits.basic.flags = JOB_FLAGS
+    limits.basic.active_processes = 1
+    desktop = ctypes.c_uint32(NO_DESKTOP)
+    steps = (
+        lambda: kernel.SetInformationJobObject(job, _EXTENDED, ctypes.byref(limits), ctypes.sizeof(limits)),
+        lambda: kernel.SetInformationJobObject(job, _UI, ctypes.byref(desktop), ctypes.sizeof(desktop)),
+        lambda: kernel.AssignProcessToJobObject(job, process),
+    )
+    return "on" if all(step() for step in steps) else "a job object can't hold the process"
+
+
+_NO_NEW_PRIVILEGES: Final = 38
+STANDS: Final = "on"
+_SPARE_MB: Final = 320
+"""For the interpreter around the script: its own memory, and copies of inputs and results."""
+
+
+def raise_before_threads() -> dict[str, str]:
+    """Deny files and the network; threads that start later are bound as well.
+
+    Returns:
+        ``on`` or why not, for each part of the wall.
+    """
+    if sys.platform != "linux":
+        return {}
+    libc = ctypes.CDLL(None, use_errno=True)
+    # Both Landlock and seccomp require it of a process without privileges.
+    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        return {"landlock": "new privileges can't be given up"}
+    return {"landlock": restrict_files(libc)}
+
+
+def raise_after_threads() -> dict[str, str]:
+    """Deny every thread all system calls except those that a running script needs."""
+    if sys.platform != "linux":
+        return {}
+    return {"seccomp": restrict_calls(ctypes.CDLL(None, use_errno=True), platform.machine())}
+
+
+def limit_resources(memory_mb: int) -> dict[str, str]:
+    """Limit this process's memory, and deny it to write files; this isn't part of the second wall.
+
+    Args:
+        memory_mb: Of a script at most; what the interpreter needs beyond that is added.
+    """
+    if sys.platform == "win32":
+        # A job object limits the memory there.
+        return {}
+    import resource  # noqa: PLC0415 - there is none on Windows
+
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_DATA: (memory_mb + _SPARE_MB) << 20,
+    }
+    for name, most in limits.items():
+        try:
+            resource.setrlimit(name, (most, most))
+        except (OSError, ValueError) as error:
+            return {"limits": f"a limit can't be set: {error}"}
+    return {"limits": STANDS}

@@ -1,1 +1,0 @@
-"""The second wall around a worker process: the isolation that the operating system offers."""
