@@ -19,7 +19,7 @@ from bench import frame, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper.agents.chat.turn import ChatConfig
-from knapper.agents.loop import Prompts
+from knapper.agents.prompting import Prompts
 from knapper.app import Hub
 from knapper.app.chats import ClientChatsRegistry, VaultChats
 from knapper.config import EmbeddingSettings, Settings, Vault

@@ -18,7 +18,7 @@ from knapper import app
 from knapper.agents.chat.conversations import SessionMessage
 from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.events import Event, Text
-from knapper.agents.loop import Prompts
+from knapper.agents.prompting import Prompts
 from knapper.app import chats
 from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.tools.context import Context

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from knapper.agents.loop import Prompts
 from knapper.agents.pipeline.context import TaskRequest
 from knapper.agents.pipeline.orchestrator import Agents, OrchestratorSettings
 from knapper.agents.pipeline.pipeline import PipelineRun, ResumePoint
@@ -17,6 +16,7 @@ from knapper.agents.pipeline.records import (
     ResearchSettings,
     ScoutSettings,
 )
+from knapper.agents.prompting import Prompts
 from knapper.app import tables
 from knapper.changes.writer import SubmitOptions
 from knapper.config import ClientSettings

@@ -14,7 +14,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from knapper.agents.background import JobEvent
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message
 from knapper.agents.events import Done, Event
-from knapper.agents.loop import Prompts
+from knapper.agents.prompting import Prompts
 from knapper.app import tables
 from knapper.changes.writer import SubmitOptions
 from knapper.tools.context import Context

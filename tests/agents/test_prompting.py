@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents import loop
-from knapper.agents.loop import Prompts
+from knapper.agents import prompting
+from knapper.agents.prompting import Prompts
 from knapper.errors import SetupError, StorageError
 from tests.agents import scripted
 from tests.agents.scripted import NOW, Model
@@ -26,8 +26,8 @@ def test_a_file_that_is_named_wins_over_one_in_the_folder_and_that_over_the_buil
 
     assert Prompts(own_file=tmp_path / "mine.md", folder=tmp_path).load("chat") == "By name."
     assert Prompts(folder=tmp_path).load("chat") == "From the folder."
-    assert Prompts(folder=tmp_path).load("repair") == loop.read_built_in("repair")
-    assert Prompts(own_file=tmp_path / "mine.md").load("repair") == loop.read_built_in("repair")
+    assert Prompts(folder=tmp_path).load("repair") == prompting.read_built_in("repair")
+    assert Prompts(own_file=tmp_path / "mine.md").load("repair") == prompting.read_built_in("repair")
 
 
 def test_a_named_file_that_is_missing_or_no_text_is_told(tmp_path: Path) -> None:
@@ -44,9 +44,9 @@ def test_long_preferences_are_cut_and_hidden_ones_are_not_told(tmp_path: Path) -
     shown, hidden = opened.vault(tmp_path / "a", notes), opened.vault(tmp_path / "b", notes, hidden=("Preferences.md",))
 
     with scripted.agent(shown) as context:
-        seen = loop.write_system_prompt("Base.", context, NOW)
+        seen = prompting.write_system_prompt("Base.", context, NOW)
     with scripted.agent(hidden) as context:
-        unseen = loop.write_system_prompt("Base.", context, NOW)
+        unseen = prompting.write_system_prompt("Base.", context, NOW)
 
     assert seen.count("x") == 3_998
     assert "User Preferences" not in unseen

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from knapper import extras
-from knapper.agents import loop
+from knapper.agents import prompting
 from knapper.cli import launching, main, onboarding, output, plugin
 from knapper.cli import options as cli_options
 from knapper.cli.onboarding import LocalModels, Surroundings
@@ -108,9 +108,9 @@ def test_an_example_of_the_chats_instructions_is_written_and_ones_own_stay(vault
     assert main.run(["setup", "--vault", str(vault), "--quiet"]) == 0
 
     example = own.with_name("chat.md.example").read_text(encoding="utf-8")
-    assert example == loop.read_built_in("chat")
+    assert example == prompting.read_built_in("chat")
     assert own.read_text(encoding="utf-8") == "Answer in rhymes.\n"
-    assert loop.Prompts(folder=own.parent).load("chat") == "Answer in rhymes.\n"
+    assert prompting.Prompts(folder=own.parent).load("chat") == "Answer in rhymes.\n"
 
 
 def test_an_example_that_cannot_be_written_stops_nothing(

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import shlex
+import subprocess
 import sys
 import tomllib
 from functools import partial
@@ -121,3 +122,21 @@ def test_a_source_of_another_kind_than_an_index_is_kept(monkeypatch: pytest.Monk
         sources.append(extras.find_installation().source)
 
     assert sources == list(origins)
+
+
+_BLOCKED = "import sys\nsys.modules |= dict.fromkeys({names!r})\n"
+"""Makes each import of these fail, as where they aren't installed."""
+_IMPORT = "import importlib\nfor name in {modules!r}:\n    importlib.import_module(name)\n"
+
+
+def test_every_command_is_imported_without_extras() -> None:
+    brought = sorted({module for extra in EXTRAS.values() for module in extra.modules} | {"turbovec", "pydantic_ai"})
+    folder = Path(extras.__file__).parent / "cli" / "commands"
+    modules = [f"knapper.cli.commands.{file.stem}" for file in sorted(folder.glob("*.py")) if file.stem != "__init__"]
+    program = _BLOCKED.format(names=brought) + _IMPORT.format(
+        modules=[*modules, "knapper.app.hub", "knapper.cli.onboarding"]
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert len(modules) > 30
+    assert done.stderr == ""

@@ -16,10 +16,10 @@ from knapper.agents import background
 from knapper.agents.chat.conversations import STAGES, Conversations
 from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig
 from knapper.agents.events import Error, ToolCall
-from knapper.agents.loop import Prompts
 from knapper.agents.model import names, providers, usage
 from knapper.agents.model.providers import ModelTimeouts
 from knapper.agents.offers import AGENT_TOOLS
+from knapper.agents.prompting import Prompts
 from knapper.agents.sessions import store
 from knapper.app import clients, models
 from knapper.app.clients import AGENT_CLIENT

@@ -10,10 +10,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from knapper.agents.loop import Prompts
 from knapper.agents.model import providers, usage
 from knapper.agents.model.providers import ModelTimeouts
 from knapper.agents.model.replies import SurrogateSafeModel
+from knapper.agents.prompting import Prompts
 from knapper.agents.runs import retrieving, store
 from knapper.agents.runs.engine import RunEngine, RunPrompts, Strategies
 from knapper.agents.runs.model import RunLimits

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from knapper import app, extras
-from knapper.agents import loop
+from knapper.agents import prompting
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName, Provider
 from knapper.app import models
@@ -326,7 +326,7 @@ def write_prompt_example(options: GlobalOptions) -> StepReport:
         text=f"{example} has the chat's instructions",
         hint=f"to give your own: copy it to {folder / 'chat.md'}, and change that",
     )
-    text = loop.read_built_in("chat")
+    text = prompting.read_built_in("chat")
     try:
         if example.exists() and example.read_text(encoding="utf-8", errors="replace") == text:
             return replace(report, state="unchanged")

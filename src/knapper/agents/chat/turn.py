@@ -20,15 +20,16 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, estimate_message_tokens
 
-from knapper.agents import citations, loop, toolset, untrusted
+from knapper.agents import citations, loop, prompting, toolset, untrusted
 from knapper.agents.citations import CheckedAnswer, CitationRepairer
 from knapper.agents.events import Debug, Done, Error, Event, Notice, TurnState
-from knapper.agents.loop import Clock, EventSink, LoopProgress, LoopTask, PromptName, Prompts
+from knapper.agents.loop import EventSink, LoopProgress, LoopTask
 from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
 from knapper.agents.model.usage import Meter, ModelFailure
 from knapper.agents.offers import StageName
+from knapper.agents.prompting import Clock, PromptName, Prompts
 from knapper.agents.toolset import MAX_RESULT_CHARS
 from knapper.changes.writer import SubmitOptions
 from knapper.codemode import model
@@ -428,7 +429,7 @@ class ChatTurn:
     async def _loop(self) -> None:
         chat, message = self._chat, self._message
         system = await asyncio.to_thread(
-            loop.write_system_prompt,
+            prompting.write_system_prompt,
             chat.prompts.load(chat.prompt),
             self._context,
             chat.now(),

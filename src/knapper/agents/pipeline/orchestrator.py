@@ -10,7 +10,6 @@ from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import untrusted
-from knapper.agents.loop import Prompts
 from knapper.agents.model import replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
@@ -21,6 +20,7 @@ from knapper.agents.pipeline.scout import Scout
 from knapper.agents.pipeline.store import AgentToggles
 from knapper.agents.pipeline.task import TaskAgentConfig
 from knapper.agents.pipeline.web import Researcher
+from knapper.agents.prompting import Prompts
 from knapper.codemode.model import ModelSpend
 from knapper.jsontypes import JSONValue
 from knapper.tools.registry import ToolSpec

@@ -17,9 +17,9 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import citations, untrusted
-from knapper.agents.loop import Prompts
 from knapper.agents.model import replies, usage
 from knapper.agents.model.usage import Meter
+from knapper.agents.prompting import Prompts
 from knapper.agents.runs.model import (
     ANSWERED,
     CheckpointEvent,
