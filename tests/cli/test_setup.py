@@ -11,6 +11,7 @@ import pytest
 
 from knapper import extras
 from knapper.agents import prompting
+from knapper.agents.model.names import ModelName
 from knapper.cli import launching, main, onboarding, output, plugin
 from knapper.cli import options as cli_options
 from knapper.cli.onboarding import LocalModels, Surroundings
@@ -223,6 +224,27 @@ def test_obsidians_open_vault_comes_first(vault: Path, tmp_path: Path) -> None:
 
     assert found.vaults == [vault, tmp_path]
     assert [client.name for client in found.clients] == ["claude-desktop"]
+
+
+@pytest.mark.usefixtures("config")
+def test_models_of_this_machine_and_keys_of_the_environment_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = clients.MachinePaths(system="linux", home=tmp_path, config=tmp_path)
+    monkeypatch.setenv("FIREWORKS_API_KEY", "secret-key")
+    with protocol.serving(Reply()) as server:
+        compatible = ModelName(provider="compatible", name="*", base_url=server.base_url)
+        gone = ModelName(provider="compatible", name="*", base_url="http://127.0.0.1:9/v1")
+        monkeypatch.setattr(onboarding, "_LOCAL_SERVERS", (("LM Studio", compatible), ("llama.cpp", gone)))
+        monkeypatch.setattr(onboarding, "_NOT_FOR_CHAT", ("other",))
+        options = cli_options.GlobalOptions(config="")
+        found = onboarding.look_around(onboarding.setup.read_settings(options), machine, tmp_path)
+
+    assert found.local_models == [LocalModels(title="LM Studio", names=(f"tiny@{server.base_url}",))]
+    assert found.keys == ["fireworks"]
+    assert onboarding.suggested_model(found) == f"tiny@{server.base_url}"
+    assert "secret-key" not in repr(found)
+    assert server.asked == []  # a list is asked for, and nothing is said
 
 
 def test_a_model_that_answers_is_entered(vault: Path, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
