@@ -16,6 +16,7 @@ NAMES = (
     "quality",
     "cold",
     "kill",
+    "jobs",
     "chaos",
     "real_moves",
     "writes",

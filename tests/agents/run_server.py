@@ -57,11 +57,16 @@ class Handler(BaseHTTPRequestHandler):
             return
 
 
+class QuietServer(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of a program that is killed while it asks."""
+
+
 @contextmanager
 def serving(brain: Brain, *, wait_s: float = 0, held_from: int = 0) -> Generator[Served]:
     """Serve a brain."""
     served = Served(brain=brain, wait_s=wait_s, held_from=held_from)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Own", (Handler,), {"served": served}))
+    server = QuietServer(("127.0.0.1", 0), type("Own", (Handler,), {"served": served}))
     server.daemon_threads = True
     served.address = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)

@@ -246,7 +246,7 @@ def test_a_short_conversation_that_the_owner_sets_means_a_small_model(
 def test_ask_says_in_its_json_that_the_tools_were_reduced(
     own_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    del own_home
+    (own_home / "config.toml").write_text('[model]\ntools = "full"\n', encoding="utf-8")
     folder = worlds.fill(tmp_path / "notes", {"Garden.md": "Green.\n"})
     refusal = Reply(status=400, error=REFUSALS["llama.cpp"][1])
     with protocol.serving(refusal, Reply(parts=["Hi."])) as server:
@@ -254,3 +254,20 @@ def test_ask_says_in_its_json_that_the_tools_were_reduced(
 
     assert code == 0
     assert json.loads(capsys.readouterr().out)["notes"] == [turn.TOOLS_REDUCED]
+    assert [len(one["tools"]) > 30 for one in server.asked] == [True, False]
+
+
+def test_the_first_request_of_a_chat_is_small(
+    own_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del own_home
+    folder = worlds.fill(tmp_path / "notes", {"Garden.md": "Green.\n"})
+    found = [Call("find_tool", {"query": "what links to a note"})]
+    with protocol.serving(Reply(parts=found), Reply(parts=["Hi."])) as server:
+        code = main.run(["-v", str(folder), "ask", "Hello", "--model", f"tiny@{server.base_url}"])
+
+    first, second = server.asked
+    assert (code, "Hi." in capsys.readouterr().out) == (0, True)
+    assert len(json.dumps(first, separators=(",", ":"))) < 10_240
+    assert "find_backlinks" in {one["function"]["name"] for one in second["tools"]}
+    assert "find_backlinks" not in json.dumps(first["tools"])

@@ -123,6 +123,11 @@ class ResultExcerpts:
             self._kept[call_id] = (tool, whole)
         return self._excerpt(call_id, tool, whole, 0)
 
+    @property
+    def has_cut(self) -> bool:
+        """Return whether a result was too long, so that there is something to read on."""
+        return bool(self._kept)
+
     def read_on(self, call_id: str, offset: int) -> ResultExcerpt:
         """Return a later part of a result that was cut.
 
@@ -209,7 +214,9 @@ class ToolSession:
     def definitions(self) -> list[ToolDefinition]:
         """Return the definitions of the tools that the model is shown."""
         table = [_describe_row(row, brief=self.brief) for name, row in self.rows.items() if name in self.listed_names]
-        return [*(tool.definition for tool in self.own.values()), *table, *self.loop_tools]
+        own = [tool.definition for tool in self.own.values()]
+        has_more = not self.brief or self.results.has_cut
+        return [*own, *table, *(one for one in self.loop_tools if has_more or one.name != GET_CONTINUATION)]
 
     def repair_arguments(self, name: str, raw: object) -> Arguments:
         """Return a call's arguments as they will be used, with lone surrogates replaced."""
@@ -367,7 +374,7 @@ class ArgumentValidator:
 def _describe_row(row: ToolSpec, *, brief: bool) -> ToolDefinition:
     return ToolDefinition(
         name=row.name,
-        description=registry.describe(row),
+        description=registry.describe(row, brief=brief),
         parameters_json_schema=cast("dict[str, Any]", registry.parameter_schema(row, brief=brief)),
         sequential=row.effect != "read",
     )

@@ -83,7 +83,7 @@ class VaultChats(Closeable):
             context_tokens=model_settings.context_tokens,
             essential=_offers_essential_tools(model_settings),
             small_models=self.small_models,
-            read_context=self._context_reader(model_names[0]) if model_settings.tools == "auto" else None,
+            read_context=self._context_reader(model_names[0]) if model_settings.tools == "full" else None,
             telemetry=model_settings.telemetry,
             may_write=not settings.client(AGENT_CLIENT).grants.is_read_only,
         )
@@ -109,7 +109,7 @@ class VaultChats(Closeable):
 
 
 def _offers_essential_tools(settings: ModelSettings) -> bool:
-    return settings.tools == "essential" or (settings.tools == "auto" and settings.context_tokens < SMALL_CONTEXT)
+    return settings.tools != "full" or settings.context_tokens < SMALL_CONTEXT
 
 
 def open_chats(hub: Hub, vault: str = "") -> VaultChats:

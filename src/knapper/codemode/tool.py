@@ -83,15 +83,14 @@ def run_script(
 
     Args:
         context: The vault, as the client sees it.
-        code: The script, in Python 3, with ``obsidian.search(query, limit)``, ``obsidian.read_note(path)`` and the
-            reading tools as ``obsidian.tools.NAME(...)``; it sets ``__result__``.
+        code: The script, in Python 3: ``obsidian.search(query, limit)``, ``obsidian.read_note(path)``, reading tools
+            as ``obsidian.tools.NAME(...)``; it sets ``__result__``.
         profile: What else it may read, where the owner allows any: local for files, extended for files and pages.
         timeout_s: How long it may take, in seconds; never longer than the owner allows.
 
     Returns:
-        ``ok``, ``result``, ``stdout``, ``error`` with line and cause, ``code`` and ``hint``, and ``kind``: ok, syntax,
-        error, refused, result, timeout, memory or crash; ``proposals`` with ``id`` and ``vault`` of what waits for a
-        person's decision; ``walls``, the parts of the system's confinement that stood, and ``notes`` on missing ones.
+        ``ok``, ``result``, ``stdout``, ``error`` with line and cause, and ``hint``; ``proposals`` that wait for a
+        person's decision; ``walls``, the parts of the system's confinement that stood.
 
     Raises:
         BadInput: The script is empty, or the time isn't positive.

@@ -212,15 +212,15 @@ def summarize(row: ToolSpec) -> str:
 
 
 @cache
-def describe(row: ToolSpec) -> str:
-    """Return what a tool does, and what it answers."""
+def describe(row: ToolSpec, *, brief: bool = False) -> str:
+    """Return what a tool does, and what it answers; *brief* leaves out what each answer of a write says itself."""
     doc = docstring_parser.parse(_docstring(row.function), style=docstring_parser.DocstringStyle.GOOGLE)
     parts = [_join_lines(doc.short_description), _join_lines(doc.long_description)]
     if doc.returns is not None:
         return_parts = [part for part in (doc.returns.type_name, doc.returns.description) if part]
         text = _join_lines(": ".join(return_parts))
         parts.append(f"Returns {text}" if text.startswith("`") else f"Returns: {text}")
-    if row.takes_submit_options:
+    if row.takes_submit_options and not brief:
         parts.append(_WRITE_RESULT_TEXT)
     return "\n\n".join(part for part in parts if part)
 

@@ -1,0 +1,40 @@
+"""Kill a server at random moments while runs are under way, and resume them."""
+
+import argparse
+
+from bench import vaults
+from bench.frame import Goal, Report, Row
+from bench.places import Places
+from tests.stress import job_kills
+
+SUMMARY = "kill -9 of a server with runs under way: none lost, none done twice, all accounted for"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kills", type=int, default=100, help="how often the server is killed (default: 100)")
+    parser.add_argument("--jobs", type=int, default=8, help="runs at once; a server takes no more than 8 (default: 8)")
+
+
+def run(places: Places, options: argparse.Namespace) -> Report:
+    with vaults.scratch(places.cache) as work:
+        result = job_kills.run(work, kills=options.kills, jobs=options.jobs)
+    unaccounted = result.requests - result.accounted
+    about = (
+        f"{options.jobs} runs at once, each of six parts and ten requests to a model that is played on loopback. The "
+        f"server is killed after 0.05 to 2 s, {result.kills} times; the next one resumes what was interrupted, and "
+        "begins as many more when all are complete."
+    )
+    rows = [
+        Row(what="kills", values=[result.kills], goal=Goal(limit=options.kills, sense="at least")),
+        Row(what="runs", values=[result.runs]),
+        Row(what="not complete in the end", values=[len(result.lost)], goal=Goal(limit=1)),
+        Row(what="asked again although the answer was kept", values=[len(result.repeated)], goal=Goal(limit=1)),
+        Row(what="requests to the model", values=[result.requests]),
+        Row(what="requests in the runs' records", values=[result.accounted]),
+        Row(
+            what="requests in no record, at most those under way at the kills",
+            values=[unaccounted],
+            goal=Goal(limit=result.most_unaccounted + 1),
+        ),
+    ]
+    return Report(title="Jobs", about=about, rows=rows)
