@@ -197,11 +197,6 @@ export function noteOf(app: App, editor: EditorView): MarkdownView | undefined {
   return openNotes(app).find((view) => editorViewOf(view) === editor);
 }
 
-/** Count the places of a note that can be accepted. */
-export function countFitting(editor: EditorView): number {
-  return placesOf(editor.state).filter((place) => place.fit === "fits").length;
-}
-
 /** Open a note in a tab, at a line counted from 1 where one is given. */
 export async function openNote(app: App, file: TFile, line?: number): Promise<void> {
   const leaf = app.workspace.getLeaf(false);
