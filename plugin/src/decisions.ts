@@ -8,7 +8,7 @@ import type { Extent, Verb } from "./card";
 import type { Connection } from "./connection";
 import { sentence } from "./connection";
 import { newText, type Place, plain } from "./places";
-import { placeOf, placesOf } from "./review";
+import { placeOf } from "./review";
 import type { Hunk, Proposal, ServerHunk, Waiting } from "./waiting";
 
 const MISMATCH = "digest_mismatch";
