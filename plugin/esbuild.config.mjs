@@ -1,4 +1,7 @@
-/** Build main.js, styles.css and manifest.json into the package; `--watch` builds at each change, `--out FOLDER` elsewhere. */
+/**
+ * Build main.js, styles.css and manifest.json into the package; `--watch` builds at each change, `--out FOLDER` elsewhere, and
+ * `--sizes` says how many bytes of main.js come from where.
+ */
 import { build, context, transform } from "esbuild";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -65,12 +68,25 @@ async function indent(code) {
   return indented;
 }
 
+/** Print how many bytes each package and folder has in the output, the largest first; before it is indented with tabs. */
+function printSizes({ outputs }) {
+  const [{ inputs, bytes }] = Object.values(outputs);
+  const sums = new Map();
+  for (const [path, { bytesInOutput }] of Object.entries(inputs)) {
+    const name = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? path.replace(/^(?:\.\.\/)+/, "").replace(/\/[^/]+$/, "");
+    sums.set(name, (sums.get(name) ?? 0) + bytesInOutput);
+  }
+  for (const [name, sum] of [...sums].sort((one, other) => other[1] - one[1])) if (sum) console.log(`${String(sum).padStart(7)}  ${name}`);
+  console.log(`${String(bytes).padStart(7)}  all`);
+}
+
 /** Write the files that aren't code, and hold main.js to its size. */
 const finish = {
   name: "finish",
   setup(options) {
     options.onEnd(async (result) => {
       if (result.errors.length) return;
+      if (process.argv.includes("--sizes")) printSizes(result.metafile);
       const main = await indent(result.outputFiles[0].text);
       if (Buffer.byteLength(main) > MAX_BYTES) throw new Error(`main.js has ${Buffer.byteLength(main)} bytes; ${MAX_BYTES} at most`);
       await mkdir(TARGET, { recursive: true });
@@ -91,6 +107,7 @@ const options = {
   charset: "utf8",
   minify: false,
   write: false,
+  metafile: true,
   legalComments: "inline",
   banner: { js: BANNER },
   external: EXTERNAL,

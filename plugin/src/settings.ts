@@ -258,8 +258,11 @@ class FolderChoice extends SuggestModal<string> {
   }
 }
 
-/** What single words of a list are called; scout's tools by their names. */
-const CHOICES: Readonly<Record<string, string>> = { add: "Add lines", delete: "Replace and delete lines", create: "Create notes", navigate: "Open notes for me" };
+/** What choices are called, where their own names say too little. */
+const CHOICES: Readonly<Record<string, string>> = {
+  add: "Add lines", delete: "Replace and delete lines", create: "Create notes", navigate: "Open notes for me",
+  current: "The open note", linked: "The open note and linked ones", context: "All that go in", ddgs: "DuckDuckGo",
+};
 
 /** A setting's name, and the choice that a switch of a list is for. */
 function partsOf(key: string): [name: string, choice: string | undefined] {
@@ -302,7 +305,7 @@ function describe(row: ServerSetting): string {
   const { least, most } = row;
   const range = row.kind === "count" && least !== undefined && most !== undefined ? ` ${least.toLocaleString()} to ${most.toLocaleString()}.` : "";
   const words = row.kind === "texts" && !isList(row) ? " Separated by commas." : "";
-  const given = row.default === null || row.default === "" ? "none" : Array.isArray(row.default) ? row.default.join(", ") || "none" : String(row.default);
+  const given = [row.default ?? ""].flat().map((one) => (typeof one === "number" ? one.toLocaleString() : (CHOICES[one] ?? one))).join(", ") || "none";
   return `${row.doc}${range}${words} Default: ${given}. From: ${row.source}.`;
 }
 
@@ -322,7 +325,7 @@ export function defineSetting(row: ServerSetting | undefined, name: string, labe
   const base = { key, disabled: !row.savable };
   const range = rangeOf(row);
   if (isSwitch(row)) return { name: label, desc, control: { type: "toggle", ...base } };
-  if (row.choices && row.kind !== "texts") return { name: label, desc, control: { type: "dropdown", ...base, options: Object.fromEntries(row.choices.map((one) => [one, one])) } };
+  if (row.choices && row.kind !== "texts") return { name: label, desc, control: { type: "dropdown", ...base, options: Object.fromEntries(row.choices.map((one) => [one, CHOICES[one] ?? one])) } };
   if (range) return { name: label, desc, control: { type: "slider", ...base, min: range[0], max: range[1], step: 1 } };
   if (row.kind !== "count") return { name: label, desc, control: { type: "text", ...base } };
   const { least = 0, most = Number.MAX_SAFE_INTEGER } = row;

@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 /** Edit blocks in notes, as Obsidian hands them over. */
 import { beforeEach, expect, it, vi } from "vitest";
-import "./elements";
+import { findings } from "./elements";
 
 vi.mock("obsidian", () => {
   class Component {
@@ -56,6 +56,7 @@ it("draws both texts as Markdown with their badge, and decides at the server", a
   expect(root.querySelector(".ai-edit-badge-replace")?.textContent).toBe("[~] Replace");
   expect(root.querySelector(".ai-edit-before strong")?.textContent).toBe("cans");
   expect(root.querySelector(".ai-edit-after li")?.textContent).toBe("one can");
+  expect(await findings()).toEqual([]);
   root.querySelector<HTMLElement>(".ai-edit-accept")!.click();
   await vi.waitFor(() => expect(sent).toEqual([["/blocks/accept", { path: "Garden.md", ids: ["c4-1"] }]]));
   child!.unload();

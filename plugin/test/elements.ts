@@ -1,4 +1,11 @@
-/** What Obsidian adds to each element, as far as the plugin uses it; for tests in jsdom. */
+/** What Obsidian adds to each element, as far as the plugin uses it, and what axe finds; for tests in jsdom. */
+import axe from "axe-core";
+
+/** The serious findings in what is drawn; jsdom knows no colours, and nothing here is a whole page. */
+export async function findings(): Promise<string[]> {
+  const { violations } = await axe.run(document.body, { rules: { "color-contrast": { enabled: false }, region: { enabled: false } } });
+  return violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${id}: ${nodes[0]?.html ?? ""}`);
+}
 
 function append(this: HTMLElement, tag: string, { cls = "", text = "", attr = {} }: { cls?: string; text?: string; attr?: object } = {}) {
   const element = document.createElement(tag);

@@ -2,7 +2,7 @@
 /** What waits where no editor is: in reading view, and in a base. */
 import { beforeEach, expect, it, vi } from "vitest";
 import type { Hunk } from "../src/waiting";
-import "./elements";
+import { findings } from "./elements";
 
 const opened: [string, unknown][] = [];
 vi.mock("obsidian", () => {
@@ -76,6 +76,7 @@ it("is decided in reading view too, but for what doesn't fit any more", async ()
   expect([...stale.querySelectorAll("button")].map((made) => made.textContent)).not.toContain("Accept");
   expect(stale.textContent).toContain("Doesn't fit any more: the lines are gone.");
   expect(stale.textContent).toContain("Other.");
+  expect(await findings()).toEqual([]);
 });
 
 it("isn't drawn twice in live preview, whose editor has the cards", () => {
@@ -104,6 +105,7 @@ it("is listed in a base for the notes of its query, in their order and groups", 
 
   expect(rows.map((row) => row.getAttribute("aria-label"))).toEqual(["Pending edits of Rain.md", "Pending edits of Garden.md"]);
   expect([...document.querySelectorAll("[role=heading]")].map((head) => head.textContent)).toEqual(["Plans", "Beds"]);
+  expect(await findings()).toEqual([]);
   expect(rows[1]!.textContent).toContain("2 places, by Claude, script");
   const [open, accept, reject] = rows[1]!.querySelectorAll("button");
   for (const made of [open, accept, reject]) made!.click();
