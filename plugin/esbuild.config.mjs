@@ -3,7 +3,7 @@
  * `--sizes` says how many bytes of main.js come from where.
  */
 import { build, context, transform } from "esbuild";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -14,7 +14,7 @@ const MAX_BYTES = 500_000;
 /** What Obsidian itself gives a plugin. */
 const EXTERNAL = ["obsidian", "electron", "@codemirror/*", "@lezer/*"];
 /** The styles of the shared parts that the plugin draws, in their order. */
-const SHEETS = ["style/parts.css", "style/prose.css", "chat/chat.css", "review/review.css", "search/search.css", "runs/runs.css"];
+const SHEETS = ["style/parts.css", "style/prose.css", "chat/chat.css", "review/review.css", "review/changes.css", "search/search.css", "runs/runs.css"];
 const KEYFRAMES = /@keyframes [\w-]+ \{(?:[^{}]*\{[^{}]*\})*[^{}]*\}/g;
 const BANNER = "/* Knapper for Obsidian (MIT). Built from plugin/ and ui/ of its repository by esbuild, not minified. */";
 
@@ -68,6 +68,19 @@ async function indent(code) {
   return indented;
 }
 
+/** Throw where the plugin draws what a sheet of the parts has styles for, and hasn't taken the sheet. */
+async function checkStyles(main, sheet) {
+  const classes = (text) => new Set(text.match(/\bk-[a-z][\w-]*/g));
+  const [used, had] = [classes(main), classes(sheet)];
+  const parts = join(HERE, "../ui/parts");
+  for (const name of await readdir(parts, { recursive: true })) {
+    if (!name.endsWith(".css") || name.endsWith(".lazy.css")) continue;
+    const styled = [...(await readFile(join(parts, name), "utf8")).matchAll(/\.(k-[a-z][\w-]*)/g)].map(([, found]) => found);
+    const lacking = styled.find((found) => used.has(found) && !had.has(found));
+    if (lacking) throw new Error(`${lacking} is drawn without its styles: put ${name} among SHEETS`);
+  }
+}
+
 /** Print how many bytes each package and folder has in the output, the largest first; before it is indented with tabs. */
 function printSizes({ outputs }) {
   const [{ inputs, bytes }] = Object.values(outputs);
@@ -91,7 +104,9 @@ const finish = {
       if (Buffer.byteLength(main) > MAX_BYTES) throw new Error(`main.js has ${Buffer.byteLength(main)} bytes; ${MAX_BYTES} at most`);
       await mkdir(TARGET, { recursive: true });
       await writeFile(join(TARGET, "main.js"), main);
-      await writeFile(join(TARGET, "styles.css"), await styles());
+      const sheet = await styles();
+      await checkStyles(main, sheet);
+      await writeFile(join(TARGET, "styles.css"), sheet);
       await writeFile(join(TARGET, "manifest.json"), (await readFile(join(HERE, "manifest.json"), "utf8")).replaceAll("\r\n", "\n"));
     });
   },
