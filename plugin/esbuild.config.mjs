@@ -1,6 +1,9 @@
-/** Build main.js, styles.css and manifest.json into the package; `--watch` builds at each change, `--out FOLDER` elsewhere. */
+/**
+ * Build main.js, styles.css and manifest.json into the package; `--watch` builds at each change, `--out FOLDER` elsewhere, and
+ * `--sizes` says how many bytes of main.js come from where.
+ */
 import { build, context, transform } from "esbuild";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -11,7 +14,7 @@ const MAX_BYTES = 500_000;
 /** What Obsidian itself gives a plugin. */
 const EXTERNAL = ["obsidian", "electron", "@codemirror/*", "@lezer/*"];
 /** The styles of the shared parts that the plugin draws, in their order. */
-const SHEETS = ["style/parts.css", "style/prose.css", "chat/chat.css", "review/review.css", "search/search.css", "runs/runs.css"];
+const SHEETS = ["style/parts.css", "style/prose.css", "chat/chat.css", "review/review.css", "review/changes.css", "search/search.css", "runs/runs.css"];
 const KEYFRAMES = /@keyframes [\w-]+ \{(?:[^{}]*\{[^{}]*\})*[^{}]*\}/g;
 const BANNER = "/* Knapper for Obsidian (MIT). Built from plugin/ and ui/ of its repository by esbuild, not minified. */";
 
@@ -42,6 +45,7 @@ const INSTEAD = [
   [/markdown-it[\\/]lib[\\/]rules_\w+[\\/](?:html_block|html_inline|replacements|smartquotes)\.mjs$/, "nothing.ts"],
   [/markdown-it[\\/]lib[\\/]rules_core[\\/]linkify\.mjs$/, "nothing.ts"],
 ];
+const PURE = /\/\* @__PURE__ \*\/ ?/g;
 const OWN_DOCUMENT = /(?<![\w.$])document(?=\.(?:activeElement|getElementById|querySelector|body|hidden)\b)/g;
 const instead = {
   name: "instead",
@@ -57,12 +61,37 @@ const instead = {
   },
 };
 
-/** Indent with tabs, which takes half the room; texts that go over lines keep theirs, or this throws. */
+/** Indent with tabs, which takes half the room, without marks for other bundlers; texts that go over lines keep theirs, or this throws. */
 async function indent(code) {
-  const indented = code.replaceAll(/^(?: {2})+/gm, (spaces) => "\t".repeat(spaces.length / 2));
+  const indented = code.replaceAll(PURE, "").replaceAll(/^(?: {2})+/gm, (spaces) => "\t".repeat(spaces.length / 2));
   const [before, after] = await Promise.all([code, indented].map((text) => transform(text, { minifyWhitespace: true, legalComments: "none", charset: "utf8" })));
-  if (before.code !== after.code) throw new Error("main.js means something else when it is indented with tabs: a text in it goes over lines");
+  if (before.code.replaceAll(PURE, "") !== after.code) throw new Error("main.js means something else when it is indented with tabs: a text in it goes over lines");
   return indented;
+}
+
+/** Throw where the plugin draws what a sheet of the parts has styles for, and hasn't taken the sheet. */
+async function checkStyles(main, sheet) {
+  const classes = (text) => new Set(text.match(/\bk-[a-z][\w-]*/g));
+  const [used, had] = [classes(main), classes(sheet)];
+  const parts = join(HERE, "../ui/parts");
+  for (const name of await readdir(parts, { recursive: true })) {
+    if (!name.endsWith(".css") || name.endsWith(".lazy.css")) continue;
+    const styled = [...(await readFile(join(parts, name), "utf8")).matchAll(/\.(k-[a-z][\w-]*)/g)].map(([, found]) => found);
+    const lacking = styled.find((found) => used.has(found) && !had.has(found));
+    if (lacking) throw new Error(`${lacking} is drawn without its styles: put ${name} among SHEETS`);
+  }
+}
+
+/** Print how many bytes each package and folder has in the output, the largest first; before it is indented with tabs. */
+function printSizes({ outputs }) {
+  const [{ inputs, bytes }] = Object.values(outputs);
+  const sums = new Map();
+  for (const [path, { bytesInOutput }] of Object.entries(inputs)) {
+    const name = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? path.replace(/^(?:\.\.\/)+/, "").replace(/\/[^/]+$/, "");
+    sums.set(name, (sums.get(name) ?? 0) + bytesInOutput);
+  }
+  for (const [name, sum] of [...sums].sort((one, other) => other[1] - one[1])) if (sum) console.log(`${String(sum).padStart(7)}  ${name}`);
+  console.log(`${String(bytes).padStart(7)}  all`);
 }
 
 /** Write the files that aren't code, and hold main.js to its size. */
@@ -71,11 +100,14 @@ const finish = {
   setup(options) {
     options.onEnd(async (result) => {
       if (result.errors.length) return;
+      if (process.argv.includes("--sizes")) printSizes(result.metafile);
       const main = await indent(result.outputFiles[0].text);
       if (Buffer.byteLength(main) > MAX_BYTES) throw new Error(`main.js has ${Buffer.byteLength(main)} bytes; ${MAX_BYTES} at most`);
       await mkdir(TARGET, { recursive: true });
       await writeFile(join(TARGET, "main.js"), main);
-      await writeFile(join(TARGET, "styles.css"), await styles());
+      const sheet = await styles();
+      await checkStyles(main, sheet);
+      await writeFile(join(TARGET, "styles.css"), sheet);
       await writeFile(join(TARGET, "manifest.json"), (await readFile(join(HERE, "manifest.json"), "utf8")).replaceAll("\r\n", "\n"));
     });
   },
@@ -91,6 +123,7 @@ const options = {
   charset: "utf8",
   minify: false,
   write: false,
+  metafile: true,
   legalComments: "inline",
   banner: { js: BANNER },
   external: EXTERNAL,

@@ -8,7 +8,7 @@ import type { Extent, Verb } from "./card";
 import type { Connection } from "./connection";
 import { sentence } from "./connection";
 import { newText, type Place, plain } from "./places";
-import { placeOf, placesOf } from "./review";
+import { placeOf } from "./review";
 import type { Hunk, Proposal, ServerHunk, Waiting } from "./waiting";
 
 const MISMATCH = "digest_mismatch";
@@ -195,11 +195,6 @@ export function editorViewOf(view: MarkdownView): EditorView | undefined {
 /** The note that an editor shows. */
 export function noteOf(app: App, editor: EditorView): MarkdownView | undefined {
   return openNotes(app).find((view) => editorViewOf(view) === editor);
-}
-
-/** Count the places of a note that can be accepted. */
-export function countFitting(editor: EditorView): number {
-  return placesOf(editor.state).filter((place) => place.fit === "fits").length;
 }
 
 /** Open a note in a tab, at a line counted from 1 where one is given. */

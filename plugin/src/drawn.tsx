@@ -4,7 +4,7 @@ import { type ReadonlySignal, signal } from "@preact/signals";
 import { ItemView, TFile, type WorkspaceLeaf } from "obsidian";
 import { type ComponentChildren, type JSX, render } from "preact";
 import { Button } from "../../ui/parts/basic";
-import { Floating } from "../../ui/parts/floating";
+import { Dialogs } from "../../ui/parts/floating";
 import { HostContext } from "../../ui/parts/host";
 import { type ConnectionState, describeState } from "./connection";
 import type KnapperPlugin from "./main";
@@ -57,7 +57,7 @@ export abstract class DrawnView extends ItemView {
       <HostContext.Provider value={host}>
         <State plugin={this.plugin} state={this.state} />
         <Drawn />
-        <Floating floaters={host.floaters} />
+        <Dialogs floaters={host.floaters} />
       </HostContext.Provider>,
       this.contentEl,
     );

@@ -3,6 +3,7 @@
 import { type Signal, signal } from "@preact/signals";
 import { Notice, Plugin, type WorkspaceLeaf } from "obsidian";
 import type { Keep } from "../../ui/parts/chat/spending";
+import { registerBases } from "./bases";
 import { registerBlocks } from "./blocks";
 import { CHAT_VIEW, type ChatOrder, ChatView } from "./chat";
 import { addCommands } from "./commands";
@@ -55,6 +56,7 @@ export default class KnapperPlugin extends Plugin {
     this.registerEditorExtension(marks.extension);
     registerReading(this, marks);
     registerBlocks(this);
+    registerBases(this);
     this.registerView(REVIEW_VIEW, (leaf) => new ReviewView(leaf, this));
     this.registerView(CHAT_VIEW, (leaf) => new ChatView(leaf, this));
     this.registerView(RUNS_VIEW, (leaf) => new RunsView(leaf, this));

@@ -1,7 +1,8 @@
 /** The plugin's tab in Obsidian's settings: the connection, what is the plugin's own, and the owner's settings of the server. */
 
-import { Notice, PluginSettingTab, type SettingDefinitionItem, type SettingGroupItem } from "obsidian";
+import { Notice, PluginSettingTab, type SettingDefinitionItem, type SettingDefinitionList, type SettingGroupItem, SuggestModal } from "obsidian";
 import { failureOf } from "../../ui/client/transport";
+import { findFolders } from "../../ui/parts/chat/suggest";
 import { describeState, sentence } from "./connection";
 import { reindex } from "./indexing";
 import type KnapperPlugin from "./main";
@@ -48,17 +49,20 @@ interface ServerSetting {
 }
 
 const SERVER_KEY = "server:";
+const FOLDERS = "agents.excluded_folders";
+const TYPING_MS = 600;
 
 /** The settings of the server that this tab names, by their groups; the page has all others. */
-const GROUPS: readonly { heading: string; rows: Readonly<Record<string, string>> }[] = [
+const GROUPS: readonly { heading: string; rows: Readonly<Record<string, string>>; hasFolders?: boolean }[] = [
   {
     heading: "Models",
     rows: { "model.name": "Model", "scout.model": "Scout's model", "embeddings.kind": "Embeddings", "embeddings.model": "Embedding model", "model.turn_tokens": "Tokens of one answer", "model.day_tokens": "Tokens of one day", "model.day_cents": "Cents of one day" },
   },
   {
     heading: "Notes that go with a message",
+    hasFolders: true,
     rows: {
-      "agents.link_depth": "Link depth", "agents.same_folder": "Same folder", "agents.excluded_folders": "Excluded folders", "agents.token_limit": "Token limit of notes",
+      "agents.link_depth": "Link depth", "agents.same_folder": "Same folder", "agents.token_limit": "Token limit of notes",
       "agents.linked_notes": "Linked notes", "agents.chat_history_length": "Chat history length", "agents.orchestrate": "A model chooses the agents",
     },
   },
@@ -77,6 +81,8 @@ const GROUPS: readonly { heading: string; rows: Readonly<Record<string, string>>
 export class KnapperSettingTab extends PluginSettingTab {
   override icon = "file-check-2";
   private server: ServerSetting[] = [];
+  /** How often each text was changed, as each letter of it is told. */
+  private readonly typed = new Map<string, number>();
 
   constructor(private readonly owner: KnapperPlugin) {
     super(owner.app, owner);
@@ -101,14 +107,18 @@ export class KnapperSettingTab extends PluginSettingTab {
           { name: "Debug mode", desc: "Answers tell the models’ prompts and replies; “Show the prompts of the last answer” shows them. They hold the text of your notes.", control: { type: "toggle", key: "debug" } },
         ],
       },
-      ...GROUPS.map(({ heading, rows }) => ({ type: "group" as const, heading, items: Object.entries(rows).flatMap(([name, label]) => this.define(name, label)) })),
+      { type: "group", heading: "Keys and tokens", items: this.keysAndTokens() },
+      ...GROUPS.flatMap(({ heading, rows, hasFolders }): SettingDefinitionItem[] => {
+        const group = { type: "group" as const, heading, items: Object.entries(rows).flatMap(([name, label]) => this.define(name, label)) };
+        return hasFolders ? [group, this.folders()] : [group];
+      }),
     ];
   }
 
   override getControlValue(key: string): unknown {
     if (!key.startsWith(SERVER_KEY)) return this.owner.settings[key as keyof PluginSettings];
     const [name, choice] = partsOf(key);
-    const row = this.server.find((one) => one.name === name);
+    const row = this.rowOf(name);
     if (row && choice !== undefined) return chosenOf(row).includes(choice);
     const value = row?.value ?? row?.default ?? "";
     if (row && isSwitch(row)) return value === "on";
@@ -116,7 +126,12 @@ export class KnapperSettingTab extends PluginSettingTab {
   }
 
   override async setControlValue(key: string, value: unknown): Promise<void> {
-    if (key.startsWith(SERVER_KEY)) return this.save(...partsOf(key), value);
+    if (key.startsWith(SERVER_KEY)) {
+      const [name, choice] = partsOf(key);
+      const row = this.rowOf(name);
+      if (row && (!isTyped(row) || (await this.isWhole(key)))) await this.save(row, choice === undefined ? typedOf(row, value) : withChoice(row, choice, value));
+      return;
+    }
     this.owner.settings = { ...this.owner.settings, [key]: value };
     await this.owner.saveSettings();
   }
@@ -137,10 +152,43 @@ export class KnapperSettingTab extends PluginSettingTab {
     return [...rows, reindexing, disconnect];
   }
 
+  private rowOf(name: string): ServerSetting | undefined {
+    return this.owner.connection.isReady ? this.server.find((one) => one.name === name) : undefined;
+  }
+
+  /** Why a setting of the server can't be shown. */
+  private get reason(): string {
+    return this.owner.connection.isReady ? "The server doesn't have this setting; a newer one may." : "The server isn't connected, so its settings can't be read or changed.";
+  }
+
+  /** What one answer may take, and where the keys are: both are read here, and not set. */
+  private keysAndTokens(): SettingGroupItem[] {
+    const countOf = (name: string): number => Number(this.rowOf(name)?.value ?? this.rowOf(name)?.default ?? 0);
+    const web = this.rowOf("web.access")?.value === "on" ? `, pages of the web ${countOf("web.token_budget").toLocaleString()}` : "";
+    const most = countOf("model.turn_tokens");
+    const end = most ? `An answer that reaches ${most.toLocaleString()} is stopped.` : "No limit is set for one answer.";
+    const expected = `Notes take ${countOf("agents.token_limit").toLocaleString()} at most${web}, and what Scout reads in ${countOf("scout.rounds")} rounds comes on top. ${end}`;
+    return [
+      { name: "Expected tokens of one answer", desc: this.rowOf("agents.token_limit") ? expected : this.reason },
+      { name: "API keys", desc: "They stay on the computer that the server runs on, and never come here: `knap models key PROVIDER` asks for one there. Those of search services are in its configuration." },
+    ];
+  }
+
+  /** The folders whose notes stay out: each with its way back, and one that adds another. */
+  private folders(): SettingDefinitionList {
+    const row = this.rowOf(FOLDERS);
+    const shown = row ? chosenOf(row) : [];
+    const list: SettingDefinitionList = { type: "list", heading: "Excluded folders", emptyState: row ? `None. ${row.doc}` : this.reason, items: shown.map((name) => ({ name })) };
+    if (!row?.savable) return list;
+    const save = (next: readonly string[]) => void this.save(row, next).then(() => this.containerEl.isShown() && this.update());
+    list.onDelete = (at) => save(shown.filter((_, index) => index !== at));
+    list.addItem = { name: "Exclude a folder", action: () => new FolderChoice(this.owner, shown, (path) => save([...shown, path])).open() };
+    return list;
+  }
+
   private define(name: string, label: string): SettingGroupItem[] {
-    const reason = this.owner.connection.isReady ? "The server doesn't have this setting; a newer one may." : "The server isn't connected, so its settings can't be read or changed.";
-    const row = this.owner.connection.isReady ? this.server.find((one) => one.name === name) : undefined;
-    if (!row || !isList(row)) return [defineSetting(row, name, label, reason)];
+    const row = this.rowOf(name);
+    if (!row || !isList(row)) return [defineSetting(row, name, label, this.reason)];
     const switches = row.choices!.map((choice): SettingGroupItem => ({ name: CHOICES[choice] ?? wordsOf(choice), control: { type: "toggle", key: `${SERVER_KEY}${name}#${choice}`, disabled: !row.savable } }));
     return [{ name: label, desc: describe(row) }, ...switches];
   }
@@ -159,13 +207,18 @@ export class KnapperSettingTab extends PluginSettingTab {
     if (this.containerEl.isShown()) this.update();
   }
 
-  private async save(name: string, choice: string | undefined, value: unknown): Promise<void> {
-    const row = this.server.find((one) => one.name === name);
+  /** Wait while somebody types; gives whether nothing more came. */
+  private isWhole(key: string): Promise<boolean> {
+    const turn = (this.typed.get(key) ?? 0) + 1;
+    this.typed.set(key, turn);
+    return new Promise((resolve) => window.setTimeout(() => resolve(this.typed.get(key) === turn), TYPING_MS));
+  }
+
+  private async save({ name }: ServerSetting, value: unknown): Promise<void> {
     const { client } = this.owner.connection;
-    if (!row || !client) return;
-    const typed = choice === undefined ? typedOf(row, value) : row.choices?.filter((one) => (one === choice ? value : chosenOf(row).includes(one)));
+    if (!client) return;
     try {
-      const reply = await client.raw<{ settings: ServerSetting[] }>("PUT", "/settings", { body: { values: { [name]: typed } } });
+      const reply = await client.raw<{ settings: ServerSetting[] }>("PUT", "/settings", { body: { values: { [name]: value } } });
       const saved = new Map(reply.settings.map((one) => [one.name, one]));
       this.server = this.server.map((one) => saved.get(one.name) ?? one);
       this.owner.onServerSettings();
@@ -176,8 +229,40 @@ export class KnapperSettingTab extends PluginSettingTab {
   }
 }
 
-/** What single words of a list are called; scout's tools by their names. */
-const CHOICES: Readonly<Record<string, string>> = { add: "Add lines", delete: "Replace and delete lines", create: "Create notes", navigate: "Open notes for me" };
+/** Finds folders in the server's list of them, as the plugin itself looks through no vault. */
+class FolderChoice extends SuggestModal<string> {
+  constructor(
+    private readonly owner: KnapperPlugin,
+    private readonly taken: readonly string[],
+    private readonly onFolder: (path: string) => void,
+  ) {
+    super(owner.app);
+    this.setPlaceholder("Which folder's notes are to stay out?");
+    this.emptyStateText = "No such folder";
+  }
+
+  async getSuggestions(query: string): Promise<string[]> {
+    try {
+      return (await findFolders(this.owner.host.client, query)).map(({ path }) => path).filter((path) => !this.taken.includes(path));
+    } catch {
+      return []; // the status bar says why
+    }
+  }
+
+  renderSuggestion(path: string, into: HTMLElement): void {
+    into.setText(path);
+  }
+
+  onChooseSuggestion(path: string): void {
+    this.onFolder(path);
+  }
+}
+
+/** What choices are called, where their own names say too little. */
+const CHOICES: Readonly<Record<string, string>> = {
+  add: "Add lines", delete: "Replace and delete lines", create: "Create notes", navigate: "Open notes for me",
+  current: "The open note", linked: "The open note and linked ones", context: "All that go in", ddgs: "DuckDuckGo",
+};
 
 /** A setting's name, and the choice that a switch of a list is for. */
 function partsOf(key: string): [name: string, choice: string | undefined] {
@@ -195,6 +280,16 @@ function chosenOf(row: ServerSetting): readonly string[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** A list of choices, with one of them switched. */
+function withChoice(row: ServerSetting, choice: string, isOn: unknown): string[] | undefined {
+  return row.choices?.filter((one) => (one === choice ? isOn : chosenOf(row).includes(one)));
+}
+
+/** Whether it is written by letters, each of which is told as a change. */
+function isTyped(row: ServerSetting): boolean {
+  return row.choices === undefined && rangeOf(row) === undefined;
+}
+
 function wordsOf(name: string): string {
   const words = name.replaceAll("_", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
@@ -210,7 +305,7 @@ function describe(row: ServerSetting): string {
   const { least, most } = row;
   const range = row.kind === "count" && least !== undefined && most !== undefined ? ` ${least.toLocaleString()} to ${most.toLocaleString()}.` : "";
   const words = row.kind === "texts" && !isList(row) ? " Separated by commas." : "";
-  const given = row.default === null || row.default === "" ? "none" : Array.isArray(row.default) ? row.default.join(", ") || "none" : String(row.default);
+  const given = [row.default ?? ""].flat().map((one) => (typeof one === "number" ? one.toLocaleString() : (CHOICES[one] ?? one))).join(", ") || "none";
   return `${row.doc}${range}${words} Default: ${given}. From: ${row.source}.`;
 }
 
@@ -230,7 +325,10 @@ export function defineSetting(row: ServerSetting | undefined, name: string, labe
   const base = { key, disabled: !row.savable };
   const range = rangeOf(row);
   if (isSwitch(row)) return { name: label, desc, control: { type: "toggle", ...base } };
-  if (row.choices && row.kind !== "texts") return { name: label, desc, control: { type: "dropdown", ...base, options: Object.fromEntries(row.choices.map((one) => [one, one])) } };
+  if (row.choices && row.kind !== "texts") return { name: label, desc, control: { type: "dropdown", ...base, options: Object.fromEntries(row.choices.map((one) => [one, CHOICES[one] ?? one])) } };
   if (range) return { name: label, desc, control: { type: "slider", ...base, min: range[0], max: range[1], step: 1 } };
-  return { name: label, desc, control: { type: row.kind === "count" ? "number" : "text", ...base } };
+  if (row.kind !== "count") return { name: label, desc, control: { type: "text", ...base } };
+  const { least = 0, most = Number.MAX_SAFE_INTEGER } = row;
+  const validate = (value: number): string | undefined => (Number.isInteger(value) && value >= least && value <= most ? undefined : `Give ${least.toLocaleString()} to ${most.toLocaleString()}`);
+  return { name: label, desc, control: { type: "number", ...base, validate } };
 }

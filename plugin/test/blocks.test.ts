@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 /** Edit blocks in notes, as Obsidian hands them over. */
 import { beforeEach, expect, it, vi } from "vitest";
+import { findings } from "./elements";
 
 vi.mock("obsidian", () => {
   class Component {
@@ -20,25 +21,6 @@ vi.mock("obsidian", () => {
 const notices: string[] = [];
 const { TFile } = await import("obsidian");
 const { parseBlock, registerBlocks, withoutBanner } = await import("../src/blocks");
-
-function append(this: HTMLElement, tag: string, { cls = "", text = "", attr = {} }: { cls?: string; text?: string; attr?: object } = {}) {
-  const element = document.createElement(tag);
-  element.className = cls;
-  element.textContent = text;
-  for (const [name, value] of Object.entries(attr)) element.setAttribute(name, String(value));
-  return this.appendChild(element);
-}
-const shortcuts = {
-  createEl: append,
-  createDiv(this: HTMLElement, options: object) {
-    return append.call(this, "div", options);
-  },
-  createSpan(this: HTMLElement, options: object) {
-    return append.call(this, "span", options);
-  },
-  setAttr: HTMLElement.prototype.setAttribute,
-};
-Object.assign(HTMLElement.prototype, shortcuts);
 
 const sent: [string, unknown][] = [];
 const files = new Map([["New.md", "---\ntag: x\n---\n```ai-new-note\nby Claude\n```\n#ai_edit\n\n# New\n\n$$ stays\n"]]);
@@ -74,6 +56,7 @@ it("draws both texts as Markdown with their badge, and decides at the server", a
   expect(root.querySelector(".ai-edit-badge-replace")?.textContent).toBe("[~] Replace");
   expect(root.querySelector(".ai-edit-before strong")?.textContent).toBe("cans");
   expect(root.querySelector(".ai-edit-after li")?.textContent).toBe("one can");
+  expect(await findings()).toEqual([]);
   root.querySelector<HTMLElement>(".ai-edit-accept")!.click();
   await vi.waitFor(() => expect(sent).toEqual([["/blocks/accept", { path: "Garden.md", ids: ["c4-1"] }]]));
   child!.unload();

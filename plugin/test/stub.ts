@@ -8,6 +8,7 @@ import { markdown } from "@codemirror/lang-markdown";
 import * as state from "@codemirror/state";
 import * as view from "@codemirror/view";
 import { ICONS } from "../../ui/parts/icons.data";
+import { drawSettings } from "./settings-tab";
 
 type Options = { cls?: string; text?: string; attr?: Record<string, unknown> };
 const w = window as unknown as Record<string, any>;
@@ -228,7 +229,15 @@ const app: any = {
       return path ? new TFile(path) : null;
     },
   },
-  setting: { open: () => (w["settings_opened"] = true), openTabById: () => undefined },
+  setting: {
+    open: () => (w["settings_opened"] = true),
+    openTabById: () => {
+      const root = make("div", { cls: "settings", attr: { role: "dialog", "aria-label": "Settings" } });
+      document.body.append(root);
+      app.tab.containerEl = root;
+      app.tab.update();
+    },
+  },
   dragManager: {},
   fileManager: { generateMarkdownLink: (file: TFile) => `[[${file.basename}]]` },
   vault: Object.assign(new Events(), {
@@ -263,6 +272,9 @@ class Plugin extends Component {
   }
   registerObsidianProtocolHandler(_: string, work: unknown) {
     app.link = work;
+  }
+  registerBasesView() {
+    return false; // Bases is switched off
   }
   addRibbonIcon(icon: string, title: string, work: () => void) {
     (app.ribbon ??= {})[icon] = { title, work };
@@ -304,6 +316,31 @@ class Modal extends Component {
   close() {
     this.contentEl.remove();
     (this as any).onClose?.();
+  }
+}
+/** A box with what was found for what is typed in it; a click chooses. */
+class SuggestModal extends Modal {
+  private readonly input = make("input", { attr: { "aria-label": "Find", type: "text" } }) as HTMLInputElement;
+  private readonly list = make("div", { attr: { role: "listbox", "aria-label": "Found" } });
+  setPlaceholder(text: string) {
+    this.input.placeholder = text;
+  }
+  onOpen() {
+    this.contentEl.append(this.input, this.list);
+    this.input.addEventListener("input", () => void this.find());
+    this.input.focus();
+    void this.find();
+  }
+  private async find() {
+    const own = this as any;
+    const found: unknown[] = await own.getSuggestions(this.input.value);
+    const rows = found.map((one) => {
+      const row = make("div", { attr: { role: "option" } });
+      own.renderSuggestion(one, row);
+      row.addEventListener("click", () => (this.close(), own.onChooseSuggestion(one)));
+      return row;
+    });
+    this.list.replaceChildren(...(rows.length ? rows : [make("div", { text: own.emptyStateText ?? "" })]));
   }
 }
 class Setting {
@@ -397,7 +434,9 @@ class Tab {
     public app: unknown,
     public plugin: unknown,
   ) {}
-  update() {}
+  update() {
+    if (this.containerEl.isConnected) drawSettings(this as any, this.containerEl);
+  }
 }
 /** As the app's: no rule of the browser stops it, and it can't stream. */
 async function requestUrl(asked: { url: string; method?: string; headers?: Record<string, string>; body?: string; contentType?: string }) {
@@ -410,7 +449,7 @@ async function requestUrl(asked: { url: string; method?: string; headers?: Recor
 }
 const obsidian = {
   getIcon, Menu,
-  Component, ConfirmationModal: Modal, ItemView, MarkdownRenderChild: Component, MarkdownView, Modal, Notice, Plugin, PluginSettingTab: Tab, Setting, SuggestModal: Modal, TFile, requestUrl,
+  BasesView: Component, Component, ConfirmationModal: Modal, ItemView, MarkdownRenderChild: Component, MarkdownView, Modal, Notice, Plugin, PluginSettingTab: Tab, Setting, SuggestModal, TFile, requestUrl,
   Platform: { isMobile: false, isLinux: true },
   setIcon: (element: HTMLElement, icon: string) => element.setAttribute("data-icon", icon),
 };

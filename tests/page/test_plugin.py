@@ -18,7 +18,7 @@ from playwright.sync_api import Page, expect
 from knapper.cli import main
 from knapper.cli.plugin import PLUGIN_FOLDER
 from tests.index import worlds
-from tests.page import obsidian
+from tests.page import axe, obsidian
 from tests.page.obsidian import App
 from tests.page.wires import Wire
 from tests.server import servers
@@ -291,10 +291,20 @@ def test_the_panel_lists_what_waits_and_takes_a_change_back(
         row = side.get_by_role("group", name="Proposal by")
         expect(row).to_contain_text("Garden.md")
         at.picture("plugin-panel")
+        assert axe.findings(tab) == []
+        at.app.run("search-pending")
+        tab.get_by_label("Find").fill("agent nowhere")
+        expect(tab.get_by_text("No pending edits found")).to_be_visible()
+        tab.get_by_label("Find").fill("one CAN")
+        tab.get_by_role("option").click()
+        expect(tab.get_by_role("group", name="Proposed change by")).to_be_visible()
+        assert tab.evaluate("app.workspace.opened") == ["same Garden.md 7"]
         row.get_by_role("button", name="Accept all").click()
         expect(row).to_have_count(0)
         assert at.read() == GARDEN.replace("two cans", "one can")
         at.app.run("show-changes")
+        expect(side.get_by_role("button", name="Undo", exact=True)).to_be_visible()
+        assert axe.findings(tab) == []
         side.get_by_role("button", name="Undo", exact=True).click()
         expect(tab.locator(".notice").last).to_have_text("Change undone")
 

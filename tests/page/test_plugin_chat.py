@@ -89,6 +89,15 @@ def test_each_note_has_its_own_conversation_which_follows_switching_and_renaming
         expect(log).to_contain_text("About the garden.")
         expect(log).not_to_contain_text("About rain.")
 
+        tab.evaluate("app.tab.setControlValue('clearOnSwitch', true)")
+        at.app.open("Rain.md")
+        expect(context).to_contain_text("Context: Rain")
+        expect(log).not_to_contain_text("About rain.")
+        expect(tab.locator(".k-welcome")).to_be_visible()
+        tab.evaluate("app.tab.setControlValue('clearOnSwitch', false)")
+        at.app.open("Garden.md")
+        expect(log).to_contain_text("About the garden.")
+
         (at.vault / "Garden.md").rename(at.vault / "Bed.md")
         tab.evaluate("rename('Garden.md', 'Bed.md')")
         expect(context).to_contain_text("Context: Bed")
@@ -176,6 +185,7 @@ def test_errors_say_what_is_wrong_and_offer_the_way_out(
         expect(problem).to_contain_text("No model is set up yet")
         problem.get_by_role("button", name="Open the settings").click()
         assert tab.evaluate("settings_opened") is True
+        tab.evaluate("document.querySelector('.settings').remove()")
         at.picture("chat-no-model")
 
         at.wire.cut()
@@ -299,6 +309,7 @@ def test_the_ribbon_opens_one_view_and_unloading_leaves_nothing(
     tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with chatting(tab, own_home, capsys, ["Fine."]) as (at, _):
+        assert tab.evaluate("Object.values(app.commands).filter(({icon}) => !icon).map(({id}) => id)") == []
         tab.evaluate("app.ribbon['messages-square'].work()")
         expect(tab.locator(".knapper-chat")).to_have_count(0)
         tab.evaluate("app.ribbon['messages-square'].work()")

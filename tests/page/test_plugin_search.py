@@ -43,6 +43,12 @@ def test_hits_come_while_one_types_and_are_opened_and_linked_by_keys(
         box.press("Alt+Enter")
         assert at.app.text() == GARDEN.replace("# Garden", "# Garden[[Rain]]")
         tab.keyboard.press("Control+z")
+        at.app.run("insert-link")
+        tab.get_by_label("Find").fill("every evening barrel")
+        tab.locator(".modal").get_by_role("option").filter(has_text="Alone").first.click()
+        assert at.app.text() == GARDEN.replace("# Garden", "# Garden[[Alone]]")
+        tab.locator(".cm-content").focus()
+        tab.keyboard.press("Control+z")
         box.press("Enter")
         expect(tab.locator("#note")).to_contain_text("It rains on the tomatoes")
 

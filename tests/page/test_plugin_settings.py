@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.page import axe
 from tests.page.test_plugin import Desk, desk
 
 pytestmark = pytest.mark.timeout(300)
+OTHERS = {"Old/Rain.md": "# Rain\n", "Plans, late/May.md": "# May\n"}
 DEFINED = """() => app.tab.getSettingDefinitions().flatMap(({heading, items}) =>
     items.map(({name, desc, control}) => ({
         heading, name, desc, ...control, value: control && app.tab.getControlValue(control.key),
@@ -43,8 +45,9 @@ def test_the_settings_of_the_server_have_their_range_default_and_source_and_are_
         tab.evaluate("app.tab.setControlValue('server:scout.rounds', 7)")
         tab.evaluate("app.tab.setControlValue('server:agents.same_folder', true)")
         tab.evaluate("app.tab.setControlValue('server:agents.can#delete', false)")
-        tab.evaluate("app.tab.setControlValue('server:agents.excluded_folders', 'Old, New/Sub ,')")
-        tab.wait_for_function("app.tab.getControlValue('server:agents.excluded_folders') === 'Old, New/Sub'")
+        expect(tab.get_by_label("Scout's rounds")).to_have_value("7")
+        expect(tab.get_by_role("checkbox", name="Notes of the same folder")).to_be_checked()
+        expect(tab.get_by_role("checkbox", name="Replace and delete")).not_to_be_checked()
         assert rows(at)["Notes that go with a message: Same folder"]["value"] is True
         tab.evaluate("app.tab.setControlValue('server:scout.rounds', 99)")
         expect(tab.locator(".notice").last).to_contain_text("scout.rounds")
@@ -52,7 +55,6 @@ def test_the_settings_of_the_server_have_their_range_default_and_source_and_are_
         saved = (own_home / "config.toml").read_text(encoding="utf-8")
         assert "rounds = 7" in saved
         assert "delete" not in saved
-        assert '"New/Sub"' in saved
         assert rows(at)["Scout: Exploration rounds"]["value"] == 7
 
 
@@ -69,3 +71,34 @@ def test_without_a_server_its_settings_cannot_be_changed_and_say_why(
         assert shown["Notes: Clear chat on note switch"]["value"] is False
         tab.evaluate("app.tab.setControlValue('clearOnSwitch', true)")
         assert tab.evaluate("plugin.loadData()")["clearOnSwitch"] is True
+
+
+def test_the_tab_is_used_as_obsidian_draws_it(tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with desk(tab, own_home, capsys, others=OTHERS) as at:
+        tab.wait_for_function("app.tab.server.length > 0")
+        tab.evaluate("plugin.openSettings()")
+        shown = tab.get_by_role("dialog", name="Settings")
+        expect(shown).to_contain_text("Notes take 16,000 at most, and what Scout reads in 5 rounds comes on top.")
+        expect(shown).to_contain_text("An answer that reaches 500,000 is stopped.")
+        assert axe.findings(tab) == []
+
+        for folder in ("Old", "Plans, late"):
+            shown.get_by_role("button", name="Exclude a folder").click()
+            tab.get_by_label("Find").fill(folder[:4])
+            tab.get_by_role("option", name=folder).click()
+            expect(shown.get_by_role("button", name=f"Delete {folder}")).to_be_visible()
+        at.picture("settings")
+        shown.get_by_role("button", name="Delete Old").click()
+        expect(shown.get_by_role("button", name="Delete Old")).to_have_count(0)
+
+        shown.get_by_label("Token limit of notes", exact=True).fill("2000")
+        expect(shown.get_by_text("Give 3,000 to 2,000,000")).to_be_visible()
+        tab.evaluate("requests.length = 0")
+        shown.get_by_label("Model", exact=True).press_sequentially("tiny@http://127.0.0.1:1/v1")
+        tab.wait_for_function("app.tab.getControlValue('server:model.name').startsWith('tiny@')")
+
+        saved = (own_home / "config.toml").read_text(encoding="utf-8")
+        assert 'excluded_folders = ["Plans, late"]' in saved
+        assert 'name = "tiny@http://127.0.0.1:1/v1"' in saved
+        assert "token_limit" not in saved
+        assert tab.evaluate("requests").count("PUT /settings") == 1

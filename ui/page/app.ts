@@ -3,7 +3,7 @@
 import { computed, effect, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { follow, type Client, type ServerEvent } from "../client";
 import { Failure } from "../client";
-import { dateLanguage, Floaters, isNarrow, noteName, Palette, Shortcuts, type Host, type Target, type Where } from "../parts";
+import { dateLanguage, isNarrow, noteName, PageFloaters, Palette, Shortcuts, type Host, type Target, type Where } from "../parts";
 import * as keep from "./keep";
 import { href, Router } from "./router";
 import type { Session } from "./session";
@@ -39,7 +39,7 @@ function usableLanguage(code: string): string {
 }
 
 export class App implements Host {
-  readonly floaters = new Floaters();
+  readonly floaters = new PageFloaters();
   readonly shortcuts = new Shortcuts();
   readonly palette = new Palette();
   readonly router: Router;

@@ -6,6 +6,7 @@ export * from "./format";
 export * from "./host";
 export * from "./keys";
 export * from "./lazy";
+export * from "./menus";
 export * from "./palette";
 export * from "./picker";
 export * from "./resource";

@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ago, allPages, cost, duration, fit, fitting, Floaters, Floating, keyNames, Palette, partsOf, resource, Row, Rows, Shortcuts, tokens, VirtualList, visibleRange } from "./index";
+import { ago, allPages, cost, duration, fit, fitting, Floating, keyNames, PageFloaters, Palette, partsOf, resource, Row, Rows, Shortcuts, tokens, VirtualList, visibleRange } from "./index";
 
 let root: HTMLElement;
 
@@ -111,7 +111,7 @@ describe("what floats", () => {
   it("asks before something is done", async () => {
     HTMLDialogElement.prototype.showModal = function () { this.open = true; };
     HTMLDialogElement.prototype.close = function () { this.open = false; };
-    const floaters = new Floaters();
+    const floaters = new PageFloaters();
     act(() => render(<Floating floaters={floaters} />, root));
     const asked = floaters.confirm({ title: "Delete it?", text: "It can't be undone.", act: "Delete", isDanger: true });
     await vi.waitFor(() => expect(root.querySelector("dialog h2")?.textContent).toBe("Delete it?"));

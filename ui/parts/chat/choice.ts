@@ -59,7 +59,10 @@ export class Choice {
   private readonly usual: Signal<Chosen> = signal(USUAL);
   /** Whether the notes go with the message though nothing else was chosen. */
   private readonly isWanted = signal(false);
+  /** Whether agents were switched, or a preset was taken. */
   private isTouched = false;
+  /** Whether a preset was taken, which holds as it is. */
+  private isTaken = false;
   private isRestored = false;
 
   /** Whether notes or rules were chosen, beyond what is configured. */
@@ -73,13 +76,13 @@ export class Choice {
   /** Take over what the server has configured, and the agents as they were last; never what the person chose meanwhile. */
   learn(defaults: { choice?: unknown; switches?: unknown; ranges?: unknown; problems?: unknown }): void {
     const choice = record(defaults.choice);
+    const before = this.usual.value;
     this.usual.value = chosenOf(choice, USUAL);
     this.ranges.value = record(defaults.ranges) as Readonly<Record<string, readonly [number, number]>>;
     this.problems.value = record(defaults.problems) as Readonly<Record<string, { error: string; hint: string }>>;
     this.isLearned.value = true;
-    if (this.isTouched) return;
-    if (!this.isRestored) this.toggles.value = togglesOf(record(defaults.switches), togglesOf(record(choice["toggles"]), this.toggles.value));
-    this.chosen.value = this.usual.value;
+    if (!this.isTaken) this.chosen.value = following(this.chosen.value, before, this.usual.value);
+    if (!this.isTouched && !this.isRestored) this.toggles.value = togglesOf(record(defaults.switches), togglesOf(record(choice["toggles"]), this.toggles.value));
   }
 
   /** Whether no agent is on, so that nothing can be sent; only where `flip` was told that this may be. */
@@ -95,7 +98,6 @@ export class Choice {
   }
 
   set(changes: Partial<Chosen>): void {
-    this.isTouched = true;
     this.chosen.value = { ...this.chosen.value, ...changes };
   }
 
@@ -106,13 +108,12 @@ export class Choice {
 
   /** Have the notes go with the message, as they are configured. */
   want(): void {
-    this.isTouched = true;
     this.isWanted.value = true;
   }
 
   /** Take a preset over, whole. */
   take(preset: Preset): void {
-    this.isTouched = true;
+    this.isTouched = this.isTaken = true;
     this.toggles.value = togglesOf(preset.toggles, this.toggles.value);
     this.chosen.value = { ...chosenOf(preset as unknown as Data, USUAL), limit: this.usual.value.limit };
     this.isWanted.value = true;
@@ -126,6 +127,7 @@ export class Choice {
 
   /** Go back to what is configured; the agents stay as they are. */
   reset(): void {
+    this.isTaken = false;
     this.chosen.value = this.usual.value;
     this.isWanted.value = false;
   }
@@ -188,6 +190,18 @@ function chosenOf(data: Data, otherwise: Chosen): Chosen {
 function togglesOf(data: Data, otherwise: Toggles): Toggles {
   const own = (name: Agent) => (typeof data[name] === "boolean" ? (data[name] as boolean) : otherwise[name]);
   return { scout: own("scout"), web: own("web"), task: own("task") };
+}
+
+/** What was chosen, where all that nobody changed goes along with what is configured now. */
+function following(chosen: Chosen, before: Chosen, usual: Chosen): Chosen {
+  const isOwn = (one: unknown, other: unknown): boolean => JSON.stringify(one) !== JSON.stringify(other);
+  const own = (Object.keys(chosen) as (keyof Chosen)[]).filter((name) => name !== "numbers" && isOwn(chosen[name], before[name]));
+  const numbers = NUMBERS.filter((name) => chosen.numbers[name] !== undefined && isOwn(chosen.numbers[name], before.numbers[name]));
+  return {
+    ...usual,
+    ...Object.fromEntries(own.map((name) => [name, chosen[name]])),
+    numbers: { ...usual.numbers, ...Object.fromEntries(numbers.map((name) => [name, chosen.numbers[name]])) },
+  };
 }
 
 function isSame(one: Chosen, other: Chosen): boolean {

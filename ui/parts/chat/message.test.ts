@@ -126,10 +126,27 @@ describe("what a message is answered with", () => {
 
   it("isn't changed behind somebody's back by what the server has configured", () => {
     const choice = new Choice();
+    choice.flip("scout");
     choice.set({ depth: 3 });
     choice.learn({ choice: { scope: { link_depth: 0 } }, switches: { web: true } });
 
     expect([choice.chosen.value.depth, choice.toggles.value.web]).toEqual([3, false]);
+  });
+
+  it("follows what is configured in all that nobody changed, also once an agent was switched", () => {
+    const choice = new Choice();
+    const configured = (depth: number, rounds: number, notes: number) => choice.learn({ choice: { scope: { link_depth: depth }, rounds, notes } });
+    configured(2, 5, 20);
+    choice.flip("scout");
+    choice.set({ numbers: { ...choice.chosen.value.numbers, notes: 7 } });
+    configured(1, 9, 30);
+    expect([choice.chosen.value.depth, choice.numberOf("rounds"), choice.numberOf("notes")]).toEqual([1, 9, 7]);
+
+    choice.take({ toggles: { scout: true }, scope: { link_depth: 1 }, rules: {}, added: [] } as never);
+    configured(3, 9, 30);
+    expect(choice.chosen.value.depth).toBe(1);
+    choice.reset();
+    expect([choice.chosen.value.depth, choice.isChosen.value]).toEqual([3, false]);
   });
 });
 

@@ -405,7 +405,7 @@ async function rejectAll(review: ProposalReview, host: ReturnType<typeof useHost
 function useKeys(review: ProposalReview, box: { current: HTMLDivElement | null }): void {
   const host = useHost();
   useEffect(() => {
-    const when = () => isHeard(box.current) && host.floaters.dialogs.value.length === 0 && !host.floaters.menu.value;
+    const when = () => isHeard(box.current) && !host.floaters.isOpen;
     const next = (by: 1 | -1) => review.options.toNext?.(by)?.();
     const keys: [keys: string, title: string, run: () => void][] = [
       ["j", "Next change", () => review.step(1)],

@@ -3,7 +3,7 @@ import { render } from "preact";
 import { act } from "preact/test-utils";
 import { expect, test } from "vitest";
 import { Client, type Exchange } from "../../client";
-import { Floaters } from "../floating";
+import { PageFloaters } from "../menus";
 import { HostContext, type Host } from "../host";
 import { Shortcuts } from "../keys";
 import { missingParts, progressText } from "./indexing";
@@ -125,7 +125,7 @@ async function shown(row: SettingRow, answer: (exchange: Exchange) => { status: 
       },
     },
   });
-  const host: Host = { client, floaters: new Floaters(), shortcuts: new Shortcuts(), open: () => undefined, href: () => undefined, copy: () => Promise.resolve() };
+  const host: Host = { client, floaters: new PageFloaters(), shortcuts: new Shortcuts(), open: () => undefined, href: () => undefined, copy: () => Promise.resolve() };
   const store = new SettingsStore(settingsOfServer(client));
   store.settings.set({ config_file: "", settings: [row] });
   const root = document.createElement("div");
