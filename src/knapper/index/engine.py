@@ -18,10 +18,10 @@ from knapper.errors import ConflictError, StorageError
 from knapper.index import database, integrity, refresh, status
 from knapper.index.catalog import Catalog
 from knapper.index.embedders.base import Embedder, EmbedderError
-from knapper.index.feed import RULE_FILES, ask_watcher
 from knapper.index.filters import Filter, FilterMasks
 from knapper.index.graph import Graph
 from knapper.index.refresh import IndexPublisher, Progress, Publishing, RefreshOutcome, RefreshPlan, WriteLock
+from knapper.index.signals import RULE_FILES, ask_watcher
 from knapper.index.status import Freshness, IndexStatus
 from knapper.index.store import IndexStore
 from knapper.vault.access import Policy

@@ -1,9 +1,13 @@
-"""Take in what the system reports about changed files, and tell readers when nothing is left unread."""
+"""Take in what the system reports about changed files, and tell readers when nothing is left unread.
+
+A reader can't see which reports still wait in the system's queue. So it makes a file in a folder of the index that is
+watched together with the vault: once that file is reported, everything before it has been read. (The idea is that of
+Watchman's cookies.) A reader in another process makes such a file too, and the watcher removes it as its answer.
+"""
 
 import contextlib
 import itertools
 import os
-import secrets
 import shutil
 import threading
 import time
@@ -15,60 +19,9 @@ from typing import Final, Self
 from watchfiles._rust_notify import RustNotify  # documented for direct use: `watch` can only wait, and not look
 from watchfiles.main import _default_force_polling  # pyright: ignore[reportPrivateUsage]
 
+from knapper.index import signals
+from knapper.index.signals import ASK_PREFIX, RULE_FILES, SIGNAL_FOLDER, SYNC_PREFIX
 from knapper.system import private
-from knapper.vault.obsidian import APP_FILE
-from knapper.vault.walk import IGNORE_FILE
-
-RULE_FILES: Final = (IGNORE_FILE, APP_FILE)
-"""Files with ignore rules; after a change of one, the whole vault is compared."""
-SIGNAL_FOLDER: Final = "watch"
-"""The folder below the index's own for files that only cause reports."""
-SYNC_PREFIX: Final = "sync-"
-"""Begins the names of files by which readers in the watcher's own process find out whether all reports were read."""
-ASK_PREFIX: Final = "ask-"
-"""Begins the names of files that readers in other processes make, and the watcher removes as its answer."""
-_ASK_WAIT_S: Final = 0.3
-"""How long a reader waits for the answer of a watcher in another process, which looks every 20 ms."""
-
-
-def make_signal(file: Path) -> bool:
-    """Make a signal file; return whether that was possible: the disk may be full, or the folder gone."""
-    try:
-        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except OSError:
-        return False
-    return True
-
-
-def remove_signal(file: Path) -> None:
-    """Remove a signal file, where that is possible; an old one does no harm."""
-    with contextlib.suppress(OSError):
-        file.unlink(missing_ok=True)
-
-
-def ask_watcher(folder: Path, wait_s: float = _ASK_WAIT_S) -> bool:
-    """Ask the watcher of another process to index what it was told before this call.
-
-    Args:
-        folder: The index's own folder.
-        wait_s: How long to wait for the answer, in seconds.
-
-    Returns:
-        Whether it has; otherwise the watcher is busy, has ended, or belongs to an older version.
-    """
-    ask = folder / SIGNAL_FOLDER / f"{ASK_PREFIX}{secrets.token_hex(8)}"
-    if not make_signal(ask):
-        return False
-    deadline = time.monotonic() + wait_s
-    try:
-        while ask.exists():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.001)
-    finally:
-        remove_signal(ask)
-    return True
-
 
 NEW_FOLDER_RECHECK_S: Final = 0.5
 """When a new folder is listed again: files put into it before the system watches it aren't reported."""
@@ -173,7 +126,7 @@ class ChangeFeed:
             if not self._is_prompt or self.is_doubtful or time.monotonic() < self._muted_until:
                 return False
             signal = self._signals / f"{SYNC_PREFIX}{os.getpid()}-{next(self._numbers)}"
-            if not make_signal(signal):
+            if not signals.make_signal(signal):
                 return False
             try:
                 is_heard = self._wait_for(signal, time.monotonic() + wait_s)
@@ -181,7 +134,7 @@ class ChangeFeed:
                 # The system's reports have failed; the watcher meets the same error, and begins anew.
                 return False
             finally:
-                remove_signal(signal)
+                signals.remove_signal(signal)
             if not is_heard:
                 # Reports were lost, or come late: the watcher compares all files once.
                 self._muted_until = time.monotonic() + _MUTE_S
@@ -289,7 +242,7 @@ class ChangeFeed:
         with self._lock:
             self._asks.difference_update(asks)
         for ask in asks:
-            remove_signal(ask)
+            signals.remove_signal(ask)
 
     def close(self) -> None:
         """End the reports."""
