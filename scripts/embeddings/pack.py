@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index.embedders import pieces, tables
+from knapper.index.embedders import static, tables
 
 DIMENSIONS: Final = 160
 """Of 256: ``docs/benchmarks.md`` has the figures of others."""
@@ -49,7 +49,7 @@ def pack(source: Path, target: Path) -> None:
 def read_vocabulary(path: Path) -> list[tuple[str, float]]:
     """Return a tokenizer's pieces with the logarithms of their probabilities; the first stands for unknown ones."""
     model = json.loads(path.read_text(encoding="utf-8"))["model"]
-    if model["type"] != "Unigram" or model["unk_id"] != pieces.UNKNOWN or model["byte_fallback"]:
+    if model["type"] != "Unigram" or model["unk_id"] != static.UNKNOWN or model["byte_fallback"]:
         raise SystemExit(f"{path} isn't a Unigram tokenizer whose first piece is the unknown one")
     return [(piece, float(score)) for piece, score in model["vocab"]]
 
@@ -57,7 +57,7 @@ def read_vocabulary(path: Path) -> list[tuple[str, float]]:
 def turn(rows: NDArray[np.float32], scores: Sequence[float]) -> NDArray[np.float32]:
     """Return the rows along the directions in which frequent pieces differ most, turned by a fixed random rotation."""
     weights = np.exp(np.clip(np.array(scores), _LOWEST_SCORE, 0) / 2)
-    weights[pieces.UNKNOWN] = 0
+    weights[static.UNKNOWN] = 0
     spread = (rows * weights[:, None]).T.astype(np.float64) @ rows
     directions = np.linalg.eigh(spread).eigenvectors[:, ::-1][:, :DIMENSIONS]
     # Libraries differ in the signs of such directions.
@@ -66,7 +66,7 @@ def turn(rows: NDArray[np.float32], scores: Sequence[float]) -> NDArray[np.float
     rotation, upper = np.linalg.qr(np.random.default_rng(_SEED).standard_normal((DIMENSIONS, DIMENSIONS)))
     rotation *= np.sign(np.diagonal(upper))
     turned = rows @ (directions @ rotation).astype(np.float32)
-    turned[pieces.UNKNOWN] = 0
+    turned[static.UNKNOWN] = 0
     return turned
 
 
@@ -89,22 +89,22 @@ def sort_pieces(names: Sequence[str]) -> list[int]:
     Raises:
         SystemExit: Two share bucket and print, or one is longer than the reader looks.
     """
-    keys = [pieces.hash_piece(name) for name in names[1:]]
+    keys = [static.hash_piece(name) for name in names[1:]]
     if len(set(keys)) != len(keys):
-        raise SystemExit("two pieces have the same hashes: change how knapper.index.embedders.pieces makes them")
-    if max(map(len, names[1:])) > pieces.LONGEST or any(pieces.WORD_START in name[1:] for name in names):
+        raise SystemExit("two pieces have the same hashes: change how knapper.index.embedders.static makes them")
+    if max(map(len, names[1:])) > static.LONGEST or any(static.WORD_START in name[1:] for name in names):
         raise SystemExit("a piece is longer than LONGEST, or holds the sign of a word's beginning further on")
     return [0, *(1 + place for place in sorted(range(len(keys)), key=keys.__getitem__))]
 
 
 def write_pieces(path: Path, vocabulary: Sequence[tuple[str, float]]) -> None:
     """Write pieces, in their order by bucket, as arrays that are read in place."""
-    keys = [pieces.hash_piece(piece) for piece, _ in vocabulary[1:]]
-    counts = np.bincount([bucket for bucket, _ in keys], minlength=1 << pieces.BUCKET_BITS)
+    keys = [static.hash_piece(piece) for piece, _ in vocabulary[1:]]
+    counts = np.bincount([bucket for bucket, _ in keys], minlength=1 << static.BUCKET_BITS)
     # The unknown one is before the first bucket.
     buckets = np.concatenate(([1], 1 + np.cumsum(counts))).astype(np.uint32)
-    scores = np.array([round(score * pieces.SCORE_UNITS) for _, score in vocabulary], np.int32)
-    if any(score / pieces.SCORE_UNITS != given for score, (_, given) in zip(scores.tolist(), vocabulary, strict=True)):
+    scores = np.array([round(score * static.SCORE_UNITS) for _, score in vocabulary], np.int32)
+    if any(score / static.SCORE_UNITS != given for score, (_, given) in zip(scores.tolist(), vocabulary, strict=True)):
         raise SystemExit("a score has more than four digits after the point")
     text = gzip.compress("\n".join(piece for piece, _ in vocabulary).encode(), 9, mtime=0)
     arrays = {

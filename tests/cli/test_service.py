@@ -11,9 +11,7 @@ from knapper.cli import launching, main
 from knapper.server import addresses
 from knapper.server.addresses import ServerRecord
 from knapper.service.definition import CommandResult, System
-from knapper.service.launchd import LaunchdManager
-from knapper.service.systemd import SystemdManager
-from knapper.service.task_scheduler import TaskSchedulerManager
+from knapper.service.platforms import LaunchdManager, SystemdManager, TaskSchedulerManager
 from tests.service import machines
 from tests.service.machines import RecordingRunner
 

@@ -20,7 +20,7 @@ from knapper.extras import ExtraName, Installation
 from knapper.server import addresses, credentials
 from knapper.server.addresses import ServerRecord
 from knapper.server.mcp import clients
-from knapper.service.systemd import SystemdManager
+from knapper.service.platforms import SystemdManager
 from tests.agents import protocol
 from tests.agents.protocol import Reply
 from tests.service import machines

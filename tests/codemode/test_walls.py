@@ -51,16 +51,16 @@ PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import ctypes, json, mmap, os, threading, _socket
-from knapper.codemode.sandbox.walls import raising
+from knapper.codemode.sandbox import confinement
 libc = ctypes.CDLL(None, use_errno=True)
 def check(code):
     if code < 0:
         raise OSError(ctypes.get_errno(), "refused")
 def page():
     return ctypes.addressof(ctypes.c_char.from_buffer(mmap.mmap(-1, 8192)))
-report = raising.limit(512) | raising.before_threads()
+report = confinement.limit_resources(512) | confinement.raise_before_threads()
 threading.Thread(target=threading.Event().wait, daemon=True).start()
-report |= raising.after_threads()
+report |= confinement.raise_after_threads()
 try:
     TRY
     told = "done"

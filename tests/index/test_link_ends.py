@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from knapper.index import link_ends
+from knapper.index import graph
 from knapper.index.engine import Engine
 from knapper.vault.links import PreparedTarget
 from knapper.vault.paths import NotePath
@@ -100,8 +100,8 @@ def test_a_saved_note_costs_its_own_links_and_those_to_its_names(
             resolved.append(target)
             return PreparedTarget(target, lookup)
 
-        monkeypatch.setattr(link_ends, "PreparedTarget", prepare)
-        monkeypatch.setattr(link_ends, "_resolve_all", None)
+        monkeypatch.setattr(graph, "PreparedTarget", prepare)
+        monkeypatch.setattr(graph, "_resolve_all", None)
         costs: list[list[str]] = []
         for name, text in (("n3.md", "[[n7]] [[n7]] [[gone]]"), ("n50.md", "[[n4]]"), ("n3.md", "no link")):
             worlds.fill(root, {name: text})

@@ -15,9 +15,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from knapper.index.embedders import pieces, subwords, tables
+from knapper.index.embedders import static, tables
 from knapper.index.embedders.base import EmbedderError
-from knapper.index.embedders.pieces import PieceTokenizer
+from knapper.index.embedders.static import PieceTokenizer
 
 FILE = tables.FOLDER / tables.PIECES_FILE
 OLDER = unicodedata.ucd_3_2_0
@@ -46,13 +46,13 @@ MANY_WORDS = " ".join(f"word{number}" for number in range(5_000))
 def vocabulary() -> list[tuple[str, float]]:
     named = tables.map_tensors(FILE, hint="")
     names = gzip.decompress(named["text"].tobytes()).decode().split("\n")
-    return [(name, score / pieces.SCORE_UNITS) for name, score in zip(names, named["scores"].tolist(), strict=True)]
+    return [(name, score / static.SCORE_UNITS) for name, score in zip(names, named["scores"].tolist(), strict=True)]
 
 
 @pytest.fixture(scope="module")
 def library() -> Tokenizer:
     """Give the tokenizer as the training defines it, with the library's own splitting into words."""
-    tokenizer = Tokenizer(models.Unigram(vocabulary(), unk_id=pieces.UNKNOWN, byte_fallback=False))
+    tokenizer = Tokenizer(models.Unigram(vocabulary(), unk_id=static.UNKNOWN, byte_fallback=False))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
     signs = pre_tokenizers.Split(Regex(r"[^\p{L}\p{N}\p{M}]+"), behavior="removed")
     starts = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=False)
@@ -91,7 +91,7 @@ def test_every_way_of_splitting_gives_the_librarys_pieces(
 
 def test_words_of_every_script_are_split_as_the_library_does(library: Tokenizer, few: PieceTokenizer) -> None:
     chooser = random.Random(1)
-    names = [name.replace(pieces.WORD_START, " ") for name, _ in vocabulary()]
+    names = [name.replace(static.WORD_START, " ") for name, _ in vocabulary()]
     texts = ["".join(chooser.choices(names, k=12)) for _ in range(500)]
 
     differing = [
@@ -136,7 +136,7 @@ def test_a_cut_file_is_named(tmp_path: Path, size: int) -> None:
     copy.write_bytes(FILE.read_bytes()[:size])
 
     with pytest.raises(EmbedderError, match=r"pieces\.safetensors is damaged"):
-        _ = subwords.read_tokenizer(copy, hint="")
+        _ = static.read_tokenizer(copy, hint="")
 
 
 def test_places_beyond_the_file_are_named(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_places_beyond_the_file_are_named(tmp_path: Path) -> None:
         _ = file.write(np.uint32(4_000_000_000).tobytes())
 
     with pytest.raises(EmbedderError, match=r"pieces\.safetensors is damaged"):
-        _ = subwords.read_tokenizer(copy, hint="")
+        _ = static.read_tokenizer(copy, hint="")
 
 
 def test_damaged_names_are_told_where_they_are_needed(tmp_path: Path) -> None:
@@ -172,15 +172,15 @@ def no_library(vocabulary: object) -> None:
 def test_without_kitoken_the_tokenizers_library_splits_many(
     monkeypatch: pytest.MonkeyPatch, few: PieceTokenizer
 ) -> None:
-    monkeypatch.setattr(pieces, "_load_kitoken", no_library)
+    monkeypatch.setattr(static, "_load_kitoken", no_library)
     tokenizer = PieceTokenizer(FILE, hint="")
 
     assert [list(one) for one in tokenizer.tokenize([MANY_WORDS, *TEXTS])][1:] == few.tokenize(TEXTS)
 
 
 def test_without_any_library_python_splits_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "_load_kitoken", no_library)
-    monkeypatch.setattr(pieces, "_load_tokenizers", no_library)
+    monkeypatch.setattr(static, "_load_kitoken", no_library)
+    monkeypatch.setattr(static, "_load_tokenizers", no_library)
     tokenizer = PieceTokenizer(FILE, hint="")
 
     assert len(tokenizer.tokenize([MANY_WORDS, "a"])[0]) > 5_000

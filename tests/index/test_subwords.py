@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from knapper.index.embedders import subwords, tables
+from knapper.index.embedders import static, tables
 from knapper.index.embedders.base import EmbedderError
-from knapper.index.embedders.pieces import PieceTokenizer
-from knapper.index.embedders.subwords import JsonTokenizer
+from knapper.index.embedders.static import JsonTokenizer, PieceTokenizer
 
 
 def write_tokenizer(folder: Path, words: list[str]) -> Path:
@@ -27,8 +26,8 @@ def write_tokenizer(folder: Path, words: list[str]) -> Path:
 
 
 def test_a_folder_is_read_by_its_json_and_the_packages_table_by_its_pieces(tmp_path: Path) -> None:
-    own = subwords.read_tokenizer(write_tokenizer(tmp_path, ["[UNK]", "red"]), hint="")
-    packaged = subwords.read_tokenizer(tables.FOLDER / tables.PIECES_FILE, hint="")
+    own = static.read_tokenizer(write_tokenizer(tmp_path, ["[UNK]", "red"]), hint="")
+    packaged = static.read_tokenizer(tables.FOLDER / tables.PIECES_FILE, hint="")
 
     assert isinstance(own, JsonTokenizer)
     assert isinstance(packaged, PieceTokenizer)
@@ -38,7 +37,7 @@ def test_a_folder_is_read_by_its_json_and_the_packages_table_by_its_pieces(tmp_p
 
 def test_signs_and_the_bytes_of_signs_have_no_letter(tmp_path: Path) -> None:
     words = ["[UNK]", "<0x2D>", "<0x41>", "<0xC3>", "--", "-a-", "é", "…"]
-    tokenizer = subwords.read_tokenizer(write_tokenizer(tmp_path, words), hint="")
+    tokenizer = static.read_tokenizer(write_tokenizer(tmp_path, words), hint="")
 
     assert [word for number, word in enumerate(words) if tokenizer.has_letter(number)] == [
         "[UNK]",
@@ -56,4 +55,4 @@ def test_without_its_library_a_folder_says_which_extra_brings_it(
     monkeypatch.setitem(sys.modules, "tokenizers", None)
 
     with pytest.raises(EmbedderError, match="needs Knapper's extra 'embeddings'"):
-        subwords.read_tokenizer(file, hint="")
+        static.read_tokenizer(file, hint="")

@@ -19,7 +19,7 @@ from pathlib import Path
 from knapper import config
 from knapper.cli import main
 from knapper.service import definition
-from knapper.service.systemd import UNIT, SystemdManager
+from knapper.service.platforms import UNIT, SystemdManager
 from tests.service.test_killed import NOTES, Site, is_back, wait_for_note, write_on
 
 KILLS = 2

@@ -22,7 +22,7 @@ from knapper.cli import main
 from knapper.server import addresses, credentials
 from knapper.server.addresses import ServerRecord
 from knapper.service.definition import CommandResult, MachineFacts, ServiceDefinition
-from knapper.service.systemd import SystemdManager
+from knapper.service.platforms import SystemdManager
 from tests.service import supervisor
 
 NOTES = 100

@@ -7,7 +7,7 @@ import pytest
 
 from knapper.errors import BadInput, SetupError
 from knapper.service.definition import CommandResult, ServiceDefinition
-from knapper.service.launchd import LABEL, LaunchdManager
+from knapper.service.platforms import LABEL, LaunchdManager
 from tests.service import machines
 from tests.service.machines import RecordingRunner
 

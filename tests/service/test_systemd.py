@@ -8,7 +8,7 @@ import pytest
 
 from knapper.errors import BadInput, SetupError
 from knapper.service.definition import CommandResult, ServiceDefinition
-from knapper.service.systemd import UNIT, SystemdManager
+from knapper.service.platforms import UNIT, SystemdManager
 from tests.service import machines
 from tests.service.machines import RecordingRunner
 

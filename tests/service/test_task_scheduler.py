@@ -7,7 +7,7 @@ import pytest
 
 from knapper.errors import BadInput, SetupError
 from knapper.service.definition import CommandResult, ServiceDefinition
-from knapper.service.task_scheduler import TASK, TaskSchedulerManager
+from knapper.service.platforms import TASK, TaskSchedulerManager
 from tests.service import machines
 from tests.service.machines import RecordingRunner
 

@@ -11,7 +11,7 @@ ELSEWHERE: Final = {
     "changes/disk/storage.py": "opens databases to read",
     "config/editing.py": "writes the configuration",
     "service/definition.py": "writes the settings of the system's services",
-    "service/launchd.py": "makes the folder of the system's log",
+    "service/platforms.py": "makes the folder of the system's log",
     "agents/evals/suite.py": "writes vaults of its own, to measure models",
     "cli/plugin.py": "writes Obsidian's plugin into the vault",
     "changes/disk/files.py": "writes the vault's files and folders",

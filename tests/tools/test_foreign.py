@@ -10,7 +10,7 @@ from knapper import app
 from knapper.changes.writer import SubmitOptions
 from knapper.config import EmbeddingSettings
 from knapper.errors import ConflictError, NotFound
-from knapper.tools import files, journal, links, properties, proposals, reading, search
+from knapper.tools import files, journal, links, proposals, reading, search
 from knapper.tools.context import Context
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -49,7 +49,7 @@ def _list_blocks(context: Context) -> None:
 
 
 def _read_properties(context: Context) -> None:
-    properties.read_properties(context, "Cited.md")
+    files.read_properties(context, "Cited.md")
 
 
 def _broken_links(context: Context) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.jsontypes import JSONValue
-from knapper.tools import properties, registry, table
+from knapper.tools import files, registry, table
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -31,10 +31,10 @@ def vault(tmp_path: Path) -> Opener:
     ],
 )
 def test_one_line_changes_and_the_rest_stays(
-    vault: Opener, value: JSONValue, operation: properties.PropertyOperation, line: str
+    vault: Opener, value: JSONValue, operation: files.PropertyOperation, line: str
 ) -> None:
     with vault.open() as context:
-        done = properties.update_frontmatter(context, "N0.md", "tags", value=value, operation=operation)
+        done = files.update_frontmatter(context, "N0.md", "tags", value=value, operation=operation)
 
     assert (done["success"], done["path"]) == (True, "N0.md")
     assert vault.text("N0.md") == NOTE.replace("tags: [a]  # mine", line)
@@ -42,7 +42,7 @@ def test_one_line_changes_and_the_rest_stays(
 
 def test_what_is_there_already_is_a_success_without_a_change(vault: Opener) -> None:
     with vault.open() as context:
-        done = properties.update_frontmatter(context, "N0.md", "tags", value="a", operation="append")
+        done = files.update_frontmatter(context, "N0.md", "tags", value="a", operation="append")
 
     assert (done["success"], done["message"]) == (True, "nothing had to change")
     assert "change_id" not in done
@@ -50,14 +50,14 @@ def test_what_is_there_already_is_a_success_without_a_change(vault: Opener) -> N
 
 def test_a_property_is_removed_with_its_line(vault: Opener) -> None:
     with vault.open() as context:
-        properties.update_frontmatter(context, "N0.md", "done", operation="remove")
+        files.update_frontmatter(context, "N0.md", "done", operation="remove")
 
     assert vault.text("N0.md") == NOTE.replace("done: no\n", "")
 
 
 def test_appending_makes_the_list(vault: Opener) -> None:
     with vault.open() as context:
-        properties.update_frontmatter(context, "Plain.md", "aliases", value="Other", operation="append")
+        files.update_frontmatter(context, "Plain.md", "aliases", value="Other", operation="append")
 
     assert vault.text("Plain.md") == "---\naliases:\n  - Other\n---\nText.\n"
 
@@ -67,9 +67,9 @@ def test_invalid_yaml_is_refused_and_left_alone(vault: Opener) -> None:
 
     with vault.open() as context:
         with pytest.raises(KnapError) as caught:
-            properties.update_frontmatter(context, "Bad.md", "x", value="1")
+            files.update_frontmatter(context, "Bad.md", "x", value="1")
         with pytest.raises(BadInput):
-            properties.read_properties(context, "Bad.md")
+            files.read_properties(context, "Bad.md")
 
     assert caught.value.code == "invalid_yaml"
     assert vault.text("Bad.md") == before
@@ -80,21 +80,21 @@ def test_invalid_yaml_is_refused_and_left_alone(vault: Opener) -> None:
     [
         (["x"], "rename", "bad_input"),
         ("[1", "set", "invalid_json"),
-        ("x", cast("properties.PropertyOperation", "add"), "bad_input"),
+        ("x", cast("files.PropertyOperation", "add"), "bad_input"),
     ],
 )
 def test_a_value_or_operation_that_makes_no_sense_is_refused(
-    vault: Opener, value: JSONValue, operation: properties.PropertyOperation, code: str
+    vault: Opener, value: JSONValue, operation: files.PropertyOperation, code: str
 ) -> None:
     with vault.open() as context, pytest.raises(BadInput) as caught:
-        properties.update_frontmatter(context, "N0.md", "tags", value=value, operation=operation)
+        files.update_frontmatter(context, "N0.md", "tags", value=value, operation=operation)
 
     assert caught.value.code == code
 
 
 def test_a_value_has_to_be_given(vault: Opener) -> None:
     with vault.open() as context, pytest.raises(BadInput, match="needs a value"):
-        properties.update_frontmatter(context, "N0.md", "tags")
+        files.update_frontmatter(context, "N0.md", "tags")
 
     assert vault.text("N0.md") == NOTE
 
@@ -116,7 +116,7 @@ def test_a_value_is_written_as_the_type_that_it_has(vault: Opener, value: JSONVa
     row = next(row for row in table.TOOLS if row.name == "update_frontmatter")
     with vault.open() as context:
         registry.invoke_tool(row, context, {"path": "Plain.md", "field": "k", "value": value})
-        read = properties.read_properties(context, "Plain.md")["properties"]
+        read = files.read_properties(context, "Plain.md")["properties"]
 
     assert read == {"k": value}
     assert vault.text("Plain.md") == f"---\n{lines}---\nText.\n"
@@ -124,20 +124,20 @@ def test_a_value_is_written_as_the_type_that_it_has(vault: Opener, value: JSONVa
 
 def test_a_value_keeps_its_type_whatever_the_property_had(vault: Opener) -> None:
     with vault.open() as context:
-        properties.update_frontmatter(context, "N0.md", "tags", value=5)
-        properties.batch_update_frontmatter(context, ["N0.md"], "id", value=False)
+        files.update_frontmatter(context, "N0.md", "tags", value=5)
+        files.batch_update_frontmatter(context, ["N0.md"], "id", value=False)
 
     assert vault.text("N0.md") == NOTE.replace("tags: [a]", "tags: 5").replace("id: 007", "id: false")
 
 
 def test_a_property_that_is_missing_cannot_be_removed(vault: Opener) -> None:
     with vault.open() as context, pytest.raises(NotFound):
-        properties.update_frontmatter(context, "N0.md", "nothing", operation="remove")
+        files.update_frontmatter(context, "N0.md", "nothing", operation="remove")
 
 
 def test_a_batch_goes_on_after_a_failure_and_lists_it(vault: Opener) -> None:
     with vault.open() as context:
-        done: dict[str, Any] = properties.batch_update_frontmatter(
+        done: dict[str, Any] = files.batch_update_frontmatter(
             context, ["N0.md", "Missing.md", "Bad.md", "N1.md", "N0.md"], "status", value="x"
         )
 
@@ -152,7 +152,7 @@ def test_a_batch_goes_on_after_a_failure_and_lists_it(vault: Opener) -> None:
 
 def test_more_than_five_notes_are_a_proposal(vault: Opener) -> None:
     with vault.open() as context:
-        done = properties.batch_update_frontmatter(context, [f"N{n}.md" for n in range(6)], "status", value="x")
+        done = files.batch_update_frontmatter(context, [f"N{n}.md" for n in range(6)], "status", value="x")
 
     assert done["status"] == "proposed"
     assert vault.text("N0.md") == NOTE
@@ -160,7 +160,7 @@ def test_more_than_five_notes_are_a_proposal(vault: Opener) -> None:
 
 def test_a_batch_of_nothing_is_refused(vault: Opener) -> None:
     with vault.open() as context, pytest.raises(BadInput):
-        properties.batch_update_frontmatter(context, [], "status", value="x")
+        files.batch_update_frontmatter(context, [], "status", value="x")
 
 
 def test_notes_are_chosen_by_folder_and_tag(tmp_path: Path) -> None:
@@ -171,6 +171,6 @@ def test_notes_are_chosen_by_folder_and_tag(tmp_path: Path) -> None:
     )
 
     with vault.open() as context:
-        assert properties.select_notes(context, tags=["x"]) == ["A/one.md", "B/three.md"]
-        assert properties.select_notes(context, folders=["A"], tags=["x"]) == ["A/one.md"]
-        assert set(properties.select_notes(context, folders=["a/"])) == {"A/one.md", "a/two.md"}
+        assert files.select_notes(context, tags=["x"]) == ["A/one.md", "B/three.md"]
+        assert files.select_notes(context, folders=["A"], tags=["x"]) == ["A/one.md"]
+        assert set(files.select_notes(context, folders=["a/"])) == {"A/one.md", "a/two.md"}

@@ -367,7 +367,7 @@ class OpenedVault:
             RefusedError: The vault's files are on another machine.
         """
         if not self.vault.has_files:
-            from knapper.index.postgres.mirror import no_files_error  # noqa: PLC0415 - only a reader has it
+            from knapper.index.postgres.reader import no_files_error  # noqa: PLC0415 - only a reader has it
 
             raise no_files_error(self.vault.name)
         with self._lock:

@@ -19,9 +19,7 @@ from knapper.errors import SetupError
 from knapper.server import addresses
 from knapper.service import definition
 from knapper.service.definition import ServiceDefinition
-from knapper.service.launchd import LaunchdManager
-from knapper.service.systemd import SystemdManager
-from knapper.service.task_scheduler import TaskSchedulerManager
+from knapper.service.platforms import LaunchdManager, SystemdManager, TaskSchedulerManager
 
 if TYPE_CHECKING:
     from knapper.cli.options import GlobalOptions

@@ -557,7 +557,7 @@ class Catalog:
     def around(
         self, path: NotePath, where: Filter, *, depth: int, limit: int
     ) -> tuple[dict[NotePath, int], list[tuple[NotePath, NotePath]], bool]:
-        """Follow links both ways between matching files; see `knapper.index.link_ends.LinkEnds.around`."""
+        """Follow links both ways between matching files; see `knapper.index.graph.LinkEnds.around`."""
         with self._store.database.snapshot() as connection:
             visible = self._allowed.mask(connection, self._by_rules(where))
             row = connection.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from knapper.tools import daily, files, journal, links, notes, passages, properties, proposals, reading, search, web
+from knapper.tools import daily, files, journal, links, notes, passages, proposals, reading, search, web
 from knapper.tools.registry import ToolSpec
 
 TOOLS: Final = (
@@ -49,13 +49,13 @@ TOOLS: Final = (
     ToolSpec(function=files.append_to_section, profile="standard", effect="write"),
     ToolSpec(function=files.rename_anchor, effect="destructive"),
     ToolSpec(
-        function=properties.update_frontmatter,
+        function=files.update_frontmatter,
         effect="destructive",
         profile="essential",
         shown=("path", "field", "value", "operation"),
         repeatable=True,
     ),
-    ToolSpec(function=properties.batch_update_frontmatter, profile="standard", effect="destructive", repeatable=True),
+    ToolSpec(function=files.batch_update_frontmatter, profile="standard", effect="destructive", repeatable=True),
     ToolSpec(function=files.move_file, effect="destructive", profile="essential"),
     ToolSpec(function=files.batch_move_files, profile="standard", effect="destructive"),
     ToolSpec(function=files.delete_file, effect="destructive"),

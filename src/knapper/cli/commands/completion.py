@@ -24,7 +24,7 @@ SHELLS: Final = cast("tuple[Shell, ...]", get_args(Shell))
 VARIABLES: Final = ("SHELL", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "ZDOTDIR")
 """Those that decide which shell it is, and where it looks."""
 MARK: Final = "# added by `knap completion install`"
-_FOLDER: Final = Path(__file__).parent / "shells"
+_FOLDER: Final = Path(__file__).parents[1] / "completion" / "shells"
 _FILES: Final[Mapping[Shell, str]] = {
     "bash": "knap.bash",
     "zsh": "knap.zsh",

@@ -9,7 +9,7 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
-from knapper.tools import files, properties
+from knapper.tools import files
 
 
 class NewOptions(writing.ChangeOptions):
@@ -52,5 +52,5 @@ def _parse_properties(assignments: tuple[str, ...]) -> dict[str, JSONValue]:
         name, sign, value = assignment.partition("=")
         if not sign or not name.strip():
             raise BadInput(f"'{assignment}' is no property", hint="write it like status=open", code="usage")
-        values[name.strip()] = properties.parse_value(name.strip(), value)
+        values[name.strip()] = files.parse_value(name.strip(), value)
     return values

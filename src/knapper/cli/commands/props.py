@@ -13,9 +13,9 @@ from knapper.cli.output import ExitCode
 from knapper.cli.render import notes
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
-from knapper.tools import properties
+from knapper.tools import files
 from knapper.tools.context import Context
-from knapper.tools.properties import PropertyOperation
+from knapper.tools.files import PropertyOperation
 
 _OPERATION_ARGUMENTS: Final[dict[PropertyOperation, tuple[str, ...]]] = {
     "set": ("NAME", "VALUE"),
@@ -79,7 +79,7 @@ def command(said: GlobalOptions, words: tuple[str, ...], **own: Unpack[PropsOpti
         if arguments.operation is None:
             _refuse_mistyped(context, arguments.paths if selection else arguments.paths[1:])
         if selection:
-            matches = properties.select_notes(context, folders=own["folder"], tags=own["tag"])
+            matches = files.select_notes(context, folders=own["folder"], tags=own["tag"])
             arguments = replace(arguments, paths=(*arguments.paths, *matches))
         if not arguments.paths:
             return output.print_answer(said, {"success": True, "results": []}, "")
@@ -120,7 +120,7 @@ def _parse_arguments(words: tuple[str, ...]) -> _PropsArguments:
 
 
 def _show_properties(options: GlobalOptions, context: Context, paths: tuple[str, ...]) -> ExitCode:
-    answers = [properties.read_properties(context, path) for path in paths]
+    answers = [files.read_properties(context, path) for path in paths]
     if options.as_json:
         results: list[JSONValue] = [*answers]
         output.write_json(answers[0] if len(answers) == 1 else {"success": True, "results": results})
@@ -132,11 +132,11 @@ def _show_properties(options: GlobalOptions, context: Context, paths: tuple[str,
 def _change_properties(
     context: Context, arguments: _PropsArguments, own: PropsOptions, *, selection: str
 ) -> dict[str, JSONValue]:
-    change: properties.PropertyChange = {"operation": arguments.operation or "set"}
+    change: files.PropertyChange = {"operation": arguments.operation or "set"}
     if arguments.value is not None:
         change["value"] = arguments.value
     if len(arguments.paths) == 1 and not selection:
-        return properties.update_frontmatter(
+        return files.update_frontmatter(
             context, arguments.paths[0], arguments.name, **change, expected_hash=own["expected"]
         )
     if own["expected"]:
@@ -145,7 +145,7 @@ def _change_properties(
         context = replace(
             context, submit_options=replace(context.submit_options or SubmitOptions(), chosen_by=selection)
         )
-    return properties.batch_update_frontmatter(context, arguments.paths, arguments.name, **change)
+    return files.batch_update_frontmatter(context, arguments.paths, arguments.name, **change)
 
 
 def _describe_selection(own: PropsOptions) -> str:

@@ -1,34 +1,352 @@
-"""Search, list and read a published vault on a machine that has none of its files."""
+"""Search, list and read a published vault without its files: from a copy of its records, and bytes of the database."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
-from knapper.errors import StorageError
+from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError, StorageError
 from knapper.index import database, integrity
 from knapper.index.catalog import Catalog
 from knapper.index.engine import USUAL_FUSION, Engine, RankFusion
 from knapper.index.filters import Filter
-from knapper.index.postgres import schema
+from knapper.index.postgres import rows, schema
 from knapper.index.postgres.connection import UNREACHABLE, PostgresServer
-from knapper.index.postgres.mirror import NO_FOLDER, Mirror, StoredView
 from knapper.index.postgres.rows import decode_chunk
-from knapper.index.postgres.snapshot import PublishedSnapshots
+from knapper.index.postgres.snapshot import PublishedSnapshots, PublishedState
 from knapper.index.refresh import Progress, RefreshOutcome
 from knapper.index.status import Freshness, IndexStatus
+from knapper.vault import files as vault_files
+from knapper.vault import paths, walk
 from knapper.vault.obsidian import ObsidianSettings
+from knapper.vault.paths import NotePath
 from knapper.vault.view import View
-from knapper.vault.walk import IgnoreRules
+from knapper.vault.walk import FileStat, IgnoreRules, Skipped
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from knapper.index.embedders.base import Embedder
+    from knapper.index.postgres.connection import Session
+    from knapper.index.refresh import WriteLock
     from knapper.index.snapshot import SnapshotCache
+    from knapper.index.store import IndexStore
     from knapper.vault.access import Policy
+    from knapper.vault.parser import Note
+
+
+_STATE_META: Final = "published"
+"""Key of the state that the mirror holds: the vault's id, this role's rules, and the generation."""
+_LOCK_WAIT_S: Final = 60.0
+_BATCH_RECORDS: Final = 1_000
+
+
+def no_files_error(vault: str, writer: str = "") -> RefusedError:
+    """Return the error for what only a machine with the vault's files can do."""
+    return RefusedError(
+        f"this machine has none of the files of the vault '{vault}': it reads what another one has published",
+        code="no_files",
+        hint=f"do that on {writer}" if writer else "do that on the machine with the files",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorState:
+    """Which state of the database the mirror holds."""
+
+    vault_id: str = ""
+    rules: str = ""
+    generation: int = -1
+    stamp: str = ""
+
+    @classmethod
+    def read(cls, store: IndexStore) -> MirrorState:
+        """Read it from the mirror."""
+        parts = store.meta(_STATE_META).split()
+        if len(parts) != len(fields(cls)):
+            return cls()
+        vault_id, rules, generation, stamp = parts
+        return cls(vault_id=vault_id, rules=rules, generation=int(generation), stamp=stamp)
+
+    def __str__(self) -> str:
+        """Return how the mirror stores it."""
+        return f"{self.vault_id} {self.rules} {self.generation} {self.stamp}"
+
+    def is_in(self, session: Session) -> bool:
+        """Return whether the database was in this state, and keeps what has changed since."""
+        sql = "SELECT 1 FROM history WHERE generation = %s AND stamp = %s"
+        return session.execute(sql, (self.generation, self.stamp)).fetchone() is not None
+
+
+def read_state(session: Session) -> tuple[dict[str, str], MirrorState]:
+    """Return what is stored about the tables, and the state that a session sees, in one query.
+
+    Raises:
+        StorageError: A reader of this version doesn't understand the tables, or they aren't filled yet.
+    """
+    found = session.execute(
+        "SELECT key, value FROM meta"
+        " UNION ALL SELECT ' rules', rules FROM sight WHERE role = current_user"
+        # The CASE keeps the planner from reading another key's value as a number.
+        " UNION ALL SELECT ' stamp', stamp FROM history WHERE generation ="
+        " (SELECT CASE WHEN key = 'generation' THEN value::bigint END FROM meta WHERE key = 'generation')"
+    )
+    meta = {str(key): str(value) for key, value in found}
+    rules, stamp = meta.pop(" rules", "-"), meta.pop(" stamp", "-")
+    schema.check_meta(meta)
+    generation = int(meta.get("generation", "0"))
+    return meta, MirrorState(vault_id=meta.get("id", "-"), rules=rules, generation=generation, stamp=stamp)
+
+
+class Mirror:
+    """The records of a published vault in a local index; safe to use from any thread and several processes."""
+
+    def __init__(self, server: PostgresServer, store: IndexStore, lock: WriteLock) -> None:
+        """Mirror *server* in *store*, whose write lock is *lock*."""
+        self.server = server
+        self.store = store
+        self._lock = lock
+
+    @contextmanager
+    def open_state(self) -> Generator[PublishedState]:
+        """Open one state of the database, with the mirror brought up to it.
+
+        Raises:
+            StorageError: The server doesn't answer, or doesn't hold the vault.
+            ConflictError: Another process has been writing the mirror for a minute.
+        """
+        with self.server.snapshot() as session:
+            meta, target = read_state(session)
+            _ = self._follow(session, meta, target)
+            with self.store.database.snapshot() as connection:
+                yield PublishedState(session=session, meta=meta, mirror=connection)
+
+    def sync(self, *, full: bool = False, progress: Progress | None = None) -> RefreshOutcome:
+        """Bring the mirror up to the database.
+
+        Raises:
+            StorageError: As for `open_state`.
+            ConflictError: The same.
+        """
+        with self.server.snapshot() as session:
+            meta, target = read_state(session)
+            return self._follow(session, meta, target, full=full, progress=progress)
+
+    def content(self, path: NotePath) -> bytes:
+        """Read a file's bytes as they were published.
+
+        Raises:
+            NotFound: The database doesn't have the file, or not for this role.
+            RefusedError: Only its name was published.
+            StorageError: The server doesn't answer.
+        """
+        with self.server.snapshot() as session:
+            row = session.execute("SELECT content FROM files WHERE path = %s", (path,), binary=True).fetchone()
+            writer = schema.read_meta(session).get("writer", "").partition("#")[0]
+        if row is None:
+            raise vault_files.missing_file_error(path, ())
+        if row[0] is None:
+            raise no_files_error(self.server.vault, writer)
+        return bytes(row[0])
+
+    def _follow(
+        self,
+        session: Session,
+        meta: Mapping[str, str],
+        target: MirrorState,
+        *,
+        full: bool = False,
+        progress: Progress | None = None,
+    ) -> RefreshOutcome:
+        """Take in what the database has changed since the mirror's state."""
+        from knapper.index.refresh import RefreshOutcome  # noqa: PLC0415 - shared with the engine, which imports it late
+
+        if not full and MirrorState.read(self.store) == target:
+            return RefreshOutcome()
+        with self._lock.acquire(wait_s=_LOCK_WAIT_S) as is_acquired:
+            if not is_acquired:
+                raise ConflictError(
+                    f"another process is copying the vault '{self.server.vault}' from {self.server.shown}",
+                    hint="wait for it to end; `knap status` shows how far it is",
+                )
+            known = MirrorState.read(self.store)
+            is_same = (known.vault_id, known.rules) == (target.vault_id, target.rules)
+            if not full and is_same and known.generation >= target.generation and self._was_quicker(known):
+                return RefreshOutcome()
+            if full or not is_same or not known.is_in(session):
+                self.store.clear()
+                known = MirrorState()
+            outcome = RefreshOutcome()
+            self._remove(session, known, outcome)
+            self._add(session, known, outcome, progress)
+            with self.store.batch():
+                self.store.set_meta("complete", "1")
+                self.store.set_meta("built", meta.get("built", ""))
+                self.store.forget()
+                self.store.set_meta(_STATE_META, str(target))
+            return outcome
+
+    def _was_quicker(self, known: MirrorState) -> bool:
+        """Return whether another process has taken in a later state; else an older one of the database came back."""
+        with self.server.snapshot() as session:
+            return known.is_in(session)
+
+    def _remove(self, session: Session, known: MirrorState, outcome: RefreshOutcome) -> None:
+        if known.generation < 0:
+            return
+        gone = {
+            int(i) for (i,) in session.execute("SELECT file FROM removed WHERE generation > %s", (known.generation,))
+        }
+        if not gone:
+            return
+        listed = self.store.database.reader().execute("SELECT inode, path FROM files")
+        removed = [NotePath(path) for stored, path in listed if stored in gone]
+        self.store.remove(removed)
+        outcome.removed = len(removed)
+
+    def _add(self, session: Session, known: MirrorState, outcome: RefreshOutcome, progress: Progress | None) -> None:
+        with session.cursor("records") as cursor:
+            cursor.itersize = _BATCH_RECORDS
+            cursor.execute("SELECT id, record FROM files WHERE generation > %s ORDER BY id", (known.generation,))
+            while batch := cursor.fetchmany(_BATCH_RECORDS):
+                with self.store.batch():
+                    for i, record in batch:
+                        self.store.apply(rows.decode_record(record, int(i)), ())
+                outcome.indexed += len(batch)
+                if progress:
+                    progress("read", outcome.indexed, 0)
+
+
+NO_FOLDER: Final = "\x01"
+"""A name that no folder has: a reader takes no rules from a folder that happens to lie where the vault would."""
+
+
+def _ignore_problem(_: Skipped) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredView(View):
+    """A published vault as one client may see it; its root is a folder that need not be there, and is never read."""
+
+    mirror: Mirror
+
+    def new_path(self, raw: str) -> NotePath:
+        """Refuse: there is no folder for a new file.
+
+        Raises:
+            RefusedError: Always.
+        """
+        del raw
+        raise no_files_error(self.mirror.server.vault)
+
+    def read(self, raw: str, *, max_bytes: int = vault_files.DEFAULT_MAX_BYTES) -> Note:
+        """Read a note as it was published; errors are those of `View.read`, and that the server doesn't answer."""
+        from knapper.vault import parser  # noqa: PLC0415 - as in `View`
+
+        path = self._resolve(raw).path
+        return parser.make_note(path, self._content(path, max_bytes))
+
+    def read_head(self, raw: str) -> Note:
+        """Read a note of which only the properties matter."""
+        from knapper.vault import parser  # noqa: PLC0415 - the same
+
+        path = self._resolve(raw).path
+        content = self._content(path, vault_files.DEFAULT_MAX_BYTES)
+        return parser.make_note(path, content, read=parser.parse_head)
+
+    def read_bytes(self, raw: str, *, max_bytes: int = vault_files.DEFAULT_MAX_BYTES) -> bytes:
+        """Read any published file."""
+        return self._content(self._resolve(raw).path, max_bytes)
+
+    @contextmanager
+    def open_bytes(self, raw: str, *, max_bytes: int = vault_files.DEFAULT_MAX_BYTES) -> Generator[BinaryIO]:
+        """Open any published file."""
+        yield io.BytesIO(self.read_bytes(raw, max_bytes=max_bytes))
+
+    def list_files(
+        self, *, on_problem: Callable[[Skipped], None] = _ignore_problem, is_unchanged: walk.IsUnchanged | None = None
+    ) -> Iterator[FileStat]:
+        """List the visible files by path; there are no entries of folders that could be unchanged."""
+        del on_problem, is_unchanged
+        return self._list("")
+
+    def list_files_at(self, path: Path) -> tuple[NotePath | None, list[FileStat]]:
+        """List the visible files that a path refers to: one, all below a folder, or none."""
+        try:
+            inside = paths.parse(str(path), root=self.root)
+        except KnapError:
+            return None, []
+        return inside, list(self._list(inside))
+
+    def _content(self, path: NotePath, max_bytes: int) -> bytes:
+        raw = self.mirror.content(path)
+        if len(raw) > max_bytes:
+            msg = f"{paths.quote_path(path)} is larger than {max_bytes} bytes"
+            raise BadInput(msg, code="too_large", hint="split it into several notes")
+        return raw
+
+    def _list(self, below: str) -> Iterator[FileStat]:
+        sql = "SELECT path, kind, size, mtime_ns, ctime_ns, inode, target FROM files"
+        condition = " WHERE path = ?1 OR (path >= ?1 || '/' AND path < ?1 || '0')" if below else ""
+        rows_found = self.mirror.store.database.reader().execute(
+            f"{sql}{condition} ORDER BY path", (below,) if below else ()
+        )
+        for path, kind, size, mtime_ns, ctime_ns, inode, target in rows_found.fetchall():
+            stat = FileStat(
+                path=NotePath(path),
+                kind=kind,
+                size=size,
+                mtime_ns=mtime_ns,
+                ctime_ns=ctime_ns,
+                inode=inode,
+                target=NotePath(target) if target else None,
+            )
+            if self._is_file_visible(stat):
+                yield stat
+
+    def _find(self, path: NotePath) -> vault_files.ResolvedFile:
+        """Find a visible file by its path, in any case and Unicode form where the form itself isn't there."""
+        found = self.mirror.store.database.reader().execute(
+            "SELECT path, kind, target FROM files WHERE path_key = ? ORDER BY path", (paths.name_key(path),)
+        )
+        spellings = [
+            NotePath(each)
+            for each, _, target in found.fetchall()
+            if self.visible(NotePath(each)) and (not target or self.visible(NotePath(target)))
+        ]
+        if path not in spellings and len(spellings) > 1:
+            raise Ambiguous(
+                f"several files are spelled like {paths.quote_path(path)}", hint="name one: " + ", ".join(spellings)
+            )
+        if spellings:
+            match = path if path in spellings else spellings[0]
+            return vault_files.ResolvedFile(path=match, target=match, file=self.root / match)
+        if next(self._list(path), None) is not None:
+            raise self._folder_error(path)
+        raise vault_files.missing_file_error(path, ())
+
+    def _is_empty_folder(self, path: NotePath) -> bool:
+        del path
+        return False
+
+    def _resolve_absolute(self, raw: str) -> vault_files.ResolvedFile:
+        with contextlib.suppress(KnapError):
+            return self._find(paths.parse(raw, root=self.root))
+        raise paths.unknown_place_error()
+
+    def _visible_path(self, path: NotePath) -> NotePath | None:
+        with contextlib.suppress(NotFound, Ambiguous):
+            return self._find(path).path
+        return None
+
 
 _POLL_S: Final = 0.5
 """How long a listener waits before it looks whether the server stops."""
