@@ -9,7 +9,6 @@ killed and whenever. Whoever finds it missing, damaged or of another index or mo
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import secrets
 import sqlite3
 import threading
@@ -66,7 +65,9 @@ def coder() -> str:
     """Return the version of turbovec that is installed; empty for none."""
     if find_spec("turbovec") is None:
         return ""
-    return importlib.metadata.version("turbovec")
+    from importlib import metadata  # noqa: PLC0415 - 40 modules, which only a large index needs
+
+    return metadata.version("turbovec")
 
 
 def _codes_type() -> _CodesType:
