@@ -220,7 +220,7 @@ def test_an_extra_that_is_wanted_but_missing_fails(
     vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KNAP_EMBEDDINGS", "onnx")
-    for name in ("fastembed", "psycopg"):
+    for name in ("fastembed", "psycopg", "turbovec"):
         monkeypatch.setitem(sys.modules, name, None)  # as if it weren't installed
 
     _, checks = doctor(capsys, "-v", str(vault))
