@@ -30,7 +30,8 @@ from knapper.vault.view import View
 
 if TYPE_CHECKING:
     from knapper.index.feed import ChangeFeed
-    from knapper.index.search import Fusion, OpenNote, Searcher, SearchRequest, SearchResult
+    from knapper.index.fusion import Fusion
+    from knapper.index.search import OpenNote, Searcher, SearchRequest, SearchResult
     from knapper.index.snapshot import SnapshotCache
 
 

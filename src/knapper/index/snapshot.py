@@ -91,6 +91,10 @@ class IndexSnapshot(Protocol):
         """Return the chunk to show for a note of which only the name matched; None where it has no chunks."""
         ...
 
+    def lengths(self, notes: Sequence[int], *, most: int) -> dict[int, int]:
+        """Count the chunks of each note, up to *most*."""
+        ...
+
     def properties(self, ids: Collection[int]) -> set[int]:
         """Return those chunks that are a note's properties."""
         ...
@@ -261,6 +265,15 @@ class SqliteSnapshot:
             database.chunk_range(note),
         ).fetchone()
         return int(row[0]) if row else None
+
+    def lengths(self, notes: Sequence[int], *, most: int) -> dict[int, int]:
+        """Query the range of each note's chunk ids, no further than needed."""
+        rows = self.connection.execute(
+            "SELECT n.value, (SELECT COUNT(*) FROM (SELECT 1 FROM chunks c"
+            " WHERE c.id >= n.value << ?1 AND c.id < (n.value + 1) << ?1 LIMIT ?2)) FROM json_each(?3) n",
+            (database.CHUNK_BITS, most, json.dumps(notes)),
+        )
+        return {int(note): int(count) for note, count in rows}
 
     def properties(self, ids: Collection[int]) -> set[int]:
         """Query by kind."""
