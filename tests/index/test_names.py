@@ -9,6 +9,7 @@ import pytest
 from knapper.index import postings
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter
+from knapper.index.fulltext import KeywordRanker
 from knapper.index.fusion import RankingWeights, score_notes
 from knapper.index.search import SearchRequest
 from knapper.index.snapshot import SqliteSnapshotCache
@@ -113,6 +114,26 @@ def test_both_engines_for_words_score_names_alike_after_changes(tmp_path: Path, 
 
     assert derived == pytest.approx(plain)
     assert {"Zeppelin.md", "Garden fence.md"} <= derived.keys()
+
+
+def test_both_engines_for_words_count_the_same_chunks_after_changes(tmp_path: Path) -> None:
+    with opened(tmp_path, {**NOTES, "Long.md": "# One\n\na\n\n# Two\n\nb\n\n# Three\n\nc\n\n# Four\n\nd\n"}) as engine:
+        postings.build(engine.store.database)
+        worlds.fill(engine.view.root, {"Diary.md": "# One\n\na\n\n# Two\n\nb\n", "Secret/Hangar.md": "Once.\n"})
+        (engine.view.root / "Letters.md").unlink()
+        engine.refresh()
+        with engine.store.database.snapshot() as connection:
+            files = [int(i) for (i,) in connection.execute("SELECT id FROM files")]
+            rankers = KeywordRanker(engine.folder), KeywordRanker(None)
+            derived, plain = (one.lengths(connection, [*files, 10**6], most=3) for one in rankers)
+            path_of = dict(connection.execute("SELECT id, path FROM files"))
+        for one in rankers:
+            one.close()
+
+    assert derived == plain
+    counts = {path_of[i]: count for i, count in plain.items() if i in path_of}
+    assert (counts["Long.md"], counts["Diary.md"], counts["Secret/Hangar.md"]) == (3, 2, 1)
+    assert plain[10**6] == 0
 
 
 def test_a_long_note_counts_no_more_for_being_long() -> None:

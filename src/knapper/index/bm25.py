@@ -178,6 +178,20 @@ class PostingsEngine:
             counts[word.expression] = int(np.count_nonzero(is_counted[rows]))
         return counts, int(np.count_nonzero(is_counted))
 
+    def lengths(self, connection: sqlite3.Connection, table: WordTable, files: Sequence[int]) -> list[int]:
+        """Count the rows of each file.
+
+        Raises:
+            LookupError: The database names no whole file.
+        """
+        state = self._state(connection, table)
+        starts = np.array(files, np.int64) << table.file_shift
+        ends = starts + (1 << table.file_shift)
+        counts = _count_between(state.lists.ids, starts, ends) + _count_between(state.added, starts, ends)
+        if state.dropped is not None:
+            counts -= _count_between(state.lists.ids[state.dropped], starts, ends)
+        return counts.tolist()
+
     def _open(self, connection: sqlite3.Connection) -> PostingsFile | None:
         name = postings.name_of(connection)
         file = self._file
@@ -212,6 +226,13 @@ class PostingsEngine:
             if logged:
                 norms[state.find_rows(np.array(logged, np.int64))] = np.inf
         return norms
+
+
+def _count_between(
+    ids: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> NDArray[np.signedinteger[Any]]:
+    """Count the ids, which are ascending, from each start to before its end."""
+    return np.searchsorted(ids, ends) - np.searchsorted(ids, starts)
 
 
 def _is_allowed(table: WordTable, state: _TableState, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:

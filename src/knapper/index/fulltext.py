@@ -122,9 +122,17 @@ class NamingQuestion:
         self._stems = frozenset(stems)
         self._length = len(stems)
         self._text = _STEM_MARK.join(("", *stems, ""))
+        self._single = {
+            word.stems[0]: share
+            for word, share in rareness.items()
+            if len(word.stems) == 1 and word.expression in content
+        }
         self._content, self._others = list[tuple[frozenset[str], float]](), list[tuple[frozenset[str], float]]()
         for word, share in rareness.items():
-            (self._content if word.expression in content else self._others).append((frozenset(word.stems), share))
+            if word.expression not in content:
+                self._others.append((frozenset(word.stems), share))
+            elif len(word.stems) > 1:
+                self._content.append((frozenset(word.stems), share))
 
     def score(self, name: Sequence[str]) -> NameMatch:
         """Score a name by its stems.
@@ -142,7 +150,11 @@ class NamingQuestion:
         stands = is_whole and _STEM_MARK.join(("", *name, "")) in self._text
         if stands and len(name) == self._length:
             return NameMatch(1.0, is_whole=True)
-        total = sum(share for stems, share in self._content if stems <= parts)
+        total = 0.0
+        for stem in parts & self._stems:
+            total += self._single.get(stem, 0.0)
+        for stems, share in self._content:
+            total += share if stems <= parts else 0.0
         if stands and not total:
             total = sum(share for stems, share in self._others if stems <= parts)
         return NameMatch(min(total, 1.0) * (1.0 if stands else _PARTLY_NAMED * shared / len(name)), is_whole=is_whole)
@@ -294,6 +306,22 @@ class KeywordRanker:
         mask_name = hashlib.sha256(allowed.tobytes()).hexdigest()
         total = self._totals.get(connection, mask_name, lambda: _count_allowed(connection, allowed))
         return counts, total
+
+    def lengths(self, connection: sqlite3.Connection, files: Sequence[int], *, most: int) -> dict[int, int]:
+        """Count the chunks of each file, up to *most*."""
+        postings = self._ready_postings(connection)
+        if postings is not None:
+            try:
+                counts = postings.lengths(connection, words.CHUNKS, files)
+                return {file: min(count, most) for file, count in zip(files, counts, strict=True)}
+            except (LookupError, ValueError):
+                postings.discard()
+        rows = connection.execute(
+            "SELECT f.value, (SELECT COUNT(*) FROM (SELECT 1 FROM chunks c"
+            " WHERE c.id >= f.value << ?1 AND c.id < (f.value + 1) << ?1 LIMIT ?2)) FROM json_each(?3) f",
+            (database.CHUNK_BITS, most, json.dumps(files)),
+        )
+        return {int(file): int(count) for file, count in rows}
 
     def unknown(self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None) -> list[str]:
         """Return the query's words that are in no text or name of an allowed file."""

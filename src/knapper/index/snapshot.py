@@ -267,13 +267,8 @@ class SqliteSnapshot:
         return int(row[0]) if row else None
 
     def lengths(self, notes: Sequence[int], *, most: int) -> dict[int, int]:
-        """Query the range of each note's chunk ids, no further than needed."""
-        rows = self.connection.execute(
-            "SELECT n.value, (SELECT COUNT(*) FROM (SELECT 1 FROM chunks c"
-            " WHERE c.id >= n.value << ?1 AND c.id < (n.value + 1) << ?1 LIMIT ?2)) FROM json_each(?3) n",
-            (database.CHUNK_BITS, most, json.dumps(notes)),
-        )
-        return {int(note): int(count) for note, count in rows}
+        """Count in the range of each note's chunk ids."""
+        return self.keywords.lengths(self.connection, notes, most=most)
 
     def properties(self, ids: Collection[int]) -> set[int]:
         """Query by kind."""
