@@ -490,8 +490,7 @@ class Engine:
         from knapper.index import tokenizer  # noqa: PLC0415 - as for the searcher
 
         with self._explained():
-            parsed = tokenizer.parse_query(query)
-            stemmer = self.open_snapshots().stemmer
+            parsed, stemmer = tokenizer.parse_query(query), self.open_snapshots().stemmer
             return [tokenizer.find_matches(parsed, text, stemmer) for text in texts]
 
     def near_notes(self, path: NotePath, where: Filter, *, limit: int) -> list[tuple[NotePath, float]]:
