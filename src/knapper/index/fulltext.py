@@ -53,8 +53,10 @@ class RowCounts:
         uid, generation = database.state_of(connection)
         if uid != self._uid or len(self._known) > _MAX_CACHED_COUNTS:
             self._uid, self._known, self._total = uid, {}, (0, -1)
-        if self._total[1] != generation:
-            self._total = (_fetch_count(connection, "SELECT COUNT(*) FROM chunks"), generation)
+        total = self._total
+        if total[1] != generation:
+            # Kept apart from what another thread may put in its place.
+            self._total = total = (_fetch_count(connection, "SELECT COUNT(*) FROM chunks"), generation)
         counts: dict[str, int] = {}
         uncounted: list[str] = []
         for expression in expressions:
@@ -67,7 +69,7 @@ class RowCounts:
         for expression, count in words.count_rows(connection, self._table, uncounted, allowed=None).items():
             self._known[expression] = (count, generation)
             counts[expression] = count
-        return counts, self._total[0]
+        return counts, total[0]
 
 
 def _fetch_count(connection: sqlite3.Connection, sql: str, *parameters: str) -> int:
