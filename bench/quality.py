@@ -26,6 +26,9 @@ _TOLERANCE = -0.005
 _POOL = 200
 _DEEP = 50
 _HALVES = ("chosen on", "reported")
+_ALL = "all questions"
+_MIN_JUDGED = 100
+"""Questions from which on a half is judged by itself: one of 37 that falls from the first rank to the second is .01."""
 _PERMALINK = re.compile(r"(?m)^permalink:\s*(\S+)")
 
 
@@ -119,18 +122,19 @@ def _measure(name: str, judged: Judged, index: Path, means: dict[str, list[float
             "words only": {q: ir.rank(engine, _request(judged.queries[q], words=True)) for q in judged.grades},
             "plain BM25": _plain(engine, judged),
         }
-    for number, half in enumerate(_HALVES):
-        ids = [query for query in judged.grades if ir.half(query) == number]
+    groups = {f"{half} half": [q for q in judged.grades if ir.half(q) == number] for number, half in enumerate(_HALVES)}
+    for group, ids in {**groups, _ALL: [*judged.grades]}.items():
         scores = {
             way: sum(evaluation.ndcg(ranked[q], judged.grades[q], 10) for q in ids) / len(ids)
             for way, ranked in rankings.items()
         }
         for way, score in scores.items():
-            means.setdefault(f"{way}, {half} half", []).append(score)
-            yield Row(what=f"{name}: {way}, {half} half", values=[score], digits=3)
+            means.setdefault(f"{way}, {group}", []).append(score)
+            yield Row(what=f"{name}: {way}, {group}", values=[score], digits=3)
         part = scores["hybrid"] - max(scores["words only"], scores["plain BM25"])
-        goal = Goal(limit=_TOLERANCE, sense="at least") if half == "reported" else None
-        yield Row(what=f"{name}: hybrid less the better of its parts, {half} half", values=[part], digits=3, goal=goal)
+        is_judged = group == _ALL or (group.startswith("reported") and len(ids) >= _MIN_JUDGED)
+        goal = Goal(limit=_TOLERANCE, sense="at least") if is_judged else None
+        yield Row(what=f"{name}: hybrid less the better of its parts, {group}", values=[part], digits=3, goal=goal)
 
 
 def _request(text: str, *, words: bool = False) -> SearchRequest:
@@ -160,4 +164,7 @@ _ABOUT = (
     "note by its best passage; words only adds names and further passages; hybrid adds meaning. `across` are the "
     "descriptions in five languages, asked of the English documentation."
 )
-_REMARKS = ("Hybrid should never be more than 0.005 below its parts: `--check` exits with 1 where it is.",)
+_REMARKS = (
+    "Hybrid should never be more than 0.005 below its parts on any collection, nor on a reported half of 100 questions "
+    "or more: `--check` exits with 1 where it is. Smaller halves are listed, but a single question decides there.",
+)

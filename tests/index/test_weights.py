@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from knapper.index.engine import Engine, RankFusion
 from knapper.index.filters import Filter
-from knapper.index.search import Hit, RankingWeights, SearchRequest
+from knapper.index.fusion import RankingWeights
+from knapper.index.search import Hit, SearchRequest
 from knapper.vault.access import Policy
 from tests.index import worlds
 

@@ -1,11 +1,13 @@
 """Each engine for words gives the same rows with the same scores, whatever was saved, derived, killed or damaged."""
 
+import json
 import platform
 import random
 import signal
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -213,11 +215,19 @@ def garble(file: Path) -> None:
     file.write_bytes(raw[:4096] + b"\xa5" * (len(raw) - 4096))
 
 
+def predate(file: Path) -> None:
+    """Put the header of an earlier version in, which named no kind."""
+    raw = file.read_bytes()
+    header = json.dumps({"format": 3, "size": len(raw), "tables": {}}).encode()
+    head = b"%08x %s\n" % (zlib.crc32(header), header)
+    file.write_bytes(head + raw[len(head) :])
+
+
 def empty(file: Path) -> None:
     file.write_bytes(b"")
 
 
-@pytest.mark.parametrize("harm", [cut, flip_header, garble, empty, Path.unlink])
+@pytest.mark.parametrize("harm", [cut, flip_header, garble, predate, empty, Path.unlink])
 def test_a_damaged_file_changes_no_answer_and_is_derived_anew(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], None]
 ) -> None:

@@ -87,7 +87,7 @@ def test_where_a_score_comes_from_is_told_when_asked(tmp_path: Path) -> None:
     with context(tmp_path) as ctx:
         answer = search_vault(ctx, "alpha", explain=True)
 
-    assert set(answer["results"][0]["explain"]) == {"keyword", "dense", "chunk", "name", "note"}  # type: ignore[index, call-overload]
+    assert set(answer["results"][0]["explain"]) == {"keyword", "dense", "chunk", "name", "passages", "note"}  # type: ignore[index, call-overload]
 
 
 @pytest.mark.parametrize(

@@ -25,14 +25,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from knapper.index import tokenizer
+from knapper.index import tokenizer, words
 from knapper.index.fulltext import RowCounts
 from knapper.index.store import IndexStore
 from knapper.index.tokenizer import Stemmer
 from knapper.jsontypes import JSONValue
 
 _QUERY_OPERATORS: Final = re.compile(r'["“”„«»*]|(?<!\S)-+')
-_WORD_TABLE: Final = "chunk_words"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +50,7 @@ class Vocabulary:
         """Count words in an index's store."""
         self._store = store
         self._stemmer = Stemmer()
-        self._counts = RowCounts(_WORD_TABLE)
+        self._counts = RowCounts(words.CHUNKS)
         self._lock = threading.Lock()
 
     def terms(self, text: str) -> tuple[WeightedTerm, ...]:
@@ -60,9 +59,9 @@ class Vocabulary:
         A word that nothing in the vault holds weighs as much as the others do on average: it may be what the task is
         about, or mere phrasing, and no count shows which.
         """
-        words = tokenizer.parse_query(_QUERY_OPERATORS.sub(" ", text)).words
-        stems = [tuple(word_stems) for word_stems in self._stemmer.stems([word.text for word in words])]
-        expressions = {key: word.expression() for key, word in zip(stems, words, strict=True) if key}
+        terms = tokenizer.parse_query(_QUERY_OPERATORS.sub(" ", text)).words
+        stems = [tuple(word_stems) for word_stems in self._stemmer.stems([term.text for term in terms])]
+        expressions = {key: term.expression() for key, term in zip(stems, terms, strict=True) if key}
         if not expressions:
             return ()
         # The counts are cached between calls, and the cache isn't safe for several threads.

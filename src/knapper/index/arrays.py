@@ -79,7 +79,7 @@ def open_arrays(path: Path, kind: str, *, unchecked: Collection[str] = ()) -> Ar
     if not header_json or checksum != _header_checksum(header_json):
         return None
     header = cast("dict[str, Any]", json.loads(header_json))
-    if header["kind"] != kind or header["size"] != len(mapped):
+    if header.get("kind") != kind or header["size"] != len(mapped):
         return None
     arrays = {
         name: np.frombuffer(mapped, dtype, count=count, offset=offset)

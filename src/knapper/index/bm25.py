@@ -147,6 +147,51 @@ class PostingsEngine:
         order = np.lexsort((ids, -scores))[: question.limit]
         return dict(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
 
+    def counts(
+        self,
+        connection: sqlite3.Connection,
+        table: WordTable,
+        question_words: Sequence[QueryWord],
+        *,
+        allowed: NDArray[np.bool_] | None,
+    ) -> tuple[dict[str, int], int]:
+        """Count the rows of allowed files with each word, by its expression, and all of them.
+
+        Raises:
+            LookupError: The database names no whole file.
+        """
+        state = self._state(connection, table)
+        is_counted = np.ones(len(state.norms), np.bool_)
+        if state.dropped is not None:
+            is_counted[: len(state.dropped)] = ~state.dropped
+        if allowed is not None:
+            is_counted &= _is_allowed(table, state, allowed)
+        added = _read_added(connection, table, state, [word.token for word in question_words if word.token])
+        counts: dict[str, int] = {}
+        for word in question_words:
+            if word.token:
+                rows = state.lists.rows[state.lists.find(word.token)[0]]
+                if word.token in added:
+                    rows = np.concatenate((rows, added[word.token][0]))
+            else:
+                rows = state.find_rows(_matching_ids(connection, table, word.expression))
+            counts[word.expression] = int(np.count_nonzero(is_counted[rows]))
+        return counts, int(np.count_nonzero(is_counted))
+
+    def lengths(self, connection: sqlite3.Connection, table: WordTable, files: Sequence[int]) -> list[int]:
+        """Count the rows of each file.
+
+        Raises:
+            LookupError: The database names no whole file.
+        """
+        state = self._state(connection, table)
+        starts = np.array(files, np.int64) << table.file_shift
+        ends = starts + (1 << table.file_shift)
+        counts = _count_between(state.lists.ids, starts, ends) + _count_between(state.added, starts, ends)
+        if state.dropped is not None:
+            counts -= _count_between(state.lists.ids[state.dropped], starts, ends)
+        return counts.tolist()
+
     def _open(self, connection: sqlite3.Connection) -> PostingsFile | None:
         name = postings.name_of(connection)
         file = self._file
@@ -175,15 +220,27 @@ class PostingsEngine:
         """Return the rows' norms, infinite for those that the question doesn't allow."""
         norms = state.norms.copy()
         if question.allowed is not None:
-            files = state.all_ids() >> table.file_shift
-            is_known = files < len(question.allowed)
-            is_known[is_known] = question.allowed[files[is_known]]
-            norms[~is_known] = np.inf
+            norms[~_is_allowed(table, state, question.allowed)] = np.inf
         if table is words.CHUNKS and not question.include_log:
             logged = [int(i) for (i,) in connection.execute(f"{database.LOG_CHUNKS_SQL} ORDER BY id")]
             if logged:
                 norms[state.find_rows(np.array(logged, np.int64))] = np.inf
         return norms
+
+
+def _count_between(
+    ids: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> NDArray[np.signedinteger[Any]]:
+    """Count the ids, which are ascending, from each start to before its end."""
+    return np.searchsorted(ids, ends) - np.searchsorted(ids, starts)
+
+
+def _is_allowed(table: WordTable, state: _TableState, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which rows are of allowed files."""
+    files = state.all_ids() >> table.file_shift
+    is_known = files < len(allowed)
+    is_known[is_known] = allowed[files[is_known]]
+    return is_known
 
 
 def _read_state(connection: sqlite3.Connection, table: WordTable, lists: TermLists) -> _TableState:

@@ -30,7 +30,8 @@ from knapper.vault.view import View
 
 if TYPE_CHECKING:
     from knapper.index.feed import ChangeFeed
-    from knapper.index.search import Fusion, OpenNote, Searcher, SearchRequest, SearchResult
+    from knapper.index.fusion import Fusion
+    from knapper.index.search import OpenNote, Searcher, SearchRequest, SearchResult
     from knapper.index.snapshot import SnapshotCache
 
 
@@ -489,8 +490,7 @@ class Engine:
         from knapper.index import tokenizer  # noqa: PLC0415 - as for the searcher
 
         with self._explained():
-            parsed = tokenizer.parse_query(query)
-            stemmer = self.open_snapshots().stemmer
+            parsed, stemmer = tokenizer.parse_query(query), self.open_snapshots().stemmer
             return [tokenizer.find_matches(parsed, text, stemmer) for text in texts]
 
     def near_notes(self, path: NotePath, where: Filter, *, limit: int) -> list[tuple[NotePath, float]]:

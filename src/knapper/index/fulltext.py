@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, cast
 
 from knapper.index import database, tokenizer, words
@@ -33,15 +35,13 @@ _LARGE_COUNT = 1_000
 _MAX_COUNT_AGE_GENERATIONS = 64
 """Writes after which a large count is renewed; it only weighs words against each other."""
 _MAX_CACHED_COUNTS = 50_000
-_COUNTS_PER_STATEMENT = 64
-"""Counts in one query."""
 
 
 class RowCounts:
     """Counts of the rows with a term; large ones are cached while the index changes little."""
 
-    def __init__(self, table: str) -> None:
-        """Count rows of the FTS5 table *table*."""
+    def __init__(self, table: WordTable) -> None:
+        """Count rows of *table*."""
         self._table = table
         self._uid = ""
         self._known: dict[str, tuple[int, int]] = {}
@@ -53,8 +53,10 @@ class RowCounts:
         uid, generation = database.state_of(connection)
         if uid != self._uid or len(self._known) > _MAX_CACHED_COUNTS:
             self._uid, self._known, self._total = uid, {}, (0, -1)
-        if self._total[1] != generation:
-            self._total = (_fetch_count(connection, "SELECT COUNT(*) FROM chunks"), generation)
+        total = self._total
+        if total[1] != generation:
+            # Kept apart from what another thread may put in its place.
+            self._total = total = (_fetch_count(connection, "SELECT COUNT(*) FROM chunks"), generation)
         counts: dict[str, int] = {}
         uncounted: list[str] = []
         for expression in expressions:
@@ -64,18 +66,10 @@ class RowCounts:
             ):
                 uncounted.append(expression)
             counts[expression] = count
-        for expression, count in self._counted(connection, uncounted):
+        for expression, count in words.count_rows(connection, self._table, uncounted, allowed=None).items():
             self._known[expression] = (count, generation)
             counts[expression] = count
-        return counts, self._total[0]
-
-    def _counted(self, connection: sqlite3.Connection, expressions: Sequence[str]) -> Iterable[tuple[str, int]]:
-        """Count several in one query: SQLite releases the GIL at each one, and another thread may keep it."""
-        count_sql = f"(SELECT COUNT(*) FROM {self._table} WHERE {self._table} MATCH ?)"
-        for start in range(0, len(expressions), _COUNTS_PER_STATEMENT):
-            batch = expressions[start : start + _COUNTS_PER_STATEMENT]
-            row = connection.execute(f"SELECT {', '.join([count_sql] * len(batch))}", batch).fetchone()
-            yield from zip(batch, map(int, row), strict=True)
+        return counts, total[0]
 
 
 def _fetch_count(connection: sqlite3.Connection, sql: str, *parameters: str) -> int:
@@ -91,11 +85,86 @@ def query_words(query: Query, stemmer: Stemmer) -> list[QueryWord]:
         if stems and key not in words_by_stems:
             token = stems[0] if len(key) == 1 and CUT_MARK not in stems[0] else ""
             times = min(max(1, min(repeats[stem] for stem in stems)), MAX_REPEATS)
-            words_by_stems[key] = QueryWord(expression=term.expression(), token=token, times=times)
+            words_by_stems[key] = QueryWord(
+                expression=term.expression(), token=token, times=times, stems=() if term.prefix else tuple(stems)
+            )
     return list(words_by_stems.values())
 
 
+_PARTLY_NAMED = 0.4
+"""Factor for a name of which the query only holds words, as it rarely means that note."""
+_STEM_MARK = "\x1f"
+"""Between stems, which never contain it."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NameMatch:
+    """How well a query names a note."""
+
+    score: float
+    """0 to 1."""
+    is_whole: bool
+    """Whether the query holds all words of the name."""
+
+
+_NO_NAME = NameMatch(0.0, is_whole=False)
+
+
+class NamingQuestion:
+    """A query, ready to be compared with names."""
+
+    def __init__(self, stems: Sequence[str], content: Collection[str], rareness: Mapping[QueryWord, float]) -> None:
+        """Prepare the query.
+
+        Args:
+            stems: Of its words, in order.
+            content: The expressions of those words that aren't stop words.
+            rareness: Of each word, 0 to 1.
+        """
+        self._stems = frozenset(stems)
+        self._length = len(stems)
+        self._text = _STEM_MARK.join(("", *stems, ""))
+        self._single = {
+            word.stems[0]: share
+            for word, share in rareness.items()
+            if len(word.stems) == 1 and word.expression in content
+        }
+        self._content, self._others = list[tuple[frozenset[str], float]](), list[tuple[frozenset[str], float]]()
+        for word, share in rareness.items():
+            if word.expression not in content:
+                self._others.append((frozenset(word.stems), share))
+            elif len(word.stems) > 1:
+                self._content.append((frozenset(word.stems), share))
+
+    def score(self, name: Sequence[str]) -> NameMatch:
+        """Score a name by its stems.
+
+        A query that is nothing but the name gives 1. One that holds the name as it is written gives the rareness of its
+        words, added up to 1 at most: common words are in many a question that doesn't mean the note. One that holds
+        only some of its words, or not in order, gives the rareness of these, times their share and ``_PARTLY_NAMED``.
+        Stop words count only in a name of nothing else.
+        """
+        shared = sum(map(self._stems.__contains__, name))
+        if not shared:
+            return _NO_NAME
+        is_whole = shared == len(name)
+        parts = frozenset(name)
+        stands = is_whole and _STEM_MARK.join(("", *name, "")) in self._text
+        if stands and len(name) == self._length:
+            return NameMatch(1.0, is_whole=True)
+        total = 0.0
+        for stem in parts & self._stems:
+            total += self._single.get(stem, 0.0)
+        for stems, share in self._content:
+            total += share if stems <= parts else 0.0
+        if stands and not total:
+            total = sum(share for stems, share in self._others if stems <= parts)
+        return NameMatch(min(total, 1.0) * (1.0 if stands else _PARTLY_NAMED * shared / len(name)), is_whole=is_whole)
+
+
 _MAX_NAME_HITS = 100
+_MAX_CACHED_TOTALS = 32
+"""Filters for which the number of allowed chunks is cached."""
 _MAX_CACHED_NAMES = 10_000
 """Files whose names' stems are cached, about 0.5 kB each."""
 _NameStems = Sequence[Sequence[str]]
@@ -111,8 +180,9 @@ class KeywordRanker:
         self._folder = folder
         self._fts5 = Fts5Engine()
         self._postings: PostingsEngine | None = None
-        self._counts = {table.name: RowCounts(table.name) for table in words.TABLES}
+        self._counts = {table.name: RowCounts(table) for table in words.TABLES}
         self._names = StateCache[dict[int, _NameStems]](1)
+        self._totals = StateCache[int](_MAX_CACHED_TOTALS)
 
     def close(self) -> None:
         """Close the stemmer and the file of postings."""
@@ -176,26 +246,84 @@ class KeywordRanker:
         return self.best(connection, words.CHUNKS, question)
 
     def names(
-        self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None
+        self,
+        connection: sqlite3.Connection,
+        query: Query,
+        *,
+        allowed: NDArray[np.bool_] | None,
+        rareness: Callable[[Sequence[QueryWord]], Mapping[QueryWord, float]] | None = None,
     ) -> dict[int, float]:
         """Score files whose title, aliases or headings contain words of the query; stop words only as a whole name.
 
+        Args:
+            connection: The index.
+            query: What is looked for.
+            allowed: Mask by file id of the files whose names may be found; None allows all.
+            rareness: Tells how rare words are in the texts of these files; None counts them in the index.
+
         Returns:
-            Scores by file id, 0 to 1: BM25 relative to the best, times the largest share of a name in the query.
+            Scores by file id, 0 to 1; see `NamingQuestion.score`. 0 where only a heading contains one.
         """
         # All words, as a name may consist of stop words alone, such as "To do" or "The Who".
         every = query_words(replace(query, content=query.words), self.stemmer)
         chosen = [replace(word, times=1) for word in self._heaviest(connection, words.NAMES, every)]
         question = WordQuestion(words=chosen, limit=_MAX_NAME_HITS, allowed=allowed)
-        scores = self.best(connection, words.NAMES, question)
-        best = max(scores.values(), default=0.0)
-        if best <= 0:
+        files = list(self.best(connection, words.NAMES, question))
+        if not files:
             return {}
-        shares = self._shares(connection, query, list(scores))
+        naming = NamingQuestion(
+            stems=_without_run_ends(self.stemmer.stems([tokenizer.segment(query.plain)])[0]),
+            content={term.expression() for term in query.content},
+            rareness=rareness(chosen) if rareness else self._rareness(connection, chosen, allowed=allowed),
+        )
+        stems_by_file = self._named(connection, files)
+        matches = {i: max(map(naming.score, stems_by_file.get(i, ())), default=_NO_NAME) for i in files}
         if query.content != query.words:
-            meant = _content_files(connection, query, chosen, list(scores))
-            scores = {i: score for i, score in scores.items() if i in meant or shares.get(i) == 1}
-        return {i: score / best * shares.get(i, 0.0) for i, score in scores.items()}
+            meant = _content_files(connection, query, chosen, files)
+            matches = {i: match for i, match in matches.items() if i in meant or match.is_whole}
+        return {i: match.score for i, match in matches.items()}
+
+    def _rareness(
+        self, connection: sqlite3.Connection, question: Sequence[QueryWord], *, allowed: NDArray[np.bool_] | None
+    ) -> dict[QueryWord, float]:
+        """Return how rare words are in the texts of the allowed files; nothing tells of words in the others."""
+        whole = [word for word in question if word.stems]
+        counts, total = self._count_chunks(connection, whole, allowed=allowed)
+        return {word: words.rareness(counts[word.expression], total) for word in whole}
+
+    def _count_chunks(
+        self, connection: sqlite3.Connection, question: Sequence[QueryWord], *, allowed: NDArray[np.bool_] | None
+    ) -> tuple[Mapping[str, int], int]:
+        """Count the allowed chunks with each word, by its expression, and all of them."""
+        postings = self._ready_postings(connection)
+        if postings is not None:
+            try:
+                return postings.counts(connection, words.CHUNKS, question, allowed=allowed)
+            except (LookupError, ValueError):
+                postings.discard()
+        expressions = [word.expression for word in question]
+        if allowed is None:
+            return self._counts[words.CHUNKS.name].of(connection, expressions)
+        counts = words.count_rows(connection, words.CHUNKS, expressions, allowed=allowed)
+        mask_name = hashlib.sha256(allowed.tobytes()).hexdigest()
+        total = self._totals.get(connection, mask_name, lambda: _count_allowed(connection, allowed))
+        return counts, total
+
+    def lengths(self, connection: sqlite3.Connection, files: Sequence[int], *, most: int) -> dict[int, int]:
+        """Count the chunks of each file, up to *most*."""
+        postings = self._ready_postings(connection)
+        if postings is not None:
+            try:
+                counts = postings.lengths(connection, words.CHUNKS, files)
+                return {file: min(count, most) for file, count in zip(files, counts, strict=True)}
+            except (LookupError, ValueError):
+                postings.discard()
+        rows = connection.execute(
+            "SELECT f.value, (SELECT COUNT(*) FROM (SELECT 1 FROM chunks c"
+            " WHERE c.id >= f.value << ?1 AND c.id < (f.value + 1) << ?1 LIMIT ?2)) FROM json_each(?3) f",
+            (database.CHUNK_BITS, most, json.dumps(files)),
+        )
+        return {int(file): int(count) for file, count in rows}
 
     def unknown(self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None) -> list[str]:
         """Return the query's words that are in no text or name of an allowed file."""
@@ -217,17 +345,6 @@ class KeywordRanker:
             remaining = remaining - matching_ids if term in query.excluded else remaining & matching_ids
         return remaining
 
-    def _shares(self, connection: sqlite3.Connection, query: Query, files: Sequence[int]) -> dict[int, float]:
-        """Return by file the largest share of a title or alias that is in the query."""
-        is_query_stem = frozenset(self.stemmer.stems([query.plain])[0]).__contains__
-        stems_by_file = self._named(connection, files)
-        return {
-            file: max(
-                (sum(map(is_query_stem, parts)) / len(parts) for parts in stems_by_file.get(file, ())), default=0.0
-            )
-            for file in files
-        }
-
     def _named(self, connection: sqlite3.Connection, files: Sequence[int]) -> Mapping[int, _NameStems]:
         """Return the stems of each file's names, from the cache as far as possible."""
         cached = self._names.get(connection, "", dict)
@@ -239,11 +356,25 @@ class KeywordRanker:
         )
         new_stems: defaultdict[int, list[Sequence[str]]] = defaultdict(list)
         for (file, _), stems in zip(names, self.stemmer.stems([name for _, name in names]), strict=True):
-            new_stems[file].extend([stems] if stems else [])
+            new_stems[file].extend([_without_run_ends(stems)] if stems else [])
         if len(cached) > _MAX_CACHED_NAMES:
             cached.clear()
         cached.update(new_stems)
         return {**cached_stems, **new_stems}
+
+
+def _without_run_ends(stems: Sequence[str]) -> list[str]:
+    """Leave the single characters out that end a run of a script without spaces: within a longer run there is none."""
+    return [
+        stem
+        for before, stem in pairwise(["", *stems])
+        if len(stem) != 1 or stem.isascii() or len(before) == 1 or before[-1:] != stem
+    ]
+
+
+def _count_allowed(connection: sqlite3.Connection, allowed: NDArray[np.bool_]) -> int:
+    condition = words.allowed_condition(connection, allowed, shift=database.CHUNK_BITS)
+    return _fetch_count(connection, f"SELECT COUNT(*) FROM chunks WHERE true{condition}")
 
 
 def _content_files(

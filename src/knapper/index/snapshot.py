@@ -91,6 +91,10 @@ class IndexSnapshot(Protocol):
         """Return the chunk to show for a note of which only the name matched; None where it has no chunks."""
         ...
 
+    def lengths(self, notes: Sequence[int], *, most: int) -> dict[int, int]:
+        """Count the chunks of each note, up to *most*."""
+        ...
+
     def properties(self, ids: Collection[int]) -> set[int]:
         """Return those chunks that are a note's properties."""
         ...
@@ -261,6 +265,10 @@ class SqliteSnapshot:
             database.chunk_range(note),
         ).fetchone()
         return int(row[0]) if row else None
+
+    def lengths(self, notes: Sequence[int], *, most: int) -> dict[int, int]:
+        """Count in the range of each note's chunk ids."""
+        return self.keywords.lengths(self.connection, notes, most=most)
 
     def properties(self, ids: Collection[int]) -> set[int]:
         """Query by kind."""

@@ -81,6 +81,8 @@ class QueryWord:
     """The token in the index; empty where the expression isn't one whole token."""
     times: int = 1
     """Its number of repetitions."""
+    stems: tuple[str, ...] = ()
+    """The tokens that it is split into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +193,27 @@ def inverse_document_frequency(count: int, total: int) -> float:
     Source: SQLite FTS5 documentation, "The bm25() function".
     """
     return max(math.log((total - count + 0.5) / (count + 0.5)), 1e-6) if count <= total else 1e-6
+
+
+def count_rows(
+    connection: sqlite3.Connection, table: WordTable, expressions: Sequence[str], *, allowed: NDArray[np.bool_] | None
+) -> dict[str, int]:
+    """Count the rows of allowed files that match each FTS5 expression."""
+    restriction = allowed_condition(connection, allowed, shift=table.file_shift)
+    count_sql = f"(SELECT COUNT(*) FROM {table.name} WHERE {table.name} MATCH ?{restriction})"
+    counts: dict[str, int] = {}
+    # Several in one query: SQLite releases the GIL at each one, and another thread may keep it.
+    for start in range(0, len(expressions), _EXPRESSIONS_PER_STATEMENT):
+        batch = expressions[start : start + _EXPRESSIONS_PER_STATEMENT]
+        row = connection.execute(f"SELECT {', '.join([count_sql] * len(batch))}", batch).fetchone()
+        counts.update(zip(batch, map(int, row), strict=True))
+    return counts
+
+
+def rareness(count: int, total: int) -> float:
+    """Return how rare a word is in *count* of *total* rows: 1 in a single one, near 0 in all."""
+    count = min(max(count, 1), total)
+    return math.log((total + 1) / (count + 0.5)) / math.log((total + 1) / 1.5) if total else 0.0
 
 
 FILE_META: Final = "postings"

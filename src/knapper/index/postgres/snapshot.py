@@ -69,6 +69,7 @@ class PublishedSnapshots:
         self.keywords = KeywordRanker()
         self.allowed = allowed
         self.masks: StateCache[bytes] = StateCache(_MAX_CACHED_MASKS)
+        self.totals: StateCache[int] = StateCache(_MAX_CACHED_MASKS)
         self.ids: StateCache[_FileIds] = StateCache(1)
 
     @contextmanager
@@ -151,7 +152,12 @@ class PublishedSnapshot:
 
     def names(self, query: Query, where: Filter) -> dict[int, float]:
         """Rank titles, aliases and headings in the mirror."""
-        scores = self.cache.keywords.names(self.state.mirror, query, allowed=self._mask(where))
+        scores = self.cache.keywords.names(
+            self.state.mirror,
+            query,
+            allowed=self._mask(where),
+            rareness=lambda question: self._rareness(question, self._find_tokens(query), where),
+        )
         stored_of = self._ids.stored_of
         return {stored_of[i]: score for i, score in scores.items() if i in stored_of}
 
@@ -252,6 +258,16 @@ class PublishedSnapshot:
             database.chunk_range(note),
         )
         return int(found[0][0]) if found else None
+
+    def lengths(self, notes: Sequence[int], *, most: int) -> dict[int, int]:
+        """Query the range of each note's chunk ids, no further than needed."""
+        found = self._select(
+            "SELECT n.id, (SELECT COUNT(*) FROM (SELECT 1 FROM chunks c"
+            " WHERE c.id >= n.id << %s AND c.id < (n.id + 1) << %s LIMIT %s) AS counted)"
+            " FROM unnest(%s::bigint[]) AS n(id)",
+            [database.CHUNK_BITS, database.CHUNK_BITS, most, list(notes)],
+        )
+        return {int(note): int(count) for note, count in found}
 
     def properties(self, ids: Collection[int]) -> set[int]:
         """Query by kind."""
@@ -371,6 +387,37 @@ class PublishedSnapshot:
 
     def _gain(self, count: int) -> float:
         return inverse_document_frequency(count, self._total) * (K1 + 1)
+
+    def _rareness(
+        self, question: Sequence[QueryWord], found: Mapping[str, tuple[int, int]], where: Filter
+    ) -> dict[QueryWord, float]:
+        """Return how rare words are in the texts of the files that may be found, counted in the database."""
+        where = replace(where, include_log=True)
+        counts, total = dict(found.values()), self._total
+        if not where.trivial:
+            conditions, values = self._conditions("p.chunk", where)
+            condition = " AND ".join(["p.term = ANY(%s)", *conditions])
+            sql = f"SELECT p.term, COUNT(*) FROM postings p WHERE {condition} GROUP BY p.term"
+            counts = {int(i): int(count) for i, count in self._select(sql, [list(counts), *values])}
+            total = self.cache.totals.get(self.state.mirror, where.cache_key, lambda: self.count(where)[0])
+        rareness: dict[QueryWord, float] = {}
+        for word in question:
+            stems = [rows.term_key(stem) for stem in word.stems]
+            if len(stems) == 1:
+                token, _ = found.get(stems[0], (0, 0))
+                rareness[word] = words.rareness(counts.get(token, 0), total)
+            elif stems:
+                rareness[word] = words.rareness(self._count_hits(stems, found, where), total)
+        return rareness
+
+    def _count_hits(self, stems: Sequence[str], found: Mapping[str, tuple[int, int]], where: Filter) -> int:
+        """Count the chunks with a word of several tokens."""
+        chunks = self._find_hits(stems, found, prefix=False).chunks
+        if where.trivial or not chunks:
+            return len(chunks)
+        conditions, values = self._conditions("p.chunk", where)
+        sql = f"SELECT COUNT(*) FROM unnest(%s::bigint[]) AS p(chunk) WHERE {' AND '.join(conditions)}"
+        return int(self._select(sql, [chunks, *values])[0][0])
 
     def _find_hits(
         self,

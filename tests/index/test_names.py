@@ -1,0 +1,165 @@
+"""What counts for a note: its name, said as a whole or in part, of rare words or common ones; and how long it is."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from knapper.index import postings
+from knapper.index.engine import Engine
+from knapper.index.filters import Filter
+from knapper.index.fulltext import KeywordRanker
+from knapper.index.fusion import RankingWeights, score_notes
+from knapper.index.search import SearchRequest
+from knapper.index.snapshot import SqliteSnapshotCache
+from knapper.index.tokenizer import parse_query
+from knapper.vault.access import Policy
+from tests.index import worlds
+
+NOTES = {
+    "Garden.md": "Soil and seeds in the garden.\n",
+    "Garden fence.md": "Larch boards around it.\n",
+    "Zeppelin.md": "It floats over the garden.\n",
+    "To do.md": "Paint the fence of the garden.\n",
+    "検索.md": "見つける方法。\n",
+    "検索の履歴.md": "古い質問。\n",
+    "Diary.md": "In the garden again, all day. The garden, the garden.\n",
+    "Letters.md": "About the garden of a friend.\n",
+    "Secret/Hangar.md": "Zeppelin upon zeppelin.\n\n# More\n\nzeppelin\n\n# Again\n\nzeppelin\n",
+}
+GUEST = Filter(policy=Policy(client="guest", hidden=("Secret/",)))
+
+
+@contextmanager
+def opened(folder: Path, notes: dict[str, str]) -> Generator[Engine]:
+    with worlds.engine(worlds.fill(folder / "v", notes), folder / "s") as engine:
+        engine.refresh()
+        yield engine
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Generator[Engine]:
+    with opened(tmp_path, NOTES) as engine:
+        yield engine
+
+
+def named(engine: Engine, text: str, where: Filter | None = None) -> dict[str, float]:
+    """Return the scores of names by path."""
+    cache = SqliteSnapshotCache(engine.store)
+    with cache.snapshot("") as snapshot:
+        scores = snapshot.names(parse_query(text), where or Filter())
+        paths = snapshot.paths(scores)
+    cache.close()
+    return {paths[i]: score for i, score in scores.items()}
+
+
+def test_a_question_that_is_nothing_but_a_name_names_it_fully(engine: Engine) -> None:
+    for name in ("garden", "garden fence", "to do", "検索", "検索の履歴"):
+        scores = named(engine, name)
+
+        assert max(scores, key=scores.__getitem__).lower() == f"{name}.md"
+        assert max(scores.values()) == 1
+
+
+def test_a_rare_name_counts_more_than_a_common_one(engine: Engine) -> None:
+    scores = named(engine, "which zeppelin flew over our garden", GUEST)
+
+    assert scores["Zeppelin.md"] > 2 * scores["Garden.md"] > 0
+
+
+def test_a_name_as_it_is_written_counts_more_than_its_words(engine: Engine) -> None:
+    written = named(engine, "boards for the garden fence")["Garden fence.md"]
+    apart = named(engine, "boards for a fence in the garden")["Garden fence.md"]
+    some = named(engine, "boards for a fence")["Garden fence.md"]
+
+    assert written > 2 * apart > 2 * some > 0
+
+
+def test_a_name_of_stop_words_is_found_within_a_question(engine: Engine) -> None:
+    assert named(engine, "paint what is on my to do list")["To do.md"] > 0
+    assert "To do.md" not in named(engine, "what do you paint")
+
+
+def test_a_name_is_found_within_a_sentence_without_spaces(engine: Engine) -> None:
+    scores = named(engine, "昨日の検索の履歴を見る")
+
+    assert scores["検索の履歴.md"] > scores["検索.md"] > 0
+
+
+@pytest.mark.parametrize("kind", ["fts5", "postings"])
+def test_words_of_hidden_notes_change_no_score_of_a_name(tmp_path: Path, kind: str) -> None:
+    visible = {path: text for path, text in NOTES.items() if not path.startswith("Secret/")}
+    found: list[dict[str, float]] = []
+    for number, notes in enumerate((NOTES, visible)):
+        with opened(tmp_path / str(number), notes) as engine:
+            if kind == "postings":
+                postings.build(engine.store.database)
+            found.append(named(engine, "a zeppelin over the garden", GUEST))
+
+    assert found[0] == pytest.approx(found[1])
+    assert found[0]["Zeppelin.md"] > 0
+
+
+@pytest.mark.parametrize("where", [None, GUEST])
+def test_both_engines_for_words_score_names_alike_after_changes(tmp_path: Path, where: Filter | None) -> None:
+    with opened(tmp_path, NOTES) as engine:
+        postings.build(engine.store.database)
+        worlds.fill(engine.view.root, {"Diary.md": "Nothing but a zeppelin.\n", "Weather.md": "A zeppelin again.\n"})
+        (engine.view.root / "Letters.md").unlink()
+        engine.refresh()
+        derived = named(engine, "the zeppelin over the fence of the garden-fence", where)
+        engine.refresh(full=True)
+        plain = named(engine, "the zeppelin over the fence of the garden-fence", where)
+
+    assert derived == pytest.approx(plain)
+    assert {"Zeppelin.md", "Garden fence.md"} <= derived.keys()
+
+
+def test_both_engines_for_words_count_the_same_chunks_after_changes(tmp_path: Path) -> None:
+    with opened(tmp_path, {**NOTES, "Long.md": "# One\n\na\n\n# Two\n\nb\n\n# Three\n\nc\n\n# Four\n\nd\n"}) as engine:
+        postings.build(engine.store.database)
+        worlds.fill(engine.view.root, {"Diary.md": "# One\n\na\n\n# Two\n\nb\n", "Secret/Hangar.md": "Once.\n"})
+        (engine.view.root / "Letters.md").unlink()
+        engine.refresh()
+        with engine.store.database.snapshot() as connection:
+            files = [int(i) for (i,) in connection.execute("SELECT id FROM files")]
+            rankers = KeywordRanker(engine.folder), KeywordRanker(None)
+            derived, plain = (one.lengths(connection, [*files, 10**6], most=3) for one in rankers)
+            path_of = dict(connection.execute("SELECT id, path FROM files"))
+        for one in rankers:
+            one.close()
+
+    assert derived == plain
+    counts = {path_of[i]: count for i, count in plain.items() if i in path_of}
+    assert (counts["Long.md"], counts["Diary.md"], counts["Secret/Hangar.md"]) == (3, 2, 1)
+    assert plain[10**6] == 0
+
+
+def test_a_long_note_counts_no_more_for_being_long() -> None:
+    weights = RankingWeights()
+    one, three = [0.9], [0.9, 0.2, 0.1]
+
+    scores = score_notes({1: one, 2: three, 3: three[:1]}, {1: 1, 2: 3, 3: 3}, {}, weights)
+
+    assert scores[1] > scores[2] > scores[3]
+    assert scores[3] == pytest.approx(0.9 / 1.75**weights.evenness)
+
+
+def test_many_good_passages_still_count_more_than_one() -> None:
+    scores = score_notes({1: [0.9], 2: [0.9, 0.9, 0.9]}, {1: 1, 2: 3}, {}, RankingWeights())
+
+    assert scores[2] > scores[1]
+
+
+def test_a_short_note_about_it_comes_before_a_long_one_that_mentions_it(tmp_path: Path) -> None:
+    filler = "".join(f"# Part {n}\n\nSomething else altogether, number {n}.\n\n" for n in range(6))
+    notes = {
+        "Long.md": f"{filler}# Boats\n\nThe kayak leaks.\n\n# Repairs\n\nTar, of all things, and a kayak.\n",
+        "Short.md": "The kayak leaks, says Ann.\n",
+    }
+    with opened(tmp_path, notes) as engine:
+        hits = engine.search(SearchRequest(text="kayak leaks", per_note=1)).hits
+
+    assert [hit.row.note for hit in hits] == ["Short.md", "Long.md"]
+    assert [hit.parts["passages"] for hit in hits] == [1, 3]
