@@ -36,12 +36,12 @@ class ClientSection(SettingsSection):
         "", "What the client is; for a name of your own, not for cli, page, mcp, http, agent and script."
     )
     token_hash: str = setting(
-        "", "The hash of the token that it shows to the HTTP server; `knap token new` makes both.", secret=True
+        "", "The hash of the token that it sends to the HTTP server; `knap token new` creates both.", secret=True
     )
     vaults: tuple[str, ...] = setting((), "Names of the vaults that it may open; empty for all.")
-    read: tuple[str, ...] = setting((), "Patterns of paths that it may read at most; empty for all.")
-    hidden: tuple[str, ...] = setting((), "Patterns of paths that it isn't shown.")
-    write: tuple[str, ...] = setting((), "Patterns of paths that it may change; empty for all.")
+    read: tuple[str, ...] = setting((), "Patterns of the only paths that it can read; empty for all.")
+    hidden: tuple[str, ...] = setting((), "Patterns of paths that it can't see.")
+    write: tuple[str, ...] = setting((), "Patterns of the only paths that it may change; empty for all.")
     read_only: tuple[str, ...] = setting((), "Patterns of paths that it may not change.")
     access: Literal["write", "read"] = setting("write", "Whether it may change anything: write, or only read.")
     capabilities: tuple[Capability, ...] = setting(
@@ -49,30 +49,30 @@ class ClientSection(SettingsSection):
     )
     scope: EditableScope = setting(
         "all",
-        "Which notes it may change: all, the current one, that and those it links to, or those given as context.",
+        "Which notes it may change: all, the current one, that one and the notes it links to, or those in its context.",
     )
     small: Literal[Outcome, ""] = setting(
-        "", "What becomes of a change to one exact place that overwrites, moves and trashes nothing."
+        "", "What happens to a change in one exact place that overwrites, moves and trashes nothing."
     )
     large: Literal[Outcome, ""] = setting(
         "",
-        "What becomes of any other change, by default nothing more than of a small one; "
-        "of more files than max_files it is a proposal at most.",
+        "What happens to any other change, by default the same as to a small one; "
+        "with more files than max_files it is at most a proposal.",
     )
     max_files: int = setting(
         DEFAULT_MAX_FILES,
-        "How many files that it names it may change at once without a person's word; links that follow don't count.",
+        "How many files it may change at once without a person's approval; updated links don't count.",
         least=1,
         most=1_000,
     )
     guarded: tuple[str, ...] = setting(
         (PREFERENCES_NOTE,),
-        "Patterns of paths that change only with a person's word; none by default for the kinds mcp and http.",
+        "Patterns of paths that change only with a person's approval; none by default for the kinds mcp and http.",
     )
     confirm: Literal[Confirmation, ""] = setting(
         "",
-        "What becomes of a proposal where the client's program can ask a person: it asks (ask), or it only waits "
-        "(propose); ask by default for the kinds mcp and http.",
+        "What happens to a proposal if the client's program can ask a person: it asks (ask), or the proposal waits "
+        "for review (propose); ask by default for the kinds mcp and http.",
     )
 
 

@@ -108,10 +108,10 @@ class EmbeddingSettings(SettingsSection):
         env=("KNAP_EMBEDDINGS_FOLDER",),
     )
     query_prefix: Verbatim = setting(
-        "auto", "What a question begins with before it is embedded; auto for what the model is known to need."
+        "auto", "What is put before a query when it is embedded; auto for what the model is known to need."
     )
     passage_prefix: Verbatim = setting(
-        "auto", "What a passage begins with before it is embedded; auto for what the model is known to need."
+        "auto", "What is put before a passage when it is embedded; auto for what the model is known to need."
     )
 
 
@@ -121,13 +121,13 @@ class SearchSettings(SettingsSection):
 
     fusion: Literal["convex", "rrf"] = setting(
         "convex",
-        "How keyword and vector scores are joined: a weighted sum, or reciprocal ranks.",
+        "How keyword and vector scores are combined: a weighted sum, or reciprocal ranks.",
         env=("KNAP_FUSION",),
     )
     meaning_percent: int = setting(
         0,
-        "How much meaning counts beside words where the notes know the question's words, in percent; 0 for what suits "
-        "the embedder. It counts more, the fewer of the words they know.",
+        "How much meaning counts against words where the notes have the question's words, in percent; 0 for what suits "
+        "the embedder. It counts more, the fewer of the words they have.",
         least=0,
         most=100,
     )
@@ -187,14 +187,14 @@ class JournalSettings(SettingsSection):
 
     max_mb: int = setting(
         1_000,
-        "How much the journal may keep for undo, in megabytes; the oldest changes go first.",
+        "How much the journal may keep for undo, in megabytes; the oldest changes are dropped first.",
         least=1,
         most=1_000_000,
     )
     max_age_days: int = setting(365, "How long the journal keeps changes for undo, in days.", least=1, most=36_500)
     backup_mb: int = setting(
         500,
-        "How much the daily backups of journal, proposals and sessions may take, in megabytes; 0 makes none.",
+        "How much space daily backups of journal, proposals and sessions may use, in megabytes; 0 for no backups.",
         least=0,
         most=1_000_000,
     )
