@@ -55,10 +55,10 @@ class Vault(SettingsSection):
         words=("no", "yes"),
     )
     foreign_folders: tuple[str, ...] = setting(
-        ("Clippings/",), "Folders with other people's text; whoever has read it only proposes changes."
+        ("Clippings/",), "Folders with untrusted content; whoever has read it only proposes changes."
     )
     foreign_properties: tuple[str, ...] = setting(
-        ("source",), "Properties that mark a note as other people's text where they hold a web address."
+        ("source",), "Properties that mark a note as untrusted content where they hold a web address."
     )
 
 
@@ -246,7 +246,7 @@ class Settings(SettingsSection):
     )
     taint_minutes: int = setting(
         60,
-        "How long a program that calls without a session only proposes after it last read other people's text, "
+        "How long a program that calls without a session only proposes after it last read untrusted content, "
         "in minutes; 0 for always.",
         name="proposals.taint_minutes",
         most=525_600,
