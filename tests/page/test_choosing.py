@@ -67,7 +67,7 @@ def test_one_agent_always_stays_on(tmp_path: Path, tab: Page) -> None:
         task, scout = (tab.get_by_role("button", name=name, exact=True) for name in ("Task", "Scout"))
         task.click()
         expect(task).to_have_attribute("aria-pressed", "true")
-        expect(tab.locator(".k-toasts")).to_contain_text("at least one agent is needed")
+        expect(tab.locator(".k-toasts")).to_contain_text("one agent has to work")
         scout.click()
         task.click()
 
@@ -92,11 +92,11 @@ def test_the_count_and_the_reasons_follow_what_is_chosen(tmp_path: Path, tab: Pa
         place.get_by_role("radio", name="3 steps").click()
         pick(tab, "Find a folder to exclude", "pl", "Plans")
         expect(notes).to_have_count(1)
-        place.get_by_role("button", name="Remove Plans").click()
+        place.get_by_role("button", name="Take out Plans").click()
         expect(notes).to_have_count(3)
-        place.get_by_role("button", name="Remove Garden.md").click()
+        place.get_by_role("button", name="Not about Garden.md").click()
 
-        expect(place.get_by_text("Scout adds more")).to_be_visible()
+        expect(place.get_by_text("Scout chooses more")).to_be_visible()
 
 
 def test_notes_that_would_go_in_as_configured_go_in_where_that_is_wanted(tmp_path: Path, tab: Page) -> None:
@@ -165,7 +165,7 @@ def test_presets_are_saved_taken_and_deleted(tmp_path: Path, tab: Page) -> None:
         expect(place.get_by_role("radio", name="Direct links")).to_be_checked()
         expect(place.get_by_label("Create notes")).not_to_be_checked()
         expect(place.get_by_role("radio", name="Open note")).to_be_checked()
-        expect(place.get_by_role("button", name="Remove Barrel.md")).to_be_visible()
+        expect(place.get_by_role("button", name="Take out Barrel.md")).to_be_visible()
         place.get_by_role("button", name="Delete", exact=True).click()
         tab.get_by_role("dialog").get_by_role("button", name="Delete").click()
 

@@ -314,7 +314,7 @@ def test_names_of_models_providers_clients_and_vaults(tmp_path: Path, tab: Page)
         visit(site, tab, trap, (f"/app/settings/{name}" for name in sections))
         expect(tab.get_by_role("list", name="Programs and permissions").get_by_role("listitem")).to_have_count(20)
         tab.get_by_role("button", name=f"Edit permissions of {PICTURE}", exact=True).click()
-        rights = tab.get_by_role("group", name=f"Permissions of {PICTURE}", exact=True)
+        rights = tab.get_by_role("group", name=f"Rights of {PICTURE}", exact=True)
         rights.get_by_role("textbox", name="Can't read").fill(PICTURE)
         tab.keyboard.press("Tab")
         expect(rights.get_by_role("alert")).to_contain_text(f"client '{PICTURE}'")  # the file doesn't have it

@@ -239,7 +239,7 @@ def test_a_question_is_asked_again_exported_and_its_prompts_are_shown_in_debug_m
         say(tab, "First")
         answered(tab)
         tab.evaluate("app.tab.setControlValue('debug', true)")
-        tab.get_by_role("button", name="Regenerate in a copy").click()
+        tab.get_by_role("button", name="Answer anew").click()
         expect(tab.locator(".k-answer")).to_have_text("Two.")
         answered(tab)
         at.app.run("show-prompts")
@@ -260,7 +260,7 @@ def test_a_question_is_asked_again_exported_and_its_prompts_are_shown_in_debug_m
         tab.get_by_role("button", name="Conversations").click()
         tab.get_by_role("button", name="Conversation actions").click()
         tab.get_by_role("menuitem", name="Export as a note").click()
-        expect(tab.locator(".notice").last).to_contain_text("Saved to Chats/")
+        expect(tab.locator(".notice").last).to_contain_text("Written to Chats/")
 
         (note,) = (at.vault / "Chats").glob("*.md")
         assert "Three." in note.read_text(encoding="utf-8")

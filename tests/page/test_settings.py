@@ -194,7 +194,7 @@ def test_what_the_server_refuses_stands_beside_the_field(tmp_path: Path, tab: Pa
         address = tab.get_by_label("Ollama address")
         address.fill("nowhere")
         address.press("Enter")
-        expect(row(tab, "model.ollama_url").get_by_role("alert")).to_contain_text("An address starts with http")
+        expect(row(tab, "model.ollama_url").get_by_role("alert")).to_contain_text("An address begins with http")
         address.fill("http://127.0.0.1:9")
         address.press("Enter")
 
@@ -362,7 +362,7 @@ def test_who_read_foreign_text_is_shown_and_trusted_again(tmp_path: Path, tab: P
         picture(tab, "settings-trust")
         held.get_by_role("button", name="Trust again: http").click()
 
-        expect(tab.get_by_text("No client is limited now.")).to_be_visible()
+        expect(tab.get_by_text("Nobody does now.")).to_be_visible()
 
 
 @pytest.mark.timeout(120)
@@ -371,7 +371,7 @@ def test_the_rights_of_a_program_are_changed_in_the_file(tmp_path: Path, tab: Pa
         open_section(site, tab, "clients")
         expect(tab.get_by_role("button", name="Edit permissions of page")).to_have_count(0)
         tab.get_by_role("button", name="Edit permissions of mcp").click()
-        rights = tab.get_by_role("group", name="Permissions of mcp")
+        rights = tab.get_by_role("group", name="Rights of mcp")
         rights.get_by_role("combobox", name="Small changes").select_option("propose")
         small = rights.locator('[data-name="small"]')
         expect(small).to_contain_text("Takes effect after a restart")

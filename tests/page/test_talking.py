@@ -127,7 +127,7 @@ def test_a_passage_that_changed_since_is_said_to_have_changed(tmp_path: Path, ta
         (site.root / "Garden.md").write_text("# Garden\n\nAll new.\n", encoding="utf-8")
         tab.get_by_role("link", name=WATERING).click()
 
-        expect(tab.get_by_role("complementary")).to_contain_text("The note has changed since this answer")
+        expect(tab.get_by_role("complementary")).to_contain_text("The note was changed after this answer")
 
 
 def test_a_passage_far_down_a_long_note_is_shown(tmp_path: Path, tab: Page) -> None:
@@ -141,7 +141,7 @@ def test_a_passage_far_down_a_long_note_is_shown(tmp_path: Path, tab: Page) -> N
         tab.get_by_role("link", name=re.compile("^Long")).click()
         pane = tab.get_by_role("complementary")
         expect(pane.locator("[data-cited]")).to_have_text("The needle.")
-        expect(pane.get_by_text("only part of it is shown")).to_be_visible()
+        expect(pane.get_by_text("a part of it is shown")).to_be_visible()
         pane.get_by_role("radio", name="Source").click()
 
         expect(pane.locator("li[data-cited]")).to_have_text("The needle.")
@@ -321,7 +321,7 @@ def test_a_conversation_is_exported_as_a_note(tmp_path: Path, tab: Page) -> None
         answered(tab)
         tab.get_by_role("button", name="Conversation actions").click()
         tab.get_by_role("menuitem", name="Export as a note").click()
-        expect(tab.get_by_text(re.compile("^Saved to Chats/"))).to_be_visible()
+        expect(tab.get_by_text(re.compile("^Written to Chats/"))).to_be_visible()
 
         (note,) = (site.root / "Chats").glob("*.md")
         assert "Every evening." in note.read_text(encoding="utf-8")
@@ -339,7 +339,7 @@ def test_a_question_is_edited_and_answered_anew_in_copies_that_leave_the_first_a
         expect(tab.locator(".k-answer").last).to_have_text("Two.")
         answered(tab)
         first = tab.url
-        tab.locator(".k-exchange").last.get_by_role("button", name="Regenerate in a copy").click()
+        tab.locator(".k-exchange").last.get_by_role("button", name="Answer anew").click()
         expect(tab.locator(".k-answer").last).to_have_text("Three.")
         expect(tab.locator(".k-question")).to_have_text([re.compile("First"), re.compile("Second")])
         assert tab.url != first
@@ -374,7 +374,7 @@ def test_a_conversation_in_which_something_goes_on_elsewhere_is_marked(tmp_path:
         with FileLock(place):
             tab.reload()
 
-            expect(entry).to_contain_text("answering… · ")
+            expect(entry).to_contain_text("at work · ")
 
 
 def test_a_question_about_a_note_says_which_note_is_meant(tmp_path: Path, tab: Page) -> None:

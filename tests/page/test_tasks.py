@@ -73,7 +73,7 @@ def test_it_tells_what_went_in_and_what_each_agent_took(tmp_path: Path, tab: Pag
         task = exploring(site, tab)
         answered(tab)
         went_in = task.locator("[data-finding=context]")
-        expect(went_in.locator("summary").first).to_have_text(re.compile(r"^1 note in context · \d+ tokens$"))
+        expect(went_in.locator("summary").first).to_have_text(re.compile(r"^1 note went in · \d+ tokens$"))
         costs = task.locator(".k-spent")
         expect(costs.locator("summary")).to_have_text(re.compile(r"^scripted · [\d.k]+ tokens · \u2013$"))
         costs.locator("summary").click()
