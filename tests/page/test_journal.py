@@ -119,7 +119,7 @@ def test_a_whole_run_is_undone_but_for_what_was_changed_since(tmp_path: Path, ta
         tab.get_by_role("button", name="More about: Edited Rain").click()
         tab.get_by_role("menuitem", name="Only this run").click()
         expect(tab.locator(".k-change")).to_have_count(2)
-        tab.get_by_role("button", name="Show all runs").click()
+        tab.get_by_role("button", name="Show the changes of all runs").click()
         tab.get_by_role("button", name="More about: Edited Rain").click()
         tab.get_by_role("menuitem", name="Undo the whole run").click()
         dialog = tab.get_by_role("dialog", name="Undo the whole run?")
@@ -141,7 +141,7 @@ def test_changes_are_filtered_by_words_and_by_day(tmp_path: Path, tab: Page) -> 
         tab.get_by_label("Note or reason").fill("dry")
         expect(tab.locator(".k-change")).to_have_count(1)
         tab.get_by_label("Note or reason").fill("zebra")
-        expect(tab.get_by_role("heading", name="No matching changes")).to_be_visible()
+        expect(tab.get_by_role("heading", name="No change fits")).to_be_visible()
         tab.get_by_label("Note or reason").fill("")
         today = tab.get_by_role("button", name=re.compile(r": 2 changes, page 2$"))
         today.focus()
@@ -167,4 +167,4 @@ def test_a_journal_without_changes_says_so(tmp_path: Path, tab: Page) -> None:
         site.enter(tab, "/app/review")
         tab.get_by_role("link", name="Journal", exact=False).first.click()
 
-        expect(tab.get_by_role("heading", name="No changes in the last 14 days")).to_be_visible()
+        expect(tab.get_by_role("heading", name="Nothing was changed in 14 days")).to_be_visible()

@@ -67,7 +67,7 @@ export function ProblemCard({ chat, turn, problem, isLast }: ProblemProps): JSX.
           {ways.map((way) => acts[way])}
           {isLast && turn.value.question && (
             <Button size="small" kind="quiet" icon="pencil" onClick={() => chat.write(turn.value.question)}>
-              Edit the message
+              Change the message
             </Button>
           )}
         </div>
