@@ -32,7 +32,7 @@ def test_from_the_command_to_the_note_on_the_disk(tmp_path: Path, own_home: Path
         Reply(parts=(Call("write_file", rewrite),)),
         Reply(parts=("I suggest beans.",)),
     ) as model:
-        config = f'[model]\nname = "tiny@{model.base_url}"\n'
+        config = f'[model]\nname = "tiny@{model.base_url}"\ntools = "full"\n'
         with servers.serving(vault, config=config, home=own_home) as server:
             command = [*servers.KNAP, "--vault", str(vault), "token", "page", "--port", str(server.port)]
             tab.goto(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
