@@ -370,7 +370,7 @@ def test_a_completion_imports_nothing_that_takes_long(vault: Path) -> None:
     assert loaded & {"click", "platformdirs", "knapper.config", "knapper.cli.main", "knapper.errors", "numpy"} == set()
     assert {name for name in loaded if name.startswith("knapper.")} == {
         *("knapper.cli", "knapper.cli.start", "knapper.cli.places", "knapper.cli.completion"),
-        *(f"knapper.cli.completion.{name}" for name in ("answering", "line", "sources")),
+        *(f"knapper.cli.completion.{name}" for name in ("answering", "line")),
     }
 
 
