@@ -44,6 +44,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if _is_thorough(item):
             item.add_marker(pytest.mark.thorough)
             item.add_marker(pytest.mark.no_cover)  # measuring doubles the time, and the others are enough for the gate
+        if _parts(item)[0] == "page":
+            item.add_marker(pytest.mark.flaky(reruns=1))  # a browser on a busy machine; the summary lists each
     yield
     # After them, since a folder's own conftest sets longer limits where there are none yet.
     is_beside_others = hasattr(config, "workerinput")
@@ -58,9 +60,14 @@ def _is_thorough(item: pytest.Item) -> bool:
     """Return whether `scripts/test --fast` leaves a test out."""
     if _is_property(item) or item.get_closest_marker("slow"):
         return True
-    parts = item.path.relative_to(item.config.rootpath / "tests").parts
+    parts = _parts(item)
     words = f"{item.path.stem}_"
     return parts[0] in THOROUGH_FOLDERS or "_hostile_" in words or any(f"_{name}_" in words for name in THOROUGH_FILES)
+
+
+def _parts(item: pytest.Item) -> tuple[str, ...]:
+    """Return the folders and the file of a test, below ``tests``."""
+    return item.path.relative_to(item.config.rootpath / "tests").parts
 
 
 def _is_property(item: pytest.Item) -> bool:
