@@ -204,7 +204,7 @@ def test_only_a_person_makes_other_peoples_text_count_as_the_vaults_own(one: Fil
     own = access.default_grants("mcp")
     found = rules.judge(draft(one), own, CLIPPED)
 
-    assert (found.kind, "other people's text" in found.reason) == (("propose", True) if freed else ("apply", False))
+    assert (found.kind, "untrusted content" in found.reason) == (("propose", True) if freed else ("apply", False))
     assert rules.judge(draft(one), access.default_grants("cli"), CLIPPED).kind == "apply"
     assert rules.judge_acceptance(draft(one), own, CLIPPED).kind == ("refuse" if freed else "apply")
 

@@ -1,4 +1,4 @@
-"""Who has read other people's text only proposes, until a person says otherwise."""
+"""Who has read untrusted content only proposes, until a person says otherwise."""
 
 import json
 from pathlib import Path

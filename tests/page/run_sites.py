@@ -108,7 +108,7 @@ def begin(site: Site, tab: Page, task: str, *, by_scripts: bool = False) -> None
     ticked = tab.get_by_role("checkbox", name="Let the model write scripts")
     if ticked.is_enabled():
         ticked.set_checked(by_scripts)
-    tab.get_by_role("button", name="Begin").click()
+    tab.get_by_role("button", name="Start").click()
     expect(tab.locator(".k-run-task")).to_have_text(task)
 
 

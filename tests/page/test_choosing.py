@@ -56,7 +56,7 @@ def test_the_task_alone_is_plain_chat_until_something_is_chosen(tmp_path: Path, 
         say(tab, "Do it")
         expect(tab.locator(".k-answer").last).to_have_text("Done.")
         assert "two hundred litres" in model.prompts("task")
-        unfolded(tab).get_by_role("button", name="As configured").click()
+        unfolded(tab).get_by_role("button", name="Defaults").click()
 
         expect(tab.locator(SAYS)).to_contain_text("Plain chat")
 
@@ -67,7 +67,7 @@ def test_one_agent_always_stays_on(tmp_path: Path, tab: Page) -> None:
         task, scout = (tab.get_by_role("button", name=name, exact=True) for name in ("Task", "Scout"))
         task.click()
         expect(task).to_have_attribute("aria-pressed", "true")
-        expect(tab.locator(".k-toasts")).to_contain_text("one agent has to work")
+        expect(tab.locator(".k-toasts")).to_contain_text("at least one agent is needed")
         scout.click()
         task.click()
 
@@ -80,7 +80,7 @@ def test_the_count_and_the_reasons_follow_what_is_chosen(tmp_path: Path, tab: Pa
         site.enter(tab, CHAT)
         place = unfolded(tab)
         notes = place.locator(".k-reasons > li")
-        pick(tab, "Find the note to begin with", "gard", "Garden.md")
+        pick(tab, "Find a note to start from", "gard", "Garden.md")
         expect(notes).to_have_count(3)
         expect(notes.nth(0)).to_contain_text("the open note · ")
         expect(notes.filter(has_text="Barrel")).to_contain_text("link depth 2")
@@ -90,13 +90,13 @@ def test_the_count_and_the_reasons_follow_what_is_chosen(tmp_path: Path, tab: Pa
         place.get_by_role("radio", name="This note").click()
         expect(notes).to_have_count(1)
         place.get_by_role("radio", name="3 steps").click()
-        pick(tab, "Find a folder to leave out", "pl", "Plans")
+        pick(tab, "Find a folder to exclude", "pl", "Plans")
         expect(notes).to_have_count(1)
-        place.get_by_role("button", name="Take out Plans").click()
+        place.get_by_role("button", name="Remove Plans").click()
         expect(notes).to_have_count(3)
-        place.get_by_role("button", name="Not about Garden.md").click()
+        place.get_by_role("button", name="Remove Garden.md").click()
 
-        expect(place.get_by_text("Scout chooses more")).to_be_visible()
+        expect(place.get_by_text("Scout adds more")).to_be_visible()
 
 
 def test_notes_that_would_go_in_as_configured_go_in_where_that_is_wanted(tmp_path: Path, tab: Page) -> None:
@@ -104,9 +104,9 @@ def test_notes_that_would_go_in_as_configured_go_in_where_that_is_wanted(tmp_pat
     with sites.serving(tmp_path, model.open, notes=NOTES) as site:
         site.enter(tab, CHAT)
         place = unfolded(tab)
-        pick(tab, "Find the note to begin with", "gard", "Garden.md")
-        expect(place.get_by_text("In plain chat the model looks for notes by itself.")).to_be_visible()
-        place.get_by_role("button", name="Give it these notes").click()
+        pick(tab, "Find a note to start from", "gard", "Garden.md")
+        expect(place.get_by_text("In plain chat the model finds notes itself.")).to_be_visible()
+        place.get_by_role("button", name="Include these notes").click()
         expect(place.get_by_text("In plain chat")).not_to_be_visible()
         expect(tab.locator(TOLD)).to_have_text(re.compile(r"^3 notes · \d+ tokens$"))
         say(tab, "Do it")
@@ -120,14 +120,14 @@ def test_what_the_limit_leaves_out_is_named(tmp_path: Path, tab: Page) -> None:
     with sites.serving(tmp_path, cast().open, notes=long) as site:
         site.enter(tab, CHAT)
         place = unfolded(tab)
-        pick(tab, "Find the note to begin with", "gard", "Garden.md")
+        pick(tab, "Find a note to start from", "gard", "Garden.md")
         pick(tab, "Find a note to add", "long", "Long.md")
         expect(place.locator(".k-reasons > li")).to_have_count(2)
-        limit = place.get_by_label("Tokens of notes, at most")
+        limit = place.get_by_label("Token limit for notes")
         limit.fill("10")
         tab.keyboard.press("Tab")
         expect(limit).to_have_value("3000")
-        expect(place.get_by_text("The limit leaves out 1 note")).to_be_visible()
+        expect(place.get_by_text("Left out by the limit: 1 note")).to_be_visible()
 
         expect(place.locator(".k-left-out li")).to_contain_text("Long")
 
@@ -139,7 +139,7 @@ def test_the_texts_of_the_chosen_notes_are_copied(tmp_path: Path, tab: Page) -> 
         place = unfolded(tab)
         pick(tab, "Find a note to add", "barr", "Barrel.md")
         pick(tab, "Find a note to add", "other", "Plans/Other.md")
-        place.get_by_role("button", name="Copy their text").click()
+        place.get_by_role("button", name="Copy text").click()
         expect(tab.locator(".k-toasts")).to_contain_text("Copied the text of 2 notes")
 
         copied = tab.evaluate("navigator.clipboard.readText()")
@@ -165,7 +165,7 @@ def test_presets_are_saved_taken_and_deleted(tmp_path: Path, tab: Page) -> None:
         expect(place.get_by_role("radio", name="Direct links")).to_be_checked()
         expect(place.get_by_label("Create notes")).not_to_be_checked()
         expect(place.get_by_role("radio", name="Open note")).to_be_checked()
-        expect(place.get_by_role("button", name="Take out Barrel.md")).to_be_visible()
+        expect(place.get_by_role("button", name="Remove Barrel.md")).to_be_visible()
         place.get_by_role("button", name="Delete", exact=True).click()
         tab.get_by_role("dialog").get_by_role("button", name="Delete").click()
 
@@ -206,7 +206,7 @@ def test_the_keyboard_alone_chooses(tmp_path: Path, tab: Page) -> None:
         for _ in range(3):
             tab.keyboard.press("Tab")
         tab.keyboard.press("Enter")
-        expect(tab.get_by_label("Find the note to begin with")).to_be_focused()
+        expect(tab.get_by_label("Find a note to start from")).to_be_focused()
         tab.keyboard.type("rai")
         expect(tab.get_by_role("option", name=re.compile("^Rain"))).to_have_attribute("aria-selected", "true")
         tab.keyboard.press("Enter")

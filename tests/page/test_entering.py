@@ -77,7 +77,7 @@ def test_an_address_is_good_once(tmp_path: Path, tab: Page, browser: Browser) ->
         second = other.new_page()
         second.goto(address)
         expect(second.get_by_role("alert")).to_contain_text("was used before, or is too old")
-        second.get_by_label("Address or code").fill(site.door())
+        second.get_by_label("Sign-in link or code").fill(site.door())
         second.keyboard.press("Enter")
 
         expect(second.get_by_role("navigation", name="Views")).to_be_visible()
@@ -89,10 +89,10 @@ def test_who_signs_out_is_out(tmp_path: Path, tab: Page) -> None:
         site.enter(tab)
         tab.get_by_role("button", name="Appearance and account").click()
         tab.get_by_role("menuitem", name="Sign out").click()
-        expect(tab.get_by_label("Address or code")).to_be_visible()
+        expect(tab.get_by_label("Sign-in link or code")).to_be_visible()
         tab.reload()
 
-        expect(tab.get_by_label("Address or code")).to_be_visible()
+        expect(tab.get_by_label("Sign-in link or code")).to_be_visible()
 
 
 def test_the_cookie_opens_nothing_without_the_key(tmp_path: Path) -> None:

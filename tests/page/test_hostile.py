@@ -113,7 +113,7 @@ def test_a_note_runs_and_loads_nothing(tmp_path: Path, tab: Page) -> None:
         expect(tab.locator(".k-pane")).to_contain_text("<script>")
         check(tab, ".k-pane .k-prose")
         trap.check()
-        tab.get_by_role("link", name="Open in full").click()
+        tab.get_by_role("link", name="Open full size").click()
         expect(tab.locator("main .k-prose").first).to_contain_text("<script>")
         check(tab, "main .k-prose")
 

@@ -124,7 +124,7 @@ def test_on_a_phone_list_and_content_take_turns(tmp_path: Path, browser: Browser
         tab.get_by_role("link", name="Back to the list").tap()
         expect(row).to_be_in_viewport()
         expect(tab.locator(".k-answer")).not_to_be_visible()
-        expect(tab.get_by_role("button", name="More about “First”")).to_be_in_viewport()
+        expect(tab.get_by_role("button", name="Actions for “First”")).to_be_in_viewport()
         row.get_by_role("link").tap()
         expect(tab.locator(".k-answer")).to_be_visible()
         tab.get_by_role("link", name="Back to the list").tap()

@@ -57,11 +57,11 @@ def test_a_server_that_is_gone_is_said_to_be_gone_and_greeted_again(tmp_path: Pa
         answered(tab)
         site.wire.cut()
         say(tab, "Are you there?")
-        expect(tab.get_by_text("What you see stays")).to_be_visible()
+        expect(tab.get_by_text("The page reconnects by itself")).to_be_visible()
         problem = tab.get_by_role("alert")
         expect(problem).to_contain_text("The server can't be reached")
         site.wire.mend()
-        expect(tab.get_by_text("What you see stays")).to_have_count(0)
+        expect(tab.get_by_text("The page reconnects by itself")).to_have_count(0)
         problem.get_by_role("button", name="Try again").click()
         answered(tab)
 

@@ -130,7 +130,7 @@ def test_filters_are_chips_with_pickers_and_stand_in_the_address(tmp_path: Path,
         site.enter(tab, "/app/search?q=rain")
         expect(tab.get_by_role("option")).not_to_have_count(0)
         tab.get_by_role("button", name="Folder", exact=True).click()
-        tab.get_by_role("combobox", name="Only in a folder").fill("pla")
+        tab.get_by_role("combobox", name="In a folder").fill("pla")
         expect(tab.get_by_role("dialog").get_by_role("option", name="Plans")).to_be_visible()
         tab.keyboard.press("Enter")
         expect(tab).to_have_url(re.compile("folder=Plans"))
@@ -140,7 +140,7 @@ def test_filters_are_chips_with_pickers_and_stand_in_the_address(tmp_path: Path,
         expect(tab.get_by_role("option")).to_have_count(1)
         tab.get_by_role("button", name="Remove the filter Plans").click()
         tab.get_by_role("button", name="Property", exact=True).click()
-        tab.get_by_role("combobox", name="Only with a property").fill("status=open")
+        tab.get_by_role("combobox", name="With a property").fill("status=open")
         picture(tab, "search-property")
         tab.keyboard.press("Enter")
 
@@ -152,11 +152,11 @@ def test_filters_are_chips_with_pickers_and_stand_in_the_address(tmp_path: Path,
 def test_nothing_found_offers_names_like_it_and_an_empty_box_the_last_notes(tmp_path: Path, tab: Page) -> None:
     with serving(tmp_path) as site:
         site.enter(tab, "/app/search")
-        expect(tab.get_by_role("list", name="Changed last")).to_contain_text("Hose")
+        expect(tab.get_by_role("list", name="Recently changed")).to_contain_text("Hose")
         tab.get_by_label("Search your notes").fill("hsoe zzz")
         expect(tab.get_by_role("heading", name="Nothing found")).to_be_visible()
         tab.get_by_label("Search your notes").fill("rnbrl")
-        names = tab.get_by_role("list", name="Names like it")
+        names = tab.get_by_role("list", name="Similar names")
 
         expect(names).to_contain_text("Rain barrel")
         picture(tab, "search-nothing")
@@ -214,7 +214,7 @@ def test_the_tree_is_gone_through_by_keys(tmp_path: Path, tab: Page) -> None:
         expect(tab.get_by_role("list", name="Notes with garden")).to_contain_text("Watering")
         tab.get_by_role("tab", name="Recent").click()
 
-        expect(tab.get_by_role("list", name="Read last")).to_contain_text("Watering")
+        expect(tab.get_by_role("list", name="Recently opened")).to_contain_text("Watering")
 
 
 @pytest.mark.timeout(240)
@@ -236,7 +236,7 @@ def test_tasks_properties_and_sections_are_changed_and_undone(tmp_path: Path, ta
         tab.get_by_role("button", name="Edit the section Tasks").click(force=True)
         tab.get_by_role("textbox", name="Text of ## Tasks").fill("## Tasks\n\n- [ ] Only this")
         tab.get_by_role("button", name="Show changes").click()
-        expect(tab.get_by_label("What changes")).to_contain_text("+added: - [ ] Only this")
+        expect(tab.get_by_label("Changes")).to_contain_text("+added: - [ ] Only this")
         picture(tab, "note-section")
         found = axe.findings(tab)
         tab.get_by_role("button", name="Save").click()

@@ -198,7 +198,7 @@ def test_a_place_that_was_edited_meanwhile_shows_both_and_is_not_accepted(
         tab.get_by_text("Tomatoes get two cans.").click()
         tab.keyboard.press("End")
         tab.keyboard.type(" Or three.")
-        expect(card).to_contain_text("Doesn't fit any more")
+        expect(card).to_contain_text("No longer applies")
         expect(card).to_contain_text("Tomatoes get two cans. Or three.")
         expect(card.get_by_role("button", name="Accept", exact=True)).to_have_count(0)
         at.picture("plugin-conflict")

@@ -153,7 +153,7 @@ def test_with_no_agent_on_nothing_can_be_sent_and_the_agents_are_kept(
 
         assert tab.evaluate("plugin.keep.load('chat-agents')") == '{"scout":true,"web":false,"task":false}'
         tab.get_by_role("button", name="Notes and rules").click()
-        expect(tab.get_by_label("Scout's rounds")).to_have_attribute("type", "range")
+        expect(tab.get_by_label("Scout rounds")).to_have_attribute("type", "range")
         at.picture("chat-sheet")
         assert axe.findings(tab) == []
 
@@ -239,7 +239,7 @@ def test_a_question_is_asked_again_exported_and_its_prompts_are_shown_in_debug_m
         say(tab, "First")
         answered(tab)
         tab.evaluate("app.tab.setControlValue('debug', true)")
-        tab.get_by_role("button", name="Answer anew").click()
+        tab.get_by_role("button", name="Regenerate in a copy").click()
         expect(tab.locator(".k-answer")).to_have_text("Two.")
         answered(tab)
         at.app.run("show-prompts")
@@ -248,7 +248,7 @@ def test_a_question_is_asked_again_exported_and_its_prompts_are_shown_in_debug_m
         at.picture("chat-prompts")
         tab.evaluate("document.querySelector('.modal').remove()")
 
-        tab.get_by_role("button", name="Edit the question").click()
+        tab.get_by_role("button", name="Edit question").click()
         tab.get_by_label("Edited question").fill("Second")
         tab.keyboard.press("Enter")
         expect(tab.locator(".k-answer")).to_have_text("Three.")
@@ -258,9 +258,9 @@ def test_a_question_is_asked_again_exported_and_its_prompts_are_shown_in_debug_m
         at.picture("chat-history")
         assert axe.findings(tab) == []
         tab.get_by_role("button", name="Conversations").click()
-        tab.get_by_role("button", name="More about this conversation").click()
+        tab.get_by_role("button", name="Conversation actions").click()
         tab.get_by_role("menuitem", name="Export as a note").click()
-        expect(tab.locator(".notice").last).to_contain_text("Written to Chats/")
+        expect(tab.locator(".notice").last).to_contain_text("Saved to Chats/")
 
         (note,) = (at.vault / "Chats").glob("*.md")
         assert "Three." in note.read_text(encoding="utf-8")

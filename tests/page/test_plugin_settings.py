@@ -45,8 +45,8 @@ def test_the_settings_of_the_server_have_their_range_default_and_source_and_are_
         tab.evaluate("app.tab.setControlValue('server:scout.rounds', 7)")
         tab.evaluate("app.tab.setControlValue('server:agents.same_folder', true)")
         tab.evaluate("app.tab.setControlValue('server:agents.can#delete', false)")
-        expect(tab.get_by_label("Scout's rounds")).to_have_value("7")
-        expect(tab.get_by_role("checkbox", name="Notes of the same folder")).to_be_checked()
+        expect(tab.get_by_label("Scout rounds")).to_have_value("7")
+        expect(tab.get_by_role("checkbox", name="Notes in the same folder")).to_be_checked()
         expect(tab.get_by_role("checkbox", name="Replace and delete")).not_to_be_checked()
         assert rows(at)["Notes that go with a message: Same folder"]["value"] is True
         tab.evaluate("app.tab.setControlValue('server:scout.rounds', 99)")

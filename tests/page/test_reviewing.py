@@ -26,7 +26,7 @@ def test_one_place_is_accepted_and_another_rejected(tmp_path: Path, tab: Page) -
         expect(hunk(tab, 0)).to_contain_text("Accepted")
         tab.get_by_role("button", name="Reject Change 1.2").click()
         expect(hunk(tab, 1)).to_contain_text("Rejected")
-        expect(tab.get_by_text("Everything here is decided.")).to_be_visible()
+        expect(tab.get_by_text("Everything here has been decided.")).to_be_visible()
         waits(tab, 0)
 
         assert site.read("Garden.md") == sites.NOTES["Garden.md"].replace(BARREL, OLD_BARREL)
@@ -59,7 +59,7 @@ def test_the_keys_work_wherever_the_view_is_clicked_and_stand_in_the_sheet(tmp_p
         tab.keyboard.press("k")
         expect(unit(tab, 0)).to_be_focused()
         tab.keyboard.press("?")
-        expect(tab.get_by_role("dialog", name="Keys")).to_contain_text("Accept all that is open")
+        expect(tab.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("Accept all open changes")
         tab.keyboard.press("a")  # behind a dialog nothing is decided
         tab.keyboard.press("Escape")
         expect(unit(tab, 0)).to_be_focused()
@@ -121,7 +121,7 @@ def test_all_is_accepted_at_once_and_undone_from_the_word_about_it(tmp_path: Pat
         assert OLD_BARREL in site.read("Garden.md")
         assert BARN in site.read("Garden.md")
         tab.locator(".k-toast").get_by_role("button", name="Undo").click()
-        expect(tab.get_by_text("What was accepted was undone since.")).to_be_visible()
+        expect(tab.get_by_text("The accepted changes have since been undone.")).to_be_visible()
 
         assert site.read("Garden.md") == sites.NOTES["Garden.md"]
 
@@ -133,7 +133,7 @@ def test_all_is_rejected_with_a_reason_that_is_kept(tmp_path: Path, tab: Page) -
         tab.get_by_role("dialog").get_by_role("textbox").fill("the barrel is new")
         tab.keyboard.press("Enter")
         expect(tab.get_by_text("Rejected: the barrel is new")).to_be_visible()
-        expect(tab.locator(".k-list").get_by_text("Nothing waits for you")).to_be_visible()
+        expect(tab.locator(".k-list").get_by_text("Nothing to review")).to_be_visible()
         tab.get_by_role("tab", name="Decided").click()
         expect(tab.get_by_role("list", name="Decided changes")).to_contain_text("Garden")
 
@@ -162,7 +162,7 @@ def test_a_note_that_changed_meanwhile_keeps_what_stands_there_and_the_cause_is_
         mine = site.read("Garden.md").replace("Every evening, with water", "Never, with water")
         (site.root / "Garden.md").write_text(mine, encoding="utf-8")
         tab.get_by_role("button", name="Accept Change 1.1").click()
-        expect(hunk(tab, 0).locator(".k-notice")).to_contain_text("Doesn't fit any more")
+        expect(hunk(tab, 0).locator(".k-notice")).to_contain_text("No longer applies")
         expect(tab.locator(".k-review > .k-notice")).to_be_visible()
         expect(hunk(tab, 1)).to_have_attribute("data-state", "open")
 
@@ -195,7 +195,7 @@ def test_the_address_of_a_proposal_opens_it_in_its_vault(tmp_path: Path, tab: Pa
         context = site.hub.context(client="agent", vault="my sea")
         told = [files.delete_file(context, "Sea.md"), files.create_file(context, "Fish.md", "Cod.\n")]
         tab.goto(str(told[0]["review_url"]))
-        tab.get_by_label("Address or code").fill(site.door())
+        tab.get_by_label("Sign-in link or code").fill(site.door())
         tab.keyboard.press("Enter")
         expect(tab.locator(".k-review-file")).to_contain_text("Sea")
         expect(tab).to_have_url(re.compile(rf"/app/review/{told[0]['proposal_id']}$"))

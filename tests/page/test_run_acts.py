@@ -29,7 +29,7 @@ def test_a_run_is_cancelled_and_goes_on_with_more_room(tmp_path: Path, tab: Page
         tab.get_by_role("button", name="Cancel").click()
         expect(state(tab)).to_have_text("Cancelled")
         expect(tab.get_by_role("list", name="Why it isn't complete")).to_be_visible()
-        expect(part(tab, "2")).to_contain_text("Cut short")
+        expect(part(tab, "2")).to_contain_text("Stopped early")
         brain.held.clear()
         asked = len(brain.kinds("Alpha grows?"))
         tab.get_by_role("button", name="Resume").click()
@@ -75,7 +75,7 @@ def test_a_question_is_answered_where_it_is_asked(tmp_path: Path, tab: Page) -> 
         tab.reload()
         expect(tab.get_by_role("list", name="Runs")).to_contain_text("asks you")
         question.get_by_role("button", name="Show the part").click()
-        expect(pane(tab)).to_contain_text("It waits for an answer.")
+        expect(pane(tab)).to_contain_text("Waiting for an answer.")
         question.get_by_label("Where to look").fill("in the <b>barn</b>")
         tab.keyboard.press("Enter")
         expect(state(tab)).to_have_text("Complete")
@@ -102,15 +102,15 @@ def test_what_changed_since_is_listed_and_done_again(tmp_path: Path, tab: Page) 
         site.enter(tab)
         begin(site, tab, TASK)
         expect(state(tab)).to_have_text("Complete")
-        more(tab, "What changed since")
-        expect(tab.get_by_role("dialog")).to_contain_text("No note that this run has read was changed since.")
+        more(tab, "Update for changed notes…")
+        expect(tab.get_by_role("dialog")).to_contain_text("None of the notes this run read has changed since.")
         tab.get_by_role("dialog").locator(".k-dialog-acts").get_by_role("button", name="Close").click()
         (site.root / "B.md").write_text("# B\n\nBeta has grown.\n", encoding="utf-8")
         brain.answers["answer Beta stays?"] = "It has grown."
-        more(tab, "What changed since")
+        more(tab, "Update for changed notes…")
         dialog = tab.get_by_role("dialog")
         expect(dialog.get_by_role("listitem")).to_have_text(["2 Beta stays?B.md"])
-        dialog.get_by_role("button", name="Do these again").click()
+        dialog.get_by_role("button", name="Redo these parts").click()
         expect(state(tab)).to_have_text("Complete")
         part(tab, "2").click()
 
@@ -128,8 +128,8 @@ def test_one_part_is_done_again(tmp_path: Path, tab: Page) -> None:
         part(tab, "1").click()
         expect(pane(tab)).to_contain_text("Tall")
         brain.answers["answer Alpha grows?"] = "Taller still."
-        tab.get_by_role("button", name="Do this part again").click()
-        tab.get_by_role("dialog").get_by_role("button", name="Do it again").click()
+        tab.get_by_role("button", name="Redo this part").click()
+        tab.get_by_role("dialog").get_by_role("button", name="Redo").click()
 
         expect(pane(tab).locator(".k-part-said")).to_contain_text("Taller still.")
         expect(state(tab)).to_have_text("Complete")
@@ -139,7 +139,7 @@ def test_an_answer_becomes_a_note_by_a_change_that_is_reviewed(tmp_path: Path, t
     with run_sites.serving(tmp_path, Brain(plans=PLANS, answers=ANSWERS)) as site:
         site.enter(tab)
         begin(site, tab, TASK)
-        tab.get_by_role("button", name="Write to a note").click()
+        tab.get_by_role("button", name="Save as a note").click()
         dialog = tab.get_by_role("dialog")
         expect(dialog.get_by_role("textbox")).to_have_value("Runs/Compare alpha and beta.md")
         dialog.get_by_role("button", name="Propose").click()
@@ -175,10 +175,10 @@ def test_a_model_that_is_missing_is_told_where_a_run_is_begun(tmp_path: Path, ta
         site.enter(tab, "/app/runs?new=1")
         expect(tab.locator(".k-run-begin")).to_contain_text("No model is set up. no model is named: set model.name")
         tab.get_by_label("Task", exact=True).fill("Alpha")
-        tab.get_by_role("button", name="Begin").click()
+        tab.get_by_role("button", name="Start").click()
 
         expect(tab.locator(".k-run-begin").get_by_role("alert")).to_contain_text("no model is named")
-        expect(tab.get_by_role("button", name="Begin")).to_be_enabled()
+        expect(tab.get_by_role("button", name="Start")).to_be_enabled()
 
 
 def test_a_question_waits_in_the_review_and_leads_to_its_run(tmp_path: Path, tab: Page) -> None:
@@ -190,7 +190,7 @@ def test_a_question_waits_in_the_review_and_leads_to_its_run(tmp_path: Path, tab
         question = tab.get_by_role("region", name="Questions").get_by_role("link")
         expect(question).to_contain_text("Little was found in the notes for 'Alpha grows?'")
         question.click()
-        expect(pane(tab)).to_contain_text("It waits for an answer.")
+        expect(pane(tab)).to_contain_text("Waiting for an answer.")
         tab.get_by_role("button", name="Skip").click()
         expect(state(tab)).to_have_text("Partial")
 

@@ -43,7 +43,7 @@ def test_a_run_is_begun_followed_and_ends_with_its_answer(tmp_path: Path, tab: P
         expect(tab.get_by_role("list", name="Runs").get_by_role("listitem")).to_have_text(
             re.compile(rf"^{TASK}Complete")
         )
-        expect(tab.locator(".k-toasts")).to_contain_text("The run has ended: complete")
+        expect(tab.locator(".k-toasts")).to_contain_text("Run ended: complete")
 
 
 def test_what_an_answer_cites_leads_to_its_lines(tmp_path: Path, tab: Page) -> None:
@@ -121,7 +121,7 @@ def test_a_part_shows_its_scripts_scores_and_sources(tmp_path: Path, tab: Page) 
         shown = pane(tab).locator(".k-retrieval")
         expect(shown).to_contain_text("Tier A")
         expect(shown.locator(".k-measure")).to_have_text(
-            ["Score0.62", "Words of the task found0.70", "Aspects dealt with0.60", "The script's own confidence0.80"]
+            ["Score0.62", "Task terms found0.70", "Aspects covered0.60", "The script's own confidence0.80"]
         )
         first, second = shown.locator("details.k-attempt").all()
         expect(first.locator("summary")).to_have_text("1. First scriptraised an error · score 0.10 · 2 calls · 250 ms")
@@ -132,7 +132,7 @@ def test_a_part_shows_its_scripts_scores_and_sources(tmp_path: Path, tab: Page) 
         source = shown.locator(".k-cite", has_text=re.compile(r"^A\s*line 3$"))
         expect(source).to_have_attribute("href", "/app/notes/A.md?lines=3-3")
 
-        expect(shown.get_by_role("heading", name="Read as well")).to_be_visible()
+        expect(shown.get_by_role("heading", name="Also read")).to_be_visible()
 
 
 def _scripted() -> RetrievedContext:
@@ -167,11 +167,11 @@ def test_other_vaults_are_looked_through_where_they_are_ticked(tmp_path: Path, t
     brain = Brain(answers={"What does the fence cost?": "900 crowns. [[work:Fence]] (lines 3-3)"})
     with run_sites.serving(tmp_path, brain, change=lambda found: replace(found, vaults=(found.vault, *others))) as site:
         site.enter(tab, "/app/runs?new=1")
-        offered = tab.get_by_role("group", name="Look through other vaults as well").get_by_role("checkbox")
+        offered = tab.get_by_role("group", name="Also search other vaults").get_by_role("checkbox")
         expect(offered).to_have_count(2)
         tab.get_by_role("checkbox", name="work").check()
         tab.get_by_label("Task", exact=True).fill("What does the fence cost?")
-        tab.get_by_role("button", name="Begin").click()
+        tab.get_by_role("button", name="Start").click()
 
         expect(state(tab)).to_have_text("Complete")
         expect(tab.locator(".k-run-more")).to_contain_text("also looks through work")
@@ -181,7 +181,7 @@ def test_other_vaults_are_looked_through_where_they_are_ticked(tmp_path: Path, t
 def test_with_one_vault_no_others_are_offered(tmp_path: Path, tab: Page) -> None:
     with run_sites.serving(tmp_path, Brain(answers={TASK: SAID})) as site:
         site.enter(tab, "/app/runs?new=1")
-        expect(tab.get_by_role("button", name="Begin")).to_be_visible()
+        expect(tab.get_by_role("button", name="Start")).to_be_visible()
 
         expect(tab.get_by_text("other vaults")).to_have_count(0)
         begin(site, tab, TASK)
@@ -201,7 +201,7 @@ def test_two_runs_are_compared(tmp_path: Path, tab: Page) -> None:
         tab.get_by_role("dialog").get_by_label("Find a run").fill("alpha")
         tab.get_by_role("dialog").get_by_role("button", name=re.compile(TASK)).click()
 
-        rows = tab.get_by_role("group", name="Facts of both runs").get_by_role("row")
+        rows = tab.get_by_role("group", name="Facts about both runs").get_by_role("row")
         expect(rows.nth(1)).to_have_text(f"TaskGamma{TASK}")
         parts = tab.get_by_role("group", name="Parts of both runs").get_by_role("row")
         expect(parts).to_have_count(4)

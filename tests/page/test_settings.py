@@ -146,7 +146,7 @@ def test_a_value_is_saved_checked_and_reset(tmp_path: Path, tab: Page) -> None:
     with serving(tmp_path, FILE) as site, listening(tab) as told:
         open_section(site, tab, "agents")
         depth = row(tab, "agents.link_depth")
-        field = tab.get_by_role("textbox", name="Links followed")
+        field = tab.get_by_role("textbox", name="Link depth")
         expect(field).to_have_value("1")
         expect(depth).to_contain_text("Default: 2")
         expect(depth).to_contain_text("0 to 3")
@@ -191,10 +191,10 @@ def test_what_the_server_refuses_stands_beside_the_field(tmp_path: Path, tab: Pa
     text = FILE + f'openai_api_key = "{KEY}"\n'
     with serving(tmp_path, text) as site:
         open_section(site, tab, "models")
-        address = tab.get_by_label("Ollama's address")
+        address = tab.get_by_label("Ollama address")
         address.fill("nowhere")
         address.press("Enter")
-        expect(row(tab, "model.ollama_url").get_by_role("alert")).to_contain_text("An address begins with http")
+        expect(row(tab, "model.ollama_url").get_by_role("alert")).to_contain_text("An address starts with http")
         address.fill("http://127.0.0.1:9")
         address.press("Enter")
 
@@ -210,12 +210,12 @@ def test_a_variable_and_what_the_file_alone_decides_are_told_and_not_editable(
     with serving(tmp_path) as site:
         open_section(site, tab, "web")
         pages = row(tab, "web.max_pages")
-        expect(tab.get_by_label("Pages read for a question")).to_be_disabled()
+        expect(tab.get_by_label("Pages read per question")).to_be_disabled()
         expect(pages).to_contain_text("From the environment variable KNAP_WEB_MAX_PAGES")
         tab.get_by_role("list", name="Sections").get_by_text("About").click()
-        expect(tab.get_by_label("Listens at")).to_be_disabled()
+        expect(tab.get_by_label("Listen address")).to_be_disabled()
 
-        expect(row(tab, "server.host")).to_contain_text("Changed in the configuration file only")
+        expect(row(tab, "server.host")).to_contain_text("Only in the configuration file")
 
 
 @pytest.mark.timeout(120)
@@ -254,10 +254,10 @@ def test_without_a_keyring_a_key_goes_into_the_file_and_is_not_shown_either(tmp_
     keyring.set_keyring(fail.Keyring())
     with serving(tmp_path, FILE) as site:
         open_section(site, tab, "models")
-        expect(tab.get_by_text("This computer has no keyring that works")).to_be_visible()
+        expect(tab.get_by_text("No working keyring on this computer")).to_be_visible()
         tab.get_by_label("Key of Anthropic").fill(KEY)
         tab.keyboard.press("Enter")
-        expect(tab.get_by_role("region", name="Keys").get_by_text("In the configuration")).to_be_visible()
+        expect(tab.get_by_role("region", name="Keys").get_by_text("In the configuration file")).to_be_visible()
 
         assert stored(site)["model"] == {
             "name": "openai:gpt-4o-mini",
@@ -275,7 +275,7 @@ def test_a_model_is_chosen_and_tried_and_answers_at_once(tmp_path: Path, tab: Pa
         tab.get_by_label("Provider").select_option("openrouter")
         model = tab.get_by_role("region", name="Model", exact=True)
         model.get_by_role("button", name="Use and test").click()
-        expect(model.get_by_text("The model's name is missing.")).to_be_visible()
+        expect(model.get_by_text("Enter the model's name.")).to_be_visible()
         tab.get_by_role("combobox", name="Model", exact=True).fill("google/gemini-2.5-flash")
         model.get_by_role("button", name="Use and test").click()
         expect(model.get_by_role("status").last).to_contain_text("openrouter:google/gemini-2.5-flash answered")
@@ -295,7 +295,7 @@ def test_a_device_is_paired_by_another_browser_and_revoked(tmp_path: Path, brows
         open_section(site, tab, "clients")
         tab.get_by_role("button", name="Pair a device").click()
         dialog = tab.get_by_role("dialog", name="Pair a device")
-        dialog.get_by_role("button", name="Make a code").click()
+        dialog.get_by_role("button", name="Create code").click()
         code = dialog.get_by_label("Code", exact=True)
         expect(code).to_have_text(re.compile(r"^[A-Z2-9]{4}-[A-Z2-9]{4}$"))
         expect(dialog.get_by_role("timer")).to_contain_text(re.compile(r"1:[0-5]\d more"))
@@ -322,7 +322,7 @@ def test_a_device_is_paired_by_another_browser_and_revoked(tmp_path: Path, brows
         assert other.request.get(f"{site.address}/tools", headers=token).status == 200
         devices.get_by_role("button", name=f"Revoke {answer['name']}").click()
         tab.get_by_role("dialog").get_by_role("button", name="Revoke").click()
-        expect(tab.get_by_text("No device is paired")).to_be_visible()
+        expect(tab.get_by_text("No paired devices")).to_be_visible()
         assert other.request.get(f"{site.address}/tools", headers=token).status == 401
         assert answer["token"] not in tab.content()
 
@@ -339,10 +339,10 @@ def test_over_https_the_code_is_a_picture_too(tmp_path: Path, tab: Page) -> None
         tab.get_by_role("button", name="Pair a device").click()
         dialog = tab.get_by_role("dialog", name="Pair a device")
         dialog.get_by_label("Address of this server").fill("https://elsewhere.example")
-        dialog.get_by_role("button", name="Make a code").click()
+        dialog.get_by_role("button", name="Create code").click()
         expect(dialog.get_by_role("alert")).to_contain_text("the server doesn't answer by the name elsewhere.example")
         dialog.get_by_label("Address of this server").fill("https://notes.example")
-        dialog.get_by_role("button", name="Make a code").click()
+        dialog.get_by_role("button", name="Create code").click()
 
         expect(dialog.get_by_role("img", name="QR code of the link")).to_be_visible()
         picture(tab, "settings-qr")
@@ -356,25 +356,25 @@ def test_who_read_foreign_text_is_shown_and_trusted_again(tmp_path: Path, tab: P
         context = site.hub.context(client="http")
         context.writer.taints.mark("http", "", HOSTILE)
         open_section(site, tab, "clients")
-        held = tab.get_by_role("list", name="Only propose for now")
+        held = tab.get_by_role("list", name="Limited to proposals")
         expect(held).to_contain_text("http")
         expect(held).to_contain_text("<img src=x")
         picture(tab, "settings-trust")
         held.get_by_role("button", name="Trust again: http").click()
 
-        expect(tab.get_by_text("Nobody does now.")).to_be_visible()
+        expect(tab.get_by_text("No client is limited now.")).to_be_visible()
 
 
 @pytest.mark.timeout(120)
 def test_the_rights_of_a_program_are_changed_in_the_file(tmp_path: Path, tab: Page) -> None:
     with serving(tmp_path, FILE) as site, listening(tab) as told:
         open_section(site, tab, "clients")
-        expect(tab.get_by_role("button", name="Change the rights of page")).to_have_count(0)
-        tab.get_by_role("button", name="Change the rights of mcp").click()
-        rights = tab.get_by_role("group", name="Rights of mcp")
+        expect(tab.get_by_role("button", name="Edit permissions of page")).to_have_count(0)
+        tab.get_by_role("button", name="Edit permissions of mcp").click()
+        rights = tab.get_by_role("group", name="Permissions of mcp")
         rights.get_by_role("combobox", name="Small changes").select_option("propose")
         small = rights.locator('[data-name="small"]')
-        expect(small).to_contain_text("Counts when the server starts next")
+        expect(small).to_contain_text("Takes effect after a restart")
         rights.get_by_role("textbox", name="Changes only").fill(f"Inbox/\n{HOSTILE}")
         tab.keyboard.press("Tab")
         expect(rights.locator('[data-name="write"]').get_by_role("status")).to_contain_text("Saved")
@@ -399,11 +399,11 @@ def test_the_index_is_brought_up_to_date_with_its_progress(tmp_path: Path, tab: 
     with serving(tmp_path, FILE) as site:
         open_section(site, tab, "index")
         (site.root / "New.md").write_text("# New\n\nWords.\n", encoding="utf-8")
-        tab.get_by_role("button", name="Bring up to date").click()
+        tab.get_by_role("button", name="Update now").click()
         expect(tab.get_by_text("Up to date · 1 note read")).to_be_visible()
         expect(tab.get_by_role("region", name="Index")).to_contain_text("Search by meaning is off")
-        tab.get_by_role("button", name="Build anew").click()
-        tab.get_by_role("dialog").get_by_role("button", name="Build anew").click()
+        tab.get_by_role("button", name="Rebuild").click()
+        tab.get_by_role("dialog").get_by_role("button", name="Rebuild").click()
 
         expect(tab.get_by_text("Up to date · 3 notes read")).to_be_visible()
 
@@ -425,7 +425,7 @@ def test_with_several_vaults_and_hostile_names_every_section_works_too(tmp_path:
         row(tab, "agents.same_folder").get_by_role("switch").click()
         expect(row(tab, "agents.same_folder").get_by_role("status")).to_contain_text("Saved")
         tab.goto(f"{site.address}/app/settings/index")
-        tab.get_by_role("button", name="Bring up to date").click()
+        tab.get_by_role("button", name="Update now").click()
         expect(tab.get_by_text("Up to date ·")).to_be_visible()
 
         assert tab.title() != "1"
@@ -436,7 +436,7 @@ def test_with_several_vaults_and_hostile_names_every_section_works_too(tmp_path:
 def test_the_language_of_dates_and_the_theme_are_kept(tmp_path: Path, tab: Page) -> None:
     with serving(tmp_path, FILE) as site:
         open_section(site, tab, "appearance")
-        tab.get_by_label("Language of dates").select_option("de")
+        tab.get_by_label("Date format").select_option("de")
         expect(tab.get_by_text("gestern")).to_be_visible()
         tab.get_by_role("radio", name="Dark").click()
         tab.reload()
@@ -456,7 +456,7 @@ def test_settings_are_changed_by_keys_alone(tmp_path: Path, tab: Page) -> None:
         expect(tab.get_by_role("option", name="Settings: Limits and usage")).to_be_visible()
         tab.keyboard.press("Enter")
         expect(tab.get_by_role("heading", name="Today")).to_be_visible()
-        tab.get_by_label("One answer").focus()
+        tab.get_by_label("Per answer").focus()
         tab.keyboard.press("Control+a")
         tab.keyboard.type("1000")
         tab.keyboard.press("Tab")
@@ -483,7 +483,7 @@ def test_a_first_visit_leads_from_the_index_over_the_model_to_a_question(tmp_pat
         tab.get_by_role("navigation", name="Views").get_by_role("link", name="Search").click()
         expect(card).to_have_count(0)
         tab.reload()
-        expect(tab.get_by_role("heading", name="Changed last")).to_be_visible()
+        expect(tab.get_by_role("heading", name="Recently changed")).to_be_visible()
 
         expect(card).to_have_count(0)
 

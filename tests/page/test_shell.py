@@ -104,7 +104,7 @@ def test_the_page_is_gone_through_by_keys_alone(tmp_path: Path, tab: Page) -> No
         tab.keyboard.press("t")
         expect(tab).to_have_url(f"{site.address}/app/settings")
         tab.keyboard.press("?")
-        expect(tab.get_by_role("dialog", name="Keys")).to_be_visible()
+        expect(tab.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
         picture(tab, "keys")
         tab.keyboard.press("Escape")
         expect(tab.get_by_role("dialog")).to_have_count(0)
@@ -112,7 +112,7 @@ def test_the_page_is_gone_through_by_keys_alone(tmp_path: Path, tab: Page) -> No
         expect(tab.get_by_role("combobox", name="Find notes, conversations and commands")).to_be_focused()
         picture(tab, "palette")
         tab.keyboard.type("dark")
-        expect(tab.get_by_role("option", name="Dark appearance")).to_have_attribute("aria-selected", "true")
+        expect(tab.get_by_role("option", name="Dark theme")).to_have_attribute("aria-selected", "true")
         tab.keyboard.press("Enter")
         expect(tab.locator("html")).to_have_attribute("data-theme", "dark")
         tab.go_back()
@@ -173,9 +173,9 @@ def test_a_lost_server_is_told_and_found_again(tmp_path: Path, tab: Page) -> Non
 def test_the_gate_looks_calm_too(tmp_path: Path, tab: Page) -> None:
     with sites.serving(tmp_path, HELLO.open) as site, listening(tab) as told:
         tab.goto(f"{site.address}/app/notes/Garden.md")
-        expect(tab.get_by_label("Address or code")).to_be_focused()
+        expect(tab.get_by_label("Sign-in link or code")).to_be_focused()
         picture(tab, "gate")
-        tab.get_by_label("Address or code").fill(site.door())
+        tab.get_by_label("Sign-in link or code").fill(site.door())
         tab.keyboard.press("Enter")
         expect(tab.get_by_role("navigation", name="Views")).to_be_visible()
 

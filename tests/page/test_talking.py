@@ -109,7 +109,7 @@ def test_a_citation_opens_its_passage_with_the_lines_marked(tmp_path: Path, tab:
         expect(pane.locator("[data-cited]")).to_have_text(
             "Every evening, with water from the barrel. Tomatoes get two cans."
         )
-        pane.get_by_role("radio", name="As written").click()
+        pane.get_by_role("radio", name="Source").click()
         expect(pane.locator("li[data-cited]")).to_have_count(2)
         tab.keyboard.press("Escape")
         expect(pane).not_to_be_visible()
@@ -127,7 +127,7 @@ def test_a_passage_that_changed_since_is_said_to_have_changed(tmp_path: Path, ta
         (site.root / "Garden.md").write_text("# Garden\n\nAll new.\n", encoding="utf-8")
         tab.get_by_role("link", name=WATERING).click()
 
-        expect(tab.get_by_role("complementary")).to_contain_text("The note was changed after this answer")
+        expect(tab.get_by_role("complementary")).to_contain_text("The note has changed since this answer")
 
 
 def test_a_passage_far_down_a_long_note_is_shown(tmp_path: Path, tab: Page) -> None:
@@ -141,8 +141,8 @@ def test_a_passage_far_down_a_long_note_is_shown(tmp_path: Path, tab: Page) -> N
         tab.get_by_role("link", name=re.compile("^Long")).click()
         pane = tab.get_by_role("complementary")
         expect(pane.locator("[data-cited]")).to_have_text("The needle.")
-        expect(pane.get_by_text("a part of it is shown")).to_be_visible()
-        pane.get_by_role("radio", name="As written").click()
+        expect(pane.get_by_text("only part of it is shown")).to_be_visible()
+        pane.get_by_role("radio", name="Source").click()
 
         expect(pane.locator("li[data-cited]")).to_have_text("The needle.")
         expect(pane.locator("li[data-cited]")).to_have_attribute("data-line", "9006")
@@ -249,7 +249,7 @@ def test_a_model_that_fails_is_told_with_its_own_words_and_can_be_asked_again(tm
         say(tab, "Do it")
         problem = tab.get_by_role("alert")
         expect(problem.locator("strong")).to_be_visible()
-        problem.get_by_role("button", name="Change the message").click()
+        problem.get_by_role("button", name="Edit the message").click()
         expect(tab.get_by_label("Message", exact=True)).to_have_value("Do it")
         tab.get_by_label("Message", exact=True).fill("")
         problem.get_by_role("button", name="Try again").click()
@@ -292,7 +292,7 @@ def test_conversations_are_begun_renamed_copied_searched_and_deleted(tmp_path: P
         tab.get_by_label("Title", exact=True).fill("The very first")
         tab.keyboard.press("Enter")
         expect(tab.get_by_role("heading", level=1)).to_have_text("The very first")
-        _act(tab, "The very first", "Copy and go on there")
+        _act(tab, "The very first", "Duplicate")
         expect(entries).to_have_count(3)
         expect(tab.get_by_role("link", name="Copy", exact=True)).to_be_visible()
         _act(tab, "Second", "Delete…")
@@ -310,7 +310,7 @@ def test_conversations_are_begun_renamed_copied_searched_and_deleted(tmp_path: P
 def _act(tab: Page, title: str, act: str) -> None:
     entry = tab.locator("[data-session]").filter(has_text=title).first
     entry.hover()
-    entry.get_by_role("button", name=f"More about “{title}”").click()
+    entry.get_by_role("button", name=f"Actions for “{title}”").click()
     tab.get_by_role("menuitem", name=act).click()
 
 
@@ -319,9 +319,9 @@ def test_a_conversation_is_exported_as_a_note(tmp_path: Path, tab: Page) -> None
         site.enter(tab, CHAT)
         say(tab, "When do I water?")
         answered(tab)
-        tab.get_by_role("button", name="More about this conversation").click()
+        tab.get_by_role("button", name="Conversation actions").click()
         tab.get_by_role("menuitem", name="Export as a note").click()
-        expect(tab.get_by_text(re.compile("^Written to Chats/"))).to_be_visible()
+        expect(tab.get_by_text(re.compile("^Saved to Chats/"))).to_be_visible()
 
         (note,) = (site.root / "Chats").glob("*.md")
         assert "Every evening." in note.read_text(encoding="utf-8")
@@ -339,15 +339,15 @@ def test_a_question_is_edited_and_answered_anew_in_copies_that_leave_the_first_a
         expect(tab.locator(".k-answer").last).to_have_text("Two.")
         answered(tab)
         first = tab.url
-        tab.locator(".k-exchange").last.get_by_role("button", name="Answer anew").click()
+        tab.locator(".k-exchange").last.get_by_role("button", name="Regenerate in a copy").click()
         expect(tab.locator(".k-answer").last).to_have_text("Three.")
         expect(tab.locator(".k-question")).to_have_text([re.compile("First"), re.compile("Second")])
         assert tab.url != first
         answered(tab)
-        tab.locator(".k-exchange").first.get_by_role("button", name="Edit the question").click()
+        tab.locator(".k-exchange").first.get_by_role("button", name="Edit question").click()
         expect(tab.get_by_label("Edited question")).to_be_focused()
         tab.keyboard.press("Escape")
-        expect(tab.get_by_role("button", name="Edit the question").first).to_be_focused()
+        expect(tab.get_by_role("button", name="Edit question").first).to_be_focused()
         tab.keyboard.press("Enter")
         tab.get_by_label("Edited question").fill("Anew")
         tab.keyboard.press("Enter")
@@ -368,13 +368,13 @@ def test_a_conversation_in_which_something_goes_on_elsewhere_is_marked(tmp_path:
         answered(tab)
         entry = tab.locator("[data-session]")
         expect(entry).to_contain_text("1 message")
-        expect(entry).not_to_contain_text("at work")
+        expect(entry).not_to_contain_text("answering…")
         name = str(entry.get_attribute("data-session"))
         (place,) = tmp_path.rglob(f"sessions/{name}.lock")
         with FileLock(place):
             tab.reload()
 
-            expect(entry).to_contain_text("at work · ")
+            expect(entry).to_contain_text("answering… · ")
 
 
 def test_a_question_about_a_note_says_which_note_is_meant(tmp_path: Path, tab: Page) -> None:
@@ -414,7 +414,7 @@ def test_answer_and_question_are_copied_as_markdown(tmp_path: Path, tab: Page) -
         say(tab, "When?")
         answered(tab)
         copied: list[str] = []
-        for name in ("Copy the answer", "Copy code", "Copy the question"):
+        for name in ("Copy answer", "Copy code", "Copy question"):
             tab.locator(".k-exchange").hover()
             tab.get_by_role("button", name=name).click()
             copied.append(tab.evaluate("navigator.clipboard.readText()"))

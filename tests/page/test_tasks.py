@@ -73,7 +73,7 @@ def test_it_tells_what_went_in_and_what_each_agent_took(tmp_path: Path, tab: Pag
         task = exploring(site, tab)
         answered(tab)
         went_in = task.locator("[data-finding=context]")
-        expect(went_in.locator("summary").first).to_have_text(re.compile(r"^1 note went in · \d+ tokens$"))
+        expect(went_in.locator("summary").first).to_have_text(re.compile(r"^1 note in context · \d+ tokens$"))
         costs = task.locator(".k-spent")
         expect(costs.locator("summary")).to_have_text(re.compile(r"^scripted · [\d.k]+ tokens · \u2013$"))
         costs.locator("summary").click()
@@ -105,7 +105,7 @@ def test_the_texts_of_what_went_in_are_copied(tmp_path: Path, tab: Page) -> None
         task = exploring(site, tab)
         answered(tab)
         task.locator("[data-finding=context] summary").first.click()
-        task.locator("[data-finding=context]").get_by_role("button", name="Copy their text").click()
+        task.locator("[data-finding=context]").get_by_role("button", name="Copy text").click()
         expect(tab.locator(".k-toasts")).to_contain_text("Copied the text of 1 note")
 
         assert tab.evaluate("navigator.clipboard.readText()") == f"# Garden.md\n\n{NOTES['Garden.md']}"
@@ -144,7 +144,7 @@ def test_a_question_goes_on_with_the_answer(tmp_path: Path, tab: Page) -> None:
         expect(task.locator(".k-asked + .k-answer")).to_be_visible()
         expect(task).to_contain_text("You: The left one")
         expect(task.get_by_role("link", name=WATERING)).to_be_visible()
-        expect(tab.get_by_role("region", name="Questions that wait")).not_to_be_visible()
+        expect(tab.get_by_role("region", name="Waiting for you")).not_to_be_visible()
         assert "The person answers: The left one" in model.prompts("scout")
         tab.reload()
         expect(tab.locator(".k-exchange")).to_have_count(1)
@@ -175,7 +175,7 @@ def test_a_question_is_listed_and_opens_where_it_was_asked(tmp_path: Path, tab: 
     model = cast(scout=[[ASK], [scripts.select("Garden.md")]])
     with sites.serving(tmp_path, model.open) as site:
         _ = exploring(site, tab, "Water it")
-        listed = tab.locator("[aria-label='Questions that wait'] li")
+        listed = tab.locator("[aria-label='Waiting for you'] li")
         expect(listed).to_contain_text("Which bed do you mean?")
         tab.get_by_role("link", name="New conversation").first.click()
         expect(tab.locator(".k-exchange")).to_have_count(0)
@@ -191,7 +191,7 @@ def test_a_question_of_another_surface_is_answered_here(tmp_path: Path, tab: Pag
     with sites.serving(tmp_path, model.open) as site:
         _paused(site)
         site.enter(tab, CHAT)
-        tab.locator("[aria-label='Questions that wait'] li").click()
+        tab.locator("[aria-label='Waiting for you'] li").click()
         expect(tab.locator(".k-question")).to_contain_text("Water it")
         tab.get_by_role("button", name="The left one").click()
         answered(tab)

@@ -28,7 +28,7 @@ def test_a_program_is_shown_and_trusted_again(tmp_path: Path, tab: Page) -> None
         read_foreign(site, "http")
         read_foreign(site, "mcp", "session-1")
         site.enter(tab, "/app/review")
-        shown = tab.get_by_role("region", name="Only propose for now")
+        shown = tab.get_by_role("region", name="Limited to proposals")
         expect(shown.get_by_role("listitem")).to_have_count(2)
         expect(shown).to_contain_text(f"has read {HOSTILE} · until")
         expect(shown).to_contain_text("mcp in session-1")
@@ -44,7 +44,7 @@ def test_all_are_trusted_again_after_a_question(tmp_path: Path, tab: Page) -> No
         read_foreign(site, "http")
         read_foreign(site, "mcp")
         site.enter(tab, "/app/review")
-        shown = tab.get_by_role("region", name="Only propose for now")
+        shown = tab.get_by_role("region", name="Limited to proposals")
         shown.get_by_role("button", name="Trust all").click()
         tab.get_by_role("dialog").get_by_role("button", name="Cancel").click()
         expect(shown.get_by_role("listitem")).to_have_count(2)
@@ -62,9 +62,9 @@ def test_where_nobody_is_restricted_nothing_is_shown(tmp_path: Path, tab: Page) 
         site.enter(tab)
         with tab.expect_response("**/trust*"):
             tab.goto(f"{site.address}/app/review")
-        expect(tab.get_by_role("heading", name="Nothing waits for you").first).to_be_visible()
+        expect(tab.get_by_role("heading", name="Nothing to review").first).to_be_visible()
 
-        expect(tab.get_by_role("region", name="Only propose for now")).to_have_count(0)
+        expect(tab.get_by_role("region", name="Limited to proposals")).to_have_count(0)
 
 
 def test_a_proposal_says_what_its_maker_has_read_and_trusts_it_again(tmp_path: Path, tab: Page) -> None:
@@ -72,8 +72,8 @@ def test_a_proposal_says_what_its_maker_has_read_and_trusts_it_again(tmp_path: P
         read_foreign(site, "agent")
         reviews.reviewing(site, tab, reviews.propose(site, **{SHED: BARN}))
         about = tab.locator(".k-review-about")
-        expect(about).to_contain_text("Made after reading text that others wrote. Look twice.")
-        expect(about).to_contain_text(f"It only proposes because it has read {HOSTILE}")
+        expect(about).to_contain_text("Made after reading untrusted content. Review carefully.")
+        expect(about).to_contain_text(f"It is limited to proposals because it read {HOSTILE}")
         about.get_by_role("button", name="Trust agent again").click()
         expect(about.get_by_role("button", name="Trust agent again")).to_have_count(0)
 

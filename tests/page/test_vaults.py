@@ -60,7 +60,7 @@ def test_each_vault_has_its_own_conversations_and_changes(tmp_path: Path, tab: P
         tab.get_by_role("link", name="Chat", exact=True).click()
         expect(conversations(tab)).to_have_count(1)
         conversations(tab).hover()
-        tab.get_by_role("button", name="More about “What is salty?”").first.click()
+        tab.get_by_role("button", name="Actions for “What is salty?”").first.click()
         tab.get_by_role("menuitem", name="Delete…").click()
         tab.get_by_role("dialog").get_by_role("button", name="Delete").click()
         expect(tab.get_by_text("No conversations yet")).to_be_visible()

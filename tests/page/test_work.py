@@ -129,7 +129,7 @@ def test_what_opens_in_these_views_satisfies_axe_too(tmp_path: Path, browser: Br
         look("run-menu")
         tab.keyboard.press("Escape")
         tab.goto(f"{site.address}/app/runs?new=1")
-        tab.get_by_text("Limits, model, and more").click()
+        tab.get_by_text("More options").click()
         look("run-limits")
 
     assert found == [], "\n".join(found)

@@ -1,4 +1,4 @@
-"""Whoever is shown text that others wrote only proposes from then on, whichever tool showed it."""
+"""Whoever is shown untrusted content only proposes from then on, whichever tool showed it."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -190,7 +190,7 @@ def test_a_program_accepts_what_it_would_apply_itself_but_nothing_of_who_read_fo
     with vault.open() as context:
         digest = show(context, tainted)["digest"]
     with vault.open("mcp") as context:
-        with pytest.raises(RefusedError, match="had read text that others wrote"):
+        with pytest.raises(RefusedError, match="had read untrusted content"):
             proposals.accept_proposal(context, tainted, digest)
         done = proposals.accept_proposal(context, name, show(context, name)["digest"])
 

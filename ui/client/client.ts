@@ -92,7 +92,7 @@ export class Client {
   /** Send a request whose answer comes in pieces. */
   async pieces(method: string, path: string, given: RawGiven = {}): Promise<AsyncIterable<string>> {
     const stream = this.options.transport.stream?.bind(this.options.transport);
-    if (!stream) throw new Failure("answers can't come in pieces here", "no_streams");
+    if (!stream) throw new Failure("streaming isn't available here", "no_streams");
     const headers = { accept: "text/event-stream", ...given.headers };
     const answer = await this.reached(() => stream(this.exchange(method, path, { ...given, headers })));
     if (answer.status === 200) return answer.pieces;

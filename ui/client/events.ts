@@ -201,7 +201,7 @@ async function* withSilence(pieces: AsyncIterable<string>, limitMs: number): Asy
     for (;;) {
       let timer: ReturnType<typeof setTimeout> | undefined;
       const silence = new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(new Failure("the connection is silent", "offline")), limitMs);
+        timer = setTimeout(() => reject(new Failure("the connection timed out", "offline")), limitMs);
       });
       try {
         const { done, value } = await Promise.race([iterator.next(), silence]);

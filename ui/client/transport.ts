@@ -71,7 +71,7 @@ export function failureOfAnswer(status: number, text: string): Failure {
   }
   const { error, code, hint, ...details } = told;
   const word = (value: unknown, otherwise: string) => (typeof value === "string" && value ? value : otherwise);
-  return new Failure(word(error, `the server answered ${status}`), word(code, "error"), word(hint, ""), status, details);
+  return new Failure(word(error, `the server returned ${status}`), word(code, "error"), word(hint, ""), status, details);
 }
 
 const OFFLINE_HINT = "is `knap serve` running?";

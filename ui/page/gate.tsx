@@ -23,9 +23,9 @@ export function Gate({ session }: { session: Session }): JSX.Element {
         <Sign size={48} />
         <h1>Sign in to Knapper</h1>
         <p class="k-quiet">
-          Run <code>knap token page</code>, and open the address that it prints, or paste it here. It is good once, for an hour.
+          Run <code>knap token page</code> and open the link it prints, or paste it here. The link works once, within an hour.
         </p>
-        <Field label="Address or code">
+        <Field label="Sign-in link or code">
           {(attributes) => (
             <input
               {...attributes}

@@ -37,7 +37,7 @@ export function Shell({ app }: { app: App }): JSX.Element {
         <main id="main" class="k-main" tabIndex={-1} aria-label={entry?.title}>
           {problem.value ? (
             <Empty icon="circle-alert" title="This view couldn't be loaded" acts={<Button onClick={() => location.reload()}>Reload the page</Button>}>
-              Perhaps Knapper was updated while the page was open.
+              Knapper may have been updated while the page was open.
             </Empty>
           ) : open ? (
             <open.view.Main app={app} state={open.state} route={route} />
@@ -114,7 +114,7 @@ function openAccount(event: MouseEvent, app: App): void {
     ...(session.vaults.value.length > 1
       ? [...session.vaults.value.map((name) => ({ title: name, icon: "vault" as const, isChecked: session.vault.value === name, run: () => changeVault(app, name) })), "line" as const]
       : []),
-    { title: "Keys", icon: "keyboard", keys: "?", run: () => showKeys(app) },
+    { title: "Keyboard shortcuts", icon: "keyboard", keys: "?", run: () => showKeys(app) },
     { title: "Sign out", icon: "log-out", run: () => void session.signOut().catch((error: unknown) => app.fail(error)) },
   ]);
 }
@@ -138,7 +138,7 @@ function Offline({ app }: { app: App }): JSX.Element {
   return (
     <div class="k-offline" role="status">
       <Icon name="wifi-off" />
-      <span>The server can't be reached. What you see stays, and the page continues when it is back.</span>
+      <span>The server can't be reached. The page reconnects by itself.</span>
       <Button size="small" onClick={again}>
         Try now
       </Button>
@@ -186,7 +186,7 @@ function Pane({ app }: { app: App }): JSX.Element | null {
         <h2 class="k-cut" title={content.title}>
           {content.title}
         </h2>
-        {content.href && <IconButton icon="maximize-2" size="small" label="Open in full" href={content.href} onClick={() => app.closePane()} />}
+        {content.href && <IconButton icon="maximize-2" size="small" label="Open full size" href={content.href} onClick={() => app.closePane()} />}
         <IconButton icon="x" size="small" label="Close the pane" onClick={() => app.closePane()} />
       </header>
       <div class="k-pane-body">{content.body()}</div>
@@ -272,7 +272,7 @@ export function MainHead({ app, title, back, children }: HeadProps): JSX.Element
 
 export function showKeys(app: App): void {
   void app.floaters.dialog((close) => (
-    <DialogFrame title="Keys" onClose={close}>
+    <DialogFrame title="Keyboard shortcuts" onClose={close}>
       <KeySheet shortcuts={app.shortcuts} />
     </DialogFrame>
   ));
@@ -283,7 +283,7 @@ export function registerShell(app: App): void {
   app.shortcuts.register([
     { keys: "mod+k", title: "Find anything", group: "Everywhere", run: () => app.palette.open() },
     { keys: "/", title: "Search", group: "Everywhere", run: () => app.go(href("search")) },
-    { keys: "?", title: "This sheet", group: "Everywhere", run: () => showKeys(app) },
+    { keys: "?", title: "Keyboard shortcuts", group: "Everywhere", run: () => showKeys(app) },
     { keys: "[", title: "Show or hide the list", group: "Everywhere", run: () => (app.isListOpen.value = !app.isListOpen.value) },
     {
       keys: "escape",
@@ -311,10 +311,10 @@ function commands(app: App): PaletteItem[] {
       keys: `g ${entry.key}`,
       run: () => app.go(href(entry.routes[0] ?? "")),
     })),
-    { id: "theme-light", title: "Light appearance", icon: "sun", run: () => void (app.theme.value = "light") },
-    { id: "theme-dark", title: "Dark appearance", icon: "moon", run: () => void (app.theme.value = "dark") },
-    { id: "theme-system", title: "Appearance of the system", icon: "monitor", run: () => void (app.theme.value = "system") },
-    { id: "keys", title: "Keys", icon: "keyboard", keys: "?", run: () => showKeys(app) },
+    { id: "theme-light", title: "Light theme", icon: "sun", run: () => void (app.theme.value = "light") },
+    { id: "theme-dark", title: "Dark theme", icon: "moon", run: () => void (app.theme.value = "dark") },
+    { id: "theme-system", title: "System theme", icon: "monitor", run: () => void (app.theme.value = "system") },
+    { id: "keys", title: "Keyboard shortcuts", icon: "keyboard", keys: "?", run: () => showKeys(app) },
     { id: "sign-out", title: "Sign out", icon: "log-out", run: () => void app.session.signOut().catch((error: unknown) => app.fail(error)) },
   ];
 }

@@ -205,7 +205,7 @@ function OpenPalette({ palette }: { palette: Palette }): JSX.Element {
           </div>
         ))}
       </div>
-      {!items.length && palette.query.value && <p class="k-empty k-quiet">Nothing fits “{palette.query.value}”.</p>}
+      {!items.length && palette.query.value && <p class="k-empty k-quiet">No results for “{palette.query.value}”.</p>}
       <div class="k-palette-foot" aria-hidden="true">
         <span>
           <Keys keys="arrowup arrowdown" /> choose

@@ -98,7 +98,7 @@ function PickerBody({ title, placeholder, choices, own, onPick, onClose }: Picke
             </div>
           ))}
         </div>
-        {!shown.length && <p class="k-quiet k-small">Nothing fits.</p>}
+        {!shown.length && <p class="k-quiet k-small">No matches.</p>}
       </div>
     </DialogFrame>
   );

@@ -394,14 +394,14 @@ def judge_acceptance(
         grants: Those of the client that accepts.
         facts: The vault as that client sees it.
         scope: The notes in its editable scope right now.
-        tainted: The proposing client had read text that others wrote.
+        tainted: The proposing client had read untrusted content.
     """
     allowed = grants.may_accept
     if allowed == "never":
         return _refuse_to_non_person(f"the client '{grants.client}' may not accept proposals")
     if allowed == "own":
         if tainted:
-            return _refuse_to_non_person("who proposed this had read text that others wrote")
+            return _refuse_to_non_person("who proposed this had read untrusted content")
         large = why_large(draft)
         if (grants.large if large else grants.small) != "apply":
             return _refuse_to_non_person(
@@ -422,10 +422,10 @@ def judge_confirmation(
         grants: Those of the client, which also proposed it.
         facts: The vault as that client sees it.
         scope: The notes in its editable scope when it proposed.
-        tainted: It had read text that others wrote when it proposed.
+        tainted: It had read untrusted content when it proposed.
     """
     if tainted or grants.tainted:
-        return _refuse_to_non_person("who proposed this had read text that others wrote")
+        return _refuse_to_non_person("who proposed this had read untrusted content")
     if not grants.may_ask:
         return _refuse_to_non_person(f"nobody may be asked through the client '{grants.client}'")
     return judge(draft, grants, facts, scope, person_word=True)
@@ -451,18 +451,18 @@ def _why_person_needed(draft: Draft, grants: Grants, facts: VaultFacts) -> str:
     if grants.is_person:
         return ""
     if grants.tainted:
-        return f"the client '{grants.client}' has read text that others wrote"
+        return f"the client '{grants.client}' has read untrusted content"
     for file in changed_items(draft):
         for path in paths_of(file):
             if grants.is_guarded(path) or grants.is_guarded(facts.resolve_inside(path) or path):
                 return f"{display_name(path, file)} changes only with a person's word"
         if _loses_foreign_mark(file, facts):
-            return f"{display_name(file.path, file)} is other people's text, and would no longer count as such"
+            return f"{display_name(file.path, file)} is untrusted content, and would no longer count as such"
     return ""
 
 
 def _loses_foreign_mark(file: FileDraft, facts: VaultFacts) -> bool:
-    """Return whether a change would let other people's text count as the vault's own.
+    """Return whether a change would let untrusted content count as the vault's own.
 
     Otherwise a client could move such a note away by its name, and then read it without being tainted.
     """

@@ -42,9 +42,9 @@ class ModelSettings(SettingsSection):
     fireworks_api_key: str = _provider_key("fireworks")
     openrouter_api_key: str = _provider_key("openrouter")
     ollama_url: Url = setting("http://localhost:11434", "The address of the Ollama server.", env=("OLLAMA_BASE_URL",))
-    fallbacks: tuple[str, ...] = setting((), "Models to take when the model can't answer, in order.")
-    timeout_s: int = setting(300, "How long to wait for a sign of the model, in seconds.", least=1, most=86_400)
-    retries: int = setting(2, "How often a request is sent again after a refusal that may pass.", most=10)
+    fallbacks: tuple[str, ...] = setting((), "Models to fall back to, in order, when the model can't answer.")
+    timeout_s: int = setting(300, "How long to wait for the model to respond, in seconds.", least=1, most=86_400)
+    retries: int = setting(2, "How often a request is retried after a temporary failure.", most=10)
     context_tokens: int = setting(
         24_000,
         "How long a conversation may get, in tokens, before its beginning is summarised.",
@@ -71,13 +71,13 @@ class ModelSettings(SettingsSection):
     )
     sessions_mb: int = setting(
         200,
-        "How much all sessions of a vault may take up, in megabytes; the oldest go first.",
+        "How much space a vault's sessions may use, in megabytes; the oldest are deleted first.",
         least=1,
         most=100_000,
     )
     telemetry: bool = setting(
         False,
-        "Whether turns are traced with OpenTelemetry, without what is said; where to is up to its own variables.",
+        "Whether turns are traced with OpenTelemetry, without their text; its own variables say where to.",
     )
     prompt: FilePath = setting(
         "",
@@ -109,26 +109,26 @@ class AudioSettings(SettingsSection):
     )
     provider: Literal["auto", "fireworks", "openai", "server", "whisper"] = setting(
         "auto",
-        "What transcribes: fireworks, openai, a server of their form at audio.base_url, or whisper on this "
-        "machine; auto takes the server where there is one, else fireworks.",
+        "What transcribes: fireworks, openai, an OpenAI-compatible server at audio.base_url, or whisper on this "
+        "machine; auto uses the server if one is set, otherwise fireworks.",
     )
     model: str = setting(
         "whisper-v3",
-        "The model that transcribes audio; the default stands for the provider's usual one.",
+        "The model that transcribes audio; the default stands for the provider's own default.",
         env=("WHISPER_MODEL",),
     )
     base_url: Url = setting(
         "",
-        "The address of a server of OpenAI's form that transcribes, such as http://localhost:8000/v1.",
+        "The address of an OpenAI-compatible transcription server, such as http://localhost:8000/v1.",
         env=("KNAP_AUDIO_BASE_URL",),
     )
     api_key: str = setting(
         "",
-        "The key for transcribing; without one those of Fireworks and OpenAI are sent to these alone.",
+        "The key for transcription; without one, the Fireworks or OpenAI key is used, each for its own service only.",
         env=("KNAP_AUDIO_API_KEY",),
         secret=True,
     )
-    language: str = setting("", "The language that is spoken, such as de; empty lets the model find out.")
+    language: str = setting("", "The language that is spoken, such as de; empty to let the model detect it.")
     max_mb: int = setting(200, "How large a recording may be, in megabytes.", least=1, most=2_000)
     timeout_s: int = setting(
         600, "How long sending and transcribing one recording may take, in seconds.", least=1, most=86_400
@@ -160,13 +160,13 @@ class WebSettings(SettingsSection):
     )
     provider: WebProvider = setting(
         "ddgs",
-        "Who searches: DuckDuckGo (ddgs), Tavily, Brave, Serper, or a model provider's own search (model, openai).",
+        "The search provider: DuckDuckGo (ddgs), Tavily, Brave, Serper, or a model provider's search (model, openai).",
         env=("KNAP_WEB_PROVIDER",),
         aliases={"openai": "model"},
     )
     api_key: str = setting(
         "",
-        "The key of the provider that searches; for model, the key of the model counts where this is empty.",
+        "The search provider's key; for model, the model's key is used where this is empty.",
         env=("KNAP_WEB_API_KEY",),
         secret=True,
     )
@@ -176,41 +176,39 @@ class WebSettings(SettingsSection):
     serper_api_key: str = setting("", "The key of Serper.", env=("SERPER_API_KEY",), secret=True)
     base_url: Url = setting(
         "",
-        "The address of the provider's API, where it isn't the usual one; not for ddgs.",
+        "The address of the provider's API, if it isn't the default one; not for ddgs.",
         env=("KNAP_WEB_BASE_URL",),
     )
     model: str = setting(
         "", "The model that searches, for the provider model; empty for model.name.", env=("KNAP_WEB_MODEL",)
     )
-    max_results: int = setting(
-        8, "How many results a search gives at most.", env=("KNAP_WEB_MAX_RESULTS",), least=3, most=15
-    )
+    max_results: int = setting(8, "The most results a search returns.", env=("KNAP_WEB_MAX_RESULTS",), least=3, most=15)
     max_pages: int = setting(
         3,
-        "How many pages an agent reads in full for one question at most.",
+        "The most pages an agent reads in full for one question.",
         env=("KNAP_WEB_MAX_PAGES",),
         least=1,
         most=5,
     )
     token_budget: int = setting(
         8_000,
-        "How many tokens of the web's text an agent takes into one answer at most.",
+        "The most tokens of web text an agent uses for one answer.",
         env=("KNAP_WEB_TOKEN_BUDGET",),
         least=2_000,
         most=20_000,
     )
     hosts: tuple[str, ...] = setting(
-        (), "Hosts that pages are fetched from, such as example.org and *.example.org; empty for any public one."
+        (), "Hosts that pages may be fetched from, such as example.org and *.example.org; empty for any public host."
     )
     timeout_s: int = setting(
         20,
-        "How long a page, or one try of a search, may take, in seconds.",
+        "How long a page, or one attempt at a search, may take, in seconds.",
         env=("KNAP_WEB_TIMEOUT",),
         least=2,
         most=120,
     )
     max_page_kb: int = setting(
-        2_000, "How long a page may be, in kilobytes.", env=("KNAP_WEB_MAX_PAGE_KB",), least=10, most=10_000
+        2_000, "How large a page may be, in kilobytes.", env=("KNAP_WEB_MAX_PAGE_KB",), least=10, most=10_000
     )
 
     def checked(self) -> Self:
@@ -231,31 +229,32 @@ class ServerSettings(SettingsSection):
     """0, which no source can give, for any free one."""
     token: str = setting(
         "",
-        "The token that programs show; empty for one that is made at the first start and kept in a file.",
+        "The token that programs send; empty for one that is created at the first start and kept in a file.",
         env=("KNAP_TOKEN",),
         secret=True,
     )
     origins: tuple[str, ...] = setting(
         ("app://obsidian.md", "capacitor://localhost"),
-        "Origins whose web pages may call the server; those of Obsidian, on computers and on iPhones, by default.",
+        "Origins whose web pages may call the server; by default those of Obsidian on computers and iPhones.",
     )
     hosts: tuple[str, ...] = setting(
-        (), "Names by which the server may be called besides its own address, such as a proxy's."
+        (), "Host names that the server answers to besides its own address, such as a proxy's."
     )
     public_url: Url = setting(
         "",
         "The address at which others reach the server, such as a proxy's: https://notes.example/knapper. Links to "
-        "proposals begin with it, and its name counts as one of server.hosts.",
+        "proposals start with it, and its host is added to server.hosts.",
         env=("KNAP_PUBLIC_URL",),
     )
     mcp_profile: McpProfile = setting("standard", "Which tools MCP clients are offered at /mcp.")
     mcp_output_schemas: bool = setting(
-        False, "Whether each tool at /mcp says what it answers; with the profiles full and read-only it always does."
+        False,
+        "Whether each tool at /mcp declares its output schema; with the profiles full and read-only it always does.",
     )
     answers_commands: bool = setting(
         True,
-        "Whether `knap search` and the other commands that only read ask a server of this vault that runs, and don't "
-        "load the index themselves.",
+        "Whether `knap search` and the other commands that only read ask a running server of this vault instead of "
+        "loading the index themselves.",
         env=("KNAP_USE_SERVER",),
         words=("no", "yes"),
     )
@@ -265,12 +264,12 @@ class ServerSettings(SettingsSection):
     )
     threads: int = setting(
         8,
-        "Threads for calls that read; half as many for those that write. As many begin at once as compute well.",
+        "Threads for calls that read; half as many are added for calls that write.",
         least=1,
         most=256,
     )
     stop_seconds: int = setting(
-        10, "How long running calls may take to finish when the server is stopped, in seconds.", least=1, most=600
+        10, "How long running calls have to finish when the server stops, in seconds.", least=1, most=600
     )
 
     def checked(self) -> Self:
@@ -342,16 +341,16 @@ TaskCapability = Literal["add", "delete", "create", "navigate"]
 class ScoutAgentSettings(SettingsSection):
     """How the agent works that explores the vault."""
 
-    rounds: int = setting(5, "How many rounds of looking the scout has.", least=2, most=10)
+    rounds: int = setting(5, "How many rounds the scout has for searching.", least=2, most=10)
     notes: int = setting(20, "How many notes the scout may choose.", least=3, most=50)
-    keyword_limit: int = setting(10, "How many notes a search by words gives the scout.", least=3, most=20)
+    keyword_limit: int = setting(10, "How many notes a word search returns to the scout.", least=3, most=20)
     model: str = setting("", "The scout's model; empty for model.name.")
     tools: tuple[str, ...] = setting(
         scopes.OPTIONAL_SCOUT_TOOLS, "The scout's tools.", choices=scopes.OPTIONAL_SCOUT_TOOLS
     )
-    show_tags: bool = setting(False, "Whether the scout is shown all tags of the vault at the beginning.")
+    show_tags: bool = setting(False, "Whether the scout sees all tags of the vault at the start.")
     timeout_s: int = setting(
-        300, "How long the scout may take, in seconds; its last choice counts then.", least=5, most=86_400
+        300, "How long the scout may take, in seconds; after that, its last choice is used.", least=5, most=86_400
     )
 
 
@@ -361,56 +360,56 @@ class AgentSettings(SettingsSection):
 
     scout_on: bool = setting(
         False,
-        "Whether an agent explores the vault for the notes that a task needs; a choice that was kept counts more.",
+        "Whether an agent explores the vault for the notes that a task needs; your last choice overrides it.",
         name="scout",
     )
     web_on: bool = setting(
         False,
-        "Whether an agent searches the web for a task, where web.access allows it; a choice that was kept counts more.",
+        "Whether an agent searches the web for a task, if web.access allows it; your last choice overrides it.",
         name="web",
     )
     task_on: bool = setting(
         True,
-        "Whether an agent does the task, or the others only show what they found; a choice that was kept counts more.",
+        "Whether an agent does the task, or the others only show what they found; your last choice overrides it.",
         name="task",
     )
     link_depth: int = setting(
-        2, "How many links from the open note are followed for the notes that go with it; 0 for none.", most=3
+        2, "How many links away from the open note its context reaches; 0 for the note alone.", most=3
     )
-    same_folder: bool = setting(False, "Whether the notes of the open note's folder go with it.")
+    same_folder: bool = setting(False, "Whether notes in the same folder as the open note are included.")
     excluded_folders: tuple[str, ...] = setting(
-        (), "Folders whose notes are left out, and through which no link is followed."
+        (), "Folders whose notes aren't included, and through which no links are followed."
     )
     editable: EditableNotes = setting(
         "context",
-        "Which notes a task may change: the open one, that and those it links with, or all that it was given.",
+        "Which notes a task may change: the open one, that one and the notes linked with it, or all in its context.",
     )
     can: tuple[TaskCapability, ...] = setting(("add", "delete", "create", "navigate"), "What a task may do to notes.")
     token_limit: int = setting(
         16_000,
-        "How many tokens of notes a task is done with at most; what is over is left out, and told.",
+        "The most tokens of notes that a task gets; notes beyond that are left out and named.",
         least=3_000,
         most=2_000_000,
     )
     linked_notes: int = setting(
         20,
-        "How many notes go with the open one for links alone, the nearest first; the others are named; 0 for all.",
+        "The most notes included only because they are linked, nearest first; others are named; 0 for all.",
         most=10_000,
     )
-    chat_history_length: int = setting(10, "How many earlier messages of the session a task is told of.", most=100)
-    orchestrate: bool = setting(
-        False, "Whether a model chooses which of the agents that are switched on work, and in which order."
+    chat_history_length: int = setting(10, "How many earlier messages of the session a task gets.", most=100)
+    orchestrate: bool = setting(False, "Whether a model chooses which of the enabled agents work, and in which order.")
+    orchestrator_steps: int = setting(
+        4, "How many rounds agents gather context before the task starts.", least=1, most=8
     )
-    orchestrator_steps: int = setting(4, "How often agents gather before the task is done.", least=1, most=8)
     orchestrator_tokens: int = setting(
         0,
-        "How many tokens gathering may use before the task is done with what there is; 0 for no limit.",
+        "How many tokens gathering context may use before the task starts with what there is; 0 for no limit.",
         most=1_000_000_000,
     )
     scout: ScoutAgentSettings = ScoutAgentSettings()
     auto_search: bool = setting(
         True,
-        "Whether the web agent searches by itself where notes don't answer, or only says that it would.",
+        "Whether the web agent searches on its own where notes don't answer, or only suggests it.",
         name="web.auto_search",
     )
 
@@ -421,19 +420,19 @@ class RunSettings(SettingsSection):
 
     strategy: str = setting(
         "auto",
-        "How runs are split and done: a strategy's name, or auto to let the model choose.",
+        "How runs are split and carried out: a strategy's name, or auto to let the model choose.",
         env=("KNAP_RUNS_STRATEGY",),
     )
     code_mode: bool = setting(
         True,
-        "Whether scripts retrieve what a run needs; otherwise search does.",
+        "Whether scripts find what a run needs; otherwise search does.",
         env=("KNAP_RUNS_CODE_MODE",),
         words=("on", "off"),
     )
     depth: int = setting(3, "How many levels of subtasks a run may have.", env=("KNAP_RUNS_DEPTH",), most=8)
     nodes: int = setting(
         50,
-        "How many nodes a run may have, the task itself among them.",
+        "How many parts a run may have, including the task itself.",
         env=("KNAP_RUNS_NODES",),
         least=1,
         most=500,
@@ -459,24 +458,24 @@ class RunSettings(SettingsSection):
     )
     parallel: int = setting(
         4,
-        "How many nodes of a run retrieve or write at the same time.",
+        "How many parts of a run work at the same time.",
         env=("KNAP_RUNS_PARALLEL",),
         least=1,
         most=64,
     )
-    days: int = setting(90, "How long a run is kept after it was last worked on, in days.", least=1, most=36_500)
+    days: int = setting(90, "How long a run is kept after its last activity, in days.", least=1, most=36_500)
     min_context_chars: int = setting(
-        2_000, "How many characters of context a script should retrieve; less lowers its score.", least=1, most=200_000
+        2_000, "How many characters of context a script should find; less lowers its score.", least=1, most=200_000
     )
     min_citations: int = setting(2, "How many places a script should cite; fewer lower its score.", least=1, most=1_000)
     low_score_percent: int = setting(
-        45, "Below which score, in percent, what a script retrieved isn't good enough.", most=100
+        45, "The score, in percent, below which a script's result isn't good enough.", most=100
     )
     low_confidence_percent: int = setting(
-        50, "Below which confidence of its own, in percent, a script's result isn't good enough.", most=100
+        50, "A script's own confidence, in percent, below which its result isn't good enough.", most=100
     )
-    regens_per_node: int = setting(1, "How often the script of a node is written anew.", most=20)
-    regens_per_run: int = setting(5, "How often the scripts of a run are written anew.", most=1_000)
+    regens_per_node: int = setting(1, "How often a part's script may be rewritten.", most=20)
+    regens_per_run: int = setting(5, "How often scripts may be rewritten in a whole run.", most=1_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -485,7 +484,7 @@ class ScriptSettings(SettingsSection):
 
     timeout_s: int = setting(
         60,
-        "How long a script may run, in seconds, with all that it asks for.",
+        "How long a script may run, in seconds, including its searches and reads.",
         env=("KNAP_SCRIPTS_TIMEOUT_S",),
         least=1,
         most=3_600,
@@ -513,7 +512,7 @@ class ScriptSettings(SettingsSection):
     )
     walls: ScriptWalls = setting(
         "best",
-        "Whether scripts are refused where a part of the system's own confinement can't be had (required), or run with"
+        "Whether scripts are refused where part of the system's own confinement is unavailable (required), or run with"
         " what there is (best).",
         env=("KNAP_SCRIPTS_WALLS",),
     )

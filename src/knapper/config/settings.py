@@ -69,10 +69,10 @@ class Vault(SettingsSection):
         words=("no", "yes"),
     )
     foreign_folders: tuple[str, ...] = setting(
-        ("Clippings/",), "Folders with other people's text; whoever has read it only proposes changes."
+        ("Clippings/",), "Folders with untrusted content; whoever has read it only proposes changes."
     )
     foreign_properties: tuple[str, ...] = setting(
-        ("source",), "Properties that mark a note as other people's text where they hold a web address."
+        ("source",), "Properties that mark a note as untrusted content where they hold a web address."
     )
 
 
@@ -122,10 +122,10 @@ class EmbeddingSettings(SettingsSection):
         env=("KNAP_EMBEDDINGS_FOLDER",),
     )
     query_prefix: Verbatim = setting(
-        "auto", "What a question begins with before it is embedded; auto for what the model is known to need."
+        "auto", "What is put before a query when it is embedded; auto for what the model is known to need."
     )
     passage_prefix: Verbatim = setting(
-        "auto", "What a passage begins with before it is embedded; auto for what the model is known to need."
+        "auto", "What is put before a passage when it is embedded; auto for what the model is known to need."
     )
 
 
@@ -135,13 +135,13 @@ class SearchSettings(SettingsSection):
 
     fusion: Literal["convex", "rrf"] = setting(
         "convex",
-        "How keyword and vector scores are joined: a weighted sum, or reciprocal ranks.",
+        "How keyword and vector scores are combined: a weighted sum, or reciprocal ranks.",
         env=("KNAP_FUSION",),
     )
     meaning_percent: int = setting(
         0,
-        "How much meaning counts beside words where the notes know the question's words, in percent; 0 for what suits "
-        "the embedder. It counts more, the fewer of the words they know.",
+        "How much meaning counts against words where the notes have the question's words, in percent; 0 for what suits "
+        "the embedder. It counts more, the fewer of the words they have.",
         least=0,
         most=100,
     )
@@ -201,14 +201,14 @@ class JournalSettings(SettingsSection):
 
     max_mb: int = setting(
         1_000,
-        "How much the journal may keep for undo, in megabytes; the oldest changes go first.",
+        "How much the journal may keep for undo, in megabytes; the oldest changes are dropped first.",
         least=1,
         most=1_000_000,
     )
     max_age_days: int = setting(365, "How long the journal keeps changes for undo, in days.", least=1, most=36_500)
     backup_mb: int = setting(
         500,
-        "How much the daily backups of journal, proposals and sessions may take, in megabytes; 0 makes none.",
+        "How much space daily backups of journal, proposals and sessions may use, in megabytes; 0 for no backups.",
         least=0,
         most=1_000_000,
     )
@@ -260,7 +260,7 @@ class Settings(SettingsSection):
     )
     taint_minutes: int = setting(
         60,
-        "How long a program that calls without a session only proposes after it last read other people's text, "
+        "How long a program that calls without a session only proposes after it last read untrusted content, "
         "in minutes; 0 for always.",
         name="proposals.taint_minutes",
         most=525_600,
@@ -354,12 +354,12 @@ class ClientSection(SettingsSection):
         "", "What the client is; for a name of your own, not for cli, page, mcp, http, agent and script."
     )
     token_hash: str = setting(
-        "", "The hash of the token that it shows to the HTTP server; `knap token new` makes both.", secret=True
+        "", "The hash of the token that it sends to the HTTP server; `knap token new` creates both.", secret=True
     )
     vaults: tuple[str, ...] = setting((), "Names of the vaults that it may open; empty for all.")
-    read: tuple[str, ...] = setting((), "Patterns of paths that it may read at most; empty for all.")
-    hidden: tuple[str, ...] = setting((), "Patterns of paths that it isn't shown.")
-    write: tuple[str, ...] = setting((), "Patterns of paths that it may change; empty for all.")
+    read: tuple[str, ...] = setting((), "Patterns of the only paths that it can read; empty for all.")
+    hidden: tuple[str, ...] = setting((), "Patterns of paths that it can't see.")
+    write: tuple[str, ...] = setting((), "Patterns of the only paths that it may change; empty for all.")
     read_only: tuple[str, ...] = setting((), "Patterns of paths that it may not change.")
     access: Literal["write", "read"] = setting("write", "Whether it may change anything: write, or only read.")
     capabilities: tuple[Capability, ...] = setting(
@@ -367,30 +367,30 @@ class ClientSection(SettingsSection):
     )
     scope: EditableScope = setting(
         "all",
-        "Which notes it may change: all, the current one, that and those it links to, or those given as context.",
+        "Which notes it may change: all, the current one, that one and the notes it links to, or those in its context.",
     )
     small: Literal[Outcome, ""] = setting(
-        "", "What becomes of a change to one exact place that overwrites, moves and trashes nothing."
+        "", "What happens to a change in one exact place that overwrites, moves and trashes nothing."
     )
     large: Literal[Outcome, ""] = setting(
         "",
-        "What becomes of any other change, by default nothing more than of a small one; "
-        "of more files than max_files it is a proposal at most.",
+        "What happens to any other change, by default the same as to a small one; "
+        "with more files than max_files it is at most a proposal.",
     )
     max_files: int = setting(
         DEFAULT_MAX_FILES,
-        "How many files that it names it may change at once without a person's word; links that follow don't count.",
+        "How many files it may change at once without a person's approval; updated links don't count.",
         least=1,
         most=1_000,
     )
     guarded: tuple[str, ...] = setting(
         (PREFERENCES_NOTE,),
-        "Patterns of paths that change only with a person's word; none by default for the kinds mcp and http.",
+        "Patterns of paths that change only with a person's approval; none by default for the kinds mcp and http.",
     )
     confirm: Literal[Confirmation, ""] = setting(
         "",
-        "What becomes of a proposal where the client's program can ask a person: it asks (ask), or it only waits "
-        "(propose); ask by default for the kinds mcp and http.",
+        "What happens to a proposal if the client's program can ask a person: it asks (ask), or the proposal waits "
+        "for review (propose); ask by default for the kinds mcp and http.",
     )
 
 

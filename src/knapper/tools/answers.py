@@ -1,4 +1,4 @@
-"""Build tool answers: results of changes, pages of lists, and the taint of foreign text, which is passed on."""
+"""Build tool answers: results of changes, pages of lists, and the taint of untrusted content, which is passed on."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def mark_shown_paths(context: Context, paths: Iterable[str]) -> None:
 
 
 def mark_tainted(context: Context, source: str) -> None:
-    """Record that the client has read text that others wrote; a person is never tainted.
+    """Record that the client has read untrusted content; a person is never tainted.
 
     Args:
         context: The vault, as the client sees it.

@@ -43,11 +43,11 @@ export function AgentToggles({ chat }: { chat: Chat }): JSX.Element {
 
 function flip(chat: Chat, name: Agent): void {
   if (chat.choice.flip(name, chat.options.canRest)) void chat.keepToggles();
-  else chat.host.floaters.toast({ text: `${AGENT_NAMES[name] ?? name} stays on: one agent has to work` });
+  else chat.host.floaters.toast({ text: `${AGENT_NAMES[name] ?? name} stays on: at least one agent is needed` });
 }
 
 const DEPTHS = ["This note", "Direct links", "Links of links", "3 steps"];
-const EDITS: Readonly<Record<Editable, string>> = { current: "Open note", linked: "And linked ones", context: "All that go in" };
+const EDITS: Readonly<Record<Editable, string>> = { current: "Open note", linked: "And linked notes", context: "All context notes" };
 const MAY: Readonly<Record<Ability, string>> = { add: "Add lines", delete: "Replace and delete", create: "Create notes", navigate: "Open notes for me" };
 
 /** The sheet, which folds itself when a message is sent. */
@@ -123,7 +123,7 @@ function AgentLines({ chat }: { chat: Chat }): JSX.Element {
           </div>
         );
       })}
-      <CheckLine label="Let a model choose which agents work, and in which order" isOn={chat.choice.chosen.value.isRouting} onChange={(isRouting) => chat.choice.set({ isRouting })} />
+      <CheckLine label="Let a model choose the agents and their order" isOn={chat.choice.chosen.value.isRouting} onChange={(isRouting) => chat.choice.set({ isRouting })} />
     </Group>
   );
 }
@@ -139,22 +139,22 @@ function NotesGroup({ chat }: { chat: Chat }): JSX.Element {
       <div class="k-sheet-field">
         <span class="k-sheet-label">Open note</span>
         {about ? (
-          <Chip icon="file-text" onRemove={() => (conversation.about.value = "")} removeLabel={`Not about ${about}`} title={about}>
+          <Chip icon="file-text" onRemove={() => (conversation.about.value = "")} removeLabel={`Remove ${about}`} title={about}>
             {noteName(about)}
           </Chip>
         ) : (
-          <p class="k-small k-quiet">None. Without one, and with none added, Scout looks for notes.</p>
+          <p class="k-small k-quiet">None. Unless you add notes below, Scout looks for them.</p>
         )}
-        <Finder label="Find the note to begin with" client={host.client} kind="note" onPick={(path) => (conversation.about.value = path)} />
+        <Finder label="Find a note to start from" client={host.client} kind="note" onPick={(path) => (conversation.about.value = path)} />
       </div>
       <div class="k-sheet-field">
-        <span class="k-sheet-label">Links followed from it, out and back</span>
+        <span class="k-sheet-label">Link depth</span>
         <div class="k-segments">
           <Tabs label="Link depth" tabs={depths} current={String(depth)} onChange={(id) => choice.set({ depth: Number(id) })} />
         </div>
       </div>
-      <NumberLine chat={chat} name="linked_notes" label="Notes that go with it for links alone, at most" />
-      <CheckLine label="Notes of the same folder" isOn={isFolder} onChange={(next) => choice.set({ isFolder: next })} />
+      <NumberLine chat={chat} name="linked_notes" label="Linked notes, at most" />
+      <CheckLine label="Notes in the same folder" isOn={isFolder} onChange={(next) => choice.set({ isFolder: next })} />
       <PathList
         title="Added notes"
         paths={added}
@@ -164,14 +164,14 @@ function NotesGroup({ chat }: { chat: Chat }): JSX.Element {
         <Finder label="Find a note to add" client={host.client} kind="note" onPick={(path) => choice.add(path)} />
       </PathList>
       <PathList
-        title="Folders left out"
+        title="Excluded folders"
         paths={excluded}
         icon="folder-open"
-        hint="Their notes don't go in, and links aren't followed through them."
+        hint="Their notes aren't included, and links through them aren't followed."
         onRemove={(path) => choice.set({ excluded: excluded.filter((one) => one !== path) })}
       >
         <Finder
-          label="Find a folder to leave out"
+          label="Find a folder to exclude"
           client={host.client}
           kind="folder"
           onPick={(path) => {
@@ -206,7 +206,7 @@ function PathList({ title, paths, icon, hint, onRemove, children }: PathListProp
         <ul class="k-chips" aria-label={title}>
           {paths.map((path) => (
             <li key={path}>
-              <Chip icon={icon} title={path} onRemove={() => remove(path)} removeLabel={`Take out ${path}`}>
+              <Chip icon={icon} title={path} onRemove={() => remove(path)} removeLabel={`Remove ${path}`}>
                 {icon === "file-text" ? noteName(path) : path}
               </Chip>
             </li>
@@ -225,9 +225,9 @@ function RulesGroup({ chat }: { chat: Chat }): JSX.Element {
   return (
     <Group title="Rules and limits">
       <div class="k-sheet-field">
-        <span class="k-sheet-label">May be edited</span>
+        <span class="k-sheet-label">Editable notes</span>
         <div class="k-segments">
-          <Tabs label="May be edited" tabs={scopes} current={editable} onChange={(id) => choice.set({ editable: id })} />
+          <Tabs label="Editable notes" tabs={scopes} current={editable} onChange={(id) => choice.set({ editable: id })} />
         </div>
       </div>
       <div class="k-sheet-checks">
@@ -240,11 +240,11 @@ function RulesGroup({ chat }: { chat: Chat }): JSX.Element {
           />
         ))}
       </div>
-      <NumberField chat={chat} name="token_limit" label="Tokens of notes, at most" value={limit} step={1_000} onChange={(next) => choice.set({ limit: next })} />
+      <NumberField chat={chat} name="token_limit" label="Token limit for notes" value={limit} step={1_000} onChange={(next) => choice.set({ limit: next })} />
       {choice.toggles.value.scout && (
         <>
-          <NumberLine chat={chat} name="rounds" label="Scout's rounds" />
-          <NumberLine chat={chat} name="notes" label="Notes that Scout may choose" />
+          <NumberLine chat={chat} name="rounds" label="Scout rounds" />
+          <NumberLine chat={chat} name="notes" label="Notes Scout may choose" />
         </>
       )}
     </Group>
@@ -320,7 +320,7 @@ function GatheredGroup({ chat }: { chat: Chat }): JSX.Element {
   return (
     <div class="k-sheet-gathered">
       <div class="k-sheet-gathered-inside" aria-live="polite">
-        <h3>What goes in</h3>
+        <h3>Context</h3>
         {failure && <p class="k-small k-warning-text">{[failure.message, failure.hint].filter(Boolean).join(": ")}</p>}
         {found && !failure && (
           <>
@@ -329,17 +329,17 @@ function GatheredGroup({ chat }: { chat: Chat }): JSX.Element {
             </p>
             {isChat && found.notes.length > 0 && (
               <p class="k-small k-quiet">
-                In plain chat the model looks for notes by itself.{" "}
+                In plain chat the model finds notes itself.{" "}
                 <Button size="small" onClick={() => chat.choice.want()}>
-                  Give it these notes
+                  Include these notes
                 </Button>
               </p>
             )}
-            {isChat && !found.notes.length && <p class="k-small k-quiet">In plain chat the model looks for notes by itself. Choose an open note, or add notes, to give it those.</p>}
-            {found.isExplored && !isChat && <p class="k-small k-quiet">Scout chooses more, once the task begins.</p>}
+            {isChat && !found.notes.length && <p class="k-small k-quiet">In plain chat the model finds notes itself. Choose an open note or add notes to include them.</p>}
+            {found.isExplored && !isChat && <p class="k-small k-quiet">Scout adds more once the task starts.</p>}
             <NoteReasons notes={found.notes} />
             <LeftOut notes={found.removed} />
-            {found.cut && <p class="k-small k-quiet">Only the beginning of {found.cut} goes in.</p>}
+            {found.cut && <p class="k-small k-quiet">Only the beginning of {found.cut} is included.</p>}
             {found.notices
               .filter((text) => !text.startsWith("the token limit"))
               .map((text) => (
@@ -349,7 +349,7 @@ function GatheredGroup({ chat }: { chat: Chat }): JSX.Element {
               ))}
             {found.notes.length > 0 && (
               <Button size="small" icon="copy" onClick={() => void chat.copyTexts()}>
-                Copy their text
+                Copy text
               </Button>
             )}
           </>
@@ -371,22 +371,22 @@ function PresetPicker({ chat }: { chat: Chat }): JSX.Element {
         label="Name"
         act="Save"
         value={used.value}
-        hint="Notes, rules and agents as they are chosen now; one of the same name is replaced."
+        hint="Saves the current notes, rules and agents. A preset with the same name is replaced."
         onClose={close}
         onText={(name) => {
           close();
           used.value = name;
-          attempt(chat.savePreset(name), `${name} is saved`);
+          attempt(chat.savePreset(name), `${name} saved`);
         }}
       />
     ));
   const remove = (): void => {
     const name = used.value;
-    const asked = floaters.confirm({ title: "Delete the preset?", text: `“${name}” is deleted for good.`, act: "Delete", isDanger: true });
+    const asked = floaters.confirm({ title: "Delete the preset?", text: `“${name}” will be deleted permanently.`, act: "Delete", isDanger: true });
     void asked.then((isYes) => {
       if (!isYes) return;
       used.value = "";
-      attempt(chat.deletePreset(name), `${name} is deleted`);
+      attempt(chat.deletePreset(name), `${name} deleted`);
     });
   };
   return (
@@ -421,13 +421,13 @@ function PresetPicker({ chat }: { chat: Chat }): JSX.Element {
         <Button
           size="small"
           kind="quiet"
-          title="Forget what is chosen here"
+          title="Reset to defaults"
           onClick={() => {
             used.value = "";
             chat.choice.reset();
           }}
         >
-          As configured
+          Defaults
         </Button>
       )}
     </div>

@@ -93,12 +93,12 @@ export function AnswerChanges({ chat, turn, isLast }: { chat: Chat; turn: Turn; 
   current.current = { onAll, canDecide };
   useEffect(() => {
     if (!isLast || !ids) return undefined;
-    const group = "Changes of the last answer";
+    const group = "Changes in the last answer";
     const when = () => current.current.canDecide && !chat.text.value;
     return host.shortcuts.register([
       { keys: "mod+enter", title: "Accept all", group, inFields: true, when, run: () => current.current.onAll("accept") },
       { keys: "mod+backspace", title: "Reject all", group, inFields: true, when, run: () => current.current.onAll("reject") },
-      { keys: "p", title: "Preview, and go from place to place", group, when, run: () => (isOpen.value = true) },
+      { keys: "p", title: "Preview and step through changes", group, when, run: () => (isOpen.value = true) },
     ]);
   }, [isLast, ids]);
 

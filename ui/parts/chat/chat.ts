@@ -129,7 +129,7 @@ export class Chat {
     const message = joinMessage(text, this.attachments.value);
     if (!message || this.conversation.isBusy.value || this.choice.isResting.value) return;
     if (message.length > MAX_MESSAGE_CHARS) {
-      this.host.floaters.toast({ tone: "removed", text: `The message has ${message.length.toLocaleString("en")} characters`, hint: `It may have ${MAX_MESSAGE_CHARS.toLocaleString("en")}; take an attachment out.` });
+      this.host.floaters.toast({ tone: "removed", text: `The message is too long: ${message.length.toLocaleString("en")} characters`, hint: `The limit is ${MAX_MESSAGE_CHARS.toLocaleString("en")}; remove an attachment.` });
       return;
     }
     batch(() => {
@@ -218,7 +218,7 @@ export class Chat {
 
   async takePreset(preset: Preset): Promise<void> {
     this.choice.take(preset);
-    this.host.floaters.toast({ text: `${preset.name} is used for the next messages` });
+    this.host.floaters.toast({ text: `Using ${preset.name} from the next message on` });
   }
 
   async savePreset(name: string): Promise<void> {

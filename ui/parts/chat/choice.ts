@@ -39,9 +39,9 @@ export interface Preset {
 export const AGENT_NAMES: Readonly<Record<string, string>> = { scout: "Scout", web: "Web", task: "Task", orchestrator: "Choosing agents" };
 /** One line for each, where it is switched on and off. */
 export const AGENT_LINES: Readonly<Record<Agent, string>> = {
-  scout: "Looks through the vault and chooses the notes that are needed",
-  web: "Searches the web where the notes don't answer",
-  task: "Answers, or proposes edits that wait for your review",
+  scout: "Searches the vault and chooses the notes that matter",
+  web: "Searches the web when the notes don't have the answer",
+  task: "Answers, or proposes edits for your review",
 };
 
 const USUAL: Chosen = {
@@ -162,12 +162,12 @@ export class Choice {
 
 /** Say in one line what happens to the next message. */
 export function whatHappens(toggles: Toggles, isChat: boolean): string {
-  if (isChat) return "Plain chat: the model looks for notes by itself";
+  if (isChat) return "Plain chat: the model finds notes itself";
   const { scout, web, task } = toggles;
-  const finds = [scout && "Scout chooses notes", web && "Web looks further where they don't answer"].filter(Boolean);
+  const finds = [scout && "Scout chooses notes", web && "Web looks further where needed"].filter(Boolean);
   if (!finds.length) return "Task works with the chosen notes";
   const first = finds.join(", ");
-  return task ? `${first}, and Task answers with them` : `${first}; nothing is answered or edited`;
+  return task ? `${first}, Task answers` : `${first}; nothing is answered, as Task is off`;
 }
 
 function chosenOf(data: Data, otherwise: Chosen): Chosen {

@@ -93,7 +93,7 @@ export function Composer({ chat }: { chat: Chat }): JSX.Element {
         class="k-composer-box"
         rows={1}
         aria-label="Message"
-        placeholder={conversation.turns.value.length ? "Ask further" : "Ask your notes, or have them edited"}
+        placeholder={conversation.turns.value.length ? "Ask a follow-up" : "Ask your notes, or ask for changes"}
         {...suggesting.attributes}
         value={chat.text.value}
         onInput={(event) => {
@@ -131,7 +131,7 @@ function Extras({ chat }: { chat: Chat }): JSX.Element | null {
   return (
     <div class="k-composer-extras">
       {about && (
-        <Chip icon="file-text" tone="accent" title={about} onRemove={() => chat.about("")} removeLabel={`Not about ${about}`}>
+        <Chip icon="file-text" tone="accent" title={about} onRemove={() => chat.about("")} removeLabel={`Remove ${about}`}>
           About {noteName(about)}
         </Chip>
       )}
@@ -144,7 +144,7 @@ function Extras({ chat }: { chat: Chat }): JSX.Element | null {
             chat.attachments.value = attachments.filter((_, at) => at !== index);
             chat.focus();
           }}
-          removeLabel={`Take out ${attachment.name}`}
+          removeLabel={`Remove ${attachment.name}`}
         >
           {attachment.kind === "file" ? attachment.name : `“${attachment.text.slice(0, 40)}${attachment.text.length > 40 ? "…" : ""}”`}
         </Chip>
@@ -218,7 +218,7 @@ function SheetButton({ chat }: { chat: Chat }): JSX.Element {
       size="small"
       icon="sliders-horizontal"
       label="Notes and rules"
-      title="Which notes go with the message, and what may be edited"
+      title="Which notes are included, and what may be edited"
       isExpanded={chat.isSheetOpen.value}
       onClick={() => (chat.isSheetOpen.value = !chat.isSheetOpen.value)}
     >
@@ -246,7 +246,7 @@ function ModelButton({ chat }: { chat: Chat }): JSX.Element | null {
     );
   }
   return (
-    <Button kind="quiet" size="small" label={`Model: ${name}, ${price(spending.current.value)}`} title={`${name}\n${price(spending.current.value)}, for a million tokens`} onClick={(event) => chooseModel(event, chat)}>
+    <Button kind="quiet" size="small" label={`Model: ${name}, ${price(spending.current.value)}`} title={`${name}\n${price(spending.current.value)} per million tokens`} onClick={(event) => chooseModel(event, chat)}>
       <span class="k-model-name k-cut">{modelName(name)}</span>
       <span class="k-model-price">{price(spending.current.value)}</span>
       <Icon name="chevron-down" />
@@ -259,7 +259,7 @@ function chooseModel(event: Event, chat: Chat): void {
   const rows = spending.models.data.value?.results ?? [];
   const current = spending.name.value;
   const isOther = current && !rows.some((row) => row.name === current);
-  host.floaters.openMenu(event, "Model of the next message", [
+  host.floaters.openMenu(event, "Model for the next message", [
     ...rows.map((row) => ({
       title: `${modelName(row.name)} — ${price(row)}${row.has_key ? "" : ", no key"}`,
       icon: row.is_local ? ("laptop" as const) : ("sparkles" as const),
@@ -268,7 +268,7 @@ function chooseModel(event: Event, chat: Chat): void {
     })),
     ...(isOther ? [{ title: modelName(current), icon: "sparkles" as const, isChecked: true, run: () => undefined }] : []),
     "line",
-    { title: "Another model…", icon: "pencil", run: () => askModel(chat) },
+    { title: "Other model…", icon: "pencil", run: () => askModel(chat) },
     ...(host.openSettings ? [{ title: "Set up models", icon: "settings" as const, run: () => host.openSettings?.("models") }] : []),
   ]);
 }
@@ -281,9 +281,9 @@ function pickModel(chat: Chat, name: string): void {
 function askModel(chat: Chat): void {
   void chat.host.floaters.dialog((close) => (
     <AskText
-      title="Another model"
+      title="Other model"
       label="Model"
-      hint="Such as ollama:qwen3, anthropic:claude-sonnet-4-5, openai:NAME or NAME@http://HOST/v1"
+      hint="For example ollama:qwen3, anthropic:claude-sonnet-4-5, openai:NAME or NAME@http://HOST/v1"
       act="Use it"
       onClose={close}
       onText={(name) => {

@@ -242,7 +242,7 @@ export class Conversation {
       const turn = running.turn.value;
       if (isLost === turn.lostAt > 0) return;
       running.turn.value = { ...turn, lostAt: isLost ? Date.now() : 0 };
-      this.said.value = isLost ? "The connection is lost; reconnecting" : "The connection is back";
+      this.said.value = isLost ? "Connection lost; reconnecting" : "Reconnected";
     };
     return { signal: running.abort.signal, onConnection };
   }
@@ -340,10 +340,10 @@ function titleOf(text: string): string {
 }
 
 const ENDS: Readonly<Partial<Record<Turn["state"], string>>> = {
-  asked: "A question waits for your answer",
+  asked: "The model has a question for you",
   cancelled: "Stopped",
   failed: "The answer failed",
-  limit: "The answer stopped at a limit",
+  limit: "The answer reached a limit",
 };
 
 function failed(turn: Turn, failure: Failure): Turn {

@@ -39,7 +39,7 @@ export function Conversations({ chat, onGo }: ConversationsProps): JSX.Element {
         <SearchBox label="Search conversations" value={query} onInput={(text) => (sessions.query.value = text)} />
       </div>
       {waiting.length > 0 && (
-        <section aria-label="Questions that wait">
+        <section aria-label="Waiting for you">
           <GroupTitle>Waiting for you</GroupTitle>
           <ul class="k-rows">
             {waiting.map((run) => (
@@ -53,7 +53,7 @@ export function Conversations({ chat, onGo }: ConversationsProps): JSX.Element {
       {!found && <SkeletonRows />}
       {found && !found.results.length && (
         <Empty icon={query ? "search" : "messages-square"} title={query ? "Nothing found" : "No conversations yet"}>
-          {query ? "No title, question or answer has that." : "Ask something, and it is kept here. You can continue any of them later."}
+          {query ? "No conversation mentions that." : "Your conversations are kept here, so you can come back to them."}
         </Empty>
       )}
       {byAge(found?.results ?? []).map((group) => (
@@ -62,7 +62,7 @@ export function Conversations({ chat, onGo }: ConversationsProps): JSX.Element {
           <Rows name="session" items={group.sessions} keyOf={(session) => session.id} row={(session) => <SessionRow chat={chat} session={session} onGo={onGo} />} />
         </section>
       ))}
-      {found && found.total > found.results.length && <MoreRows key={found.results.length} title="Show older ones" onMore={() => void sessions.more()} />}
+      {found && found.total > found.results.length && <MoreRows key={found.results.length} title="Show older" onMore={() => void sessions.more()} />}
     </>
   );
 }
@@ -74,7 +74,7 @@ interface SessionRowProps extends ConversationsProps {
 function SessionRow({ chat, session, onGo }: SessionRowProps): JSX.Element {
   const host = useHost();
   const title = session.title || "New conversation";
-  const detail = [session.busy ? "at work" : count(session.turns, "message"), ago(session.updated)].join(" · ");
+  const detail = [session.busy ? "answering…" : count(session.turns, "message"), ago(session.updated)].join(" · ");
   return (
     <Row
       lines={2}
@@ -85,7 +85,7 @@ function SessionRow({ chat, session, onGo }: SessionRowProps): JSX.Element {
       href={host.href({ kind: "session", id: session.id })}
       {...(host.href({ kind: "session", id: session.id }) === undefined ? { onClick: () => onGo(session.id) } : {})}
       isSelected={session.id === chat.conversation.id.value}
-      actions={<IconButton icon="ellipsis" size="small" label={`More about “${title}”`} onClick={(event) => openSessionMenu(event, chat, session.id, title, onGo)} />}
+      actions={<IconButton icon="ellipsis" size="small" label={`Actions for “${title}”`} onClick={(event) => openSessionMenu(event, chat, session.id, title, onGo)} />}
     />
   );
 }
@@ -94,7 +94,7 @@ function SessionRow({ chat, session, onGo }: SessionRowProps): JSX.Element {
 export function openSessionMenu(event: Event, chat: Chat, id: string, title: string, onGo: (id: string) => void): void {
   chat.host.floaters.openMenu(event, `“${title}”`, [
     { title: "Rename…", icon: "pencil", run: () => renameSession(chat, id, title) },
-    { title: "Copy and go on there", icon: "git-fork", run: () => attempt(chat, copySession(chat, id, onGo)) },
+    { title: "Duplicate", icon: "git-fork", run: () => attempt(chat, copySession(chat, id, onGo)) },
     { title: "Export as a note", icon: "upload", run: () => attempt(chat, exportSession(chat, id)) },
     "line",
     { title: "Delete…", icon: "trash", tone: "danger", run: () => attempt(chat, deleteSession(chat, id, title, onGo)) },
@@ -138,12 +138,12 @@ async function exportSession(chat: Chat, id: string): Promise<void> {
   const path = typeof found["path"] === "string" ? found["path"] : "";
   const proposal = typeof found["proposal_id"] === "string" ? found["proposal_id"] : "";
   if (found["status"] === "proposed") {
-    floaters.toast({ text: "The note waits for your review", ...(proposal ? { act: { title: "Review", run: () => chat.host.open({ kind: "proposal", id: proposal }) } } : {}) });
-  } else floaters.toast({ text: path ? `Written to ${path}` : "Written as a note", ...(path ? { act: { title: "Open", run: () => chat.host.open({ kind: "note", path }) } } : {}) });
+    floaters.toast({ text: "The note is waiting for your review", ...(proposal ? { act: { title: "Review", run: () => chat.host.open({ kind: "proposal", id: proposal }) } } : {}) });
+  } else floaters.toast({ text: path ? `Saved to ${path}` : "Saved as a note", ...(path ? { act: { title: "Open", run: () => chat.host.open({ kind: "note", path }) } } : {}) });
 }
 
 async function deleteSession(chat: Chat, id: string, title: string, onGo: (id: string) => void): Promise<void> {
-  const isYes = await chat.host.floaters.confirm({ title: "Delete the conversation?", text: `“${title}” is deleted for good. Changes that were made in it stay.`, act: "Delete", isDanger: true });
+  const isYes = await chat.host.floaters.confirm({ title: "Delete the conversation?", text: `“${title}” will be deleted permanently. Changes made in it stay.`, act: "Delete", isDanger: true });
   if (!isYes) return;
   await chat.sessions.delete(id);
   if (chat.conversation.id.value === id) {

@@ -86,8 +86,8 @@ function Question({ chat, turn }: { chat: Chat; turn: Signal<Turn> }): JSX.Eleme
       </div>
       {isOver(now) && (
         <div class="k-question-acts">
-          <IconButton icon="copy" size="small" label="Copy the question" onClick={() => void copied(host, now.question)} />
-          <IconButton icon="pencil" size="small" label="Edit the question" isDisabled={chat.conversation.isBusy.value} onClick={() => (isEdited.value = true)} />
+          <IconButton icon="copy" size="small" label="Copy question" onClick={() => void copied(host, now.question)} />
+          <IconButton icon="pencil" size="small" label="Edit question" isDisabled={chat.conversation.isBusy.value} onClick={() => (isEdited.value = true)} />
         </div>
       )}
     </div>
@@ -137,7 +137,7 @@ function EditedQuestion({ chat, turn, onClose }: { chat: Chat; turn: Signal<Turn
         }}
       />
       <div class="k-question-edit-acts">
-        <span class="k-small k-quiet">Begins a copy of this conversation from here; this one stays as it is.</span>
+        <span class="k-small k-quiet">Sent in a copy of this conversation; the original stays.</span>
         <Button size="small" onClick={() => onClose(false)}>
           Cancel
         </Button>
@@ -153,7 +153,7 @@ function Waiting({ turn }: { turn: Turn }): JSX.Element {
   if (turn.lostAt) {
     return (
       <p class="k-lost" role="status">
-        <Icon name="wifi-off" /> The connection was lost {ago(turn.lostAt) === "now" ? "just now" : ago(turn.lostAt)}. The answer goes on at the server; reconnecting…
+        <Icon name="wifi-off" /> The connection was lost {ago(turn.lostAt) === "now" ? "just now" : ago(turn.lostAt)}. The answer continues on the server; reconnecting…
       </p>
     );
   }
@@ -177,7 +177,7 @@ function AskedCard({ chat, turn, asked, isLast }: { chat: Chat; turn: Signal<Tur
     void (isTask ? chat.conversation.answer(turn, text) : chat.send(text));
   };
   return (
-    <section class="k-asked" aria-label="Question of the model" data-open={canAnswer ? "" : undefined}>
+    <section class="k-asked" aria-label="Question from the model" data-open={canAnswer ? "" : undefined}>
       <p>
         <Icon name="message-circle-question-mark" />
         <strong>{asked.question}</strong>
@@ -215,11 +215,11 @@ function AskedCard({ chat, turn, asked, isLast }: { chat: Chat; turn: Signal<Tur
   );
 }
 
-const ENDS: Readonly<Partial<Record<Turn["state"], string>>> = { limit: "It stopped at a limit.", cancelled: "Stopped." };
+const ENDS: Readonly<Partial<Record<Turn["state"], string>>> = { limit: "Stopped at a limit.", cancelled: "Stopped." };
 
 function Notices({ chat, turn }: { chat: Chat; turn: Turn }): JSX.Element | null {
   const host = useHost();
-  const texts = [ENDS[turn.state], ...turn.removed.map((one) => `A citation didn't hold and was left out: ${one.citation} (${one.reason})`), ...turn.notices].filter(Boolean);
+  const texts = [ENDS[turn.state], ...turn.removed.map((one) => `A citation couldn't be verified and was removed: ${one.citation} (${one.reason})`), ...turn.notices].filter(Boolean);
   const shown = useRef(turn.opened.length);
   const wasBusy = useRef(false);
   useEffect(() => {
@@ -265,9 +265,9 @@ function Foot({ chat, turn, isLast }: ExchangeProps): JSX.Element {
   return (
     <footer class="k-exchange-foot">
       <div class="k-exchange-acts" data-always={isLast ? "" : undefined}>
-        {now.text && <IconButton icon={isCopied.value ? "check" : "copy"} size="small" label={isCopied.value ? "Copied" : "Copy the answer"} onClick={copy} />}
+        {now.text && <IconButton icon={isCopied.value ? "check" : "copy"} size="small" label={isCopied.value ? "Copied" : "Copy answer"} onClick={copy} />}
         {!now.problem && now.state !== "asked" && (
-          <IconButton icon="refresh-cw" size="small" label="Answer anew, in a copy of the conversation" isDisabled={chat.conversation.isBusy.value} onClick={() => void chat.branch(turn)} />
+          <IconButton icon="refresh-cw" size="small" label="Regenerate in a copy of the conversation" isDisabled={chat.conversation.isBusy.value} onClick={() => void chat.branch(turn)} />
         )}
       </div>
       <div class="k-exchange-spent">
@@ -290,6 +290,6 @@ function Foot({ chat, turn, isLast }: ExchangeProps): JSX.Element {
 }
 
 function copied(host: ReturnType<typeof useHost>, text: string): Promise<void> {
-  return host.copy(text).catch(() => host.floaters.toast({ text: "The browser doesn't let this page copy", tone: "removed" }));
+  return host.copy(text).catch(() => host.floaters.toast({ text: "The browser didn't allow copying", tone: "removed" }));
 }
 

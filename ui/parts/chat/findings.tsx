@@ -10,17 +10,17 @@ import type { Phase, ScopedNote, Selection, Spent, Turn, UsedNotes, WebFindings,
 
 const PHASE_ICONS: Readonly<Record<Phase["state"], IconName>> = { started: "loader-circle", going_on: "loader-circle", ended: "check", broken: "minus" };
 const SCOUT_ENDS: Readonly<Record<string, string>> = {
-  rounds: "no rounds left",
-  timeout: "no time left",
-  asked: "it asks you something",
+  rounds: "out of rounds",
+  timeout: "out of time",
+  asked: "has a question for you",
   cancelled: "stopped",
-  failed: "it failed",
+  failed: "failed",
 };
 
 export function Phases({ phases }: { phases: readonly Phase[] }): JSX.Element | null {
   if (!phases.length) return null;
   return (
-    <ol class="k-phases" aria-label="Agents at work">
+    <ol class="k-phases" aria-label="Agents">
       {phases.map((phase) => (
         <li key={phase.phase} data-state={phase.state}>
           <Icon name={PHASE_ICONS[phase.state] ?? "loader-circle"} />
@@ -76,7 +76,7 @@ function ScoutFinding({ selection }: { selection: Selection }): JSX.Element {
 function WebFinding({ web }: { web: WebFindings }): JSX.Element {
   const { sources, queries } = web;
   return (
-    <Finding name="sources" icon="globe" title={sources.length ? `${count(sources.length, "source")} from the web` : "Nothing was taken from the web"}>
+    <Finding name="sources" icon="globe" title={sources.length ? `${count(sources.length, "source")} from the web` : "Nothing used from the web"}>
       {web.problem && <p class="k-warning-text">{web.problem}</p>}
       {web.reasoning && <p>{web.reasoning}</p>}
       {queries.length > 0 && <p class="k-quiet">Searched for: {queries.join("; ")}</p>}
@@ -93,7 +93,7 @@ function WebFinding({ web }: { web: WebFindings }): JSX.Element {
 }
 
 function SourceItem({ source }: { source: WebSource }): JSX.Element {
-  const name = source.title || source.url || "Without a title";
+  const name = source.title || source.url || "Untitled";
   const isWeb = /^https?:\/\//i.test(source.url) && kindOfAddress(source.url) === "web";
   return (
     <li>
@@ -102,7 +102,7 @@ function SourceItem({ source }: { source: WebSource }): JSX.Element {
           {name}
         </a>
       ) : (
-        <span title="This address can't be followed">{name}</span>
+        <span title="This link can't be opened">{name}</span>
       )}
       <p class="k-small k-quiet k-cut">{[source.url, source.date].filter(Boolean).join(" · ")}</p>
       {source.text && <blockquote>{source.text}</blockquote>}
@@ -112,12 +112,12 @@ function SourceItem({ source }: { source: WebSource }): JSX.Element {
 
 function ContextFinding({ context, onCopy }: { context: UsedNotes; onCopy: (paths: readonly string[]) => void }): JSX.Element {
   return (
-    <Finding name="context" icon="book-open" title={`${count(context.notes.length, "note")} went in · ${tokens(context.tokens)} tokens`}>
+    <Finding name="context" icon="book-open" title={`${count(context.notes.length, "note")} in context · ${tokens(context.tokens)} tokens`}>
       <NoteReasons notes={context.notes} />
       <LeftOut notes={context.removed} />
       {context.notes.length > 0 && (
         <Button size="small" icon="copy" onClick={() => onCopy(context.notes.map((note) => note.path))}>
-          Copy their text
+          Copy text
         </Button>
       )}
     </Finding>
@@ -148,7 +148,7 @@ export function LeftOut({ notes }: { notes: readonly ScopedNote[] }): JSX.Elemen
   if (!notes.length) return null;
   return (
     <details class="k-left-out" open={notes.length <= 3}>
-      <summary>The limit leaves out {count(notes.length, "note")}</summary>
+      <summary>Left out by the limit: {count(notes.length, "note")}</summary>
       <NoteReasons notes={notes} />
     </details>
   );
@@ -159,12 +159,12 @@ export function SpentTable({ spent, model }: { spent: Spent; model: string }): J
   const rows = Object.entries(spent.phases);
   return (
     <table class="k-spent-table">
-      <caption class="k-only-read">What {model} took</caption>
+      <caption class="k-only-read">Usage of {model}</caption>
       <thead>
         <tr>
           <th scope="col">Agent</th>
-          <th scope="col">Read</th>
-          <th scope="col">Written</th>
+          <th scope="col">Input</th>
+          <th scope="col">Output</th>
           <th scope="col">Requests</th>
           <th scope="col">Cost</th>
         </tr>

@@ -120,7 +120,7 @@ describe("what a message is answered with", () => {
 
     expect(choice.flip("task")).toBe(false);
     expect(whatHappens(choice.toggles.value, true)).toContain("Plain chat");
-    expect(whatHappens({ scout: true, web: false, task: true }, false)).toBe("Scout chooses notes, and Task answers with them");
+    expect(whatHappens({ scout: true, web: false, task: true }, false)).toBe("Scout chooses notes, Task answers");
     expect(whatHappens({ scout: true, web: false, task: false }, false)).toContain("nothing is answered");
   });
 

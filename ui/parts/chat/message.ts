@@ -67,14 +67,14 @@ function oneLine(name: string): string {
 
 /** Read a file that goes with a message; throws what to tell the person where it can't. */
 export async function readFile(file: File): Promise<Attachment> {
-  if (file.size > MAX_FILE_BYTES) throw new Error(`${file.name} is too large: a message takes ${MAX_MESSAGE_CHARS.toLocaleString("en")} characters`);
+  if (file.size > MAX_FILE_BYTES) throw new Error(`${file.name} is too large: a message can have ${MAX_MESSAGE_CHARS.toLocaleString("en")} characters`);
   const bytes = new Uint8Array(await file.arrayBuffer());
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     if (text.includes("\0")) throw new TypeError("not a text");
     return { kind: "file", name: file.name, text: text.replace(/\n$/, "") };
   } catch {
-    throw new Error(`${file.name} isn't a text file, and only text can go with a message`);
+    throw new Error(`${file.name} isn't a text file; only text can be attached`);
   }
 }
 

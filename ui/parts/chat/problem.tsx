@@ -67,7 +67,7 @@ export function ProblemCard({ chat, turn, problem, isLast }: ProblemProps): JSX.
           {ways.map((way) => acts[way])}
           {isLast && turn.value.question && (
             <Button size="small" kind="quiet" icon="pencil" onClick={() => chat.write(turn.value.question)}>
-              Change the message
+              Edit the message
             </Button>
           )}
         </div>

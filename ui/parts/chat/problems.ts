@@ -15,13 +15,13 @@ export interface Explained {
 
 const KINDS: Readonly<Record<ProblemKind, Omit<Explained, "kind">>> = {
   offline: { title: "The server can't be reached", ways: ["again"] },
-  unpaired: { title: "There is no connection with a server", ways: ["connect", "again"] },
+  unpaired: { title: "Not connected to a server", ways: ["connect", "again"] },
   setup: { title: "No model is set up yet", ways: ["settings", "again"] },
   busy: { title: "Something else is running in this conversation", ways: ["again", "new"] },
   refused: { title: "This isn't allowed", ways: ["settings"] },
   limit: { title: "A limit is reached", ways: ["settings", "again"] },
   model: { title: "The model didn't answer", ways: ["again", "other-model"] },
-  gone: { title: "This conversation isn't there any more", ways: ["new"] },
+  gone: { title: "This conversation no longer exists", ways: ["new"] },
   idle: { title: "Nothing to do", ways: [] },
   other: { title: "That didn't work", ways: ["again"] },
 };

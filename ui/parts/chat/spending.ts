@@ -71,8 +71,8 @@ export function usageParts(usage: Usage | undefined): { label: string; value: st
     rows.push({ label: "Conversation", value: `${tokens(session.total_tokens)} · ${cost(session.cost_usd)}`, tip: "Tokens and cost of this conversation's messages" });
   }
   const isKnown = !today.total_tokens || today.cost_usd !== null;
-  rows.push({ label: "Today", value: `${tokens(today.total_tokens)} · ${isKnown ? cost(today.cost_usd ?? 0) : "–"}`, tip: "Tokens and known cost of all that models did in this vault today" });
+  rows.push({ label: "Today", value: `${tokens(today.total_tokens)} · ${isKnown ? cost(today.cost_usd ?? 0) : "–"}`, tip: "Tokens and known cost of all models in this vault today" });
   const rest = [left.tokens === null ? "" : `${tokens(left.tokens)}`, left.usd === null ? "" : cost(left.usd)].filter(Boolean);
-  rows.push({ label: "Left", value: rest.join(" · ") || "no limit", tip: rest.length ? "What today's limits leave" : "No limit is set for a day; the settings can set one" });
+  rows.push({ label: "Left", value: rest.join(" · ") || "no limit", tip: rest.length ? "What remains of today's limits" : "No daily limit; you can set one in the settings" });
   return rows;
 }

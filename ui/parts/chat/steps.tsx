@@ -81,9 +81,9 @@ function CallStep({ call, problem }: { call: Call; problem: string }): JSX.Eleme
         <h3>Arguments</h3>
         <Value value={call.given} problem={problem} />
         <h3>Result</h3>
-        {call.cutFrom ? <p class="k-small k-quiet">The model was given a part of {count(call.cutFrom, "character")}.</p> : null}
+        {call.cutFrom ? <p class="k-small k-quiet">The model saw a part of {count(call.cutFrom, "character")}.</p> : null}
         {call.state === "broken" ? (
-          <p class="k-small k-quiet">There was none.</p>
+          <p class="k-small k-quiet">None.</p>
         ) : call.state === "open" ? (
           <p class="k-small k-quiet">Still running…</p>
         ) : (

@@ -34,10 +34,10 @@ function commands(chat: Chat, query: string): Suggestion[] {
   const presets = (chat.presets.data.value?.results ?? []) as unknown as readonly Preset[];
   const rows = [
     ...presets.map((preset) => ({ id: `preset ${preset.name}`, title: preset.name, detail: "preset", icon: "sliders-horizontal" as const, run: () => void chat.takePreset(preset) })),
-    { id: "weekly-review", title: "weekly-review", detail: "propose links for notes without any", icon: "waypoints" as const, run: () => void chat.send("/weekly-review") },
+    { id: "weekly-review", title: "weekly-review", detail: "propose links for unlinked notes", icon: "waypoints" as const, run: () => void chat.send("/weekly-review") },
     { id: "new", title: "New conversation", icon: "plus" as const, run: () => chat.conversation.begin() },
     { id: "notes", title: "Notes and rules", icon: "sliders-horizontal" as const, run: () => (chat.isSheetOpen.value = true) },
-    { id: "plain", title: "As configured", detail: "forget what is chosen", icon: "rotate-ccw" as const, run: () => chat.choice.reset() },
+    { id: "plain", title: "Defaults", detail: "reset notes, rules and agents", icon: "rotate-ccw" as const, run: () => chat.choice.reset() },
   ];
   return fitting(rows, query)
     .slice(0, MAX_FOUND)
@@ -179,7 +179,7 @@ export function Finder({ label, client, kind, onPick }: FinderProps): JSX.Elemen
         onBlur={() => setTimeout(() => (rows.value = []), 150)}
       />
       {isOpen && <SuggestList id={id} rows={rows.value} active={active.value} onPick={pick} onActive={(index) => (active.value = index)} />}
-      {isEmpty.value && <p class="k-small k-quiet">Nothing fits.</p>}
+      {isEmpty.value && <p class="k-small k-quiet">No matches.</p>}
     </div>
   );
 }

@@ -86,7 +86,7 @@ export function Transcript({ chat, children }: TranscriptProps): JSX.Element {
           </div>
         </div>
         {!isAtEnd.value && turns.length > 0 && (
-          <button type="button" class="k-to-end" aria-label="Go to the end" title="Go to the end" onClick={toEnd}>
+          <button type="button" class="k-to-end" aria-label="Jump to the latest message" title="Jump to the latest message" onClick={toEnd}>
             <Icon name="arrow-down" />
           </button>
         )}

@@ -161,7 +161,7 @@ const REDUCERS: Readonly<Record<string, (turn: Turn, data: Data) => Turn>> = {
   context: (turn, data) => ({ ...turn, context: usedOf(data["context"]) }),
   navigate: (turn, data) => ({ ...turn, opened: added(turn.opened, textOf(data["path"])) }),
   notice: (turn, data) => ({ ...turn, notices: added(turn.notices, textOf(data["text"])) }),
-  gap: (turn) => ({ ...turn, notices: added(turn.notices, "Some of what happened was missed; the answer will be whole.") }),
+  gap: (turn) => ({ ...turn, notices: added(turn.notices, "Some steps couldn't be shown live; the answer is complete.") }),
   done: (turn, data) => settle(turn, data),
   outcome: (turn, data) => settle(turn, data),
 };

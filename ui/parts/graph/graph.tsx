@@ -38,7 +38,7 @@ export function GraphView({ data, label, groupTitle, onOpen, href }: GraphProps)
       <div class="k-graph-head">
         <Tabs
           tabs={[
-            { id: "picture", title: "Picture", icon: "waypoints" },
+            { id: "picture", title: "Graph", icon: "waypoints" },
             { id: "list", title: "List", icon: "list" },
           ]}
           current={isList ? "list" : "picture"}
@@ -53,7 +53,7 @@ export function GraphView({ data, label, groupTitle, onOpen, href }: GraphProps)
           </span>
         )}
       </div>
-      {problem.value && <Notice tone="warning">The picture can't be drawn here ({problem.value}), so this is the list.</Notice>}
+      {problem.value && <Notice tone="warning">The graph can't be drawn here ({problem.value}), so it is shown as a list.</Notice>}
       {isList ? (
         <GraphList data={data} label={label} href={href} onOpen={onOpen} />
       ) : (
@@ -160,8 +160,8 @@ function GraphList({ data, label, href, onOpen }: Pick<GraphProps, "data" | "lab
               {node.title}
             </a>
             <span class="k-quiet k-small k-cut">
-              {node.depth === 0 ? "in the middle" : count(node.depth, "step")}
-              {near.length > 0 && `; tied to ${near.slice(0, 12).join(", ")}${near.length > 12 ? ` and ${near.length - 12} more` : ""}`}
+              {node.depth === 0 ? "in the center" : count(node.depth, "step")}
+              {near.length > 0 && `; connected to ${near.slice(0, 12).join(", ")}${near.length > 12 ? ` and ${near.length - 12} more` : ""}`}
             </span>
           </li>
         );

@@ -339,7 +339,7 @@ export function Link({ address, text, context, children }: LinkProps): JSX.Eleme
       </a>
     );
   }
-  if (kind === "none") return <span title="This address can't be followed">{children}</span>;
+  if (kind === "none") return <span title="This link can't be opened">{children}</span>;
   const [place = "", fragment = ""] = decoded(address).split("#", 2);
   return (
     <NoteLink link={{ target: place, fragment, shown: "" }} context={context}>

@@ -29,15 +29,15 @@ export async function carryOut(host: Host, model: NoteModel, change: () => Promi
 function tell(host: Host, model: NoteModel, written: Written, what: string): void {
   const { change_id: change, proposal_id: proposal } = written;
   if (written.status === "proposed" && proposal) {
-    host.floaters.toast({ text: `${what} waits for review`, act: { title: "Review", run: () => host.open({ kind: "proposal", id: proposal }) } });
+    host.floaters.toast({ text: `${what} is waiting for review`, act: { title: "Review", run: () => host.open({ kind: "proposal", id: proposal }) } });
   } else if (change) {
     const undo = () =>
       void model
         .undo(change)
         .then(() => model.load())
-        .catch((error: unknown) => host.floaters.toast({ text: `It wasn't undone: ${failureOf(error).message}`, tone: "removed" }));
+        .catch((error: unknown) => host.floaters.toast({ text: `Couldn't undo: ${failureOf(error).message}`, tone: "removed" }));
     host.floaters.toast({ text: `${what} was saved`, act: { title: "Undo", run: undo } });
-  } else host.floaters.toast({ text: written.message ?? `${what}: nothing changed` });
+  } else host.floaters.toast({ text: written.message ?? `${what}: no changes` });
 }
 
 interface SectionProps {
@@ -96,7 +96,7 @@ function SectionDialog({ host, model, heading, first, last, onClose }: SectionPr
       }
     >
       {seen && "diffs" in seen ? (
-        seen.diffs.map((diff, index) => <LineDifference key={index} diff={diff} label="What changes" />)
+        seen.diffs.map((diff, index) => <LineDifference key={index} diff={diff} label="Changes" />)
       ) : (
         <div class="k-section-edit">
           {seen && (
@@ -197,7 +197,7 @@ function PropertyDialog({ host, model, name, value, onClose }: PropertyProps & {
             {(more) => <input {...more} class="k-input" value={field.value} autocomplete="off" onInput={(event) => (field.value = event.currentTarget.value)} />}
           </Field>
         )}
-        <Field label="Value" hint={kind === "list" ? "One in each line." : ""}>
+        <Field label="Value" hint={kind === "list" ? "One per line." : ""}>
           {(more) =>
             kind === "list" ? (
               <textarea {...more} class="k-input" rows={6} value={text.value} onInput={(event) => (text.value = event.currentTarget.value)} />

@@ -57,12 +57,12 @@ function EmbeddedNote({ found, link, context }: { found: EmbedContent; link: Wik
     <section class="k-embedded" aria-label={`From ${title}`}>
       <header>
         <NoteLink link={{ target: link.target, fragment: link.fragment, shown: title }} context={context} />
-        <IconButton icon="panel-right" size="small" label={`Open ${title} beside`} onClick={() => host.open(target, "pane")} />
+        <IconButton icon="panel-right" size="small" label={`Open ${title} to the side`} onClick={() => host.open(target, "pane")} />
       </header>
       <NoteScopeContext.Provider value={{ embeds: [], depth: 1 }}>
         <Markdown text={found.content ?? ""} path={path} features={FEATURES} prefix={`${context.prefix}e${found.line}-`} class="k-prose-small" />
       </NoteScopeContext.Provider>
-      {found.truncated && <p class="k-small k-quiet">The rest is in the note.</p>}
+      {found.truncated && <p class="k-small k-quiet">Open the note to read the rest.</p>}
     </section>
   );
 }

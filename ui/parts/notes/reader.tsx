@@ -44,8 +44,8 @@ interface BesideProps {
 }
 
 const WAYS = [
-  { id: "read", title: "As it reads" },
-  { id: "source", title: "As written" },
+  { id: "read", title: "Reading" },
+  { id: "source", title: "Source" },
 ] as const;
 
 /** A note in the pane. */
@@ -58,7 +58,7 @@ export function NoteBeside({ model, place, canEdit, onTag }: BesideProps): JSX.E
     <div class="k-note-beside">
       <p class="k-small k-quiet">{[model.vault, model.path, where].filter(Boolean).join(" · ")}</p>
       <div class="k-note-beside-acts">
-        <Tabs label="How the note is shown" tabs={WAYS} current={model.isSource.value ? "source" : "read"} onChange={(id) => (model.isSource.value = id === "source")} />
+        <Tabs label="View" tabs={WAYS} current={model.isSource.value ? "source" : "read"} onChange={(id) => (model.isSource.value = id === "source")} />
         {ask && !model.vault && (
           <Button size="small" icon="message-square" onClick={() => ask.call(host, { path: model.path, ...(lines ? { lines } : {}), ...quoted() })}>
             Ask about this note
@@ -110,7 +110,7 @@ function Reader({ model, place = {}, canEdit, onTag, isWide }: ReaderProps): JSX
   if (failure && (!page || failure.status === 404)) {
     const isMissing = failure.status === 404;
     return (
-      <Empty icon={isMissing ? "file-search" : "circle-alert"} title={isMissing ? "There is no such note" : "The note can't be read"} acts={<Button onClick={() => void model.load()}>Try again</Button>}>
+      <Empty icon={isMissing ? "file-search" : "circle-alert"} title={isMissing ? "Note not found" : "The note can't be read"} acts={<Button onClick={() => void model.load()}>Try again</Button>}>
         {failure.message}. {failure.hint}
       </Empty>
     );
@@ -142,9 +142,9 @@ function Reader({ model, place = {}, canEdit, onTag, isWide }: ReaderProps): JSX
         )}
         {part.isCut && (
           <Notice>
-            This note is long; a part of it is shown.{" "}
+            This note is long, so only part of it is shown.{" "}
             <button type="button" class="k-link" onClick={() => (isWhole.value = true)}>
-              Show all of it
+              Show all
             </button>
           </Notice>
         )}
@@ -178,15 +178,15 @@ function Problems({ page, cited = "" }: { page: NotePage; cited?: string | undef
   if (!isChanged && !problems.length && !pending.length && !page.text.truncated && !page.text.foreign) return null;
   return (
     <div class="k-note-problems">
-      {isChanged && <Notice tone="warning">The note was changed after this answer; the lines may lie elsewhere now.</Notice>}
-      {page.text.foreign && <Notice>Others wrote this note; agents that read it only propose changes from then on.</Notice>}
+      {isChanged && <Notice tone="warning">The note has changed since this answer, so the lines may have moved.</Notice>}
+      {page.text.foreign && <Notice>Untrusted content: agents that read this note can only propose changes afterwards.</Notice>}
       {pending.length > 0 && <Notice tone="warning">{count(pending.length, "proposed edit")} in this note {pending.length === 1 ? "waits" : "wait"} for review.</Notice>}
       {problems.map((problem) => (
         <Notice tone="warning" key={problem.code + problem.line}>
           Line {problem.line}: {problem.message}
         </Notice>
       ))}
-      {page.text.truncated && <Notice>The note is too long to be shown whole; Obsidian has all of it.</Notice>}
+      {page.text.truncated && <Notice>The note is too long to show in full. Open it in Obsidian to read the rest.</Notice>}
     </div>
   );
 }
@@ -264,7 +264,7 @@ function Around({ model, page }: { model: NoteModel; page: NotePage }): JSX.Elem
         {!backlinks && !model.backlinks.failure.value && <SkeletonRows count={2} />}
         {model.backlinks.failure.value && <Notice tone="removed">{model.backlinks.failure.value.message}</Notice>}
         {backlinks?.results.map((row) => <Backlink key={row.path} row={row} of={model} />)}
-        {backlinks?.total === 0 && <p class="k-quiet">No note links here yet.</p>}
+        {backlinks?.total === 0 && <p class="k-quiet">No backlinks yet.</p>}
         {backlinks && backlinks.total > backlinks.results.length && <p class="k-small k-quiet">The first {backlinks.results.length} of {backlinks.total} notes.</p>}
       </section>
       {(out.size > 0 || broken.length > 0) && (
@@ -277,7 +277,7 @@ function Around({ model, page }: { model: NoteModel; page: NotePage }): JSX.Elem
               <LinkChip key={path} path={path} />
             ))}
             {broken.map((target) => (
-              <span class="k-chip" key={target} title="No note has this name yet">
+              <span class="k-chip" key={target} title="This note doesn't exist yet">
                 <Icon name="link-2-off" />
                 <span class="k-cut">{target}</span>
               </span>
@@ -321,7 +321,7 @@ function Backlink({ row, of }: { row: Backlinks["results"][number]; of: NoteMode
           <span class="k-cut">{noteName(row.path)}</span>
         </a>
         <span class="k-row-detail k-cut">{folderOf(row.path)}</span>
-        <IconButton icon="panel-right" size="small" label={`Open ${noteName(row.path)} beside`} onClick={() => host.open({ kind: "note", path: row.path }, "pane")} />
+        <IconButton icon="panel-right" size="small" label={`Open ${noteName(row.path)} to the side`} onClick={() => host.open({ kind: "note", path: row.path }, "pane")} />
       </div>
       {row.links.map((link) => {
         const target = { kind: "note" as const, path: row.path, lines: [link.line, link.line] as const };
@@ -363,7 +363,7 @@ function decodedLower(text: string): string {
   }
 }
 
-const REASONS: Readonly<Record<string, string>> = { task: "like its title", current_note: "says something similar", linked: "linked" };
+const REASONS: Readonly<Record<string, string>> = { task: "similar title", current_note: "similar content", linked: "linked" };
 
 function Related({ note }: { note: RelatedNote }): JSX.Element {
   const host = useHost();

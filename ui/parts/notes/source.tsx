@@ -25,7 +25,7 @@ export function partOf(content: string, lines?: readonly [number, number]): Part
 /** A text as it is written, with the numbers of its lines. */
 export function Source({ text, first }: Part): JSX.Element {
   return (
-    <ol class="k-source" start={first} tabIndex={0} aria-label="The note as written">
+    <ol class="k-source" start={first} tabIndex={0} aria-label="Source of the note">
       {text
         .split("\n")
         .slice(first - 1)

@@ -14,7 +14,7 @@ export async function askReason(floaters: Floaters, title: string, act = "Reject
     return (
       <FormDialog title={title} act={act} kind="danger" onClose={close} onDone={done}>
         <div class="k-field">
-          <label for="k-reason">Why (may be left empty)</label>
+          <label for="k-reason">Reason (optional)</label>
           <input id="k-reason" class="k-input" maxLength={2_000} onInput={(event) => (text = event.currentTarget.value)} />
         </div>
       </FormDialog>

@@ -46,12 +46,12 @@ export function changesTitle(proposals: readonly Proposal[]): string {
   const notes = count(new Set((open.length ? open : files).map((file) => file.path)).size, "note");
   if (open.length) {
     const places = open.reduce((sum, file) => sum + Math.max(1, file.hunks.filter((hunk) => hunk.state === "open").length), 0);
-    return `${count(places, "change")} in ${notes} ${places === 1 ? "waits" : "wait"} for your review`;
+    return `${count(places, "change")} in ${notes} to review`;
   }
   const states = new Set(proposals.map((proposal) => proposal.status));
   if (states.size === 1 && states.has("accepted")) return `Accepted: changes in ${notes}`;
   if (states.size === 1 && states.has("rejected")) return `Rejected: changes in ${notes}`;
-  if (states.has("stale")) return `Changes in ${notes} don't fit any more`;
+  if (states.has("stale")) return `Changes in ${notes} no longer apply`;
   return `Reviewed: changes in ${notes}`;
 }
 
@@ -93,7 +93,7 @@ export function ChangesCard(props: ChangesCardProps): JSX.Element | null {
       )}
       {proposals.some((proposal) => proposal.tainted) && (
         <p class="k-changes-note" data-tone="warning">
-          <Icon name="shield-alert" /> Made after reading text that others wrote. Look twice.
+          <Icon name="shield-alert" /> Made after reading untrusted content. Review carefully.
         </p>
       )}
       {props.problem && (
@@ -174,7 +174,7 @@ function FileChange({ proposal, file, card }: { proposal: Proposal; file: Propos
         </h3>
         {file.kind !== "edit" && <Chip>{KIND_NAMES[file.kind] ?? file.kind}</Chip>}
         {file.state !== "open" && <StateMark state={file.state} />}
-        {href && <IconButton icon="pencil" size="small" label={`Edit the changes of ${noteName(file.path)} in the review`} href={href} />}
+        {href && <IconButton icon="pencil" size="small" label={`Edit the changes to ${noteName(file.path)} in Review`} href={href} />}
         {canDecide && (
           <>
             <IconButton icon="x" size="small" label={`Reject ${file.path}`} isDisabled={card.isBusy} onClick={() => decide("reject")} />

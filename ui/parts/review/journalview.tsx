@@ -34,7 +34,7 @@ export function JournalView({ journal, origin }: JournalProps): JSX.Element {
         <Tabs
           tabs={RANGES.map((days) => ({ id: String(days), title: `${days} days` }))}
           current={String(journal.days.value)}
-          label="How far back"
+          label="Period"
           onChange={(days) => journal.setDays(Number(days) as Range)}
         />
       </div>
@@ -47,7 +47,7 @@ export function JournalView({ journal, origin }: JournalProps): JSX.Element {
             </Chip>
           ))}
         {filter.run && (
-          <Chip tone="accent" onRemove={() => journal.setFilter({ run: "" })} removeLabel="Show the changes of all runs">
+          <Chip tone="accent" onRemove={() => journal.setFilter({ run: "" })} removeLabel="Show all runs">
             {origin(filter.run)?.title ?? filter.run}
           </Chip>
         )}
@@ -70,13 +70,12 @@ function Changes({ journal, origin }: JournalProps): JSX.Element {
     const { client, run, text } = journal.filter.value;
     const isFiltered = Boolean(client || run || text || journal.day.value);
     return isFiltered ? (
-      <Empty icon="search" title="No change fits">
-        Try fewer filters, or more days.
+      <Empty icon="search" title="No matching changes">
+        Try fewer filters or a longer period.
       </Empty>
     ) : (
-      <Empty icon="activity" title={`Nothing was changed in ${journal.days.value} days`}>
-        Every change that Knapper makes to a note is kept here, by whom and why, and can be undone. The first one comes from the chat, or from
-        your own edit of a task, a property or a section.
+      <Empty icon="activity" title={`No changes in the last ${journal.days.value} days`}>
+        Every change that Knapper makes to a note is recorded here, with who made it and why, and can be undone. Ask for one in the chat, or tick off a task in a note.
       </Empty>
     );
   }
@@ -132,7 +131,7 @@ function ChangeEntry({ journal, change, origin }: JournalProps & { change: Chang
           <IconButton
             icon="ellipsis"
             size="small"
-            label={`More about: ${name}`}
+            label={`Actions: ${name}`}
             onClick={(event) =>
               host.floaters.openMenu(event, "More", [
                 { title: "Only this run", icon: "list-filter", run: () => journal.setFilter({ run: change.run ?? "" }) },
@@ -176,7 +175,7 @@ function ChangeDifferences({ journal, change }: { journal: Journal; change: Chan
     <div class="k-change-body">
       {failure.value ? (
         <Notice tone="warning">
-          What it changed can't be shown: {failure.value.message}
+          The changes can't be shown: {failure.value.message}
           <ul class="k-plain">
             {change.files.map((file) => (
               <li key={file.path}>
@@ -203,7 +202,7 @@ function FileDifferences({ files }: { files: readonly FileDifference[] }): JSX.E
             <NoteLink path={file.target || file.path} title={file.target || file.path} />
             {file.target && <span class="k-quiet"> from {file.path}</span>}
           </p>
-          {file.diff ? <LineDifference diff={file.diff} /> : <p class="k-quiet k-small">Its text stays the same.</p>}
+          {file.diff ? <LineDifference diff={file.diff} /> : <p class="k-quiet k-small">The text stays the same.</p>}
         </section>
       ))}
     </>
@@ -293,7 +292,7 @@ function UndoDialog({ journal, target, name, onClose, onDone }: UndoDialogProps)
         {!shown && !failure.value && <SkeletonText lines={3} />}
         {shown && shown.left.length > 0 && (
           <Notice tone="warning">
-            {canUndo ? "These were changed since, and stay as they are:" : "Nothing can be undone: every file was changed since."}
+            {canUndo ? "Changed since then, so left as they are:" : "Nothing can be undone: every file has changed since."}
             <ul class="k-plain">
               {shown.left.map((one) => (
                 <li key={one.path}>
@@ -305,7 +304,7 @@ function UndoDialog({ journal, target, name, onClose, onDone }: UndoDialogProps)
         )}
         {shown && canUndo && (
           <>
-            <p>{"run" in target ? `${count(shown.changes, "change")} would be undone. The text would change like this:` : "The text would change like this:"}</p>
+            <p>{"run" in target ? `${count(shown.changes, "change")} will be undone. The text changes like this:` : "The text changes like this:"}</p>
             <FileDifferences files={shown.files} />
           </>
         )}

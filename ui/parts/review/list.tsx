@@ -25,16 +25,16 @@ export function WaitingProposals({ list, selected, origin }: ListProps): JSX.Ele
   if (!rows) return <SkeletonRows />;
   if (!rows.length) {
     return (
-      <Empty icon="inbox" title="Nothing waits for you">
-        Changes that agents propose come here, before they touch a note.
+      <Empty icon="inbox" title="Nothing to review">
+        Changes that agents propose appear here before they reach your notes.
       </Empty>
     );
   }
   return (
-    <div class="k-waiting" aria-label="Waiting changes" role="region">
+    <div class="k-waiting" aria-label="Waiting for review" role="region">
       {list.batchLeft.value > 0 && (
         <p class="k-waiting-batch" role="status">
-          {count(list.batchLeft.value, "proposal")} to go
+          {count(list.batchLeft.value, "proposal")} remaining
         </p>
       )}
       {list.groups.value.map((group) => {
@@ -51,7 +51,7 @@ export function WaitingProposals({ list, selected, origin }: ListProps): JSX.Ele
               <IconButton
                 icon="ellipsis"
                 size="small"
-                label={`All of ${title}`}
+                label={`Actions for ${title}`}
                 isDisabled={list.batchLeft.value > 0}
                 onClick={(event) => openGroup(event, host, list, group, from)}
               />
@@ -70,8 +70,8 @@ export function DecidedProposals({ list, selected }: Omit<ListProps, "origin">):
   if (!rows) return <SkeletonRows />;
   if (!rows.length) {
     return (
-      <Empty icon="circle-check" title="Nothing is decided yet">
-        What you accept or reject is kept here with your reason.
+      <Empty icon="circle-check" title="Nothing decided yet">
+        Proposals you accept or reject are kept here, with your reason.
       </Empty>
     );
   }
@@ -83,7 +83,7 @@ export function DecidedProposals({ list, selected }: Omit<ListProps, "origin">):
 function ProposalRowView({ row, isSelected }: { row: ProposalRow; isSelected: boolean }): JSX.Element {
   const host = useHost();
   const to = host.href({ kind: "proposal", id: row.id });
-  const detail = [row.status === "open" ? "" : STATE_NAMES[row.status], itemsOf(row), row.tainted ? "has read others' text" : ""].filter(Boolean).join(" · ");
+  const detail = [row.status === "open" ? "" : STATE_NAMES[row.status], itemsOf(row), row.tainted ? "read untrusted content" : ""].filter(Boolean).join(" · ");
   return (
     <Row
       lines={2}
@@ -105,7 +105,7 @@ function clientIcon(client: string): IconName {
 
 function openGroup(event: MouseEvent, host: Host, list: ReviewList, group: ProposalGroup, from: Origin | undefined): void {
   const first = group.rows[0];
-  host.floaters.openMenu(event, "All of these", [
+  host.floaters.openMenu(event, "These proposals", [
     { title: "Review one by one", icon: "list-checks", run: () => first && host.open({ kind: "proposal", id: first.id }) },
     "line",
     { title: `Accept ${count(group.rows.length, "proposal")}`, icon: "check", run: () => void acceptGroup(host, list, group, from) },
@@ -124,8 +124,8 @@ async function acceptGroup(host: Host, list: ReviewList, group: ProposalGroup, f
         <p>
           {count(files, "file")} would be changed as {group.client} proposed{from ? ` in “${from.title}”` : ""}. The journal keeps them, so they can be undone.
         </p>
-        {tainted > 0 && <Notice tone="warning">{count(tainted, "proposal")} made after reading text that others wrote.</Notice>}
-        {rows.length < group.rows.length && <p class="k-quiet">What doesn't fit any more stays.</p>}
+        {tainted > 0 && <Notice tone="warning">{count(tainted, "proposal")} made after reading untrusted content.</Notice>}
+        {rows.length < group.rows.length && <p class="k-quiet">Proposals that no longer apply are skipped.</p>}
       </>
     ),
     act: "Accept all",
@@ -176,9 +176,9 @@ export function Restricted({ list, origin }: Pick<ListProps, "list" | "origin">)
   const shown = list.restricted.data.value ?? [];
   if (!shown.length) return null;
   return (
-    <section class="k-restricted" aria-label="Only propose for now">
+    <section class="k-restricted" aria-label="Limited to proposals">
       <div class="k-waiting-head">
-        <GroupTitle>Only propose for now</GroupTitle>
+        <GroupTitle>Limited to proposals</GroupTitle>
         {shown.length > 1 && (
           <Button size="small" kind="quiet" onClick={() => void trustAll(host, list)}>
             Trust all
@@ -196,7 +196,7 @@ export function Restricted({ list, origin }: Pick<ListProps, "list" | "origin">)
                   {name}
                 </span>
                 <span class="k-quiet k-small k-cut" title={one.source}>
-                  has read {one.source}
+                  read {one.source}
                   {one.until && ` · until ${dateTime(one.until)}`}
                 </span>
               </span>
@@ -215,7 +215,7 @@ export function Restricted({ list, origin }: Pick<ListProps, "list" | "origin">)
 export async function trust(host: Host, list: ReviewList, client: string, run: string): Promise<void> {
   try {
     await list.trust(client, run);
-    host.floaters.toast({ text: `${client} may change notes again, as configured` });
+    host.floaters.toast({ text: `${client} can change notes again` });
   } catch (error) {
     host.floaters.toast({ text: error instanceof Error ? error.message : String(error), tone: "removed" });
   }
@@ -223,14 +223,14 @@ export async function trust(host: Host, list: ReviewList, client: string, run: s
 
 async function trustAll(host: Host, list: ReviewList): Promise<void> {
   const isSure = await host.floaters.confirm({
-    title: "Trust everyone again?",
-    text: "Clients, runs and conversations that have read other people's text may change notes again, as configured. What they proposed stays a proposal.",
+    title: "Trust all again?",
+    text: "Clients, runs and conversations that read untrusted content can change notes again, within their permissions. What they have proposed stays a proposal.",
     act: "Trust all",
   });
   if (!isSure) return;
   try {
     await list.trust();
-    host.floaters.toast({ text: "Everyone may change notes again, as configured" });
+    host.floaters.toast({ text: "All can change notes again" });
   } catch (error) {
     host.floaters.toast({ text: error instanceof Error ? error.message : String(error), tone: "removed" });
   }

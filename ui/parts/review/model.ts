@@ -63,12 +63,12 @@ export function stepFrom(units: readonly Unit[], from: string, by: number): Unit
 
 export const STATE_NAMES: Readonly<Record<string, string>> = {
   open: "Open",
-  stale: "Doesn't fit any more",
+  stale: "No longer applies",
   accepted: "Accepted",
   partly_accepted: "Partly accepted",
   rejected: "Rejected",
   expired: "Expired",
-  superseded: "Replaced by a newer one",
+  superseded: "Superseded",
 };
 
 export const KIND_NAMES: Readonly<Record<string, string>> = { edit: "Edit", create: "New note", move: "Move", trash: "Delete" };
@@ -81,7 +81,7 @@ export function titleOf(row: { path: string; files: number }): string {
 /** How many places of a proposal are in which state: `2 open, 1 accepted`. */
 export function itemsOf(row: ProposalRow): string {
   return Object.entries(row.items)
-    .map(([state, number]) => `${number} ${state === "stale" ? "not fitting" : state}`)
+    .map(([state, number]) => `${number} ${state === "stale" ? (number === 1 ? "no longer applies" : "no longer apply") : state}`)
     .join(", ");
 }
 
@@ -302,7 +302,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
   created: "Created",
   moved: "Moved",
   trashed: "Moved to the trash",
-  linked: "Links followed",
+  linked: "Links updated",
   removed: "Removed",
   restored: "Restored",
 };

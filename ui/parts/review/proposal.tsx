@@ -63,7 +63,7 @@ export function ProposalView(props: ProposalViewProps): JSX.Element {
 function Missing({ failure }: { failure: { message: string; hint: string; isOffline: boolean } }): JSX.Element {
   return (
     <Empty icon="circle-alert" title={failure.isOffline ? "The server can't be reached" : "This proposal can't be shown"}>
-      {failure.isOffline ? "It is loaded as soon as the server is back." : sentence([failure.message, failure.hint].filter(Boolean).join(": "))}
+      {failure.isOffline ? "It loads as soon as the server is back." : sentence([failure.message, failure.hint].filter(Boolean).join(": "))}
     </Empty>
   );
 }
@@ -94,14 +94,14 @@ function About({ review, shown, restrictions, onTrust, origin }: ProposalViewPro
         {open > 0 && <span title={dateTime(shown.expires)}>Expires {date(shown.expires)}</span>}
       </p>
       {shown.reason && <p class="k-review-reason">{shown.reason}</p>}
-      {shown.why && <p class="k-quiet">Waits for you because {shown.why}.</p>}
+      {shown.why && <p class="k-quiet">Needs your review because {shown.why}.</p>}
       {(shown.tainted || restricted) && (
         <Notice tone="warning">
-          <strong>{shown.tainted ? "Made after reading text that others wrote. Look twice." : `For now, ${shown.client} only proposes.`}</strong>
+          <strong>{shown.tainted ? "Made after reading untrusted content. Review carefully." : `${shown.client} is limited to proposals for now.`}</strong>
           {restricted && (
             <div class="k-review-trust">
               <span>
-                It only proposes because it has read <q>{restricted.source}</q>
+                It is limited to proposals because it read <q>{restricted.source}</q>
                 {restricted.until && `, until ${dateTime(restricted.until)}`}.
               </span>
               <Button size="small" icon="shield-check" label={`Trust ${shown.client} again`} onClick={() => onTrust(restricted.client, restricted.run)}>
@@ -124,7 +124,7 @@ function About({ review, shown, restrictions, onTrust, origin }: ProposalViewPro
           Rejected: <q>{shown.rejection}</q>
         </p>
       )}
-      {shown.undone && <Notice>{shown.undone === "all" ? "What was accepted was undone since." : "A part of what was accepted was undone since."}</Notice>}
+      {shown.undone && <Notice>{shown.undone === "all" ? "The accepted changes have since been undone." : "Some of the accepted changes have since been undone."}</Notice>}
     </header>
   );
 }
@@ -140,7 +140,7 @@ function FileSection({ review, shown, file }: { review: ProposalReview; shown: P
   const body = (
     <>
       {group.length > 0 && <p class="k-quiet k-small">Decided together with {group.map((other) => other.path).join(", ")}.</p>}
-      {file.follows && <p class="k-quiet k-small">Only links change, so that they follow a move.</p>}
+      {file.follows && <p class="k-quiet k-small">Only links change, to follow a move.</p>}
       {file.reason && <p class="k-quiet">{file.reason}</p>}
       {file.stale && <StaleNotice stale={file.stale} />}
       {file.hunks.map((hunk) =>
@@ -211,9 +211,9 @@ function lastUnit(review: ProposalReview, file: ProposedFile): string {
 }
 
 function emptyText(file: ProposedFile): string {
-  if (file.kind === "trash") return "The note would be moved to the trash.";
-  if (file.kind === "move") return "The note would be moved; its text stays as it is.";
-  return "Nothing in the text changes.";
+  if (file.kind === "trash") return "The note will be moved to the trash.";
+  if (file.kind === "move") return "The note will be moved; its text stays the same.";
+  return "The text doesn't change.";
 }
 
 function fileIcon(kind: string): IconName {
@@ -285,13 +285,13 @@ function HunkEditor({ review, hunk }: { review: ProposalReview; hunk: ProposedHu
       <textarea ref={box} class="k-input" aria-label="The new text" spellcheck rows={Math.min(18, Math.max(3, hunk.new.split("\n").length + 1))} defaultValue={hunk.new} onKeyDown={onKeyDown} />
       <div class="k-hunk-editor-acts">
         <span class="k-quiet k-small">
-          <Keys keys="mod+enter" /> saves, <Keys keys="escape" /> leaves it as it is
+          <Keys keys="mod+enter" /> to save, <Keys keys="escape" /> to cancel
         </span>
         <Button size="small" onClick={close}>
           Cancel
         </Button>
         <Button size="small" kind="primary" isDisabled={review.isBusy.value} onClick={save}>
-          Save the text
+          Save
         </Button>
       </div>
     </div>
@@ -338,12 +338,12 @@ function Focusable({ review, unit, label, children }: FocusableProps): JSX.Eleme
 function StaleNotice({ stale }: { stale: NonNullable<ProposedHunk["stale"]> }): JSX.Element {
   return (
     <Notice tone="warning">
-      <strong>Doesn't fit any more: </strong>
+      <strong>No longer applies: </strong>
       {stale.message}
       {stale.line ? ` (line ${stale.line})` : ""}
       {stale.current_text && (
         <details class="k-stale-text">
-          <summary>The text as it is now</summary>
+          <summary>Current text</summary>
           <div class="k-diff">{stale.current_text}</div>
         </details>
       )}
@@ -356,7 +356,7 @@ function Settled({ shown, next }: { shown: Proposal; next: JSX.Element | undefin
   return (
     <div class="k-review-settled">
       <Icon name="circle-check" size={20} />
-      <span>{shown.status === "superseded" ? "A newer proposal has taken its place." : "Everything here is decided."}</span>
+      <span>{shown.status === "superseded" ? "A newer proposal replaced it." : "Everything here has been decided."}</span>
       {next}
     </div>
   );
@@ -379,10 +379,10 @@ export function ProposalActs({ review }: { review: ProposalReview }): JSX.Elemen
       />
       {isOpen && (
         <>
-          <Button kind="danger" size="small" icon="x" title="Reject all that is open (Shift R)" onClick={() => void rejectAll(review, host)}>
+          <Button kind="danger" size="small" icon="x" title="Reject all open changes (Shift R)" onClick={() => void rejectAll(review, host)}>
             Reject all
           </Button>
-          <Button kind="primary" size="small" icon="check" title="Accept all that is open (Shift A)" isDisabled={review.isBusy.value} onClick={() => void review.accept()}>
+          <Button kind="primary" size="small" icon="check" title="Accept all open changes (Shift A)" isDisabled={review.isBusy.value} onClick={() => void review.accept()}>
             Accept all
           </Button>
         </>
@@ -397,7 +397,7 @@ function toggleWay(review: ProposalReview): void {
 }
 
 async function rejectAll(review: ProposalReview, host: ReturnType<typeof useHost>): Promise<void> {
-  const reason = await askReason(host.floaters, "Reject all of it");
+  const reason = await askReason(host.floaters, "Reject all");
   if (reason !== null) await review.reject({ reason });
 }
 
@@ -414,11 +414,11 @@ function useKeys(review: ProposalReview, box: { current: HTMLDivElement | null }
       ["r", "Reject the change", () => void review.rejectUnit()],
       ["e", "Edit before accepting", () => review.currentUnit && startEdit(review, review.currentUnit)],
       ["f", "Accept the file", () => review.currentUnit && void review.accept({ files: [review.currentUnit.file.path] }, lastUnit(review, review.currentUnit.file))],
-      ["shift+a", "Accept all that is open", () => void (review.openCount.value && review.accept())],
-      ["shift+r", "Reject all that is open", () => void (review.openCount.value && rejectAll(review, host))],
+      ["shift+a", "Accept all open changes", () => void (review.openCount.value && review.accept())],
+      ["shift+r", "Reject all open changes", () => void (review.openCount.value && rejectAll(review, host))],
       ["n", "Next proposal", () => next(1)],
       ["p", "Previous proposal", () => next(-1)],
-      ["s", "Side by side, or in line", () => toggleWay(review)],
+      ["s", "Toggle side by side", () => toggleWay(review)],
     ];
     return host.shortcuts.register(keys.map(([key, title, run]): Shortcut => ({ keys: key, title, group: "Review", run, when })));
   }, [review]);

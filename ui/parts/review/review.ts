@@ -122,7 +122,7 @@ export class ProposalReview {
         body: { digest: shown.digest, ...parts },
       });
       if (done.status === "refused") {
-        host.floaters.toast({ text: done.reason ?? "Knapper's rules refuse this change", tone: "removed" });
+        host.floaters.toast({ text: done.reason ?? "Knapper's rules don't allow this change", tone: "removed" });
         return;
       }
       const change = done.change_id;
@@ -152,7 +152,7 @@ export class ProposalReview {
         body: { digest: shown.digest, new_text: text },
       });
       this.editing.value = "";
-      host.floaters.toast({ text: "The text is changed; nothing is accepted yet" });
+      host.floaters.toast({ text: "Text saved; nothing accepted yet" });
     });
   }
 

@@ -103,7 +103,7 @@ export class ReviewList {
     }
     const { digest } = await client.get("/proposals/{proposal_id}", { path });
     const done = await client.post("/proposals/{proposal_id}/accept", { path, body: { digest } });
-    if (done.status === "refused") throw failureOf(new Error(done.reason ?? "it is refused"));
+    if (done.status === "refused") throw failureOf(new Error(done.reason ?? "it was refused"));
   }
 
   /** Trust a client or one of its runs again; everybody, where none is named. */

@@ -23,7 +23,7 @@ export function Answer({ text, citations, removed, prefix }: AnswerProps): JSX.E
       <Places title="Cites" places={citations} />
       {removed.length > 0 && (
         <section>
-          <h3>Left out, as it doesn't hold</h3>
+          <h3>Removed, as it couldn't be verified</h3>
           <ul class="k-plain k-run-dropped">
             {removed.map((one, index) => (
               <li key={index}>
@@ -47,7 +47,7 @@ export function Places({ title, places }: { title: string; places: readonly Plac
       <h3>{title}</h3>
       <ul class="k-plain k-run-places">
         {shown.map((one, index) => (
-          <li key={index}>{one.path === ALL_NOTES ? <span class="k-quiet">{[one.vault, "no note; any that changes may tell more"].filter(Boolean).join(": ")}</span> : <CitationChip citation={one} />}</li>
+          <li key={index}>{one.path === ALL_NOTES ? <span class="k-quiet">{[one.vault, "no notes yet; any change may matter"].filter(Boolean).join(": ")}</span> : <CitationChip citation={one} />}</li>
         ))}
       </ul>
     </section>

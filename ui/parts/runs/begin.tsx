@@ -15,12 +15,12 @@ const LIMITS: Readonly<Record<string, { name: string; hint: string }>> = {
   nodes: { name: "Parts", hint: "" },
   minutes: { name: "Minutes", hint: "" },
   tokens: { name: "Tokens", hint: "0 for no limit" },
-  cents: { name: "Cents (US)", hint: "0 for no limit; counts where prices are known" },
+  cents: { name: "Cents (US)", hint: "0 for no limit; only where prices are known" },
 };
 const PROFILES: Readonly<Record<string, string>> = {
-  strict: "The vaults alone",
-  local: "Also the folders that the configuration names",
-  extended: "Also the folders and hosts that the configuration names",
+  strict: "Vaults only",
+  local: "Vaults and configured folders",
+  extended: "Vaults, configured folders and hosts",
 };
 
 interface LimitsProps {
@@ -119,13 +119,13 @@ function BeginForm({ list, others, options, onBegun }: BeginProps & { options: R
     <form
       ref={form}
       class="k-run-begin"
-      aria-label="A new run"
+      aria-label="New run"
       onSubmit={(event) => {
         event.preventDefault();
         void submit();
       }}
     >
-      <p class="k-quiet">A large task is split where that helps. Each part finds its own notes and answers with citations; one answer is made of them.</p>
+      <p class="k-quiet">A large task is split into parts where that helps. Each part finds its own notes and answers with citations, and the answers are combined.</p>
       <Warnings options={options} />
       <Field label="Task">
         {(attributes) => (
@@ -145,7 +145,7 @@ function BeginForm({ list, others, options, onBegun }: BeginProps & { options: R
       </Field>
       {others.length > 0 && (
         <fieldset class="k-ticks">
-          <legend>Look through other vaults as well</legend>
+          <legend>Also search other vaults</legend>
           {others.map((name) => (
             <label key={name}>
               <input type="checkbox" name="also" value={name} /> {name}
@@ -165,14 +165,14 @@ function BeginForm({ list, others, options, onBegun }: BeginProps & { options: R
         )}
       </Field>
       <label class="k-tick">
-        <input type="checkbox" name="code_mode" defaultChecked={options.code_mode && canScripts} disabled={!canScripts} /> Let the model write scripts that find what is needed (Code Mode)
+        <input type="checkbox" name="code_mode" defaultChecked={options.code_mode && canScripts} disabled={!canScripts} /> Let the model write scripts to find notes (Code Mode)
       </label>
       <details class="k-begin-more">
-        <summary>Limits, model, and more</summary>
+        <summary>More options</summary>
         <LimitFields values={options.limits} ranges={options.ranges} onChange={(name, text) => (given.current[name] = text)} />
         <Field label="Model">{(attributes) => <input {...attributes} class="k-input" name="model" maxLength={200} placeholder={options.model ?? ""} />}</Field>
         {options.profiles.length > 1 && (
-          <Field label="What scripts may read">
+          <Field label="Scripts may read">
             {(attributes) => (
               <select {...attributes} class="k-input" name="profile">
                 {options.profiles.map((name) => (
@@ -185,7 +185,7 @@ function BeginForm({ list, others, options, onBegun }: BeginProps & { options: R
           </Field>
         )}
         <label class="k-tick">
-          <input type="checkbox" name="fresh" /> Take nothing from earlier runs
+          <input type="checkbox" name="fresh" /> Don't reuse results of earlier runs
         </label>
       </details>
       {problem.value && (
@@ -198,7 +198,7 @@ function BeginForm({ list, others, options, onBegun }: BeginProps & { options: R
       )}
       <div>
         <Button kind="primary" type="submit" icon="play" isDisabled={isBusy.value}>
-          Begin
+          Start
         </Button>
       </div>
     </form>
@@ -206,15 +206,15 @@ function BeginForm({ list, others, options, onBegun }: BeginProps & { options: R
 }
 
 function strategiesOf({ strategies }: RunOptions): RunOptions["strategies"] {
-  return [{ name: "auto", summary: "the model chooses", own: false }, ...strategies.filter((one) => one.name !== "auto")];
+  return [{ name: "auto", summary: "chosen by the model", own: false }, ...strategies.filter((one) => one.name !== "auto")];
 }
 
 function Warnings({ options }: { options: RunOptions }): JSX.Element {
   const scripts =
     options.sandbox_ready === false
-      ? "Scripts have to be prepared first. That is done once, and takes some seconds."
+      ? "Scripts need a one-time setup, which takes a few seconds."
       : options.sandbox_ready === null
-        ? `Scripts can't be run here, so parts are found by search. ${options.sandbox_hint}`
+        ? `Scripts can't run here, so parts use search instead. ${options.sandbox_hint}`
         : "";
   return (
     <>

@@ -48,7 +48,7 @@ function Compared({ one, other }: { one: Run; other: Run }): JSX.Element {
   const rows: [string, (run: Run) => JSX.Element | string][] = [
     ["Task", (run) => run.task],
     ["State", (run) => <Chip tone={runState(run.state).tone}>{runState(run.state).name}</Chip>],
-    ["Begun", (run) => `${date(run.created)}, ${new Date(run.created).toLocaleTimeString(languageOfDates(), { timeStyle: "short" })}`],
+    ["Started", (run) => `${date(run.created)}, ${new Date(run.created).toLocaleTimeString(languageOfDates(), { timeStyle: "short" })}`],
     ["Strategy", (run) => run.strategy],
     ["Notes found by", (run) => (run.code_mode ? "Scripts (Code Mode)" : "Search")],
     ["Model", (run) => run.model || "–"],
@@ -61,7 +61,7 @@ function Compared({ one, other }: { one: Run; other: Run }): JSX.Element {
   ];
   return (
     <div class="k-compare">
-      <div class="k-compare-scroll" tabIndex={0} role="group" aria-label="Facts of both runs">
+      <div class="k-compare-scroll" tabIndex={0} role="group" aria-label="Facts about both runs">
         <table>
           <thead>
             <tr>
@@ -169,7 +169,7 @@ function Chooser({ list, but, onClose, onChoose }: { list: RunList; but: string;
         </ul>
       ) : (
         <Empty icon="workflow" title="No other run">
-          Two runs of the same task show what a model, a strategy or Code Mode changes.
+          Run the same task twice to compare models, strategies or Code Mode.
         </Empty>
       )}
     </DialogFrame>

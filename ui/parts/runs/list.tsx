@@ -28,7 +28,7 @@ export function Runs({ list, selected, begin }: RunsProps): JSX.Element {
   const failure = list.loaded.failure.value;
   const loaded = list.loaded.data.value;
   if (!loaded) {
-    if (list.isMissing) return <Empty icon="workflow" title="No runs here">This server doesn't carry out runs.</Empty>;
+    if (list.isMissing) return <Empty icon="workflow" title="No runs here">Runs aren't available on this server.</Empty>;
     if (failure && !failure.isOffline) return <Notice tone="removed">{failure.message}</Notice>;
     return <SkeletonRows />;
   }
@@ -42,7 +42,7 @@ export function Runs({ list, selected, begin }: RunsProps): JSX.Element {
   return (
     <>
       <Rows label="Runs" items={loaded.rows} keyOf={(run) => run.id} row={(run) => <RunRowView run={run} isSelected={run.id === selected} />} />
-      {loaded.total > loaded.rows.length && <MoreRows key={loaded.rows.length} title="Show older ones" onMore={() => list.more()} />}
+      {loaded.total > loaded.rows.length && <MoreRows key={loaded.rows.length} title="Show older" onMore={() => list.more()} />}
     </>
   );
 }
@@ -64,7 +64,7 @@ function RunRowView({ run, isSelected }: { run: RunRow; isSelected: boolean }): 
       detail={
         <>
           {runState(state).name}
-          {run.asks > 0 && <strong class="k-run-asks"> · asks you</strong>}
+          {run.asks > 0 && <strong class="k-run-asks"> · needs your answer</strong>}
         </>
       }
       meta={ago(run.created)}

@@ -49,7 +49,7 @@ describe("the timeline", () => {
     expect(ms).toBe(10_000);
     expect(breaks).toEqual([]);
     expect(bars.get("1")?.map((bar) => [bar.left, bar.width])).toEqual([[20, 40], [60, 20]]);
-    expect(bars.get("root")?.[1]?.text).toBe("Joining the answers: 2 s");
+    expect(bars.get("root")?.[1]?.text).toBe("Combining the answers: 2 s");
   });
 
   it("cuts out the time between the end of a run and its resumption", () => {
@@ -96,7 +96,7 @@ describe("words", () => {
   it("tell what was used and allowed", () => {
     expect(spentText({ total_tokens: 12_300, requests: 4, cost_usd: 0.12 }, 1_000_000)).toBe("12.3k tokens of 1M · 4 requests · $0.12");
     expect(spentText({ input_tokens: 1, output_tokens: 2, requests: 0, cost_usd: null })).toBe("3 tokens");
-    expect(limitsText({ depth: 3, nodes: 50, seconds: 90, tokens: 0, cents: 1, parallel: 4 })).toBe("3 levels, 50 parts, 1.5 minutes, any number of tokens, 1 cent");
+    expect(limitsText({ depth: 3, nodes: 50, seconds: 90, tokens: 0, cents: 1, parallel: 4 })).toBe("3 levels, 50 parts, 1.5 minutes, unlimited tokens, 1 cent");
     expect(isGoing({ state: "running", is_live: false })).toBe(false);
   });
 

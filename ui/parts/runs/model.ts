@@ -34,12 +34,12 @@ const RUN_STATES: Readonly<Record<string, StateName>> = {
 };
 const NODE_STATES: Readonly<Record<string, StateName>> = {
   pending: { name: "Waiting", tone: "plain" },
-  running: { name: "At work", tone: "accent" },
+  running: { name: "Running", tone: "accent" },
   done: { name: "Done", tone: "added" },
   partial: { name: "Partial", tone: "warning" },
   failed: { name: "Failed", tone: "removed" },
   blocked: { name: "Blocked", tone: "removed" },
-  cut: { name: "Cut short", tone: "warning" },
+  cut: { name: "Stopped early", tone: "warning" },
 };
 
 export function runState(state: string): StateName {
@@ -51,14 +51,14 @@ export function nodeState(state: string): StateName {
 }
 
 const DOINGS: Readonly<Record<string, string>> = {
-  deciding: "Deciding whether to split it",
-  planning: "Planning its parts",
-  planned: "Its parts are at work",
-  waiting: "Waiting for its turn",
-  retrieving: "Looking through the notes",
+  deciding: "Deciding whether to split",
+  planning: "Planning parts",
+  planned: "Working on its parts",
+  waiting: "Queued",
+  retrieving: "Searching the notes",
   asking: "Asking you",
   answering: "Writing the answer",
-  joining: "Joining the answers",
+  joining: "Combining the answers",
 };
 
 /** What a node is at, in words. */
@@ -72,28 +72,28 @@ export function isWork(doing: string): boolean {
 }
 
 const TIERS: Readonly<Record<string, string>> = {
-  "": "The first script was good enough.",
-  A: "Tier A: the first script brought too little, and another one was written.",
-  B: "Tier B: scripts brought too little, so a broad search was made as well.",
-  C: "Tier C: too little was found for something important, so a person was to be asked.",
-  direct: "It was found by search, without scripts.",
+  "": "The first script found enough.",
+  A: "Tier A: the first script found too little, so another was written.",
+  B: "Tier B: scripts found too little, so a broad search was added.",
+  C: "Tier C: too little was found for something important, so a person had to be asked.",
+  direct: "Found by search, without scripts.",
 };
 const STEPS: Readonly<Record<string, string>> = {
   script: "First script",
-  mended: "Script, mended",
+  mended: "Script, repaired",
   again: "Another script",
   direct: "Broad search",
-  person: "What the person said",
+  person: "Your answer",
 };
 const ENDS: Readonly<Record<string, string>> = {
   ok: "ran",
   syntax: "isn't Python",
   error: "raised an error",
-  refused: "was refused something",
-  result: "gave a result that can't be used",
+  refused: "was denied access",
+  result: "returned an unusable result",
   timeout: "took too long",
-  memory: "needed too much memory",
-  crash: "broke its interpreter",
+  memory: "ran out of memory",
+  crash: "crashed the interpreter",
 };
 
 export function tierText(tier: string): string {
@@ -127,7 +127,7 @@ export function limitsText(limits: Limits): string {
     count(limits.depth, "level"),
     count(limits.nodes, "part"),
     count(minutes, "minute"),
-    limits.tokens ? `${tokens(limits.tokens)} tokens` : "any number of tokens",
+    limits.tokens ? `${tokens(limits.tokens)} tokens` : "unlimited tokens",
     limits.cents ? count(limits.cents, "cent") : "",
   ]
     .filter(Boolean)

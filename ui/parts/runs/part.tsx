@@ -66,7 +66,7 @@ function PartBody({ run, part, doing, onOpen, onReplay }: BodyProps): JSX.Elemen
       <p class="k-part-facts">
         <Chip tone={state.tone}>{part.state === "running" && doing ? doingName(doing) : state.name}</Chip>
         {part.cached && <Chip>From the cache</Chip>}
-        {part.usage.total_tokens > 0 && <span class="k-quiet k-small">By itself: {spentText(part.usage)}</span>}
+        {part.usage.total_tokens > 0 && <span class="k-quiet k-small">This part: {spentText(part.usage)}</span>}
       </p>
       {part.reason && <Notice tone={part.state === "failed" || part.state === "blocked" ? "removed" : "warning"}>{part.reason}</Notice>}
       <p class="k-part-task">{part.task}</p>
@@ -75,7 +75,7 @@ function PartBody({ run, part, doing, onOpen, onReplay }: BodyProps): JSX.Elemen
         <section class="k-part-said" aria-label="Answer">
           <div class="k-part-head">
             <h3>Answer</h3>
-            <IconButton icon="copy" size="small" label="Copy the answer" onClick={() => void host.copy(answer).then(() => host.floaters.toast({ text: "Copied" }))} />
+            <IconButton icon="copy" size="small" label="Copy answer" onClick={() => void host.copy(answer).then(() => host.floaters.toast({ text: "Copied" }))} />
           </div>
           <Answer text={answer} citations={part.citations} removed={part.removed} prefix={`part-${part.id}-`} />
         </section>
@@ -85,7 +85,7 @@ function PartBody({ run, part, doing, onOpen, onReplay }: BodyProps): JSX.Elemen
         <section>
           <h3>Asked</h3>
           <p>{part.checkpoint.question}</p>
-          <p class="k-quiet">{part.checkpoint.unattended ? "Nobody was there, and it continued." : part.checkpoint.answer ? `Answered: ${part.checkpoint.answer}` : "It waits for an answer."}</p>
+          <p class="k-quiet">{part.checkpoint.unattended ? "No one was there to answer, so it continued." : part.checkpoint.answer ? `Answered: ${part.checkpoint.answer}` : "Waiting for an answer."}</p>
         </section>
       )}
       {part.notes.map((note, index) => (
@@ -94,7 +94,7 @@ function PartBody({ run, part, doing, onOpen, onReplay }: BodyProps): JSX.Elemen
       {!isGoing(run) && (
         <div>
           <Button icon="rotate-cw" onClick={() => onReplay(part.id)}>
-            {part.id === ROOT ? "Do all of it again" : "Do this part again"}
+            {part.id === ROOT ? "Redo everything" : "Redo this part"}
           </Button>
         </div>
       )}
@@ -104,9 +104,9 @@ function PartBody({ run, part, doing, onOpen, onReplay }: BodyProps): JSX.Elemen
 
 const IMPACTS: Readonly<Record<string, string>> = {
   security: "security",
-  data_model: "how data is kept",
-  architecture: "how things are built",
-  contract: "what others rely on",
+  data_model: "the data model",
+  architecture: "the architecture",
+  contract: "a contract that others rely on",
 };
 
 function Relations({ run, part, onOpen }: Omit<BodyProps, "doing" | "onReplay">): JSX.Element | null {
@@ -123,7 +123,7 @@ function Relations({ run, part, onOpen }: Omit<BodyProps, "doing" | "onReplay">)
     ["Needs", part.hard.length > 0 && named(part.hard)],
     ["Uses", part.soft.length > 0 && named(part.soft)],
     ["Split into", part.children.length > 0 && named(part.children)],
-    ["Weight", impact ? `It decides on ${impact}.` : part.high_impact ? "Much depends on it." : false],
+    ["Impact", impact ? `High impact: affects ${impact}.` : part.high_impact ? "High impact." : false],
   ];
   const shown = rows.filter(([, value]) => Boolean(value));
   if (!shown.length) return null;
@@ -140,10 +140,10 @@ function Relations({ run, part, onOpen }: Omit<BodyProps, "doing" | "onReplay">)
 }
 
 const MEASURES: Readonly<Record<string, string>> = {
-  overlap: "Words of the task found",
-  coverage: "Aspects dealt with",
-  diversity: "Different notes",
-  boilerplate: "Of no use (counts against)",
+  overlap: "Task terms found",
+  coverage: "Aspects covered",
+  diversity: "Variety of notes",
+  boilerplate: "Irrelevant results (penalty)",
 };
 
 type Found = NonNullable<RunPart["retrieval"]>;
@@ -168,7 +168,7 @@ function Retrieval({ found, read }: { found: Found; read: RunPart["sources"] }):
         <Notice key={index}>{note}</Notice>
       ))}
       <Places title="Sources" places={found.sources} />
-      <Places title="Read as well" places={beside} />
+      <Places title="Also read" places={beside} />
     </section>
   );
 }

@@ -204,7 +204,7 @@ export class RunWatch {
     if (run && run.state !== "running") {
       this.run.value = { ...run, is_live: false };
       this.doing.value = new Map();
-      this.host.floaters.toast({ text: `The run has ended: ${runState(run.state).name.toLowerCase()}` });
+      this.host.floaters.toast({ text: `Run ended: ${runState(run.state).name.toLowerCase()}` });
     }
     this.onChanged();
   }
@@ -217,7 +217,7 @@ export class RunWatch {
 
   async cancel(): Promise<void> {
     await this.host.client.post("/runs/{run_id}/cancel", { path: { run_id: this.id } });
-    this.host.floaters.toast({ text: "The run is being cancelled; what is done is kept" });
+    this.host.floaters.toast({ text: "Cancelling the run; finished parts are kept" });
   }
 
   async resume(body: Record<string, unknown> = {}): Promise<void> {
@@ -242,7 +242,7 @@ export class RunWatch {
   /** Propose the answer as a note, or as several in a folder; gives the proposal's id, if there is one. */
   async write(to: string): Promise<{ proposal: string; message: string }> {
     const done = await this.host.client.raw<{ proposal_id?: string; message?: string }>("POST", `/runs/${encodeURIComponent(this.id)}/export`, { body: { to } });
-    return { proposal: done.proposal_id ?? "", message: done.message ?? "It is written" };
+    return { proposal: done.proposal_id ?? "", message: done.message ?? "Saved" };
   }
 
   async delete(): Promise<void> {

@@ -95,7 +95,7 @@ export function RunTree({ nodes, doing, now, selected, focusing, onOpen }: TreeP
           />
         ))}
       </div>
-      {timeline.breaks.length > 0 && <p class="k-quiet k-small k-tree-breaks">Cut out: {timeline.breaks.map((one) => one.text).join(", ")} in which nothing was done.</p>}
+      {timeline.breaks.length > 0 && <p class="k-quiet k-small k-tree-breaks">Idle time left out: {timeline.breaks.map((one) => one.text).join(", ")}.</p>}
     </div>
   );
 }

@@ -34,7 +34,7 @@ export function RunView(props: RunViewProps): JSX.Element {
     if (!failure) return <SkeletonText lines={6} />;
     return (
       <Empty icon="circle-alert" title={failure.isOffline ? "The server can't be reached" : "This run can't be shown"}>
-        {failure.isOffline ? "It is loaded as soon as the server is back." : sentence([failure.message, failure.hint].filter(Boolean).join(": "))}
+        {failure.isOffline ? "It loads as soon as the server is back." : sentence([failure.message, failure.hint].filter(Boolean).join(": "))}
       </Empty>
     );
   }
@@ -45,7 +45,7 @@ export function RunView(props: RunViewProps): JSX.Element {
       <header class="k-run-about">
         <RunFacts watch={watch} run={run} />
         <Task text={run.task} />
-        {watch.isLost.value && <Notice tone="warning">The connection is lost. The run continues on the server, and is found again by itself.</Notice>}
+        {watch.isLost.value && <Notice tone="warning">Connection lost. The run continues on the server; reconnecting…</Notice>}
         {failure && <Notice tone="removed">{sentence(failure.message)}</Notice>}
         {reasons.length > 0 && (
           <Notice tone="warning">
@@ -89,7 +89,7 @@ function RunFacts({ watch, run }: { watch: RunWatch; run: Run }): JSX.Element {
       <details class="k-run-more">
         <summary>
           {run.strategy === "auto" ? "Strategy chosen by the model" : `Strategy: ${run.strategy}`}
-          {run.also.length > 0 && `, also looks through ${run.also.join(", ")}`}
+          {run.also.length > 0 && `, also searches ${run.also.join(", ")}`}
         </summary>
         <p class="k-quiet">
           {[run.code_mode ? "Scripts find the notes (Code Mode)" : "Search finds the notes", run.model, `by ${run.client}`].filter(Boolean).join(" · ")}
@@ -138,7 +138,7 @@ function QuestionCard({ watch, question, onOpenPart }: { watch: RunWatch; questi
           <label for={id} class="k-only-read">
             Where to look
           </label>
-          <input id={id} class="k-input" maxLength={2_000} placeholder="A note's name, or where to look" value={where.value} onInput={(event) => (where.value = event.currentTarget.value)} />
+          <input id={id} class="k-input" maxLength={2_000} placeholder="A note or a hint where to look" value={where.value} onInput={(event) => (where.value = event.currentTarget.value)} />
           <Button type="submit" isDisabled={isBusy.value || !where.value.trim()}>
             Look there
           </Button>
@@ -180,7 +180,7 @@ export function RunActs({ watch, list, onCompare, onDeleted }: { watch: RunWatch
     <>
       {run.answer && (
         <Button size="small" icon="file-plus" onClick={() => void write(host, watch, run)}>
-          Write to a note
+          Save as a note
         </Button>
       )}
       {run.state !== "complete" && (
@@ -194,9 +194,9 @@ export function RunActs({ watch, list, onCompare, onDeleted }: { watch: RunWatch
         label="More"
         onClick={(event) =>
           host.floaters.openMenu(event, "More", [
-            { title: "What changed since…", icon: "refresh-cw", isDisabled: !hasAnswers, run: () => void attempt(host, () => replayStale(host, watch, run)) },
+            { title: "Update for changed notes…", icon: "refresh-cw", isDisabled: !hasAnswers, run: () => void attempt(host, () => replayStale(host, watch, run)) },
             ...(onCompare ? [{ title: "Compare with another run…", icon: "git-compare" as const, run: onCompare }] : []),
-            { title: "Copy the answer", icon: "copy", isDisabled: !run.answer, run: () => void host.copy(run.answer).then(() => host.floaters.toast({ text: "Copied" })) },
+            { title: "Copy answer", icon: "copy", isDisabled: !run.answer, run: () => void host.copy(run.answer).then(() => host.floaters.toast({ text: "Copied" })) },
             "line",
             { title: "Delete…", icon: "trash", tone: "danger", run: () => void attempt(host, () => remove(host, watch, onDeleted)) },
           ])
@@ -229,7 +229,7 @@ async function resume(host: Host, watch: RunWatch, list: RunList, run: Run): Pro
     };
     return (
       <FormDialog title="Resume the run" act="Resume" onClose={close} onDone={done}>
-        <p class="k-dialog-lead">What is done stays, and isn't paid for again. Give it more room where it came to a limit.</p>
+        <p class="k-dialog-lead">Finished parts are kept and cost nothing again. Raise any limit that was reached.</p>
         <LimitFields values={values} ranges={options?.ranges ?? {}} onChange={(name, text) => (given[name] = text)} />
       </FormDialog>
     );
@@ -241,9 +241,9 @@ async function resume(host: Host, watch: RunWatch, list: RunList, run: Run): Pro
 export async function replay(host: Host, watch: RunWatch, id: string): Promise<void> {
   const node = watch.run.value?.nodes.find((one) => one.id === id);
   const isSure = await host.floaters.confirm({
-    title: "Do it again?",
-    text: `“${node?.title ?? id}” and all below it is done again, and paid for again. What builds on it follows where its answer changes.`,
-    act: "Do it again",
+    title: "Redo this part?",
+    text: `“${node?.title ?? id}” and everything below it runs again, at full cost. Parts that build on it follow if its answer changes.`,
+    act: "Redo",
   });
   if (isSure) await attempt(host, () => watch.resume({ replay: id }));
 }
@@ -253,17 +253,17 @@ async function replayStale(host: Host, watch: RunWatch, run: Run): Promise<void>
   if (!found.length) {
     await host.floaters.dialog((close) => (
       <DialogFrame title="Nothing changed" onClose={close} acts={<Button onClick={close}>Close</Button>}>
-        No note that this run has read was changed since.
+        None of the notes this run read has changed since.
       </DialogFrame>
     ));
     return;
   }
   const titles = new Map(run.nodes.map((node) => [node.id, node.title]));
   const isSure = await host.floaters.confirm({
-    title: "Do again what changed?",
+    title: "Redo parts whose notes changed?",
     text: (
       <>
-        <p class="k-dialog-lead">{count(found.length, "part")} read notes that were changed since:</p>
+        <p class="k-dialog-lead">{count(found.length, "part")} read notes that have changed since:</p>
         <ul class="k-plain k-run-stale">
           {found.map(([id, paths]) => (
             <li key={id}>
@@ -276,7 +276,7 @@ async function replayStale(host: Host, watch: RunWatch, run: Run): Promise<void>
         </ul>
       </>
     ),
-    act: "Do these again",
+    act: "Redo these parts",
   });
   if (isSure) await watch.resume({ replay: "stale" });
 }
@@ -290,8 +290,8 @@ async function write(host: Host, watch: RunWatch, run: Run): Promise<void> {
       close();
     };
     return (
-      <FormDialog title="Write it to a note" act="Propose" onClose={close} onDone={done}>
-        <Field label="Note or folder" hint="A note's name ends in .md. In a folder each part becomes a note too. You review it before it is written.">
+      <FormDialog title="Save as a note" act="Propose" onClose={close} onDone={done}>
+        <Field label="Note or folder" hint="A note's name ends in .md. In a folder, each part becomes a note too. You review the notes before they are saved.">
           {(attributes) => <input {...attributes} class="k-input" defaultValue={to} onInput={(event) => (to = event.currentTarget.value)} />}
         </Field>
       </FormDialog>
@@ -306,7 +306,7 @@ async function write(host: Host, watch: RunWatch, run: Run): Promise<void> {
 }
 
 async function remove(host: Host, watch: RunWatch, onDeleted: () => void): Promise<void> {
-  const isSure = await host.floaters.confirm({ title: "Delete the run?", text: "The run, its parts and scripts are deleted for good. Notes stay as they are.", act: "Delete", isDanger: true });
+  const isSure = await host.floaters.confirm({ title: "Delete the run?", text: "The run, its parts and its scripts will be deleted permanently. Your notes aren't affected.", act: "Delete", isDanger: true });
   if (!isSure) return;
   await watch.delete();
   onDeleted();

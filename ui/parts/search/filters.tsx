@@ -71,23 +71,23 @@ export function Filters({ search, store, onChange }: FiltersProps): JSX.Element 
   const addFolder = async () => {
     void store.load();
     const choices = () => store.folders.value.map(({ path, notes }): Choice => ({ value: path, title: path, detail: count(notes, "note"), icon: "folder" }));
-    add("folders", await pick(host.floaters, { title: "Only in a folder", placeholder: "Folder", choices }));
+    add("folders", await pick(host.floaters, { title: "In a folder", placeholder: "Folder", choices }));
   };
   const addTag = async () => {
     if (!store.tags.data.value) void store.tags.load();
     const choices = () => (store.tags.data.value ?? []).map(({ tag, notes }): Choice => ({ value: tag, title: tag, detail: count(notes, "note"), icon: "tag" }));
-    add("tags", await pick(host.floaters, { title: "Only with a tag", placeholder: "Tag", choices }));
+    add("tags", await pick(host.floaters, { title: "With a tag", placeholder: "Tag", choices }));
   };
   const addProperty = async () => {
     if (!store.properties.data.value) void store.properties.load();
     const choices = () =>
       (store.properties.data.value ?? []).flatMap(({ name, notes, values }): Choice[] => [
-        { value: name, title: name, detail: `is there, ${count(notes, "note")}`, icon: "list-filter" },
+        { value: name, title: name, detail: `is set, ${count(notes, "note")}`, icon: "list-filter" },
         ...values.map((value) => ({ value: `${name}=${value}`, title: `${name} = ${value}` })),
       ]);
     const own = (text: string): Choice | undefined =>
-      /^!?[^=~!|]+(?:!?[=~][^|]*)?$/.test(text) ? { value: text, title: text, detail: "as you wrote it", icon: "plus" } : undefined;
-    const title = "Only with a property";
+      /^!?[^=~!|]+(?:!?[=~][^|]*)?$/.test(text) ? { value: text, title: text, detail: "as typed", icon: "plus" } : undefined;
+    const title = "With a property";
     add("properties", await pick(host.floaters, { title, placeholder: "status=open, title~part, due, !due", choices, own }));
   };
   const addDate = () => void host.floaters.dialog((close) => <DateDialog search={search} onChange={onChange} onClose={close} />);
@@ -136,7 +136,7 @@ function DateDialog({ search, onChange, onClose }: { search: SearchQuery; onChan
     onClose();
   };
   return (
-    <FormDialog title="Only of some days" act="Filter" onClose={onClose} onDone={() => take(from.value, to.value)}>
+    <FormDialog title="By date" act="Filter" onClose={onClose} onDone={() => take(from.value, to.value)}>
       <div class="k-days">
         <div class="k-days-kinds" role="radiogroup" aria-label="Which date">
           {(["modified", "created"] as const).map((kind) => (

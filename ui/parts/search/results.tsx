@@ -127,7 +127,7 @@ function HitRow({ hit, index, words, active, onActive }: HitRowProps): JSX.Eleme
         <Reasons hit={hit} />
       </a>
       {/* For the mouse; by keys it is Shift-Enter, and a list box may hold nothing but options. */}
-      <button type="button" class="k-button" data-kind="quiet" data-size="small" data-shape="icon" aria-hidden="true" tabIndex={-1} title="Open beside" onClick={() => host.open(targetOf(hit), "pane")}>
+      <button type="button" class="k-button" data-kind="quiet" data-size="small" data-shape="icon" aria-hidden="true" tabIndex={-1} title="Open to the side" onClick={() => host.open(targetOf(hit), "pane")}>
         <Icon name="panel-right" />
       </button>
     </div>
@@ -147,9 +147,9 @@ function Reasons({ hit }: { hit: Hit }): JSX.Element | null {
         </span>
       ))}
       {hit.foreign && (
-        <span class="k-hit-reason" title="Others wrote it.">
+        <span class="k-hit-reason" title="Someone else wrote this.">
           <Icon name="users" />
-          From others
+          Untrusted
         </span>
       )}
     </span>
@@ -175,11 +175,11 @@ export function FoundLine({ found, isBusy }: { found: Found; isBusy: boolean }):
         <span class="k-found-time">
           {" · "}
           {duration(ms)}
-          {mode === "keyword" && isBusy ? ", words so far" : ""}
+          {mode === "keyword" && isBusy ? ", by words so far" : ""}
         </span>
       </span>
       {missing && (
-        <span class="k-found-missing" title={answer.as_of ? `The index has all changes until ${timeOf(answer.as_of)}` : undefined}>
+        <span class="k-found-missing" title={answer.as_of ? `Indexed up to ${timeOf(answer.as_of)}` : undefined}>
           <Icon name="clock" />
           {missing}
         </span>
@@ -191,9 +191,9 @@ export function FoundLine({ found, isBusy }: { found: Found; isBusy: boolean }):
 /** What an answer may miss, in a few words; empty where it misses nothing. */
 export function missingOf({ answer }: Pick<Found, "answer">): string {
   const until = answer.as_of ? `, as of ${timeOf(answer.as_of)}` : "";
-  if (answer.index_incomplete) return "The index is still being filled";
-  if (answer.index_stale) return `The latest changes aren't in it yet${until}`;
-  if (answer.pending) return `${count(answer.pending, "passage")} can be found by words only so far`;
+  if (answer.index_incomplete) return "Indexing isn't finished";
+  if (answer.index_stale) return `The latest changes aren't indexed yet${until}`;
+  if (answer.pending) return `${count(answer.pending, "passage")} found by words only so far`;
   return "";
 }
 

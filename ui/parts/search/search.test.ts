@@ -97,8 +97,8 @@ it("says why a hit is here", () => {
 const answer = (...names: string[]): SearchAnswer => ({ success: true, results: names.map((source) => hit({ source })), index_stale: false, as_of: "", index_incomplete: false, pending: 0 });
 
 it("says what an answer may miss", () => {
-  expect(missingOf({ answer: { ...answer(), index_incomplete: true } })).toBe("The index is still being filled");
-  expect(missingOf({ answer: { ...answer(), pending: 2_000 } })).toBe("2,000 passages can be found by words only so far");
+  expect(missingOf({ answer: { ...answer(), index_incomplete: true } })).toBe("Indexing isn't finished");
+  expect(missingOf({ answer: { ...answer(), pending: 2_000 } })).toBe("2,000 passages found by words only so far");
   expect(missingOf({ answer: answer() })).toBe("");
 });
 

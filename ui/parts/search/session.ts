@@ -98,13 +98,13 @@ const NEAR = 0.25;
 export function reasonsOf(hit: Hit): Reason[] {
   const parts = (hit.explain ?? {}) as Record<string, number>;
   const reasons: Reason[] = [];
-  if ((parts["name"] ?? 0) > 0) reasons.push({ id: "name", title: "Name", tip: "Your words are in its title, an alias or a heading." });
-  if ((parts["keyword"] ?? 0) > 0) reasons.push({ id: "words", title: "Words", tip: "Your words are in this passage." });
+  if ((parts["name"] ?? 0) > 0) reasons.push({ id: "name", title: "Name", tip: "Your words appear in its title, an alias or a heading." });
+  if ((parts["keyword"] ?? 0) > 0) reasons.push({ id: "words", title: "Words", tip: "Your words appear in this passage." });
   const cosine = hit.cosine ?? 0;
   if ((parts["dense"] ?? 0) > 0 && cosine >= NEAR) {
-    reasons.push({ id: "meaning", title: "Meaning", tip: `It is about the same: nearness ${cosine.toFixed(2)} of 1.` });
+    reasons.push({ id: "meaning", title: "Meaning", tip: `Similar in meaning: ${cosine.toFixed(2)} of 1.` });
   }
   const copies = hit.also?.length ?? 0;
-  if (copies) reasons.push({ id: "copies", title: `Also in ${copies}`, tip: `The same text stands in ${hit.also?.map((copy) => copy.source).join(", ")}.` });
+  if (copies) reasons.push({ id: "copies", title: `Also in ${copies}`, tip: `The same text is in ${hit.also?.map((copy) => copy.source).join(", ")}.` });
   return reasons;
 }

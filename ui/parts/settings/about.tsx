@@ -40,11 +40,11 @@ export function AboutSection({ store, state, index }: AboutProps): JSX.Element {
       </div>
       <dl class="k-facts">
         <dt>Server</dt>
-        <dd>{health ? <Chip tone="added" icon="check">answers</Chip> : <Chip tone="removed" icon="x">{state.health.failure.value?.message ?? "asking…"}</Chip>}</dd>
+        <dd>{health ? <Chip tone="added" icon="check">running</Chip> : <Chip tone="removed" icon="x">{state.health.failure.value?.message ?? "asking…"}</Chip>}</dd>
         <dt>Index</dt>
-        <dd>{!status ? "…" : missing.length ? <Chip tone="warning" icon="triangle-alert">{missing.length === 1 ? "something is missing" : `${missing.length} things are missing`}</Chip> : <Chip tone="added" icon="check">complete</Chip>}</dd>
+        <dd>{!status ? "…" : missing.length ? <Chip tone="warning" icon="triangle-alert">{missing.length === 1 ? "1 problem" : `${missing.length} problems`}</Chip> : <Chip tone="added" icon="check">complete</Chip>}</dd>
         <dt>Settings</dt>
-        <dd>{restarts ? <Chip tone="warning" icon="rotate-cw">{`${restarts} count when the server starts next`}</Chip> : <Chip tone="added" icon="check">all in use</Chip>}</dd>
+        <dd>{restarts ? <Chip tone="warning" icon="rotate-cw">{`${restarts} waiting for a restart`}</Chip> : <Chip tone="added" icon="check">all applied</Chip>}</dd>
         <dt>Configuration file</dt>
         <dd>
           <Place path={settings.config_file} />
@@ -55,7 +55,7 @@ export function AboutSection({ store, state, index }: AboutProps): JSX.Element {
         </dd>
       </dl>
       <p class="k-small k-quiet">
-        <code>knap doctor</code> checks much more: the installation, every database, and what is open to others.
+        <code>knap doctor</code> checks more: the installation, every database, and what others can reach.
       </p>
     </section>
   );
@@ -70,7 +70,7 @@ function Place({ path }: { path: string }): JSX.Element {
       <code class="k-cut" title={path}>
         …/{name}
       </code>
-      <IconButton icon="copy" size="small" label={`Copy the path of ${name}`} onClick={() => void host.copy(path).then(() => host.floaters.toast({ text: "The path was copied" }))} />
+      <IconButton icon="copy" size="small" label={`Copy the path of ${name}`} onClick={() => void host.copy(path).then(() => host.floaters.toast({ text: "Path copied" }))} />
     </span>
   );
 }

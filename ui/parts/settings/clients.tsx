@@ -68,7 +68,7 @@ function Devices({ state, devices, canPair }: { state: ClientState; devices: rea
       ) : (
         <Empty
           icon="smartphone"
-          title="No device is paired"
+          title="No paired devices"
           acts={
             canPair && (
               <Button kind="primary" icon="qr-code" onClick={pair}>
@@ -94,7 +94,7 @@ function DeviceRow({ device, onRevoke }: { device: Device; onRevoke: () => void 
           {device.device && <span class="k-quiet k-small k-cut">{device.device}</span>}
         </div>
         <p class="k-small k-quiet">
-          You, in the vault {device.vault} · paired <Moment at={device.paired} /> · {device.last_used ? <>seen <Moment at={device.last_used} /></> : "not seen yet"}
+          You, in the vault {device.vault} · paired <Moment at={device.paired} /> · {device.last_used ? <>seen <Moment at={device.last_used} /></> : "never connected"}
         </p>
       </div>
       <Button kind="danger" size="small" label={`Revoke ${device.name}`} onClick={onRevoke}>
@@ -115,7 +115,7 @@ function Moment({ at }: { at: string }): JSX.Element {
 async function revoke(host: Host, state: ClientState, device: Device): Promise<void> {
   const isSure = await host.floaters.confirm({
     title: `Revoke ${device.name}?`,
-    text: "Its token is no longer accepted, at once. What it did stays, and can be undone in the journal. To use it again, pair it again.",
+    text: "Its token stops working at once. Changes it made stay and can be undone in the journal. To use the device again, pair it again.",
     act: "Revoke",
     isDanger: true,
   });
@@ -134,10 +134,10 @@ const ICONS: Readonly<Record<ProgramRow["kind"], IconName>> = { person: "user", 
 
 function Programs({ rows }: { rows: readonly ProgramRow[] }): JSX.Element {
   return (
-    <section class="k-set-group" aria-label="Programs and their rights">
-      <h2>Programs and their rights</h2>
-      <p class="k-small k-quiet">What you change here is saved in the configuration file, and counts when the server starts next. Your own rights, as a person, are changed in that file only.</p>
-      <ul class="k-clients" aria-label="Programs and their rights">
+    <section class="k-set-group" aria-label="Programs and permissions">
+      <h2>Programs and permissions</h2>
+      <p class="k-small k-quiet">Changes are saved in the configuration file and take effect after a restart. Your own permissions can only be changed in that file.</p>
+      <ul class="k-clients" aria-label="Programs and permissions">
         {rows.map((row) => (
           <Program key={row.name} row={row} />
         ))}
@@ -165,7 +165,7 @@ function Program({ row }: { row: ProgramRow }): JSX.Element {
         ))}
         <p class="k-small k-quiet">
           {tokenText(row)}
-          {callsServer(row) && <> · {row.last_used ? <>called <Moment at={row.last_used} /></> : "no call since the server's start"}</>}
+          {callsServer(row) && <> · {row.last_used ? <>called <Moment at={row.last_used} /></> : "no calls since the server started"}</>}
         </p>
         {isOpen.value && <Rights id={id} name={row.name} />}
       </div>
@@ -174,7 +174,7 @@ function Program({ row }: { row: ProgramRow }): JSX.Element {
           type="button"
           class="k-button"
           data-size="small"
-          aria-label={`${isOpen.value ? "Close" : "Change"} the rights of ${row.name}`}
+          aria-label={`${isOpen.value ? "Close" : "Edit"} permissions of ${row.name}`}
           aria-expanded={isOpen.value}
           aria-controls={isOpen.value ? id : undefined}
           onClick={() => (isOpen.value = !isOpen.value)}
@@ -195,7 +195,7 @@ function Rights({ id, name }: { id: string; name: string }): JSX.Element {
   const failure = store.settings.failure.value;
   const rows = new Map(answer?.settings.map((row) => [row.name, row]));
   return (
-    <div id={id} class="k-client-rights" role="group" aria-label={`Rights of ${name}`}>
+    <div id={id} class="k-client-rights" role="group" aria-label={`Permissions of ${name}`}>
       {failure && (
         <Notice tone="removed">
           {failure.message}
@@ -205,7 +205,7 @@ function Rights({ id, name }: { id: string; name: string }): JSX.Element {
       {!answer && !failure && <SkeletonRows count={3} />}
       {answer?.is_writable === false && (
         <Notice tone="warning">
-          The configuration file <code>{answer.config_file}</code> can't be written by the server, so nothing can be changed here. Make it writable, or edit it where it comes from.
+          The configuration file <code>{answer.config_file}</code> is read-only for the server, so nothing can be changed here. Make it writable, or edit it at its source.
         </Notice>
       )}
       {Object.keys(RIGHTS).map((right) => {
@@ -234,9 +234,9 @@ function Restricted({ state }: { state: ClientState }): JSX.Element | null {
   };
   if (state.trust.failure.value && !rows.length) return <Notice tone="removed">{state.trust.failure.value.message}</Notice>;
   return (
-    <section class="k-set-group" aria-label="Only propose for now">
+    <section class="k-set-group" aria-label="Limited to proposals">
       <div class="k-set-head">
-        <h2>Only propose for now</h2>
+        <h2>Limited to proposals</h2>
         {rows.length > 1 && (
           <Button isDisabled={busy.value} onClick={() => void trust({ all: true })}>
             Trust all
@@ -245,11 +245,11 @@ function Restricted({ state }: { state: ClientState }): JSX.Element | null {
       </div>
       <p class="k-small k-quiet">
         {rows.length
-          ? "These have read text that others wrote. What they want to change waits for you until you trust them again, or the time is over."
-          : "Whoever reads text that others wrote only proposes changes for a while. Nobody does now."}
+          ? "These read untrusted content. Their changes wait for your review until you trust them again or the time runs out."
+          : "A client that reads untrusted content can only propose changes for a while. No client is limited now."}
       </p>
       {rows.length > 0 && (
-        <ul class="k-clients" aria-label="Only propose for now">
+        <ul class="k-clients" aria-label="Limited to proposals">
           {rows.map((row) => (
             <RestrictedRow key={`${row.client} ${row.run}`} row={row} isBusy={busy.value} onTrust={() => void trust({ client: row.client, ...(row.run ? { run: row.run } : {}) })} />
           ))}
@@ -269,7 +269,7 @@ function RestrictedRow({ row, isBusy, onTrust }: { row: Restriction; isBusy: boo
           {row.run && <span class="k-quiet k-small k-cut">{row.run}</span>}
         </div>
         <p class="k-small k-quiet">
-          {row.inherited ? "Begun by a client that had read " : "Read "}
+          {row.inherited ? "Started by a client that had read " : "Read "}
           <bdi>{row.source}</bdi> <Moment at={row.since} />
           {row.until && <>, until {dateTime(row.until)}</>}
         </p>

@@ -86,7 +86,7 @@ export function FirstStepsCard({ steps, settings, chat, onSettings }: CardProps)
       <header>
         <div>
           <h2>First steps</h2>
-          <p class="k-quiet">Three steps to the first answer from your notes.</p>
+          <p class="k-quiet">Three steps to your first answer.</p>
         </div>
         {steps.isIndexed && <IconButton icon="x" size="small" label="Not now" onClick={() => steps.dismiss()} />}
       </header>
@@ -96,7 +96,7 @@ export function FirstStepsCard({ steps, settings, chat, onSettings }: CardProps)
             <p class="k-quiet">{count(notes, "note")} can be searched.</p>
           ) : (
             <>
-              <p class="k-quiet">So that they can be found by words and by meaning. Everything stays on this computer.</p>
+              <p class="k-quiet">Makes them searchable by words and by meaning. Everything stays on this computer.</p>
               <Progress state={index} />
               {!index.going.value && (
                 <Button kind="primary" icon="database" onClick={() => void index.refresh()}>
@@ -111,7 +111,7 @@ export function FirstStepsCard({ steps, settings, chat, onSettings }: CardProps)
             <p class="k-quiet">{steps.models.data.value?.configured} answers.</p>
           ) : (
             <>
-              <p class="k-quiet">It answers questions and proposes changes. One on this computer costs nothing; search works without any.</p>
+              <p class="k-quiet">It answers questions and proposes changes. A model on this computer costs nothing, and search works without one.</p>
               <Button kind={steps.isIndexed ? "primary" : "plain"} icon="cpu" href={settings} {...(onSettings ? { onClick: onSettings } : {})}>
                 Choose a model
               </Button>
@@ -119,7 +119,7 @@ export function FirstStepsCard({ steps, settings, chat, onSettings }: CardProps)
           )}
         </Step>
         <Step number={3} title="Ask your first question" isDone={false} isNext={steps.isIndexed === true && steps.hasModel === true}>
-          <p class="k-quiet">The answer cites the lines that it comes from.</p>
+          <p class="k-quiet">The answer cites the lines it comes from.</p>
           {steps.isIndexed === true && steps.hasModel === true && (
             <Button kind="primary" icon="message-square" href={chat}>
               Ask

@@ -27,7 +27,7 @@ interface Outcome {
   problems: readonly string[];
 }
 
-const PHASES: Readonly<Record<string, string>> = { scan: "Looking through the vault", read: "Reading notes", embed: "Computing meaning" };
+const PHASES: Readonly<Record<string, string>> = { scan: "Scanning the vault", read: "Reading notes", embed: "Computing embeddings" };
 
 /** The index of a vault, and the refresh that goes on, if one does. */
 export class IndexState {
@@ -76,16 +76,16 @@ export class IndexState {
 export function missingParts(status: Status): string[] {
   const { pending, embedded, problems, index_incomplete: isIncomplete, model, replaced_model: replaced, notes } = status;
   const parts = [];
-  if (isIncomplete) parts.push(notes ? "The vault hasn't been read to its end yet: notes that are still to come aren't found." : "The vault hasn't been read yet: nothing is found.");
-  if (!model) parts.push("Search by meaning is off (embeddings.kind is none): words alone are searched.");
-  else if (pending) parts.push(`${count(pending, "passage")} of ${count(pending + embedded, "passage")} ${pending === 1 ? "has" : "have"} no meaning computed yet${replaced ? ` by ${model} instead of ${replaced}` : ""}: they are found by words only.`);
-  if (problems) parts.push(`${count(problems, "file")} couldn't be read completely.`);
+  if (isIncomplete) parts.push(notes ? "Indexing isn't finished: notes that haven't been read can't be found yet." : "The vault isn't indexed yet, so nothing can be found.");
+  if (!model) parts.push("Search by meaning is off (embeddings.kind is none), so notes are found by words only.");
+  else if (pending) parts.push(`${pending.toLocaleString("en")} of ${count(pending + embedded, "passage")} ${pending === 1 ? "has" : "have"} no embedding yet${replaced ? ` from ${model}, which replaced ${replaced}` : ""}, so they are found by words only.`);
+  if (problems) parts.push(`${count(problems, "file")} couldn't be read in full.`);
   return parts;
 }
 
 /** How far a refresh is: `Reading notes: 120 of 2,000`. */
 export function progressText({ phase, done, total }: Pick<Going, "phase" | "done" | "total">): string {
-  const what = PHASES[phase] ?? "At work";
+  const what = PHASES[phase] ?? "Working";
   if (total) return `${what}: ${done.toLocaleString("en")} of ${total.toLocaleString("en")}`;
   return done ? `${what}: ${done.toLocaleString("en")}` : `${what}…`;
 }
@@ -96,7 +96,7 @@ export function IndexSection({ state }: { state: IndexState }): JSX.Element {
   useEffect(() => void status.load(), []);
   const found = status.data.value;
   const rebuild = async (): Promise<void> => {
-    const asked = { title: "Build the index anew?", text: "It is deleted and made again from your notes, which may take minutes in a large vault. Notes, history and undo stay as they are.", act: "Build anew" };
+    const asked = { title: "Rebuild the index?", text: "The index is deleted and built again from your notes, which can take minutes in a large vault. Notes, history and undo aren't affected.", act: "Rebuild" };
     if (await floaters.confirm(asked)) void state.refresh(true);
   };
   return (
@@ -105,10 +105,10 @@ export function IndexSection({ state }: { state: IndexState }): JSX.Element {
         <h2>Index</h2>
         <div class="k-pair-acts">
           <Button icon="refresh-cw" isDisabled={going.value !== null} onClick={() => void state.refresh()}>
-            Bring up to date
+            Update now
           </Button>
           <Button kind="quiet" isDisabled={going.value !== null} onClick={() => void rebuild()}>
-            Build anew…
+            Rebuild…
           </Button>
         </div>
       </div>
@@ -149,10 +149,10 @@ export function Progress({ state }: { state: IndexState }): JSX.Element | null {
     <p class="k-trial-good" role="status">
       <Icon name={done.state === "complete" ? "circle-check" : "circle-stop"} />
       <span>
-        {done.state === "complete" ? "Up to date" : done.state === "cancelled" ? "Stopped; what was read is kept" : "It failed; the server's log says why"}
+        {done.state === "complete" ? "Up to date" : done.state === "cancelled" ? "Stopped; progress is kept" : "Failed; see the server's log"}
         <span class="k-quiet">
           {" "}
-          · {count(done.indexed, "note")} read · {count(done.removed, "note")} removed · {count(done.embedded, "passage")} computed
+          · {count(done.indexed, "note")} read · {count(done.removed, "note")} removed · {count(done.embedded, "passage")} embedded
         </span>
       </span>
     </p>
@@ -165,8 +165,8 @@ function Standing({ status }: { status: Status }): JSX.Element {
     <>
       <dl class="k-figures">
         <Count title="Notes" value={status.notes} detail={status.files > status.notes ? `and ${count(status.files - status.notes, "other file")}` : ""} />
-        <Count title="Passages" value={status.chunks} detail={status.model ? `${status.embedded.toLocaleString("en")} with meaning` : "by words"} />
-        <Count title="Pending" value={status.pending} detail={status.pending ? "without meaning yet" : "nothing waits"} />
+        <Count title="Passages" value={status.chunks} detail={status.model ? `${status.embedded.toLocaleString("en")} embedded` : "words only"} />
+        <Count title="Pending" value={status.pending} detail={status.pending ? "not embedded yet" : "none"} />
         <Count title="Problems" value={status.problems} detail={status.problems ? "files" : "none"} />
       </dl>
       <p class="k-small k-quiet">
@@ -180,7 +180,7 @@ function Standing({ status }: { status: Status }): JSX.Element {
         ) : (
           "Not indexed yet"
         )}{" "}
-        · {bytes(status.size_bytes)} · meaning by {status.model || "nothing"}
+        · {bytes(status.size_bytes)} · embeddings: {status.model || "nothing"}
       </p>
       {missing.length > 0 && (
         <Notice tone="warning">
@@ -191,7 +191,7 @@ function Standing({ status }: { status: Status }): JSX.Element {
       )}
       {status.skipped.length > 0 && (
         <details class="k-skipped">
-          <summary>Files that couldn't be read completely</summary>
+          <summary>Files that couldn't be read in full</summary>
           <ul class="k-plain">
             {status.skipped.map((file) => (
               <li key={`${file.path} ${file.line} ${file.code}`}>

@@ -16,65 +16,65 @@ const MB = "MB";
 /** In the order in which they are shown. */
 const WORDS: Readonly<Record<string, Words>> = {
   "model.name": { label: "Model" },
-  "model.base_url": { label: "Address of the model's server" },
+  "model.base_url": { label: "Model server address" },
   "model.fallbacks": { label: "Fallback models" },
-  "model.ollama_url": { label: "Ollama's address" },
-  "model.api_key": { label: "Key of the model" },
+  "model.ollama_url": { label: "Ollama address" },
+  "model.api_key": { label: "Model key" },
   "model.openai_api_key": { label: "OpenAI key" },
   "model.anthropic_api_key": { label: "Anthropic key" },
   "model.fireworks_api_key": { label: "Fireworks key" },
   "model.openrouter_api_key": { label: "OpenRouter key" },
-  "model.context_tokens": { label: "Length of a conversation", unit: "tokens" },
-  "model.tools": { label: "Tools offered" },
-  "model.timeout_s": { label: "Time to wait", unit: "s" },
+  "model.context_tokens": { label: "Conversation length", unit: "tokens" },
+  "model.tools": { label: "Tools" },
+  "model.timeout_s": { label: "Timeout", unit: "s" },
   "model.retries": { label: "Retries" },
   "model.prompt": { label: "Instructions file" },
   "model.telemetry": { label: "Traces (OpenTelemetry)" },
   "model.session_days": { label: "Keep conversations for", unit: "days" },
-  "model.sessions_mb": { label: "Room for conversations", unit: MB },
+  "model.sessions_mb": { label: "Storage for conversations", unit: MB },
   "audio.access": { label: "Transcribe recordings" },
-  "audio.provider": { label: "Transcribed by" },
+  "audio.provider": { label: "Transcription service" },
   "audio.model": { label: "Transcription model" },
-  "audio.base_url": { label: "Address of the transcription server" },
+  "audio.base_url": { label: "Transcription server address" },
   "audio.api_key": { label: "Transcription key" },
   "audio.language": { label: "Spoken language" },
-  "audio.max_mb": { label: "Largest recording", unit: MB },
-  "audio.timeout_s": { label: "Time for a recording", unit: "s" },
+  "audio.max_mb": { label: "Maximum recording size", unit: MB },
+  "audio.timeout_s": { label: "Timeout for a recording", unit: "s" },
 
   "agents.task": { label: "Task agent" },
   "agents.scout": { label: "Scout agent" },
   "agents.web": { label: "Web agent" },
-  "agents.link_depth": { label: "Links followed" },
+  "agents.link_depth": { label: "Link depth" },
   "agents.linked_notes": { label: "Linked notes at most", unit: "notes" },
-  "agents.same_folder": { label: "Notes of the same folder" },
+  "agents.same_folder": { label: "Notes in the same folder" },
   "agents.excluded_folders": { label: "Excluded folders" },
-  "agents.token_limit": { label: "Notes given to a task", unit: "tokens" },
+  "agents.token_limit": { label: "Context per task", unit: "tokens" },
   "agents.chat_history_length": { label: "Earlier messages", unit: "messages" },
   "agents.editable": { label: "Editable notes" },
   "agents.can": { label: "Capabilities" },
   "agents.orchestrate": { label: "Let a model choose the agents" },
-  "agents.orchestrator_steps": { label: "Rounds of gathering" },
-  "agents.orchestrator_tokens": { label: "Tokens for gathering", unit: "tokens" },
+  "agents.orchestrator_steps": { label: "Context rounds" },
+  "agents.orchestrator_tokens": { label: "Context round tokens", unit: "tokens" },
   "agents.scout.model": { label: "Scout's model" },
-  "agents.scout.rounds": { label: "Rounds of looking" },
-  "agents.scout.notes": { label: "Notes it may choose", unit: "notes" },
-  "agents.scout.keyword_limit": { label: "Notes of a search by words", unit: "notes" },
+  "agents.scout.rounds": { label: "Scout rounds" },
+  "agents.scout.notes": { label: "Notes Scout may choose", unit: "notes" },
+  "agents.scout.keyword_limit": { label: "Results of a word search", unit: "notes" },
   "agents.scout.tools": { label: "Scout's tools" },
-  "agents.scout.show_tags": { label: "Show it all tags" },
-  "agents.scout.timeout_s": { label: "Time for the scout", unit: "s" },
+  "agents.scout.show_tags": { label: "Show Scout all tags" },
+  "agents.scout.timeout_s": { label: "Scout timeout", unit: "s" },
   "runs.strategy": { label: "Strategy" },
-  "runs.code_mode": { label: "Retrieve by scripts" },
-  "runs.parallel": { label: "Parts at the same time" },
-  "runs.min_context_chars": { label: "Context a script should find", unit: "characters" },
-  "runs.min_citations": { label: "Places a script should cite" },
-  "runs.low_score_percent": { label: "Score that is too low", unit: "%" },
-  "runs.low_confidence_percent": { label: "Confidence that is too low", unit: "%" },
-  "runs.regens_per_node": { label: "New scripts for a part" },
-  "runs.regens_per_run": { label: "New scripts for a run" },
-  "scripts.timeout_s": { label: "Time for a script", unit: "s" },
-  "scripts.memory_mb": { label: "Memory of a script", unit: MB },
-  "scripts.result_kb": { label: "Result of a script", unit: "kB" },
-  "scripts.workers": { label: "Scripts at the same time" },
+  "runs.code_mode": { label: "Code Mode" },
+  "runs.parallel": { label: "Parallel parts" },
+  "runs.min_context_chars": { label: "Context target of a script", unit: "characters" },
+  "runs.min_citations": { label: "Citation target of a script" },
+  "runs.low_score_percent": { label: "Minimum score", unit: "%" },
+  "runs.low_confidence_percent": { label: "Minimum confidence", unit: "%" },
+  "runs.regens_per_node": { label: "Script retries per part" },
+  "runs.regens_per_run": { label: "Script retries per run" },
+  "scripts.timeout_s": { label: "Script timeout", unit: "s" },
+  "scripts.memory_mb": { label: "Script memory", unit: MB },
+  "scripts.result_kb": { label: "Maximum script result", unit: "kB" },
+  "scripts.workers": { label: "Parallel scripts" },
   "scripts.walls": { label: "Confinement" },
   "scripts.fs_read": { label: "Folders scripts may read" },
   "scripts.net_allow": { label: "Hosts scripts may reach" },
@@ -82,62 +82,62 @@ const WORDS: Readonly<Record<string, Words>> = {
   "web.access": { label: "Web access" },
   "web.auto_search": { label: "Search by itself" },
   "web.provider": { label: "Search provider" },
-  "web.api_key": { label: "Key of the search provider" },
+  "web.api_key": { label: "Search provider key" },
   "web.tavily_api_key": { label: "Tavily key" },
   "web.brave_api_key": { label: "Brave key" },
   "web.serper_api_key": { label: "Serper key" },
-  "web.base_url": { label: "Address of the provider" },
-  "web.model": { label: "Model that searches" },
-  "web.max_results": { label: "Results of a search" },
-  "web.max_pages": { label: "Pages read for a question", unit: "pages" },
-  "web.token_budget": { label: "Text taken into an answer", unit: "tokens" },
+  "web.base_url": { label: "Search provider address" },
+  "web.model": { label: "Search model" },
+  "web.max_results": { label: "Results per search" },
+  "web.max_pages": { label: "Pages read per question", unit: "pages" },
+  "web.token_budget": { label: "Web text per answer", unit: "tokens" },
   "web.hosts": { label: "Allowed hosts" },
-  "web.timeout_s": { label: "Time for a page", unit: "s" },
-  "web.max_page_kb": { label: "Largest page", unit: "kB" },
+  "web.timeout_s": { label: "Page timeout", unit: "s" },
+  "web.max_page_kb": { label: "Maximum page size", unit: "kB" },
 
-  "model.turn_tokens": { label: "One answer", unit: "tokens" },
-  "model.run_tokens": { label: "One conversation or run", unit: "tokens" },
-  "model.day_tokens": { label: "Tokens in a day", unit: "tokens" },
-  "model.day_cents": { label: "Money in a day", unit: "US cents" },
-  "runs.tokens": { label: "Tokens of a run", unit: "tokens" },
-  "runs.cents": { label: "Money for a run", unit: "US cents" },
-  "runs.minutes": { label: "Time for a run", unit: "min" },
-  "runs.nodes": { label: "Parts of a run" },
+  "model.turn_tokens": { label: "Per answer", unit: "tokens" },
+  "model.run_tokens": { label: "Per conversation or run", unit: "tokens" },
+  "model.day_tokens": { label: "Tokens per day", unit: "tokens" },
+  "model.day_cents": { label: "Cost per day", unit: "US cents" },
+  "runs.tokens": { label: "Tokens per run", unit: "tokens" },
+  "runs.cents": { label: "Cost per run", unit: "US cents" },
+  "runs.minutes": { label: "Time per run", unit: "min" },
+  "runs.nodes": { label: "Parts per run" },
   "runs.depth": { label: "Levels of parts" },
   "runs.days": { label: "Keep runs for", unit: "days" },
-  "journal.max_mb": { label: "Room for undo", unit: MB },
-  "journal.max_age_days": { label: "Undo changes for", unit: "days" },
-  "journal.backup_mb": { label: "Room for backups", unit: MB },
+  "journal.max_mb": { label: "Storage for undo", unit: MB },
+  "journal.max_age_days": { label: "Keep undo for", unit: "days" },
+  "journal.backup_mb": { label: "Storage for backups", unit: MB },
 
-  "search.fusion": { label: "Joining words and meaning" },
+  "search.fusion": { label: "Combining words and meaning" },
   "embeddings.kind": { label: "Search by meaning" },
   "embeddings.model": { label: "Embedding model" },
-  "embeddings.base_url": { label: "Address of the embedding server" },
+  "embeddings.base_url": { label: "Embedding server address" },
   "embeddings.api_key": { label: "Embedding key" },
-  "embeddings.folder": { label: "Folder of the model's files" },
-  "embeddings.query_prefix": { label: "Prefix of a question" },
-  "embeddings.passage_prefix": { label: "Prefix of a passage" },
-  "index.interval_minutes": { label: "Compare the whole vault every", unit: "min" },
+  "embeddings.folder": { label: "Model folder" },
+  "embeddings.query_prefix": { label: "Query prefix" },
+  "embeddings.passage_prefix": { label: "Passage prefix" },
+  "index.interval_minutes": { label: "Full check every", unit: "min" },
 
-  "proposals.expire_days": { label: "Proposals wait for", unit: "days" },
-  "proposals.taint_minutes": { label: "Only proposes after foreign text for", unit: "min" },
+  "proposals.expire_days": { label: "Proposals expire after", unit: "days" },
+  "proposals.taint_minutes": { label: "Proposals only after untrusted content", unit: "min" },
 
   "default_vault": { label: "Default vault" },
   "state_dir": { label: "State folder" },
   "git.commit": { label: "Commit each change" },
-  "server.host": { label: "Listens at" },
+  "server.host": { label: "Listen address" },
   "server.port": { label: "Port" },
-  "server.token": { label: "Token of the API" },
+  "server.token": { label: "API token" },
   "server.public_url": { label: "Public address" },
-  "server.hosts": { label: "Further names" },
-  "server.origins": { label: "Origins that may call" },
+  "server.hosts": { label: "Additional host names" },
+  "server.origins": { label: "Allowed origins" },
   "server.mcp_profile": { label: "MCP tools" },
   "server.mcp_output_schemas": { label: "MCP output schemas" },
-  "server.max_body_mb": { label: "Largest request", unit: MB },
-  "server.requests_per_minute": { label: "Requests in a minute" },
+  "server.max_body_mb": { label: "Maximum request size", unit: MB },
+  "server.requests_per_minute": { label: "Requests per minute" },
   "server.answers_commands": { label: "Answer the command line" },
   "server.threads": { label: "Threads" },
-  "server.stop_seconds": { label: "Time to stop", unit: "s" },
+  "server.stop_seconds": { label: "Shutdown timeout", unit: "s" },
 };
 
 /** What a program may see and change, in the order in which it is shown. */
@@ -146,14 +146,14 @@ export const RIGHTS: Readonly<Record<string, string>> = {
   small: "Small changes",
   large: "Other changes",
   max_files: "Files at once",
-  capabilities: "May do",
-  scope: "Which notes it changes",
+  capabilities: "Capabilities",
+  scope: "Editable notes",
   write: "Changes only",
   read_only: "Never changes",
-  guarded: "Changes with your word only",
-  confirm: "Proposals in its own program",
-  read: "Reads only",
-  hidden: "Isn't shown",
+  guarded: "Changes need your approval",
+  confirm: "Confirms proposals itself",
+  read: "Can read only",
+  hidden: "Can't read",
   vaults: "Vaults",
 };
 
@@ -174,14 +174,14 @@ const SCOUT = of("agents.scout.");
 /** Sections by their ids, each with its groups; what a part of its own draws, such as the model's name, stands in none. */
 export const GROUPS: Readonly<Record<string, readonly SettingGroup[]>> = {
   models: [
-    { title: "How the model is asked", names: ["model.fallbacks", "model.context_tokens", "model.tools", "model.timeout_s", "model.retries", "model.ollama_url", "model.base_url", "model.prompt", "model.telemetry"] },
+    { title: "Requests", names: ["model.fallbacks", "model.context_tokens", "model.tools", "model.timeout_s", "model.retries", "model.ollama_url", "model.base_url", "model.prompt", "model.telemetry"] },
     { title: "Conversations", names: CONVERSATIONS },
     { title: "Recordings", names: of("audio.") },
   ],
   agents: [
-    { title: "Usual agents", names: ["agents.task", "agents.scout", "agents.web"] },
-    { title: "Task: what it is given", names: ["agents.link_depth", "agents.same_folder", "agents.excluded_folders"] },
-    { title: "Task: what it may change", names: ["agents.editable", "agents.can"] },
+    { title: "Default agents", names: ["agents.task", "agents.scout", "agents.web"] },
+    { title: "Task: context", names: ["agents.link_depth", "agents.same_folder", "agents.excluded_folders"] },
+    { title: "Task: permissions", names: ["agents.editable", "agents.can"] },
     { title: "Task: limits", names: ["agents.orchestrate", ...TASK_LIMITS] },
     { title: "Scout", names: SCOUT },
     { title: "Runs", names: without(of("runs."), ...RUN_LIMITS) },
@@ -200,9 +200,9 @@ export const GROUPS: Readonly<Record<string, readonly SettingGroup[]>> = {
   index: [
     { title: "Search", names: of("search.") },
     { title: "Meaning", names: of("embeddings.") },
-    { title: "Keeping up", names: of("index.") },
+    { title: "Updates", names: of("index.") },
   ],
-  clients: [{ title: "Rules for all", names: of("proposals.") }],
+  clients: [{ title: "All clients", names: of("proposals.") }],
   about: [
     { title: "Server", names: of("server.") },
     { title: "Vault and state", names: of("default_vault", "state_dir", "git.") },
@@ -280,9 +280,9 @@ export function sourceOf(row: SettingRow): Source {
 
 /** Why a setting can't be changed here; empty where it can. */
 export function whyFixed(row: SettingRow): string {
-  if (!row.savable) return "Changed in the configuration file only";
+  if (!row.savable) return "Only in the configuration file";
   const source = sourceOf(row);
-  if (source.kind === "variable") return "The variable counts more than the file; unset it to change this here";
+  if (source.kind === "variable") return "The variable overrides the file; unset it to change this here";
   return "";
 }
 
@@ -293,14 +293,14 @@ export function readInput(row: SettingRow, text: string): Read {
   if (row.kind === "count") return readNumber(row, text);
   if (row.kind === "texts") return { value: text.split(/\r?\n/).map((line) => line.trim()).filter(Boolean) };
   const value = row.kind === "verbatim" ? text : text.trim();
-  if (/[\0\r\n]/.test(value)) return { problem: "One line, please." };
-  if (row.kind === "url" && value && !/^https?:\/\/[^\s/]+(\/\S*)?$/.test(value)) return { problem: "An address begins with http:// or https:// and has no spaces." };
+  if (/[\0\r\n]/.test(value)) return { problem: "Use a single line." };
+  if (row.kind === "url" && value && !/^https?:\/\/[^\s/]+(\/\S*)?$/.test(value)) return { problem: "An address starts with http:// or https:// and has no spaces." };
   return { value };
 }
 
 function readNumber(row: SettingRow, text: string): Read {
   const digits = text.replace(/[\s,]/g, "");
-  if (!/^\d{1,10}$/.test(digits)) return { problem: `A whole number is needed: ${rangeText(row)}.` };
+  if (!/^\d{1,10}$/.test(digits)) return { problem: `Enter a whole number: ${rangeText(row)}.` };
   const value = Number(digits);
   const [least, most] = [row.least ?? 0, row.most ?? Infinity];
   if (value < least || value > most) return { problem: `${value.toLocaleString("en")} is out of range: ${rangeText(row)}.` };
@@ -325,7 +325,7 @@ export const PROVIDERS: readonly { id: string; title: string; detail: string; ex
   { id: "anthropic", title: "Anthropic", detail: "", example: "claude-sonnet-4-5" },
   { id: "fireworks", title: "Fireworks", detail: "", example: "accounts/fireworks/models/deepseek-v3p1" },
   { id: "openrouter", title: "OpenRouter", detail: "", example: "google/gemini-2.5-flash" },
-  { id: "compatible", title: "Another server", detail: "any that speaks OpenAI's protocol, such as LM Studio or llama.cpp", example: "qwen3-8b" },
+  { id: "compatible", title: "Another server", detail: "anything with an OpenAI-compatible API, such as LM Studio or llama.cpp", example: "qwen3-8b" },
 ];
 
 /** Take a model's name apart, as the server reads it: `openai:NAME`, `NAME@http://HOST/v1`. */
@@ -343,27 +343,27 @@ export function readModel(text: string, baseUrl = ""): ModelParts {
 /** Put a model's name together; or what is missing. */
 export function writeModel({ provider, name, address }: ModelParts): { name: string } | { problem: string; field: "name" | "address" } {
   const wanted = name.trim();
-  if (!wanted) return { problem: "The model's name is missing.", field: "name" };
-  if (/\s/.test(wanted)) return { problem: "A model's name has no spaces.", field: "name" };
+  if (!wanted) return { problem: "Enter the model's name.", field: "name" };
+  if (/\s/.test(wanted)) return { problem: "A model's name can't contain spaces.", field: "name" };
   if (provider !== "compatible") return { name: `${provider}:${wanted}` };
-  if (!/^https?:\/\/[^\s/@]+(\/\S*)?$/.test(address.trim())) return { problem: "The server's address begins with http:// or https://.", field: "address" };
+  if (!/^https?:\/\/[^\s/@]+(\/\S*)?$/.test(address.trim())) return { problem: "The server's address starts with http:// or https://.", field: "address" };
   return { name: `${wanted}@${address.trim().replace(/\/$/, "")}` };
 }
 
 const KINDS: Readonly<Record<string, string>> = {
-  no_model: "No model is chosen",
-  model_name: "This isn't a model's name",
-  model_key: "The key is missing, or isn't accepted",
-  model_unknown: "There is no such model",
+  no_model: "No model chosen",
+  model_name: "Invalid model name",
+  model_key: "The key is missing or wasn't accepted",
+  model_unknown: "Model not found",
   model_quota: "The account's quota is used up",
   model_busy: "The provider is busy",
-  model_context: "The model reads too little at once",
-  model_reply: "The answer can't be used",
+  model_context: "The model's context is too small",
+  model_reply: "Unusable answer",
   budget_spent: "Today's limit is reached",
   timeout: "No answer in time",
   unreachable: "The server can't be reached",
   missing_extra: "A package is missing",
-  no_keyring: "This computer has no keyring that works",
+  no_keyring: "No working keyring on this computer",
 };
 
 /** What kind of failure it was, in a few words. */
@@ -391,7 +391,7 @@ const TOKENS: Readonly<Record<ProgramRow["credential"], string>> = {
   own: "a token of its own",
   api: "the API's token",
   page: "this browser's sign-in",
-  none: "no token, so it can't call the server",
+  none: "no token, so it can't connect",
 };
 /** Those that never call the server. */
 const INSIDE: Readonly<Record<string, string>> = { cli: "At the command line", agent: "Works within Knapper", script: "Works within Knapper" };
@@ -423,15 +423,15 @@ export function rightsLines({ rights }: ProgramRow): string[] {
   const lists: [string, readonly string[]][] = [
     ["Changes only", rights.write],
     ["Never changes", rights.read_only],
-    ["Reads only", rights.read],
-    ["Isn't shown", rights.hidden],
+    ["Can read only", rights.read],
+    ["Can't read", rights.hidden],
     ["Vaults", rights.vaults],
   ];
   return [...lines, ...lists.filter(([, names]) => names.length).map(([title, names]) => `${title}: ${names.join(", ")}`)];
 }
 
 function changesLine(rights: ProgramRow["rights"]): string {
-  if (rights.is_read_only) return "Reads only";
+  if (rights.is_read_only) return "Can read only";
   if (rights.small === rights.large) return `Changes are ${OUTCOMES[rights.small]}`;
   return `Small changes are ${OUTCOMES[rights.small]}, others ${OUTCOMES[rights.large]}`;
 }

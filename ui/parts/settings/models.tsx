@@ -116,7 +116,7 @@ function ModelForm({ store, state, stored, onChosen }: FormProps): JSX.Element {
             </select>
           )}
         </Field>
-        <Field label="Model" problem={problem.value?.field === "name" ? problem.value.problem : ""} hint={offeredText(provider, state) || `Such as ${about?.example ?? ""}`}>
+        <Field label="Model" problem={problem.value?.field === "name" ? problem.value.problem : ""} hint={offeredText(provider, state) || `For example ${about?.example ?? ""}`}>
           {(attributes) => (
             <input {...attributes} class="k-input" list={list} autocomplete="off" spellcheck={false} value={name} placeholder={about?.example ?? ""} onInput={(event) => set({ name: event.currentTarget.value })} />
           )}
@@ -127,12 +127,12 @@ function ModelForm({ store, state, stored, onChosen }: FormProps): JSX.Element {
           ))}
         </datalist>
         {provider === "compatible" && (
-          <Field label="Address" problem={problem.value?.field === "address" ? problem.value.problem : ""} hint="Such as http://localhost:1234/v1">
+          <Field label="Address" problem={problem.value?.field === "address" ? problem.value.problem : ""} hint="For example http://localhost:1234/v1">
             {(attributes) => <input {...attributes} class="k-input" inputMode="url" autocomplete="off" spellcheck={false} value={address} onInput={(event) => set({ address: event.currentTarget.value })} />}
           </Field>
         )}
       </div>
-      {place && <p class="k-small k-quiet">{keyRow && keyRow.place !== "none" ? "Its key is set." : provider === "compatible" ? "A key goes below, if the server wants one." : "It needs a key: save it below first."}</p>}
+      {place && <p class="k-small k-quiet">{keyRow && keyRow.place !== "none" ? "Its key is set." : provider === "compatible" ? "If the server needs a key, add it below." : "It needs a key: add it below first."}</p>}
       {failure && <Failed failure={failure} />}
       <div class="k-model-acts">
         <Button kind="primary" type="submit" isDisabled={standing?.state === "saving" || state.trial.isLoading.value}>
@@ -151,12 +151,12 @@ function ModelForm({ store, state, stored, onChosen }: FormProps): JSX.Element {
 
 function offeredText(provider: string, state: ModelState): string {
   if (provider === "compatible") return "";
-  if (state.offered.isLoading.value) return "Asking what there is…";
+  if (state.offered.isLoading.value) return "Loading models…";
   const found = state.offered.data.value;
   if (!found || found.state === "no_key") return ""; // said of the key itself
   if (found.state === "unreachable" && provider === "ollama") return "Ollama doesn't answer on this computer. Start it, or choose another provider.";
   if (found.state !== "ok") return found.text.charAt(0).toUpperCase() + found.text.slice(1);
-  return found.models.length ? `${found.models.length} to choose from` : "";
+  return found.models.length ? `${found.models.length} available` : "";
 }
 
 function TrialBox({ state, model }: { state: ModelState; model: string }): JSX.Element {
@@ -179,7 +179,7 @@ function TrialOutcome({ state }: { state: ModelState }): JSX.Element {
   return (
     <div class="k-trial" role="status">
       {trial.isLoading.value ? (
-        <p class="k-quiet">Asking it for one word…</p>
+        <p class="k-quiet">Waiting for a test answer…</p>
       ) : trial.failure.value ? (
         <Failed failure={trial.failure.value} />
       ) : found?.problem ? (
@@ -193,10 +193,10 @@ function TrialOutcome({ state }: { state: ModelState }): JSX.Element {
           <p class="k-trial-good">
             <Icon name="circle-check" />
             <span>
-              <strong>{found.model}</strong> answered {found.text ? <q>{found.text}</q> : "without words"}
+              <strong>{found.model}</strong> answered {found.text ? <q>{found.text}</q> : "with no text"}
             </span>
             <span class="k-quiet">
-              {duration(found.seconds * 1_000)} · {tokens(found.spent.total_tokens)} tokens · {found.spent.cost_usd === null ? "price not known" : cost(found.spent.cost_usd)}
+              {duration(found.seconds * 1_000)} · {tokens(found.spent.total_tokens)} tokens · {found.spent.cost_usd === null ? "price unknown" : cost(found.spent.cost_usd)}
             </span>
           </p>
         )
@@ -214,7 +214,7 @@ function Failed({ failure }: { failure: Failure }): JSX.Element {
   );
 }
 
-const PLACES = { settings: "In the configuration", keyring: "In the keyring", none: "Not set" } as const;
+const PLACES = { settings: "In the configuration file", keyring: "In the keyring", none: "Not set" } as const;
 
 /** The keys by provider: kept in the system's keyring, or in the file where there is none. */
 function KeyList({ store, state }: { store: SettingsStore; state: ModelState }): JSX.Element {
@@ -224,8 +224,8 @@ function KeyList({ store, state }: { store: SettingsStore; state: ModelState }):
       <h2>Keys</h2>
       <p class="k-small k-quiet">
         {keys && !keys.has_keyring
-          ? "This computer has no keyring that works, so keys go into the configuration file, which only you can read."
-          : "Kept in this computer's keyring, sent to their provider alone, and never shown again."}
+          ? "This computer has no working keyring, so keys are stored in the configuration file, which only you can read."
+          : "Stored in this computer's keyring, sent only to their provider, and never shown again."}
       </p>
       {!keys ? state.keys.failure.value ? <Failed failure={state.keys.failure.value} /> : <SkeletonText lines={4} /> : keys.results.map((row) => <KeyRow key={row.provider} store={store} state={state} row={row} hasKeyring={keys.has_keyring} />)}
     </section>
@@ -258,7 +258,7 @@ function KeyRow({ store, state, row, hasKeyring }: KeyRowProps): JSX.Element {
     void state.keys.load();
   };
   const remove = async (): Promise<void> => {
-    if (await floaters.confirm({ title: `Remove the key of ${title}?`, text: "Its models won't answer until you give another one.", act: "Remove", isDanger: true })) void keep(null);
+    if (await floaters.confirm({ title: `Remove the key of ${title}?`, text: "Its models won't answer until you add another key.", act: "Remove", isDanger: true })) void keep(null);
   };
   const canKeep = hasKeyring || setting !== "";
   return (

@@ -76,7 +76,7 @@ function Pairing({ clients, onClose }: { clients: Resource<Clients>; onClose: ()
           <>
             <Button onClick={onClose}>Cancel</Button>
             <Button kind="primary" onClick={() => void make()}>
-              Make a code
+              Create code
             </Button>
           </>
         )
@@ -96,18 +96,18 @@ function Pairing({ clients, onClose }: { clients: Resource<Clients>; onClose: ()
               <strong>
                 <bdi>{paired.value}</bdi>
               </strong>{" "}
-              is paired. It may do in this vault what you may; you can revoke it here.
+              is paired. It has the same permissions in this vault as you; you can revoke it here.
             </span>
           </p>
         ) : shown ? (
           <CodeShown made={shown.code} until={shown.until} onAgain={() => void make()} />
         ) : (
           <>
-            <p class="k-quiet">A code lets one device in, once, within two minutes. The device gets a token of its own for this vault.</p>
-            <Field label="Name" hint="How the list shows it; the device says it where this is empty.">
+            <p class="k-quiet">A code pairs one device and expires after two minutes. The device gets its own token for this vault.</p>
+            <Field label="Name" hint="Shown in the list of devices. Leave it empty to use the device's own name.">
               {(attributes) => <input {...attributes} class="k-input" maxLength={40} autocomplete="off" value={name.value} onInput={(event) => (name.value = event.currentTarget.value)} />}
             </Field>
-            <Field label="Address of this server" hint="For a phone, one that begins with https://, as without it others on the way could read along.">
+            <Field label="Address of this server" hint="Phones need an https:// address: without encryption, others on the network could read along.">
               {(attributes) => <input {...attributes} class="k-input" inputMode="url" autocomplete="off" spellcheck={false} placeholder="This page's own address" value={address.value} onInput={(event) => (address.value = event.currentTarget.value)} />}
             </Field>
           </>
@@ -133,10 +133,10 @@ function CodeShown({ made, until, onAgain }: { made: Code; until: number; onAgai
     return (
       <div class="k-pair-over">
         <p>
-          <strong>The code is too old.</strong> A code is good for two minutes.
+          <strong>The code has expired.</strong> Codes are valid for two minutes.
         </p>
         <Button kind="primary" icon="refresh-cw" onClick={onAgain}>
-          Make another
+          Create another
         </Button>
       </div>
     );
@@ -148,7 +148,7 @@ function CodeShown({ made, until, onAgain }: { made: Code; until: number; onAgai
         {made.code}
       </p>
       <p class="k-small k-quiet" role="timer">
-        Good once, for {countdown(left.value)} more. Waiting for the device…
+        Works once, for {countdown(left.value)} more. Waiting for the device…
       </p>
       {made.qr ? <Qr rows={made.qr} /> : <p class="k-small k-quiet">There is no QR code for {made.address}: a phone is paired over https:// only. Type the code, or open the link on this computer.</p>}
       <div class="k-pair-acts">
@@ -157,7 +157,7 @@ function CodeShown({ made, until, onAgain }: { made: Code; until: number; onAgai
             Open in Obsidian
           </Button>
         )}
-        <Button icon="copy" onClick={() => void host.copy(made.link).then(() => host.floaters.toast({ text: "The link was copied" }))}>
+        <Button icon="copy" onClick={() => void host.copy(made.link).then(() => host.floaters.toast({ text: "Link copied" }))}>
           Copy the link
         </Button>
       </div>

@@ -118,7 +118,7 @@ function Facts({ store, row, why, onReset }: FactsProps): JSX.Element {
       {why && <span>{why}</span>}
       {row.restart && (
         <Chip tone="warning" icon="rotate-cw">
-          Counts when the server starts next
+          Takes effect after a restart
         </Chip>
       )}
       {isOwn && (
@@ -207,7 +207,7 @@ function TextControl({ row, attributes, isFixed, onSave, onProblem }: ControlPro
     onBlur: commit,
     onKeyDown,
   };
-  if (isLong) return <textarea {...shared} rows={Math.min(6, Math.max(2, text.value.split("\n").length))} placeholder="One in each line" />;
+  if (isLong) return <textarea {...shared} rows={Math.min(6, Math.max(2, text.value.split("\n").length))} placeholder="One per line" />;
   const unit = unitOf(row.name);
   return (
     <span class="k-set-input" data-kind={row.kind}>
@@ -220,7 +220,7 @@ function TextControl({ row, attributes, isFixed, onSave, onProblem }: ControlPro
 function SecretControl({ row, attributes, isFixed, onSave }: ControlProps): JSX.Element {
   const { floaters } = useHost();
   const remove = async (): Promise<void> => {
-    const asked = { title: `Remove the ${labelOf(row.name)}?`, text: "It goes from the configuration file. You can give another one at any time.", act: "Remove", isDanger: true };
+    const asked = { title: `Remove the ${labelOf(row.name)}?`, text: "It will be removed from the configuration file. You can set another one at any time.", act: "Remove", isDanger: true };
     if (await floaters.confirm(asked)) onSave(null);
   };
   return (

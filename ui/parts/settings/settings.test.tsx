@@ -22,7 +22,7 @@ function setting(given: Partial<SettingRow> = {}): SettingRow {
 test("a number is read with its range, and what is none is told at once", () => {
   expect(readInput(setting(), " 3 ")).toEqual({ value: 3 });
   expect(readInput(setting({ most: 2_000_000 }), "1,000 000")).toEqual({ value: 1_000_000 });
-  for (const text of ["", "x", "-1", "1.5", "1e3", "0x2", "９"]) expect(readInput(setting(), text)).toEqual({ problem: "A whole number is needed: 0 to 3." });
+  for (const text of ["", "x", "-1", "1.5", "1e3", "0x2", "９"]) expect(readInput(setting(), text)).toEqual({ problem: "Enter a whole number: 0 to 3." });
   expect(readInput(setting(), "4")).toEqual({ problem: "4 is out of range: 0 to 3." });
 });
 
@@ -43,7 +43,7 @@ test("a source is told by name, and a variable keeps a setting from being change
   expect(sourceOf(setting({ source: "/home/me/.env:2" })).kind).toBe("variable");
   expect(sourceOf(setting({ source: "--vault" })).kind).toBe("flag");
   expect(whyFixed(setting({ source: "KNAP_MODEL" }))).toContain("unset it");
-  expect(whyFixed(setting({ savable: false }))).toContain("file only");
+  expect(whyFixed(setting({ savable: false }))).toContain("configuration file");
   expect(whyFixed(setting())).toBe("");
 });
 
@@ -88,23 +88,23 @@ test("rights are told in a few lines", () => {
     "May not: delete, move, navigate, properties",
     "Changes only the open note and those it links to",
     "Changes only: Inbox/",
-    "Isn't shown: Private/",
+    "Can't read: Private/",
   ]);
-  expect(rightsLines({ ...program, rights: { ...RIGHTS, is_read_only: true, write: [], hidden: [] } })).toEqual(["Reads only"]);
+  expect(rightsLines({ ...program, rights: { ...RIGHTS, is_read_only: true, write: [], hidden: [] } })).toEqual(["Can read only"]);
   expect(tokenText({ ...program, name: "cli", credential: "none" })).toBe("At the command line");
-  expect(tokenText({ ...program, credential: "none" })).toContain("can't call");
-  for (const name of ["__proto__", "constructor"]) expect(tokenText({ ...program, name, credential: "none" })).toContain("can't call");
+  expect(tokenText({ ...program, credential: "none" })).toContain("can't connect");
+  for (const name of ["__proto__", "constructor"]) expect(tokenText({ ...program, name, credential: "none" })).toContain("can't connect");
 });
 
 test("what is missing of the index is told with its reason", () => {
   const status = { built: "", chunks: 5, embedded: 3, files: 2, index_incomplete: false, model: "m", notes: 2, pending: 2, problems: 1, replaced_model: "", size_bytes: 1, skipped: [], success: true, vault: "v" };
   expect(missingParts(status)).toHaveLength(2);
-  expect(missingParts({ ...status, replaced_model: "old" })[0]).toContain("instead of old");
+  expect(missingParts({ ...status, replaced_model: "old" })[0]).toContain("replaced old");
   expect(missingParts({ ...status, pending: 0, problems: 0 })).toEqual([]);
   expect(missingParts({ ...status, model: "", problems: 0 })[0]).toContain("off");
-  expect(missingParts({ ...status, index_incomplete: true, notes: 0 })[0]).toContain("nothing is found");
+  expect(missingParts({ ...status, index_incomplete: true, notes: 0 })[0]).toContain("nothing can be found");
   expect(progressText({ phase: "read", done: 120, total: 2_000 })).toBe("Reading notes: 120 of 2,000");
-  expect(progressText({ phase: "scan", done: 0, total: 0 })).toBe("Looking through the vault…");
+  expect(progressText({ phase: "scan", done: 0, total: 0 })).toBe("Scanning the vault…");
   expect([share(1, null), share(5, 10), share(20, 10), share(-1, 10)]).toEqual([null, 0.5, 1, 0]);
 });
 

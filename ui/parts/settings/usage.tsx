@@ -26,7 +26,7 @@ export function UsageSummary({ state }: { state: ReturnType<typeof makeUsageStat
       <h2>Today</h2>
       <dl class="k-figures">
         <Figure title="Tokens" value={tokens(today.total_tokens)} detail={`${count(today.requests, "request")}: ${tokens(today.input_tokens)} read, ${tokens(today.output_tokens)} written`} share={share(today.total_tokens, limits.day_tokens)} left={left.tokens === null ? "no limit" : `${tokens(left.tokens)} left of ${tokens(limits.day_tokens)}`} />
-        <Figure title="Cost" value={isKnown ? cost(today.cost_usd ?? 0) : "–"} detail={isKnown ? "where prices are known" : "the models' prices aren't known"} share={share((today.cost_usd ?? 0) * 100, limits.day_cents)} left={left.usd === null ? "no limit" : `${cost(left.usd)} left of ${cost((limits.day_cents ?? 0) / 100)}`} />
+        <Figure title="Cost" value={isKnown ? cost(today.cost_usd ?? 0) : "–"} detail={isKnown ? "where prices are known" : "prices unknown"} share={share((today.cost_usd ?? 0) * 100, limits.day_cents)} left={left.usd === null ? "no limit" : `${cost(left.usd)} left of ${cost((limits.day_cents ?? 0) / 100)}`} />
       </dl>
     </section>
   );

@@ -140,7 +140,7 @@ class Proposal:
     why: str
     """Why it isn't applied: the reason that the rules gave."""
     tainted: bool
-    """Whether the proposing client had read text that others wrote."""
+    """Whether the proposing client had read untrusted content."""
     by_query: bool
     files: tuple[ProposedFile, ...]
     folders: tuple[tuple[NotePath, NotePath], ...]

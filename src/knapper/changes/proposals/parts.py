@@ -259,7 +259,7 @@ class Selection:
 
     @property
     def tainted(self) -> bool:
-        """Whether the proposing client had read text that others wrote."""
+        """Whether the proposing client had read untrusted content."""
         return self.source.tainted
 
     @property
@@ -507,7 +507,7 @@ class ProposalTerms:
     why: str = ""
     """The reason that the rules gave."""
     tainted: bool = False
-    """Whether the client has read text that others wrote."""
+    """Whether the client has read untrusted content."""
     days: float = DEFAULT_DAYS
     scope: Scope = EMPTY_SCOPE
     """The notes in the client's editable scope."""

@@ -1,4 +1,4 @@
-"""Taint: which clients, runs and sessions have read text that others wrote, and until when they only propose."""
+"""Taint: which clients, runs and sessions have read untrusted content, and until when they only propose."""
 
 import contextlib
 import sqlite3

@@ -1,4 +1,4 @@
-"""Show who only proposes because they have read other people's text, and trust them again."""
+"""Show who only proposes because they have read untrusted content, and trust them again."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ from knapper.cli.output import ExitCode, plain
 def command(said: GlobalOptions, client: str, *, everyone: bool) -> ExitCode:
     """Show clients restricted to proposals, and lift the restriction.
 
-    A client that has read other people's text can only propose changes: in the run, session or connection in which it
+    A client that has read untrusted content can only propose changes: in the run, session or connection in which it
     read that, or without one for an hour (proposals.taint_minutes). With the name of a client, this command lifts the
     restriction: your configuration decides again what is applied and what is proposed.
     """
@@ -36,7 +36,7 @@ def command(said: GlobalOptions, client: str, *, everyone: bool) -> ExitCode:
         taints = clients.trust(context, client=client, everyone=everyone) if lifts else clients.list_restricted(context)
     rows = [clients.describe_restriction(taint) for taint in taints]
     answer = {"success": True, "results": rows, "total": len(rows), "trusted": lifts}
-    nothing = "nobody has read other people's text"
+    nothing = "nobody has read untrusted content"
     if not lifts or not taints:
         return output.print_listing(said, answer, _render_taints(taints), nothing=nothing)
     return output.print_listing(said, answer, f"{client or 'everybody'} is trusted again", nothing=nothing)

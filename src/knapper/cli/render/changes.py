@@ -265,7 +265,7 @@ def _reason_lines(row: AnswerRow) -> Iterator[str]:
     if row.get("why"):
         yield f"    it waits because {one_line(str(row['why']))}"
     if row.get("tainted"):
-        yield "    who proposed it had read text that others wrote"
+        yield "    who proposed it had read untrusted content"
     if row.get("rejection"):
         yield f"    rejected: {one_line(str(row['rejection']))}"
     if row.get("undone"):

@@ -344,7 +344,7 @@ def _check_may_change(client_pipelines: ClientPipelines) -> None:
         raise RefusedError("this client only reads", hint="the owner's configuration says so", code="read_only")
     if not grants.is_person and client_pipelines.chats.context("").writer.current_grants().tainted:
         hint = "a person can save it: `knap presets save`, or the page"
-        raise RefusedError("this client has read text that others wrote", hint=hint, code="tainted")
+        raise RefusedError("this client has read untrusted content", hint=hint, code="tainted")
 
 
 if TYPE_CHECKING:

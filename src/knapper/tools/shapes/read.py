@@ -619,7 +619,7 @@ class RecordingTranscript(TypedDict):
     language: NotRequired[str]
     duration_s: NotRequired[float]
     foreign: NotRequired[bool]
-    """Whether it lies in a folder for other people's text."""
+    """Whether it lies in a folder for untrusted content."""
 
 
 class TranscriptionFailure(TypedDict):

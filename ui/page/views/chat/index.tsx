@@ -24,7 +24,7 @@ function create(app: App): Chat {
   });
   const isHere = () => app.router.route.value.view === "chat";
   app.shortcuts.register([
-    { keys: "mod+/", title: "To the message", group: "Chat", when: isHere, run: () => chat.focus() },
+    { keys: "mod+/", title: "Write a message", group: "Chat", when: isHere, run: () => chat.focus() },
     {
       keys: "n",
       title: "New conversation",
@@ -35,7 +35,7 @@ function create(app: App): Chat {
         chat.focus();
       },
     },
-    { keys: "enter", title: "Send; with Shift a new line", group: "Chat", isShownOnly: true, run: () => undefined },
+    { keys: "enter", title: "Send (with Shift: new line)", group: "Chat", isShownOnly: true, run: () => undefined },
     { keys: "escape", title: "Stop the answer", group: "Chat", when: () => isHere() && chat.conversation.isBusy.value, run: () => void chat.stop() },
   ]);
   document.addEventListener("selectionchange", () => {
@@ -86,12 +86,12 @@ function HeadActions({ app, chat, title }: { app: App; chat: Chat; title: string
   return (
     <>
       {forkedFrom.value && (
-        <Button kind="quiet" size="small" icon="git-branch" href={address(forkedFrom.value)} title="This is a copy; it leads to where it was made from">
+        <Button kind="quiet" size="small" icon="git-branch" href={address(forkedFrom.value)} title="Copied from another conversation: open the original">
           Copy
         </Button>
       )}
       {id.value && (
-        <IconButton icon="ellipsis" label="More about this conversation" onClick={(event) => openSessionMenu(event, chat, id.value, title, (next) => app.go(address(next)))} />
+        <IconButton icon="ellipsis" label="Conversation actions" onClick={(event) => openSessionMenu(event, chat, id.value, title, (next) => app.go(address(next)))} />
       )}
       <NewButton chat={chat} />
     </>
@@ -113,7 +113,7 @@ function Welcome({ app, chat }: { app: App; chat: Chat }): JSX.Element {
     <div class="k-welcome">
       <Icon name="messages-square" size={20} />
       <h2>Ask your notes</h2>
-      <p class="k-quiet">Answers cite the lines they come from. Changes wait until you have looked at them.</p>
+      <p class="k-quiet">Answers cite the lines they come from. Changes wait for your review.</p>
       {steps.isNeeded ? (
         <FirstStepsCard steps={steps} settings={href("settings/models")} chat={href("chat/new")} />
       ) : (

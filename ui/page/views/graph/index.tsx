@@ -66,17 +66,17 @@ function Main({ app, state, route }: ViewProps<State>): JSX.Element {
           Open the note
         </Button>
         <Button size="small" onClick={() => void choose(app, state)}>
-          Another note
+          Choose another note
         </Button>
       </MainHead>
       <div class="k-graph-tools">
-        <Tabs tabs={DEPTHS} current={depth} label="How far" onChange={(id) => go({ depth: id })} />
-        <Tabs tabs={TIES} current={by} label="Tied by" onChange={(id) => go({ by: id })} />
+        <Tabs tabs={DEPTHS} current={depth} label="Depth" onChange={(id) => go({ depth: id })} />
+        <Tabs tabs={TIES} current={by} label="Connect by" onChange={(id) => go({ by: id })} />
         <Tabs tabs={GROUPS} current={state.grouping.value} label="Colours" onChange={(id) => (state.grouping.value = id)} />
         {found && !state.graph.isLoading.value && (
           <span class="k-quiet" role="status">
             {count(found.nodes.length, "note")}, {count(found.edges.length, "link")}
-            {found.is_complete ? "" : `; the nearest ${found.nodes.length.toLocaleString("en")} of more`}
+            {found.is_complete ? "" : `, the nearest ${found.nodes.length.toLocaleString("en")} shown`}
           </span>
         )}
       </div>
@@ -92,14 +92,14 @@ function Main({ app, state, route }: ViewProps<State>): JSX.Element {
           <SkeletonText />
         </div>
       ) : data.nodes.length === 1 ? (
-        <Empty icon="waypoints" title="Nothing is tied to this note" acts={by === "links" && <Button onClick={() => go({ by: "both" })}>Look by meaning, too</Button>}>
-          No links lead from it or to it.
+        <Empty icon="waypoints" title="No connected notes" acts={by === "links" && <Button onClick={() => go({ by: "both" })}>Include links by meaning</Button>}>
+          This note has no links and no backlinks.
         </Empty>
       ) : (
         <GraphView
           data={data}
           label={`Notes around ${noteName(path)}`}
-          groupTitle={(group) => group || (state.grouping.value === "tag" ? "No tag" : "Top of the vault")}
+          groupTitle={(group) => group || (state.grouping.value === "tag" ? "No tag" : "Vault root")}
           onOpen={(id, where) => app.open({ kind: "note", path: id }, where)}
           href={(id) => app.href({ kind: "note", path: id })}
         />
@@ -115,7 +115,7 @@ async function choose(app: App, state: State): Promise<void> {
     const paths = [...read, ...state.store.notes.value.map((note) => note.path).filter((path) => !read.includes(path))];
     return paths.map((path) => ({ value: path, title: noteName(path), detail: folderOf(path), icon: "file-text" as const }));
   };
-  const path = await pick(app.floaters, { title: "Graph around a note", placeholder: "Name of a note", choices });
+  const path = await pick(app.floaters, { title: "Graph of a note", placeholder: "Name of a note", choices });
   if (path) app.go(href(`graph/${path}`));
 }
 
@@ -136,7 +136,7 @@ function Beginning({ app, state }: { app: App; state: State }): JSX.Element {
           </>
         }
       >
-        The notes around it are drawn here, up to three steps away, by links and by meaning.
+        See the notes connected to it, up to three steps away, by links and by meaning.
       </Empty>
     </>
   );

@@ -140,7 +140,7 @@ function Files({ app, state, path }: { app: App; state: State; path: string }): 
   if (!store.notes.value.length) {
     return store.list.data.value ? (
       <Empty icon="file-text" title="No notes yet" acts={<Button href={`obsidian://open?vault=${encodeURIComponent(app.session.vault.value)}`}>Open Obsidian</Button>}>
-        What you write in Obsidian appears here.
+        Notes you write in Obsidian appear here.
       </Empty>
     ) : (
       <SkeletonRows count={10} />
@@ -152,11 +152,11 @@ function Files({ app, state, path }: { app: App; state: State; path: string }): 
       {state.rows.value.length ? (
         <NoteTree rows={state.rows.value} selected={path || undefined} onFold={state.fold} label="Files" />
       ) : (
-        <p class="k-empty k-quiet">No note is called that.</p>
+        <p class="k-empty k-quiet">No matching names.</p>
       )}
       <p class="k-notes-count">
         {count(store.total.value, "note")}
-        {store.total.value > store.notes.value.length && !store.list.isLoading.value ? `; the first ${store.notes.value.length.toLocaleString("en")} are listed` : ""}
+        {store.total.value > store.notes.value.length && !store.list.isLoading.value ? `, the first ${store.notes.value.length.toLocaleString("en")} shown` : ""}
       </p>
     </>
   );
@@ -173,7 +173,7 @@ function NoteRow({ app, path, meta, isSelected, at }: { app: App; path: string; 
       isSelected={isSelected}
       href={app.href({ kind: "note", path })}
       {...at}
-      actions={<IconButton icon="panel-right" size="small" label={`Open ${noteName(path)} beside`} onClick={() => app.open({ kind: "note", path }, "pane")} />}
+      actions={<IconButton icon="panel-right" size="small" label={`Open ${noteName(path)} to the side`} onClick={() => app.open({ kind: "note", path }, "pane")} />}
     />
   );
 }
@@ -189,8 +189,8 @@ function Recents({ app, state, path }: { app: App; state: State; path: string })
     <div class="k-notes-scroll">
       {read.length > 0 && (
         <>
-          <h3 class="k-group">Read last</h3>
-          <ul class="k-rows" aria-label="Read last">
+          <h3 class="k-group">Recently opened</h3>
+          <ul class="k-rows" aria-label="Recently opened">
             {read.map((one) => (
               <li key={one}>
                 <NoteRow app={app} path={one} isSelected={one === path} />
@@ -199,9 +199,9 @@ function Recents({ app, state, path }: { app: App; state: State; path: string })
           </ul>
         </>
       )}
-      <h3 class="k-group">Changed last</h3>
+      <h3 class="k-group">Recently changed</h3>
       {!notes.length && <SkeletonRows />}
-      <ul class="k-rows" aria-label="Changed last">
+      <ul class="k-rows" aria-label="Recently changed">
         {changed.map((note) => (
           <li key={note.path}>
             <NoteRow app={app} path={note.path} meta={ago(note.modified)} isSelected={note.path === path} />
@@ -222,7 +222,7 @@ function Tags({ app, state, path }: { app: App; state: State; path: string }): J
   if (!tags.data.value.length) {
     return (
       <Empty icon="tag" title="No tags yet">
-        Write #something in a note, and it is listed here.
+        Add a #tag to a note and it appears here.
       </Empty>
     );
   }
@@ -304,7 +304,7 @@ function Main({ app, state, route }: ViewProps<State>): JSX.Element {
             </Button>
           }
         >
-          Its text, outline, properties and backlinks are shown here. Most editing stays in Obsidian.
+          Read it here with its outline, properties and backlinks. Most editing stays in Obsidian.
         </Empty>
       </>
     );
@@ -354,12 +354,12 @@ function Actions({ app, model, lines }: { app: App; model: NoteModel; lines: rea
   const ask = () => app.ask({ path, ...(lines ? { lines } : {}), ...quoted() });
   const more = (event: MouseEvent) =>
     app.floaters.openMenu(event, "Note", [
-      { title: "Copy link", icon: "link", run: () => void app.copy(`[[${path.replace(/\.md$/i, "")}]]`).then(() => app.tell("The link was copied")) },
-      { title: "Copy path", icon: "copy", run: () => void app.copy(path).then(() => app.tell("The path was copied")) },
-      { title: "Copy address of this page", icon: "globe", run: () => void app.copy(location.href).then(() => app.tell("The address was copied")) },
+      { title: "Copy link", icon: "link", run: () => void app.copy(`[[${path.replace(/\.md$/i, "")}]]`).then(() => app.tell("Link copied")) },
+      { title: "Copy path", icon: "copy", run: () => void app.copy(path).then(() => app.tell("Path copied")) },
+      { title: "Copy page address", icon: "globe", run: () => void app.copy(location.href).then(() => app.tell("Address copied")) },
       "line",
-      { title: model.isSource.value ? "Show as it reads" : "Show as written", icon: model.isSource.value ? "book-open" : "code", run: () => (model.isSource.value = !model.isSource.value) },
-      { title: "Open beside", icon: "panel-right", run: () => app.open({ kind: "note", path, vault }, "pane") },
+      { title: model.isSource.value ? "Reading view" : "Source view", icon: model.isSource.value ? "book-open" : "code", run: () => (model.isSource.value = !model.isSource.value) },
+      { title: "Open to the side", icon: "panel-right", run: () => app.open({ kind: "note", path, vault }, "pane") },
     ]);
   return (
     <>

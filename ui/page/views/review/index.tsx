@@ -87,14 +87,14 @@ function List({ app, state, route }: ViewProps<State>): JSX.Element {
   const props = { list: state.list, selected };
   return (
     <div class="k-review-list">
-      <Row icon="activity" title="Journal" detail="What was changed, by whom" href={href("journal")} isSelected={isJournal(route)} />
+      <Row icon="activity" title="Journal" detail="Every change, and who made it" href={href("journal")} isSelected={isJournal(route)} />
       <Tabs
         tabs={[
           { id: "waiting", title: "Waiting", ...(waiting === undefined ? {} : { count: waiting }) },
           { id: "decided", title: "Decided" },
         ]}
         current={state.shown.value}
-        label="Which proposals"
+        label="Proposals"
         onChange={(shown) => (state.shown.value = shown)}
       >
         {state.shown.value === "waiting" ? (
@@ -191,7 +191,7 @@ function Choose({ app, state }: ViewProps<State>): JSX.Element {
       ) : (
         <Empty
           icon="git-pull-request"
-          title="Nothing waits for you"
+          title="Nothing to review"
           acts={
             <>
               <Button icon="message-square" href={href("chat/new")}>
@@ -201,7 +201,7 @@ function Choose({ app, state }: ViewProps<State>): JSX.Element {
             </>
           }
         >
-          What agents propose is shown here, place by place, before it touches a note. What was changed is in the journal.
+          Changes that agents propose appear here before they reach your notes. Past changes are in the journal.
         </Empty>
       )}
     </>
@@ -225,7 +225,7 @@ export default defineView<State>({
   palette: (app, state) => [
     {
       id: "waiting",
-      title: "Waiting changes",
+      title: "Waiting for review",
       limit: 5,
       find: async (query) => {
         if (!state.list.waiting.data.value) await state.list.load();

@@ -124,7 +124,7 @@ function showPart(app: App, state: State, id: string, part: string): void {
 function Compare({ app, one, other }: { app: App; one: string; other: string }): JSX.Element {
   return (
     <>
-      <MainHead app={app} title="Two runs compared" back={href(`runs/${one}`)}>
+      <MainHead app={app} title="Run comparison" back={href(`runs/${one}`)}>
         <Button size="small" href={href(`runs/${one}`)}>
           Back to the run
         </Button>

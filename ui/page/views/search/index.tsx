@@ -101,7 +101,7 @@ function Main({ app, state, route }: ViewProps<State>): JSX.Element {
               <IconButton
                 icon="x"
                 size="small"
-                label="Clear the box"
+                label="Clear search"
                 onClick={() => {
                   set({ ...search, text: "" });
                   input.current?.focus();
@@ -177,7 +177,7 @@ function Nothing({ app, state, found, onSearch }: ResultsProps & { found: Found 
         title="Nothing found"
         acts={
           hasFilters(found.of) && (
-            <Button onClick={() => onSearch({ ...found.of, folders: [], tags: [], properties: [], from: "", to: "" })}>Search without the filters</Button>
+            <Button onClick={() => onSearch({ ...found.of, folders: [], tags: [], properties: [], from: "", to: "" })}>Remove filters</Button>
           )
         }
       >
@@ -185,14 +185,14 @@ function Nothing({ app, state, found, onSearch }: ResultsProps & { found: Found 
       </Empty>
       {names.length > 0 && (
         <section>
-          <h2>Names like it</h2>
-          <NoteRows app={app} paths={names.map(({ path }) => path)} label="Names like it" />
+          <h2>Similar names</h2>
+          <NoteRows app={app} paths={names.map(({ path }) => path)} label="Similar names" />
         </section>
       )}
       {near.length > 0 && (
         <section>
-          <h2>Nearest in meaning; perhaps about something else</h2>
-          <HitList hits={near} text="" label="Nearest in meaning" active={state.active.value} onActive={(index) => (state.active.value = index)} />
+          <h2>Closest in meaning, possibly unrelated</h2>
+          <HitList hits={near} text="" label="Closest in meaning" active={state.active.value} onActive={(index) => (state.active.value = index)} />
         </section>
       )}
     </div>
@@ -211,7 +211,7 @@ function NoteRows({ app, paths, label, times }: { app: App; paths: readonly stri
             detail={folderOf(path)}
             meta={times?.get(path)}
             href={app.href({ kind: "note", path })}
-            actions={<IconButton icon="panel-right" size="small" label="Open beside" onClick={() => app.open({ kind: "note", path }, "pane")} />}
+            actions={<IconButton icon="panel-right" size="small" label="Open to the side" onClick={() => app.open({ kind: "note", path }, "pane")} />}
           />
         </li>
       ))}
@@ -231,11 +231,11 @@ function Beginning({ app, state, onSearch }: ResultsProps): JSX.Element {
         acts={
           <>
             <Button href={`obsidian://open?vault=${encodeURIComponent(app.session.vault.value)}`}>Open Obsidian</Button>
-            <Button href={href("settings/index")}>See the index</Button>
+            <Button href={href("settings/index")}>Index status</Button>
           </>
         }
       >
-        Write one in Obsidian, and it is found here a moment later.
+        Notes you write in Obsidian can be found here moments later.
       </Empty>
     );
   }
@@ -245,15 +245,15 @@ function Beginning({ app, state, onSearch }: ResultsProps): JSX.Element {
       {state.steps.isNeeded && <FirstStepsCard steps={state.steps} settings={href("settings/models")} chat={href("chat/new")} />}
       {searched.length > 0 && (
         <section>
-          <h2>Searched before</h2>
-          <ul class="k-rows" aria-label="Searched before">
+          <h2>Recent searches</h2>
+          <ul class="k-rows" aria-label="Recent searches">
             {searched.map((text) => (
               <li key={text}>
                 <Row
                   icon="clock"
                   title={text}
                   onClick={() => onSearch({ ...state.search.value, text })}
-                  actions={<IconButton icon="x" size="small" label={`Forget ${text}`} onClick={() => state.searched.remove(text)} />}
+                  actions={<IconButton icon="x" size="small" label={`Remove ${text} from recent searches`} onClick={() => state.searched.remove(text)} />}
                 />
               </li>
             ))}
@@ -261,8 +261,8 @@ function Beginning({ app, state, onSearch }: ResultsProps): JSX.Element {
         </section>
       )}
       <section>
-        <h2>Changed last</h2>
-        {state.recent.data.value ? <NoteRows app={app} paths={[...times.keys()]} label="Changed last" times={times} /> : <SkeletonRows />}
+        <h2>Recently changed</h2>
+        {state.recent.data.value ? <NoteRows app={app} paths={[...times.keys()]} label="Recently changed" times={times} /> : <SkeletonRows />}
       </section>
       {status && (
         <p id="standing" class="k-standing" data-state={status.index_incomplete || status.pending ? "working" : "good"}>
@@ -284,10 +284,10 @@ interface Status {
 /** How the index stands, in a few words. */
 function standing(status: Status): string {
   const notes = count(status.notes, "note");
-  if (status.index_incomplete && !status.notes) return "The index is being made";
-  if (status.index_incomplete) return `${notes}, not all indexed yet`;
-  if (status.pending) return `${notes}, ${count(status.pending, "passage")} still without meaning`;
-  if (status.problems) return `${notes}, ${count(status.problems, "file")} not read completely`;
+  if (status.index_incomplete && !status.notes) return "Indexing…";
+  if (status.index_incomplete) return `${notes}, indexing…`;
+  if (status.pending) return `${notes}, ${count(status.pending, "passage")} without embeddings yet`;
+  if (status.problems) return `${notes}, ${count(status.problems, "file")} with problems`;
   return `${notes}, up to date`;
 }
 

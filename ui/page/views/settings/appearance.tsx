@@ -23,7 +23,7 @@ export function Appearance({ app }: { app: App }): JSX.Element {
       <div class="k-set">
         <div class="k-set-words">
           <div class="k-set-title">Theme</div>
-          <p class="k-small k-quiet">Light, dark, or as the system has it.</p>
+          <p class="k-small k-quiet">Light, dark, or match the system.</p>
         </div>
         <div class="k-set-control">
           <Tabs tabs={THEMES} current={app.theme.value} label="Theme" onChange={(theme) => (app.theme.value = theme)} />
@@ -33,15 +33,15 @@ export function Appearance({ app }: { app: App }): JSX.Element {
       <div class="k-set">
         <div class="k-set-words">
           <div class="k-set-title">
-            <label for={id}>Language of dates</label>
+            <label for={id}>Date format</label>
           </div>
           <p id={`${id}-about`} class="k-small k-quiet">
-            Such as “{ago(yesterday)}” and “{dateTime(yesterday)}”. The page itself is in English.
+            For example “{ago(yesterday)}” and “{dateTime(yesterday)}”. The page itself is in English.
           </p>
         </div>
         <div class="k-set-control">
           <select id={id} aria-describedby={`${id}-about`} class="k-input k-select" value={language} onChange={(event) => (dateLanguage.value = event.currentTarget.value)}>
-            <option value="">The browser's</option>
+            <option value="">Browser default</option>
             {LANGUAGES.map((code) => (
               <option key={code} value={code}>
                 {nameOf(code)}
@@ -49,9 +49,9 @@ export function Appearance({ app }: { app: App }): JSX.Element {
             ))}
           </select>
         </div>
-        <p class="k-set-facts k-small">Default: the browser's</p>
+        <p class="k-set-facts k-small">Default: the browser's language</p>
       </div>
-      <p class="k-small k-quiet">Both are kept in this browser alone.</p>
+      <p class="k-small k-quiet">Saved in this browser only.</p>
     </section>
   );
 }

@@ -16,13 +16,13 @@ interface Section {
 }
 
 const SECTIONS: readonly Section[] = [
-  { id: "models", title: "Models", icon: "cpu", detail: "Who answers, keys, a test" },
-  { id: "agents", title: "Agents", icon: "bot", detail: "What they are given, and may do" },
-  { id: "web", title: "Web", icon: "globe", detail: "Whether and how it is searched" },
-  { id: "limits", title: "Limits and usage", icon: "gauge", detail: "What was spent, and how much may be" },
-  { id: "index", title: "Search and index", icon: "database", detail: "State, what is missing, refresh" },
-  { id: "clients", title: "Clients", icon: "users", detail: "Devices, programs, pairing, trust" },
-  { id: "appearance", title: "Appearance", icon: "palette", detail: "Theme, language of dates" },
+  { id: "models", title: "Models", icon: "cpu", detail: "Provider, API keys, test" },
+  { id: "agents", title: "Agents", icon: "bot", detail: "Context and permissions" },
+  { id: "web", title: "Web", icon: "globe", detail: "Web search and its limits" },
+  { id: "limits", title: "Limits and usage", icon: "gauge", detail: "Usage and spending limits" },
+  { id: "index", title: "Search and index", icon: "database", detail: "Index status, rebuild" },
+  { id: "clients", title: "Clients", icon: "users", detail: "Devices, pairing, permissions" },
+  { id: "appearance", title: "Appearance", icon: "palette", detail: "Theme, date format" },
   { id: "about", title: "About", icon: "info", detail: "Version, files, health" },
 ];
 
