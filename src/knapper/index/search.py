@@ -1,17 +1,17 @@
 """Answer a search request with hits: rank by words, names and meaning, fuse the rankings, and read the best chunks."""
 
+from __future__ import annotations
+
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Final, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Final, Literal
 
 from knapper.index import fulltext, tokenizer
+from knapper.index.arrays import np
 from knapper.index.embedders.base import Embedder, EmbedderError
 from knapper.index.filters import Filter
 from knapper.index.fusion import (
@@ -29,6 +29,9 @@ from knapper.index.snapshot import IndexSnapshot, SnapshotCache
 from knapper.index.store import ChunkRow
 from knapper.index.tokenizer import Query
 from knapper.vault.paths import NotePath
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def mean_direction(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from knapper.index import database
+from knapper.index.arrays import np
 from knapper.index.filters import Filter, FilterMasks
 from knapper.index.fulltext import KeywordRanker
 from knapper.index.store import ChunkRow, IndexStore, floor_key
@@ -23,6 +21,9 @@ from knapper.index.tokenizer import Query, Stemmer
 from knapper.index.vectors import VectorCache
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -1,15 +1,19 @@
 """Rank chunks by the cosine between their vectors and the query's."""
 
+from __future__ import annotations
+
 import sqlite3
 import threading
 from collections.abc import Collection, Sequence
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from knapper.index import database, integrity, vector_file
+from knapper.index.arrays import np
 from knapper.index.vector_file import VectorFile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _MIN_CAPACITY = 1_024
 _GROWTH_FACTOR = 1.25
@@ -40,7 +44,7 @@ class VectorCache:
         self._folder = folder
         self._lock = threading.Lock()
         self._refused: Path | None = None
-        self._reset()
+        self._clear()  # the arrays come with the first sync: most commands need none, nor numpy
 
     def sync(self, connection: sqlite3.Connection) -> None:
         """Apply the changes since the last call, as of *connection*'s snapshot."""
@@ -131,15 +135,18 @@ class VectorCache:
         return len(self._places) + self._kept_rows
 
     def _reset(self) -> None:
+        self._clear()
+        self._ids = np.empty(0, np.int64)
+        self._matrix = np.empty((0, 0), np.float32)
+        self._is_gone = np.empty(0, np.bool_)
+
+    def _clear(self) -> None:
         self._uid = ""
         self._generation = -1
         self._used = 0
-        self._ids = np.empty(0, np.int64)
-        self._matrix = np.empty((0, 0), np.float32)
         self._places: dict[int, int] = {}
         self.file: VectorFile | None = None
         """What it began from; None where the index is small, or has none that is whole."""
-        self._is_gone = np.empty(0, np.bool_)
         self._kept_rows = 0
         self._version = 0
         self._masks: list[tuple[NDArray[np.bool_] | None, int, NDArray[np.bool_]]] = []
