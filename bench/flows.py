@@ -1,4 +1,4 @@
-"""Trace five requests, and count the modules that each runs through and the calls that cross from one into another."""
+"""Trace requests, and count the modules that each runs through and the calls that cross from one into another."""
 
 import argparse
 import contextlib
@@ -23,7 +23,7 @@ from types import FrameType
 from typing import Any
 
 from bench import frame
-from bench.frame import Report, Row
+from bench.frame import Goal, Report, Row
 from bench.places import ROOT, Places
 
 SUMMARY = "the modules that a request runs through, and the calls that cross into another one"
@@ -45,6 +45,16 @@ _WORDS = ("rains", "pours")
 """What the edits put in each other's place, in turn."""
 _START_S = 60.0
 _FLOW = "flow.json"
+_ANSWER = "Every evening."
+_WHOLE = {
+    "id": "x",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "scripted",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": _ANSWER}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+}
+_CHUNK = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "scripted"}
 
 Calls = Sequence[tuple[str, Mapping[str, object]]]
 
@@ -110,7 +120,7 @@ def run(places: Places, options: argparse.Namespace) -> Report:
         row
         for name, flow in flows.items()
         for row in (
-            Row(what=f"{name}: modules", values=[len(flow.modules)]),
+            Row(what=f"{name}: modules", values=[len(flow.modules)], goal=Goal(limit=_MODULES[name] + 1)),
             Row(what=f"{name}: calls into another module", values=[flow.crossings]),
         )
     ]
@@ -202,6 +212,16 @@ def scout(folder: Path, tracer: Tracer) -> None:
         _call(folder, tracer, "scout_vault", {"task": "plan the watering"})
 
 
+def chat(folder: Path, tracer: Tracer) -> None:
+    """Answer a question on the command line, with a model that searches once."""
+    _talk(folder, tracer, "ask", "when do I water?")
+
+
+def run_part(folder: Path, tracer: Tracer) -> None:
+    """Carry out a run of one part on the command line, which a search finds the notes for."""
+    _talk(folder, tracer, "run", "when do I water?", "--depth", "0", "--no-code-mode", "--fresh")
+
+
 def script(folder: Path, tracer: Tracer) -> None:
     """Run a script in the sandbox; only this process is traced."""
     _begin(tracer)
@@ -214,7 +234,19 @@ _FLOWS: Mapping[str, Callable[[Path, Tracer], None]] = {
     "HTTP accept": accept,
     "scout run": scout,
     "script": script,
+    "chat turn": chat,
+    "run of one part": run_part,
 }
+_MODULES = {
+    "search": 58,
+    "MCP edit": 56,
+    "HTTP accept": 48,
+    "scout run": 60,
+    "script": 16,
+    "chat turn": 50,
+    "run of one part": 50,
+}
+"""The most that each may run through."""
 
 
 def prepare(folder: Path) -> None:
@@ -290,6 +322,20 @@ def _beside(client: Callable[[], None], end: Callable[[], None], *arguments: str
     _knap(*arguments)
 
 
+def _talk(folder: Path, tracer: Tracer, *command: str) -> None:
+    """Run a command that a model answers; the second one is traced."""
+    _begin(tracer)
+    with _model() as address:
+        _configure(folder, f'[model]\nname = "scripted@{address}"\n')
+        for _ in range(_WARM):
+            output = io.StringIO()
+            with tracer.tracing(), contextlib.redirect_stdout(output):
+                _knap(*command)
+            if _ANSWER not in output.getvalue():
+                sys.exit(f"bench: {command} failed: {output.getvalue()}")
+    tracer.save()
+
+
 def _call(folder: Path, tracer: Tracer, name: str, arguments: Mapping[str, object]) -> None:
     """Call a tool of the table, in this process."""
     from knapper import app, config  # noqa: PLC0415 - a command that is traced finds nothing imported
@@ -331,8 +377,8 @@ def _module_name(file: Path) -> str:
     return "" if _GUESTS & set(parts) else ".".join(parts).removesuffix(".__init__")
 
 
-class _Scout(BaseHTTPRequestHandler):
-    """Looks once, then chooses."""
+class _ScriptedModel(BaseHTTPRequestHandler):
+    """Searches once, then answers; a scout chooses."""
 
     LOOK: Calls = (("search_keyword", {"query": "tomatoes"}),)
     CHOOSE: Calls = (
@@ -343,33 +389,55 @@ class _Scout(BaseHTTPRequestHandler):
         del format, args
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        calls = self.CHOOSE if asked["messages"][-1]["role"] == "tool" else self.LOOK
-        body = "".join(f"data: {line}\n\n" for line in _chunks(calls)).encode()
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        tools = {tool["function"]["name"] for tool in request.get("tools", ())}
+        is_second = request["messages"][-1]["role"] == "tool"
+        if "update_selection" in tools:
+            lines = _call_chunks(self.CHOOSE if is_second else self.LOOK)
+        elif is_second or "search_vault" not in tools:
+            lines = _text_chunks(_ANSWER)
+        else:
+            lines = _call_chunks((("search_vault", {"query": "watering"}),))
+        if request.get("stream"):
+            kind, body = "text/event-stream", "".join(f"data: {line}\n\n" for line in lines).encode()
+        else:
+            kind, body = "application/json", json.dumps(_WHOLE).encode()
         self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
 
-def _chunks(calls: Calls) -> Iterator[str]:
+def _call_chunks(calls: Calls) -> Iterator[str]:
     """Write calls of tools as OpenAI's protocol streams them."""
-    head = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "scripted"}
     for number, (name, arguments) in enumerate(calls):
         function = {"name": name, "arguments": json.dumps(arguments)}
         delta = {"tool_calls": [{"index": number, "id": f"c{number}", "type": "function", "function": function}]}
-        yield json.dumps({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
-    yield json.dumps({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+        yield _chunk(delta, None)
+    yield from _end_chunks("tool_calls")
+
+
+def _text_chunks(text: str) -> Iterator[str]:
+    yield _chunk({"role": "assistant", "content": text}, None)
+    yield from _end_chunks("stop")
+
+
+def _end_chunks(reason: str) -> Iterator[str]:
+    yield _chunk({}, reason)
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    yield json.dumps({**head, "choices": [], "usage": usage})
+    yield json.dumps({**_CHUNK, "choices": [], "usage": usage})
     yield "[DONE]"
+
+
+def _chunk(delta: Mapping[str, object], reason: str | None) -> str:
+    return json.dumps({**_CHUNK, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
 
 
 @contextlib.contextmanager
 def _model() -> Generator[str]:
     """Serve the scripted model; gives its address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Scout)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _ScriptedModel)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
