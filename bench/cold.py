@@ -21,6 +21,9 @@ SUMMARY = "the command line, from process start to its end"
 _QUESTION = "how do I undo a change"
 _MANY = 10_000
 """Notes of the vault in which names are completed."""
+_HELP_MS = 100
+_SEARCH_MS = 300
+_READ_MS = 200
 _SERVER_MS = 80
 _HANG_MS = 300
 _COMPLETION_MS = 150
@@ -45,10 +48,10 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
         _run([knap, "--vault", docs, "index"], env)
         rows = [
             _row("python, doing nothing", [sys.executable, "-c", "pass"], None, env, rounds),
-            _row("knap --help", [knap, "--help"], 200, env, rounds),
-            _row("knap search, words and meaning", search, 500, env, rounds),
+            _row("knap --help", [knap, "--help"], _HELP_MS, env, rounds),
+            _row("knap search, words and meaning", search, _SEARCH_MS, env, rounds),
             _row("knap search --mode keyword", [*search, "--mode", "keyword"], None, env, rounds),
-            _row("knap read", read, None, env, rounds),
+            _row("knap read", read, _READ_MS, env, rounds),
             _hang_row(home, rounds),
         ]
         serve: Command = [knap, "--vault", docs, "serve", "--port", "0"]
