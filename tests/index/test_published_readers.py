@@ -10,7 +10,7 @@ from knapper import extras
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound, RefusedError, SetupError, StorageError
 from knapper.index.catalog import ListingQuery
 from knapper.index.filters import Filter
-from knapper.index.postgres import connection
+from knapper.index.postgres import connection, publish, snapshot
 from knapper.index.postgres.connection import PostgresServer, schema_of, split_password
 from knapper.index.postgres.publish import Publisher
 from knapper.index.search import SearchRequest
@@ -161,6 +161,31 @@ def test_a_note_that_is_moved_into_a_hidden_folder_leaves_a_readers_mirror(team:
 
     assert {stat.path for stat in reader.view.list_files()} == {"Open/Cats.md", "Open/photo.png"}
     assert published.hits(reader, "bark", "keyword") == []
+
+
+def test_a_role_that_sees_little_gets_all_of_it_where_the_graph_gives_up(
+    team: Team, postgres: LocalServer, roles: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = {f"Secret/{number}.md": f"rain wind storm {number}\n" for number in range(300)}
+    shown = {f"Open/{number}.md": f"rain on the roof {number}\n" for number in range(9)}
+    monkeypatch.setattr(publish, "MIN_GRAPH_VECTORS", 2)
+    monkeypatch.setattr(snapshot, "_GRAPH_CANDIDATES", 1)
+    team.save({**hidden, **shown})
+    with postgres.connect() as session:
+        session.execute("LOAD 'vector'")
+        # As with many vectors: the server follows the graph, and gives up before all of them.
+        for setting in ("hnsw.max_scan_tuples = 1", "enable_seqscan = off", "enable_sort = off"):
+            session.execute(f"ALTER ROLE {roles['bot']} SET {setting}")
+    reader = team.reader(roles["bot"])
+    reader.refresh()
+    question = team.embedder.query("rain wind storm")
+
+    with published.snapshot(reader) as opened:
+        nearest = opened.nearest(question, Filter(), limit=30)()
+        names = {path for path, _ in (published.places(opened)[i] for i in nearest)}
+        assert opened.state.meta["graph"] == "1"
+
+    assert names == set(shown)
 
 
 def test_a_role_that_is_not_let_in_gets_an_error_that_says_who_lets_it_in(team: Team, roles: dict[str, str]) -> None:

@@ -115,7 +115,7 @@ class PublishedSnapshot:
     state: PublishedState
     model: str
     _known_vectors: dict[int, NDArray[np.float32]] = field(default_factory=dict[int, "NDArray[np.float32]"], repr=False)
-    """Vectors that were read already: ranking, feedback and the hits' cosines need the same ones."""
+    """Vectors that were read already: ranking and the hits' cosines need the same ones."""
 
     def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
         """Score in SQL every chunk with any of the words, and sort them."""
@@ -162,28 +162,36 @@ class PublishedSnapshot:
         return {stored_of[i]: score for i, score in scores.items() if i in stored_of}
 
     def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
-        """Compare all vectors, or follow the graph where there is one and the filter leaves enough of it."""
+        """Follow the graph where the filter leaves enough of it; compare all vectors where it gives too few."""
         if self.state.meta.get("model") != self.model or not self._dimensions or len(vector) != self._dimensions:
             return dict
-        conditions, values = self._conditions("chunk", where)
-        literal = f"[{','.join(map(repr, vector.astype(np.float16).astype(float).tolist()))}]"
-        column = "vector"
-        if self._follows_graph(where):
-            column = f"(vector::halfvec({self._dimensions}))"
-            # Goes on where the filter drops what the graph gave, until the limit is reached.
-            self._select("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)", [])
-            self._select("SELECT set_config('hnsw.ef_search', %s, true)", [str(_GRAPH_CANDIDATES)])
-        sql = (
-            f"SELECT chunk, vector FROM vectors WHERE {' AND '.join(conditions)}"
-            f" ORDER BY {column} <#> %s::halfvec LIMIT %s"
-        )
-        found = self._select(sql, [*values, literal, limit + _FURTHER], binary=True)
+        found = self._nearest_by_graph(vector, where, limit + _FURTHER) if self._follows_graph(where) else []
+        if len(found) < limit + _FURTHER:
+            found = self._nearest_of("vector", vector, where, limit + _FURTHER)
         read = rows.read_vectors([wire for _, wire in found])
         self._known_vectors.update(zip((int(i) for i, _ in found), read, strict=True))
         cosines = read @ vector if found else np.empty(0)
         scored = [(float(cosine), int(i)) for cosine, (i, _) in zip(cosines.tolist(), found, strict=True) if cosine > 0]
         ranked = sorted(scored, key=lambda one: (-one[0], one[1]))[:limit]
         return lambda: {i: cosine for cosine, i in ranked}
+
+    def _nearest_by_graph(self, vector: NDArray[np.float32], where: Filter, limit: int) -> list[tuple[Any, ...]]:
+        """Follow the graph, which goes on where the filter or the role's policy drops what it gave.
+
+        It gives up after a number of vectors that the server sets, so a role that sees few of them gets too few rows.
+        """
+        self._select("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)", [])
+        self._select("SELECT set_config('hnsw.ef_search', %s, true)", [str(_GRAPH_CANDIDATES)])
+        return self._nearest_of(f"(vector::halfvec({self._dimensions}))", vector, where, limit)
+
+    def _nearest_of(self, column: str, vector: NDArray[np.float32], where: Filter, limit: int) -> list[tuple[Any, ...]]:
+        conditions, values = self._conditions("chunk", where)
+        literal = f"[{','.join(map(repr, vector.astype(np.float16).astype(float).tolist()))}]"
+        sql = (
+            f"SELECT chunk, vector FROM vectors WHERE {' AND '.join(conditions)}"
+            f" ORDER BY {column} <#> %s::halfvec LIMIT %s"
+        )
+        return self._select(sql, [*values, literal, limit], binary=True)
 
     def fits(self, vector: NDArray[np.float32]) -> bool:
         """Compare model and dimensions."""
