@@ -147,7 +147,7 @@ def find_stored_runs(state_dir: Path) -> set[str] | None:
     try:
         for table, names in _RUN_TABLES.items():
             for path in (path for name in names for path in (state_dir / "vaults").rglob(name)):
-                if path.name.endswith(("-wal", "-shm", ".part")) or storage.ASIDE_FOLDER in path.parts:
+                if path.name.endswith(("-wal", "-shm", ".part")) or private.ASIDE_NAME in path.parts:
                     continue
                 with contextlib.closing(storage.connect_to_read(path)) as database:
                     stored.update(str(row[0]) for row in database.execute(f"SELECT id FROM {table}"))  # noqa: S608  # constants
