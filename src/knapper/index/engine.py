@@ -420,18 +420,16 @@ class Engine:
         generation_before = self.store.generation()
         plan, unchecked = self._scan_briefly()
         stale = plan.stale if policy is None else plan.count_visible_to(policy)
-        doubtful = len(plan.doubtful)
-        changed_count = plan.stale + doubtful
-        is_refresh_due = changed_count or not self.is_complete or not self._has_current_rules
-        is_small = changed_count <= _MAX_INLINE_FILES
-        if unchecked and changed_count and is_small and self._refresh_inline(plan, generation_before, whole=False):
+        is_refresh_due = plan.is_due or not self.is_complete or not self._has_current_rules
+        is_small = plan.stale <= _MAX_INLINE_FILES
+        if unchecked and plan.is_due and is_small and self._refresh_inline(plan, generation_before, whole=False):
             # What was found in time is indexed; the answer says that not all files were looked at.
-            stale = doubtful = 0
+            stale = 0
         if not unchecked and (
             not is_refresh_due or (is_small and self._refresh_inline(plan, generation_before, whole=True))
         ):
             return self._all_current(began)
-        return self._freshness(stale, unchecked=unchecked or doubtful > _MAX_INLINE_FILES)
+        return self._freshness(stale, unchecked=unchecked)
 
     def _freshness(self, stale: int, *, unchecked: bool = False) -> Freshness:
         damage = self.damage

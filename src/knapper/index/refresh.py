@@ -251,11 +251,11 @@ def compare_briefly(store: IndexStore, view: View, *, budget_s: float, has_rules
     Args:
         store: The index.
         view: The vault as its owner sees it.
-        budget_s: How long this may take, in seconds.
+        budget_s: How long the look at all files may take, and then the comparison of doubtful ones, in seconds.
         has_rules: Whether the index was built by the vault's current rules, so that what it knows isn't ignored now.
 
     Returns:
-        How the files that were looked at differ, and whether the time was too short for the others.
+        How the files that were looked at differ, none of them doubtful, and whether the time was too short for others.
     """
     times, others = store.settled_times()
     # On Windows a folder's listing may have an outdated size, so that each file has to be opened.
@@ -267,7 +267,9 @@ def compare_briefly(store: IndexStore, view: View, *, budget_s: float, has_rules
     looked_at = [file.path for file in files] if look.is_cut else [*others, *(look.left if is_quick else times)]
     plan = compare_files(store.states_of(looked_at), files, unreadable=scan.unreadable)
     unchanged = len(times) - len(look.left) if is_quick else 0
-    return replace(plan, unchanged=plan.unchanged + unchanged), look.is_cut
+    plan = resolve_doubtful(store, view, plan, budget_s=budget_s)
+    is_cut = look.is_cut or bool(plan.doubtful)
+    return replace(plan, doubtful=(), unchanged=plan.unchanged + unchanged), is_cut
 
 
 def compare_files(
@@ -319,24 +321,42 @@ def compare_paths(store: IndexStore, view: View, touched: Iterable[Path]) -> Ref
     return compare_files(known, files_by_path.values())
 
 
-def resolve_doubtful(store: IndexStore, view: View, plan: RefreshPlan) -> RefreshPlan:
-    """Compare the doubtful files by hash; only those with another one are indexed again."""
+def resolve_doubtful(
+    store: IndexStore, view: View, plan: RefreshPlan, *, budget_s: float | None = None
+) -> RefreshPlan:
+    """Compare the doubtful files by hash; only those with another one are indexed again.
+
+    Args:
+        store: The index.
+        view: The vault as its owner sees it.
+        plan: The differences that are known so far.
+        budget_s: How long this may take, in seconds; what is left then stays doubtful. None compares all.
+    """
     if not plan.doubtful:
         return plan
+    deadline = None if budget_s is None else time.monotonic() + budget_s
     from knapper.index import chunker  # noqa: PLC0415 - as in `apply_plan`
 
     changed: list[FileStat] = []
     settled_files: list[FileStat] = []
+    compared = 0
     for stat in plan.doubtful:
+        if deadline is not None and time.monotonic() > deadline:
+            break
+        compared += 1
         # Checked before reading: the hash covers only saves before this moment.
         racy = chunker.is_racy(stat)
-        if not chunker.has_hash(view, stat, store.hash_of(stat.path)):
+        # Of an attachment, the index knows size and time alone.
+        if stat.kind != "attachment" and not chunker.has_hash(view, stat, store.hash_of(stat.path)):
             changed.append(stat)
         elif not racy:
             settled_files.append(stat)
-    unchanged = plan.unchanged + len(plan.doubtful) - len(changed)
     return replace(
-        plan, changed=(*plan.changed, *changed), doubtful=(), settled=tuple(settled_files), unchanged=unchanged
+        plan,
+        changed=(*plan.changed, *changed),
+        doubtful=plan.doubtful[compared:],
+        settled=(*plan.settled, *settled_files),
+        unchanged=plan.unchanged + compared - len(changed),
     )
 
 
