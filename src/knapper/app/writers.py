@@ -15,6 +15,7 @@ from knapper.changes.links.targets import LinkHistory
 from knapper.changes.proposals import store, taint
 from knapper.changes.writer import Writer
 from knapper.errors import ConflictError, NotFound, StorageError
+from knapper.system import private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
