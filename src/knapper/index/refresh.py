@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -215,6 +215,36 @@ class VaultScan:
         return self._view.list_files(on_problem=self.skipped.append, is_unchanged=self._is_unchanged)
 
 
+_MANY_FILES = 10
+"""From how many files on an empty folder is more likely a disk that isn't mounted."""
+
+
+def check_not_emptied(root: Path, count_missing: Callable[[], int]) -> None:
+    """Refuse to take an empty folder for a vault of which every note was deleted: its disk may not be mounted.
+
+    Args:
+        root: The vault's folder.
+        count_missing: Counts the indexed files that would count as deleted.
+
+    Raises:
+        StorageError: The folder is empty, and was full of files.
+    """
+    try:
+        with os.scandir(root) as entries:
+            if next(entries, None) is not None:
+                return
+    except OSError:
+        # The walk over the folder reports why it can't be read.
+        return
+    count = count_missing()
+    if count >= _MANY_FILES:
+        raise StorageError(
+            f"the vault's folder is empty, but {count} of its files are in the index",
+            code="vault_empty",
+            hint="mount its disk; if you deleted the notes, `knap index --full` empties the index too",
+        )
+
+
 class _BriefLook:
     """Tells files apart that are as the index knows them, by one look at each, until the time is over."""
 
@@ -321,9 +351,7 @@ def compare_paths(store: IndexStore, view: View, touched: Iterable[Path]) -> Ref
     return compare_files(known, files_by_path.values())
 
 
-def resolve_doubtful(
-    store: IndexStore, view: View, plan: RefreshPlan, *, budget_s: float | None = None
-) -> RefreshPlan:
+def resolve_doubtful(store: IndexStore, view: View, plan: RefreshPlan, *, budget_s: float | None = None) -> RefreshPlan:
     """Compare the doubtful files by hash; only those with another one are indexed again.
 
     Args:
