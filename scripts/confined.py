@@ -28,13 +28,22 @@ SUITES = (
     "tests/codemode/test_walls.py",
     "tests/codemode/test_writing.py",
     "tests/agents/test_injection.py",
+    "tests/changes/test_rules.py",
+    "tests/changes/test_taint.py",
+    "tests/config/test_hostile.py",
     "tests/net/test_guard.py",
     "tests/parity/test_hostile.py",
+    "tests/server/test_hostile.py",
+    "tests/server/test_places.py",
+    "tests/server/test_taint.py",
     "tests/tools/test_hidden.py",
     "tests/tools/test_hostile.py",
+    "tests/tools/test_places.py",
+    "tests/vault/test_places.py",
     "tests/vault/test_policy.py",
     "tests/vault/test_swapped.py",
     "tests/page/test_hostile.py",
+    "tests/page/test_payloads.py",
 )
 """The sandbox, policies, injection, the network's guard and the page."""
 NOBODY = 65534
@@ -86,7 +95,6 @@ def _run_inside(home: Path, chosen: Sequence[str]) -> int:
     identity = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if os.geteuid() == 0 else []
     variables = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "CI") if name in os.environ}
     variables |= {"HOME": str(home), "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
-    variables["KNAPPER_CONFINED"] = "1"
     command = ["setpriv", *identity, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
     if not identity:  # a bounding set is root's to lower
         command.remove("--bounding-set=-all")

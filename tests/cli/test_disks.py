@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,6 +15,8 @@ from knapper.app.hub import Hub
 from knapper.cli import main
 from knapper.cli.commands import doctor
 from knapper.errors import StorageError
+from knapper.index import refresh
+from knapper.tools.search import freshness_fields
 from tests.index import worlds
 
 resource = pytest.importorskip("resource")
@@ -224,19 +227,51 @@ def test_a_save_with_the_same_size_and_time_is_found(tmp_path: Path) -> None:
     assert (after.indexed, after.unchanged) == (0, 2)
 
 
-def test_many_files_that_only_their_hash_can_tell_are_not_called_current(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("knapper.index.engine._MAX_INLINE_FILES", 2)
-    root = worlds.fill(tmp_path / "v", {f"{number}.md": "alpha\n" for number in range(3)})
-    with worlds.engine(root, tmp_path / "s") as engine:
-        for number in range(3):
-            os.utime(root / f"{number}.md", (1_700_000_000, 1_700_000_000))
-        engine.refresh()
-        for number in range(3):
-            (root / f"{number}.md").chmod(0o640)
-        unknown = engine.freshen().unchecked
-        engine.refresh()
-        known = engine.freshen().unchecked
+def _change_nothing_but_the_mode(root: Path) -> None:
+    for file in root.iterdir():
+        file.chmod(0o640)
 
-    assert (unknown, known) == (True, False)
+
+@pytest.fixture
+def settled(tmp_path: Path) -> Path:
+    """Make more files than a search indexes itself, saved long ago."""
+    root = worlds.fill(tmp_path / "v", {f"{number}.md": "alpha\n" for number in range(210)} | {"a.png": "x"})
+    for file in root.iterdir():
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+    return root
+
+
+def test_many_files_that_only_their_hash_can_tell_are_compared_by_a_search(
+    settled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("knapper.index.engine._SCAN_BUDGET_S", 60)
+    with worlds.engine(settled, tmp_path / "s") as engine:
+        engine.refresh()
+        _change_nothing_but_the_mode(settled)
+        (settled / "7.md").write_text("omega\n", encoding="utf-8")
+        os.utime(settled / "7.md", (1_700_000_000, 1_700_000_000))
+        freshness = engine.freshen()
+        after = engine.refresh()
+
+    assert freshness.is_current
+    assert (after.indexed, after.unchanged) == (0, 211)
+    with worlds.engine(settled, tmp_path / "s") as engine:
+        plan = refresh.compare_files(engine.store.file_states(), engine.view.list_files())
+    assert not plan.is_due
+
+
+def test_files_that_could_not_be_compared_in_time_are_told(
+    settled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with worlds.engine(settled, tmp_path / "s") as engine:
+        engine.refresh()
+        _change_nothing_but_the_mode(settled)
+        monkeypatch.setattr("knapper.index.engine._SCAN_BUDGET_S", -1)
+        late = engine.freshen()
+        monkeypatch.setattr("knapper.index.engine._SCAN_BUDGET_S", 60)
+        in_time = engine.freshen()
+
+    assert (late.unchecked, in_time.is_current) == (True, True)
+    (note,) = cast("list[str]", freshness_fields(late)["notes"])
+    assert "not every file could be checked" in note
+    assert "`knap index`" in note

@@ -22,6 +22,7 @@ from knapper.cli.commands import doctor as cli_doctor
 from knapper.errors import StorageError
 from knapper.system import private
 from knapper.tools import files
+from tests import states
 from tests.index import worlds
 
 CHANGES = 60
@@ -138,7 +139,7 @@ def test_a_damaged_database_of_the_state_fails_and_is_repaired(
     code, checks = doctor(capsys, vault, "--repair")
     assert (code, checks["data"]["state"]) == (0, "ok")
     assert name in checks["repair"]["text"]
-    assert [file.read_bytes() for file in folder_of(vault).rglob(f"{storage.ASIDE_FOLDER}/*/{name}")] == [damaged]
+    assert [file.read_bytes() for file in folder_of(vault).rglob(f"{private.ASIDE_NAME}/*/{name}")] == [damaged]
     assert main.run(["-v", str(vault), "log"]) == 0
     assert main.run(["-v", str(vault), "rm", "A.md"]) == 0
     assert main.run(["-v", str(vault), "undo"]) == 0
@@ -233,6 +234,21 @@ def test_a_damaged_index_is_built_anew_by_a_repair(vault: Path, capsys: pytest.C
     assert checks["index"]["state"] != "fail"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere access lists decide, not modes")
+def test_the_state_is_closed_to_others_after_a_repair_too(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state = config.load({"default_vault": str(vault)}).state_dir
+    settle(state / "taint.db")
+    worlds.damage(state / "taint.db")
+    doctor(capsys, vault, "--repair")
+    assert states.open_to_others(state) == []
+    for path in (state, *state.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+    assert main.run(["-v", str(vault), "search", "text"]) == 0
+    assert (state / private.ASIDE_NAME).is_dir()
+    assert states.open_to_others(state) == []
+
+
 def test_nothing_is_repaired_while_a_server_runs(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     worlds.damage(folder_of(vault) / "proposals.db")
     private.touch(folder_of(vault) / "index" / "watch.beat")
@@ -241,7 +257,7 @@ def test_nothing_is_repaired_while_a_server_runs(vault: Path, capsys: pytest.Cap
 
     assert code == 1
     assert "is running" in checks["repair"]["text"]
-    assert not list(folder_of(vault).rglob(storage.ASIDE_FOLDER))
+    assert not list(folder_of(vault).rglob(private.ASIDE_NAME))
 
 
 def test_backups_are_daily_whole_private_and_bounded(vault: Path) -> None:

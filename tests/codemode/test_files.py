@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from knapper.codemode import evidence
-from knapper.errors import BadInput
+from knapper.errors import BadInput, KnapError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="makes pipes and links")
 SECRET = "canary-71c2"
@@ -44,3 +44,14 @@ def test_a_link_inside_the_folder_is_followed(root: Path) -> None:
         == evidence.read_allowed_file((root,), "linked/deep/a.txt")
         == "mine"
     )
+
+
+def test_an_absolute_path_tells_nothing_of_where_the_folder_lies(root: Path) -> None:
+    messages: set[str] = set()
+    for name in (root, root / "none.txt", root / "src", root.parent / "none.txt", root.parent, Path("/etc")):
+        with pytest.raises(KnapError) as raised:
+            _ = evidence.read_allowed_file((root,), str(name))
+        messages.add(str(raised.value.as_dict()))
+
+    assert len(messages) == 1
+    assert evidence.read_allowed_file((root,), str(root / "src/deep/a.txt")) == "mine"

@@ -38,13 +38,13 @@ def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view.View, "read_bytes", read_small)
 
 
-def damage_words(database: Path) -> None:
-    """Remove words of the full-text index that it never held, as a program of an older version did."""
+def damage_words(database: Path, title: str = "n1 md", body: str = "x") -> None:
+    """Remove words from a row of the full-text index, maybe ones that it never held, as an older version did."""
     connection = sqlite3.connect(database)
     row = connection.execute("SELECT id FROM chunks LIMIT 1").fetchone()[0]
     connection.execute(
-        "INSERT INTO chunk_words (chunk_words, rowid, title, heading, body) VALUES ('delete', ?, 'n1 md', '', 'x')",
-        (row,),
+        "INSERT INTO chunk_words (chunk_words, rowid, title, heading, body) VALUES ('delete', ?, ?, '', ?)",
+        (row, title, body),
     )
     connection.commit()
     connection.close()
@@ -511,3 +511,78 @@ def test_looking_for_changes_tells_a_damaged_row_as_such(tmp_path: Path, column:
         outcome = engine.refresh()
 
     assert outcome.was_damaged
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Path:
+    """Make a vault of three notes and its index, which nothing has open."""
+    root = worlds.fill(tmp_path / "v", {f"n{n}.md": f"# Note {n}\n\nalpha{n} beta\n" for n in range(3)})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+    return root
+
+
+def found(engine: Engine, word: str) -> list[str]:
+    return sorted(hit.row.note for hit in engine.search(SearchRequest(text=word, mode="keyword", limit=20)).hits)
+
+
+def test_an_index_that_something_else_has_changed_is_checked_before_it_answers(closed: Path, tmp_path: Path) -> None:
+    damage_words(tmp_path / "s" / "index.db", "", "beta")
+    with worlds.engine(closed, tmp_path / "s") as engine, pytest.raises(StorageError) as raised:
+        found(engine, "beta")
+    with worlds.engine(closed, tmp_path / "s") as engine:
+        freshness = engine.freshen()
+        notes = found(engine, "beta")
+
+    assert raised.value.code == "index_damaged"
+    assert freshness.is_current
+    assert notes == ["n0.md", "n1.md", "n2.md"]
+
+
+def test_a_large_index_that_something_else_has_changed_says_so_until_it_was_checked(
+    closed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("knapper.index.engine._MAX_INLINE_CHECK_BYTES", 0)
+    os.utime(tmp_path / "s" / "index.db")
+    with worlds.engine(closed, tmp_path / "s") as engine:
+        before = engine.freshen()
+    with worlds.engine(closed, tmp_path / "s") as engine:
+        still = engine.freshen()
+        engine.refresh()
+        after = engine.freshen()
+    with worlds.engine(closed, tmp_path / "s") as engine:
+        later = engine.freshen()
+
+    assert "`knap index` checks it" in str(freshness_fields(before)["notes"])
+    assert [len(freshness.notices) for freshness in (before, still, after, later)] == [1, 1, 0, 0]
+
+
+def test_an_index_that_nothing_else_has_changed_is_not_checked(
+    closed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raise AssertionError("the whole index is read")
+
+    monkeypatch.setattr(integrity, "find_damage", refuse)
+    with worlds.engine(closed, tmp_path / "s") as one, worlds.engine(closed, tmp_path / "s") as other:
+        for number in range(4):
+            worlds.fill(closed, {f"new{number}.md": "beta\n"})
+            assert (one, other)[number % 2].freshen().is_current
+        one.store.database.reader().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        with one.store.batch():
+            one.store.set_meta("x", "y")
+    for _ in range(2):
+        with worlds.engine(closed, tmp_path / "s") as engine:
+            assert engine.freshen().notices == ()
+            assert len(found(engine, "beta")) == 7
+
+
+def test_an_index_of_a_version_that_recorded_nothing_is_taken_as_it_is(closed: Path, tmp_path: Path) -> None:
+    (tmp_path / "s" / "written.json").unlink()
+    with worlds.engine(closed, tmp_path / "s") as engine:
+        assert engine.store.database.is_trusted
+    (tmp_path / "s" / "written.json").write_text("[")
+    with worlds.engine(closed, tmp_path / "s") as engine:
+        assert not engine.store.database.is_trusted
+        assert engine.freshen().is_current
+        assert engine.store.database.is_trusted

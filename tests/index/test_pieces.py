@@ -6,6 +6,8 @@ import math
 import random
 import shutil
 import unicodedata
+from collections import Counter
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
@@ -184,3 +186,30 @@ def test_without_any_library_python_splits_many(monkeypatch: pytest.MonkeyPatch)
     tokenizer = PieceTokenizer(FILE, hint="")
 
     assert len(tokenizer.tokenize([MANY_WORDS, "a"])[0]) > 5_000
+
+
+class _CountingTokenizer(PieceTokenizer):
+    """Counts how often each word is split."""
+
+    def __init__(self, path: Path, *, hint: str) -> None:
+        super().__init__(path, hint=hint)
+        self.splits: Counter[str] = Counter()
+
+    def _split(self, words: Sequence[str]) -> Sequence[Sequence[int]]:
+        self.splits.update(words)
+        return super()._split(words)
+
+    @property
+    def cached(self) -> int:
+        return sum(map(len, self._words))
+
+
+def test_words_that_recur_stay_known_while_others_are_forgotten() -> None:
+    tokenizer = _CountingTokenizer(FILE, hint="")
+    for start in range(0, 60_000, 500):
+        tokenizer.tokenize(["rain tomatoes", *(f"word{number}" for number in range(start, start + 500))])
+
+    assert [tokenizer.splits[word] for word in ("rain", "tomatoes")] == [1, 1]
+    tokenizer.tokenize(["word1 word59999"])
+    assert [tokenizer.splits[word] for word in ("word1", "word59999")] == [2, 1]
+    assert tokenizer.cached <= 20_000

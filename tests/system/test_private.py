@@ -140,6 +140,18 @@ def test_a_look_into_closed_folders_closes_what_is_in_them(loose: Path) -> None:
     assert states.open_to_others(loose) == []
 
 
+def test_all_that_commands_make_in_the_state_folder_is_known_as_its_own() -> None:
+    assert private.STATE_NAMES == states.KNOWN_NAMES
+
+
+def test_what_a_killed_program_left_in_the_state_folder_is_ours_too(loose: Path) -> None:
+    for name in (private.new_name(loose / "told-variables").name, "taint.db.repaired", "taint.db.repaired-wal"):
+        (loose / name).write_text("half")
+    private.tighten(loose)
+
+    assert [mode(path) for path in (loose, *loose.glob("*repaired*"), *loose.glob(".new-*"))] == [0o700, *[0o600] * 3]
+
+
 def test_a_folder_with_other_things_is_left_alone_and_ours_in_it_is_closed(loose: Path) -> None:
     (loose / "photos").mkdir(mode=0o755)
     private.tighten(loose)

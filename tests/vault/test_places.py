@@ -1,6 +1,7 @@
 """What a client can't find out by asking: where the vault lies, and what a link leads to that it may not see."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +41,21 @@ def test_an_absolute_path_tells_others_nothing_of_where_the_vault_lies(root: Pat
     seen = view(root, client)
     spellings = [*(f"{root}{tail}" for tail in INSIDE), *(f"{root.parent}{tail}" for tail in INSIDE), *OUTSIDE]
     spellings += [f"{root}/a\0b.md", f"{root}/{'x' * 300}"]
-    answers = {told(call, raw) for raw in spellings for call in (seen.path, seen.read, seen.new_path, seen.parse)}
+    calls = (seen.path, seen.read, seen.new_path, seen.parse, seen.locate, partial(seen.locate, certain=True))
+    answers = {told(call, raw) for raw in spellings for call in calls}
 
     assert len(answers) == 1
-    assert str(root) not in answers.pop()
+    assert str(root) not in str(answers)
     assert told(seen.new_path, f"{root}/New.md") == told(seen.new_path, f"{root.parent}/New.md")
+    assert {told(seen.locate, f"[[{place}/Nothing|x]]") for place in (root, root.parent)} == answers
 
 
 @pytest.mark.parametrize("client", ["mcp", "cli"])
 def test_a_file_that_a_client_sees_may_be_named_by_a_whole_path(root: Path, client: str) -> None:
-    assert view(root, client).read(f"{root}/Area/Note.md").raw == b"mine"
+    seen = view(root, client)
+
+    assert seen.read(f"{root}/Area/Note.md").raw == b"mine"
+    assert seen.locate(f"{root}/Area/Note.md") == seen.locate(f"[[{root}/Area/Note.md]]") == "Area/Note.md"
 
 
 def test_a_person_may_name_places_by_whole_paths(root: Path) -> None:
@@ -95,20 +101,22 @@ def test_a_link_to_a_hidden_note_takes_as_much_work_as_one_to_nothing(root: Path
     (root / "One.md").symlink_to(root / hidden)
     (root / "Two.md").symlink_to(root / nothing)
     seen = view(root)
-    (one, there), (two, gone) = _work(seen.path, "One.md"), _work(seen.path, "Two.md")
 
-    assert str(there).replace("One", "Two") == str(gone)
-    assert abs(one - two) <= 12 + one // 100
+    for call in (seen.path, seen.locate):
+        (one, there), (two, gone) = _work(call, "One.md"), _work(call, "Two.md")
+        assert str(there).replace("One", "Two") == str(gone)
+        assert abs(one - two) <= 12 + one // 100
 
 
 def test_a_link_to_a_hidden_folder_takes_as_much_work_as_one_to_nothing(root: Path) -> None:
     (root / "One").symlink_to(root / "Secret")
     (root / "Two").symlink_to(root / "Nothing")
     seen = view(root)
-    (one, there), (two, gone) = _work(seen.path, "One/Diary.md"), _work(seen.path, "Two/Diary.md")
 
-    assert str(there).replace("One", "Two") == str(gone)
-    assert abs(one - two) <= 12 + one // 100
+    for call in (seen.path, seen.locate):
+        (one, there), (two, gone) = _work(call, "One/Diary.md"), _work(call, "Two/Diary.md")
+        assert str(there).replace("One", "Two") == str(gone)
+        assert abs(one - two) <= 12 + one // 100
 
 
 def test_a_path_out_of_the_vault_is_still_named_as_such(root: Path) -> None:

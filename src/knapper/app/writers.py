@@ -15,6 +15,7 @@ from knapper.changes.links.targets import LinkHistory
 from knapper.changes.proposals import store, taint
 from knapper.changes.writer import Writer
 from knapper.errors import ConflictError, NotFound, StorageError
+from knapper.system import private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -147,7 +148,7 @@ def find_stored_runs(state_dir: Path) -> set[str] | None:
     try:
         for table, names in _RUN_TABLES.items():
             for path in (path for name in names for path in (state_dir / "vaults").rglob(name)):
-                if path.name.endswith(("-wal", "-shm", ".part")) or storage.ASIDE_FOLDER in path.parts:
+                if path.name.endswith(("-wal", "-shm", ".part")) or private.ASIDE_NAME in path.parts:
                     continue
                 with contextlib.closing(storage.connect_to_read(path)) as database:
                     stored.update(str(row[0]) for row in database.execute(f"SELECT id FROM {table}"))  # noqa: S608  # constants

@@ -140,7 +140,8 @@ def read_allowed_file(roots: tuple[Path, ...], raw: str) -> str:
             place = files.resolve_path(root, paths.parse(raw, root=root))
             content = files.read_bytes(place.file, shown_as=place.target, max_bytes=_MAX_FILE_BYTES)
         except KnapError as error:
-            failure = error
+            # Otherwise the error would tell where the folders lie.
+            failure = paths.unknown_place_error() if paths.is_absolute(raw) else error
             continue
         if b"\0" in content:
             raise BadInput(f"{place.path} isn't text", code="not_text")

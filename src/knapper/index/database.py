@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 
 from knapper.errors import StorageError
+from knapper.index.fingerprint import Fingerprint
 from knapper.index.tokenizer import TOKENIZER, segment
 from knapper.system import private
 
@@ -326,6 +327,9 @@ class Database:
         """Why the file had to be replaced by an empty index when it was opened; empty where it hadn't."""
         self.is_read_only = False
         """The disk refuses what SQLite has to write for reading, so that the file is read as it is."""
+        self._fingerprint = Fingerprint(path.parent, (path.name, POSTINGS_PREFIX, VECTORS_PREFIX))
+        self.is_trusted = self._fingerprint.fits()
+        """Nothing else has changed the files since they were written, or the whole index was checked after that."""
         with self._storage_errors():
             self._prepare_or_read()
 
@@ -345,6 +349,7 @@ class Database:
             return connection
         # Read from the old file before it is closed, to recognise a restored copy with the same id.
         uid = _read_uid(connection)
+        self.is_trusted = self._fingerprint.fits()
         self._forget(connection)
         with self._storage_errors():
             self._prepare()
@@ -386,6 +391,7 @@ class Database:
                         connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
                     yield connection
                     connection.execute("COMMIT")
+                    self._record_files()
                 finally:
                     self._writing = False
                     if connection.in_transaction:
@@ -429,6 +435,17 @@ class Database:
                 connection.close()
             self._connections.clear()
             self._local = threading.local()
+        # The last connection has taken the log into the file.
+        self._record_files()
+
+    def trust(self) -> None:
+        """Take the files as they are for what was stored, since the whole index was checked or built anew."""
+        self.is_trusted = True
+        self._record_files()
+
+    def _record_files(self) -> None:
+        if self.is_trusted and not self.is_read_only:
+            self._fingerprint.record()
 
     def __enter__(self) -> Self:
         """Return the database as a context manager."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import os
 import sqlite3
 import threading
 import time
@@ -41,14 +40,15 @@ _MAX_INLINE_FILES = 200
 """How many changed files a search indexes itself."""
 _MAX_INLINE_REPORTS = 1_000
 """How many reported files and folders a search looks at itself."""
+_MAX_INLINE_CHECK_BYTES = 100_000_000
+"""Size of an index that a search checks itself, which takes 2 s of processor time for that."""
+_CHANGED_NOTICE = "something else has changed the index's file, so answers may be wrong: `knap index` checks it"
 _REPORTS_LOCK_WAIT_S = 0.2
 """How long a search waits for a current writer, which may be the watcher with the same files."""
 _EMBED_LOCK_WAIT_S = 0.5
 """How long an embedding run waits for a current writer, such as a search that embeds a few chunks."""
 _COMPARE_INTERVAL_S = 3_600.0
 """Default interval of a watcher's full comparisons."""
-_MANY_FILES = 10
-"""From how many files on an empty folder is more likely a disk that isn't mounted."""
 _RULES_META = "rules"
 _NAMES_LOCK_WAIT_S = 5.0
 """How long a change by a note's name waits while another process writes the index."""
@@ -187,7 +187,7 @@ class Engine:
                 outcome = self._rebuild(progress)
                 self._derive_postings()
                 return outcome
-            self._check_not_emptied()
+            refresh.check_not_emptied(self.view.root, self.store.count_files)
             damage = self.damage or (self._find_damage() if check else "")
             if not damage:
                 try:
@@ -212,36 +212,32 @@ class Engine:
     def _find_damage(self) -> str:
         damage = integrity.find_damage(self.store.database)
         database.return_free_memory()
+        if not damage:
+            self.store.database.trust()
         return damage
 
-    def _check_not_emptied(self, gone: int | None = None) -> None:
-        """Refuse to take an empty folder for a vault of which every note was deleted: its disk may not be mounted.
+    @property
+    def _is_changed_by_others(self) -> bool:
+        """Return whether something else has changed the index's files, and no watcher or writer checks it anyway."""
+        trusted = self.store.database.is_trusted
+        return not (trusted or self.damage or self.is_followed or self.is_being_filled)
 
-        Args:
-            gone: How many indexed files are missing; None for all that are indexed.
-
-        Raises:
-            StorageError: The folder is empty, and was full of files.
-        """
-        try:
-            with os.scandir(self.view.root) as entries:
-                if next(entries, None) is not None:
-                    return
-        except OSError:
-            # The walk over the folder reports why it can't be read.
-            return
-        count = self.store.count_files() if gone is None else gone
-        if count >= _MANY_FILES:
-            raise StorageError(
-                f"the vault's folder is empty, but {count} of its files are in the index",
-                code="vault_empty",
-                hint="mount its disk; if you deleted the notes, `knap index --full` empties the index too",
-            )
+    def _find_foreign_damage(self) -> str:
+        """Check the whole index once where something else has changed its files; mark a damaged one."""
+        stored = self.store.database
+        if stored.is_trusted or not self._is_changed_by_others or stored.size_bytes() > _MAX_INLINE_CHECK_BYTES:
+            return ""
+        with self._inline_refresh_lock:
+            damage = "" if stored.is_trusted or self.damage else self._find_damage()
+            if damage:
+                integrity.mark(self.folder, damage)
+            return damage
 
     def _rebuild(self, progress: Progress | None) -> RefreshOutcome:
         """Clear the index, and read the whole vault."""
         self.store.clear()
         integrity.remove_mark(self.folder)
+        self.store.database.trust()
         return self._refresh_all(progress)
 
     def _refresh_all(self, progress: Progress | None) -> RefreshOutcome:
@@ -347,6 +343,7 @@ class Engine:
         Raises:
             StorageError: The index is damaged, as was found on the way.
         """
+        _ = self._find_foreign_damage()
         with self._explained():
             began = dt.datetime.now().astimezone()
             checked = self._check_events(policy, began)
@@ -359,7 +356,8 @@ class Engine:
             # A file that is hidden from the client, and that the index lacks, has no part in its answer.
             as_of = began if checked.is_current else self._last_current()
             shown = as_of.isoformat(timespec="milliseconds") if as_of else ""
-            return replace(checked, filling=is_filling, pending=pending, as_of=shown)
+            notices = (_CHANGED_NOTICE,) if self._is_changed_by_others else ()
+            return replace(checked, filling=is_filling, pending=pending, as_of=shown, notices=notices)
 
     def _last_current(self) -> dt.datetime | None:
         """Return the local time until when all saved changes are in the index; None where none are."""
@@ -420,18 +418,16 @@ class Engine:
         generation_before = self.store.generation()
         plan, unchecked = self._scan_briefly()
         stale = plan.stale if policy is None else plan.count_visible_to(policy)
-        doubtful = len(plan.doubtful)
-        changed_count = plan.stale + doubtful
-        is_refresh_due = changed_count or not self.is_complete or not self._has_current_rules
-        is_small = changed_count <= _MAX_INLINE_FILES
-        if unchecked and changed_count and is_small and self._refresh_inline(plan, generation_before, whole=False):
+        is_refresh_due = plan.is_due or not self.is_complete or not self._has_current_rules
+        is_small = plan.stale <= _MAX_INLINE_FILES
+        if unchecked and plan.is_due and is_small and self._refresh_inline(plan, generation_before, whole=False):
             # What was found in time is indexed; the answer says that not all files were looked at.
-            stale = doubtful = 0
+            stale = 0
         if not unchecked and (
             not is_refresh_due or (is_small and self._refresh_inline(plan, generation_before, whole=True))
         ):
             return self._all_current(began)
-        return self._freshness(stale, unchecked=unchecked or doubtful > _MAX_INLINE_FILES)
+        return self._freshness(stale, unchecked=unchecked)
 
     def _freshness(self, stale: int, *, unchecked: bool = False) -> Freshness:
         damage = self.damage
@@ -471,6 +467,8 @@ class Engine:
     @contextlib.contextmanager
     def _explained(self) -> Generator[None]:
         """Raise the error for a damaged index instead of whatever a damaged value causes."""
+        if damage := self._find_foreign_damage():
+            raise self._report_damage(damage)
         try:
             yield
         except DAMAGE_ERRORS as error:
@@ -644,7 +642,7 @@ class Engine:
 
     def _rebuild_small(self) -> bool:
         """Build a damaged index anew where the vault is small; return whether that was done."""
-        self._check_not_emptied()
+        refresh.check_not_emptied(self.view.root, self.store.count_files)
         is_small = self.store.count_files() <= _MAX_INLINE_FILES
         if is_small:
             _ = self._rebuild(None)
@@ -670,8 +668,8 @@ class Engine:
 
     def _carry_out(self, plan: RefreshPlan, progress: Progress | None, *, whole: bool) -> RefreshOutcome:
         """Carry out a plan, and record its ignore rules; *whole* means that the plan covers all files."""
-        if len(plan.gone) >= _MANY_FILES and not plan.changed:
-            self._check_not_emptied(len(plan.gone))
+        if not plan.changed:
+            refresh.check_not_emptied(self.view.root, lambda: len(plan.gone))
         plan = refresh.resolve_doubtful(self.store, self.view, plan)
         if not self._has_current_rules:
             # Cleared until all is done: a partly refreshed index was built with no single set of rules.

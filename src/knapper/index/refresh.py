@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -215,6 +215,36 @@ class VaultScan:
         return self._view.list_files(on_problem=self.skipped.append, is_unchanged=self._is_unchanged)
 
 
+_MANY_FILES = 10
+"""From how many files on an empty folder is more likely a disk that isn't mounted."""
+
+
+def check_not_emptied(root: Path, count_missing: Callable[[], int]) -> None:
+    """Refuse to take an empty folder for a vault of which every note was deleted: its disk may not be mounted.
+
+    Args:
+        root: The vault's folder.
+        count_missing: Counts the indexed files that would count as deleted.
+
+    Raises:
+        StorageError: The folder is empty, and was full of files.
+    """
+    try:
+        with os.scandir(root) as entries:
+            if next(entries, None) is not None:
+                return
+    except OSError:
+        # The walk over the folder reports why it can't be read.
+        return
+    count = count_missing()
+    if count >= _MANY_FILES:
+        raise StorageError(
+            f"the vault's folder is empty, but {count} of its files are in the index",
+            code="vault_empty",
+            hint="mount its disk; if you deleted the notes, `knap index --full` empties the index too",
+        )
+
+
 class _BriefLook:
     """Tells files apart that are as the index knows them, by one look at each, until the time is over."""
 
@@ -251,11 +281,11 @@ def compare_briefly(store: IndexStore, view: View, *, budget_s: float, has_rules
     Args:
         store: The index.
         view: The vault as its owner sees it.
-        budget_s: How long this may take, in seconds.
+        budget_s: How long the look at all files may take, and then the comparison of doubtful ones, in seconds.
         has_rules: Whether the index was built by the vault's current rules, so that what it knows isn't ignored now.
 
     Returns:
-        How the files that were looked at differ, and whether the time was too short for the others.
+        How the files that were looked at differ, none of them doubtful, and whether the time was too short for others.
     """
     times, others = store.settled_times()
     # On Windows a folder's listing may have an outdated size, so that each file has to be opened.
@@ -267,7 +297,9 @@ def compare_briefly(store: IndexStore, view: View, *, budget_s: float, has_rules
     looked_at = [file.path for file in files] if look.is_cut else [*others, *(look.left if is_quick else times)]
     plan = compare_files(store.states_of(looked_at), files, unreadable=scan.unreadable)
     unchanged = len(times) - len(look.left) if is_quick else 0
-    return replace(plan, unchanged=plan.unchanged + unchanged), look.is_cut
+    plan = resolve_doubtful(store, view, plan, budget_s=budget_s)
+    is_cut = look.is_cut or bool(plan.doubtful)
+    return replace(plan, doubtful=(), unchanged=plan.unchanged + unchanged), is_cut
 
 
 def compare_files(
@@ -319,24 +351,40 @@ def compare_paths(store: IndexStore, view: View, touched: Iterable[Path]) -> Ref
     return compare_files(known, files_by_path.values())
 
 
-def resolve_doubtful(store: IndexStore, view: View, plan: RefreshPlan) -> RefreshPlan:
-    """Compare the doubtful files by hash; only those with another one are indexed again."""
+def resolve_doubtful(store: IndexStore, view: View, plan: RefreshPlan, *, budget_s: float | None = None) -> RefreshPlan:
+    """Compare the doubtful files by hash; only those with another one are indexed again.
+
+    Args:
+        store: The index.
+        view: The vault as its owner sees it.
+        plan: The differences that are known so far.
+        budget_s: How long this may take, in seconds; what is left then stays doubtful. None compares all.
+    """
     if not plan.doubtful:
         return plan
+    deadline = None if budget_s is None else time.monotonic() + budget_s
     from knapper.index import chunker  # noqa: PLC0415 - as in `apply_plan`
 
     changed: list[FileStat] = []
     settled_files: list[FileStat] = []
+    compared = 0
     for stat in plan.doubtful:
+        if deadline is not None and time.monotonic() > deadline:
+            break
+        compared += 1
         # Checked before reading: the hash covers only saves before this moment.
         racy = chunker.is_racy(stat)
-        if not chunker.has_hash(view, stat, store.hash_of(stat.path)):
+        # Of an attachment, the index knows size and time alone.
+        if stat.kind != "attachment" and not chunker.has_hash(view, stat, store.hash_of(stat.path)):
             changed.append(stat)
         elif not racy:
             settled_files.append(stat)
-    unchanged = plan.unchanged + len(plan.doubtful) - len(changed)
     return replace(
-        plan, changed=(*plan.changed, *changed), doubtful=(), settled=tuple(settled_files), unchanged=unchanged
+        plan,
+        changed=(*plan.changed, *changed),
+        doubtful=plan.doubtful[compared:],
+        settled=(*plan.settled, *settled_files),
+        unchanged=plan.unchanged + compared - len(changed),
     )
 
 

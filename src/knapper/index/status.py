@@ -26,7 +26,7 @@ class Freshness:
     stale: int = 0
     """Files that are known to differ from the index."""
     unchecked: bool = False
-    """The vault is too large to be scanned before each search, and no watcher is running."""
+    """The time of a search was too short to check every file for changes, and no watcher is running."""
     incomplete: bool = False
     """The whole vault hasn't been read yet, or the index is damaged."""
     damaged: bool = False

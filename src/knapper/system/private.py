@@ -28,15 +28,20 @@ SANDBOX_NAME: Final = "sandbox"
 """Folder of machine code, in the state folder."""
 TOLD_VARIABLES_NAME: Final = "told-variables"
 """File of the variables that were named as unused, in the state folder."""
+ASIDE_NAME: Final = "set-aside"
+"""Folder of the damaged files that a repair replaced, beside each."""
 STATE_NAMES: Final = frozenset(
     {
-        *("vaults", "server", SANDBOX_NAME, "eval", TOLD_VARIABLES_NAME),
+        *("vaults", "server", SANDBOX_NAME, "eval", TOLD_VARIABLES_NAME, ASIDE_NAME),
         *("taint", "taint.db", "taint.db-wal", "taint.db-shm", "write.lock", "write.lock.pid", "write.next.lock"),
     }
 )
 """What lies in the state folder itself."""
 WATCH_PREFIX: Final = "watch-"
 """Start of the name of the folder in which `knap doctor` tries whether saves are noticed."""
+_NEW_PREFIX: Final = ".new-"
+_STATE_PREFIXES: Final = (WATCH_PREFIX, _NEW_PREFIX, "taint.db.repaired")
+"""How names begin that lie there for a moment, and stay after a kill."""
 _COPIED_BYTES: Final = 1 << 20
 _CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
@@ -136,7 +141,7 @@ def _replacing(file: Path) -> Generator[int]:
 
 def new_name(file: Path) -> Path:
     """Return an unused name beside a file, however long its own is: ``.new-1f2e3d4c5b6a7988``."""
-    return file.with_name(f".new-{secrets.token_hex(8)}")
+    return file.with_name(f"{_NEW_PREFIX}{secrets.token_hex(8)}")
 
 
 def connect(
@@ -257,7 +262,7 @@ def _own_paths(state_dir: Path) -> list[Path]:
     """Return the state folder if all in it is ours; otherwise what in it is ours."""
     folder = Path(os.path.realpath(state_dir))
     names = _list_names(folder)
-    own = [name for name in names if name in STATE_NAMES or name.startswith(WATCH_PREFIX)]
+    own = [name for name in names if name in STATE_NAMES or name.startswith(_STATE_PREFIXES)]
     if own and len(own) == len(names):
         return [folder]
     return [folder / name for name in own]

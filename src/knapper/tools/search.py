@@ -149,6 +149,9 @@ def hit_answer(hit: Hit, foreign_paths: Collection[NotePath], *, explain: bool) 
     return result
 
 
+_REMEDY: Final = "run `knap index`, or keep `knap watch` running"
+
+
 def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[str, JSONValue]:
     """Return whether the answer may be incomplete, and advice in ``notes``."""
     notes: list[JSONValue] = [*freshness.notices, *remarks]
@@ -158,11 +161,10 @@ def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[
         remedy = "it is being filled right now; ask again later" if freshness.filling else "run `knap index`"
         notes.append(f"the index isn't complete yet: {remedy}")
     elif freshness.stale:
-        remedy = "run `knap index`, or keep `knap watch` running"
-        remedy = "they are being indexed right now; ask again later" if freshness.filling else remedy
+        remedy = "they are being indexed right now; ask again later" if freshness.filling else _REMEDY
         notes.append(f"{freshness.stale} changed files aren't in the index yet: {remedy}")
     elif freshness.unchecked:
-        notes.append("the vault is too large to be checked for changes at each search: keep `knap watch` running")
+        notes.append(f"not every file could be checked for changes in the time of a search: {_REMEDY}")
     if freshness.pending:
         notes.append(f"{freshness.pending} passages can be found by words only until they are embedded")
     fields: dict[str, JSONValue] = {

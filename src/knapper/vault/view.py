@@ -80,7 +80,7 @@ class View:
         """Check the form of a path as a caller wrote it; it need not be there.
 
         Only a person names places by absolute paths: to others an answer would tell where the vault lies. An existing
-        file that they see may be named so in `path` and `read`, since its name tells nothing new.
+        file that they see may be named so in `path`, `locate` and `read`, since its name tells nothing new.
 
         Raises:
             BadInput: The text isn't a valid path.
@@ -120,6 +120,8 @@ class View:
             KnapError: As for `path`; for a missing file, the error is that of the path.
         """
         name = strip_brackets(raw)
+        if paths.is_absolute(name) and not self.policy.may_know_places:
+            return self._resolve_absolute(name).path
         path = paths.parse(name, root=self.root)
         folder_error: NotFound | None = None
         try:

@@ -99,7 +99,7 @@ def _remove(path: Path) -> None:
 
 def _set_aside(path: Path) -> Path:
     """Move a damaged file with its log to a folder of its own; nothing deletes that."""
-    folder = path.parent / storage.ASIDE_FOLDER / f"{datetime.now(UTC):%Y-%m-%dT%H%M%S.%f}"
+    folder = path.parent / private.ASIDE_NAME / f"{datetime.now(UTC):%Y-%m-%dT%H%M%S.%f}"
     private.make_folder(folder)
     for suffix in ("-wal", "-shm", ""):
         part = Path(f"{path}{suffix}")

@@ -21,8 +21,7 @@ from knapper.errors import ConflictError, NotFound, StorageError
 from knapper.system import private
 
 BACKUP_FOLDER: Final = "backups"
-ASIDE_FOLDER: Final = "set-aside"
-_DERIVED_FOLDERS: Final = frozenset({BACKUP_FOLDER, ASIDE_FOLDER, "index"})
+_DERIVED_FOLDERS: Final = frozenset({BACKUP_FOLDER, private.ASIDE_NAME, "index"})
 _BACKED_UP: Final = ("journal.db", "proposals.db", "sessions.db", "chats/*/sessions.db")
 _KEPT_DAYS: Final = 3
 """Backups of one file, of as many days."""
