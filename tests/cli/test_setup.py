@@ -26,7 +26,9 @@ from tests.agents.protocol import Reply
 from tests.service import machines
 from tests.service.machines import RecordingRunner
 
-RUNNING = ServerRecord(pid=1, url="http://127.0.0.1:9", started="2026-11-23T09:00:00+00:00", version="1", instance="a")
+RUNNING = ServerRecord(
+    pid=1, url="http://127.0.0.1:9", started="2026-11-23T09:00:00+00:00", version="1", instance="a", service=True
+)
 NOTHING = Surroundings(vaults=(), local_models=(), keys=())
 
 

@@ -73,7 +73,7 @@ def define_service(
         watch_only: Keep the index of one vault up to date, without a server.
     """
     machine = definition.detect_machine()
-    arguments = ["watch" if watch_only else "serve"]
+    arguments = ["watch"] if watch_only else ["serve", "--as-service"]
     # VAULT_PATH or this folder may name one, and a service has neither; and only one is watched.
     if global_options.vault or not settings.vaults or watch_only:
         vault = settings.vault
@@ -113,14 +113,48 @@ def log_file() -> Path:
     return definition.detect_machine().logs / "serve.log"
 
 
-def wait_for_server(state_dir: Path) -> ServerRecord | None:
-    """Return the record of the server once it answers; None if it doesn't within `START_S`."""
+def wait_for_service(state_dir: Path, address: str = "") -> ServerRecord | None:
+    """Return the record of the service's server once it answers; None if it doesn't within `START_S`.
+
+    Args:
+        state_dir: Whose server it is.
+        address: What the service was told to take, ``http://127.0.0.1:25627``: where another server has it, there is
+            nothing to wait for. Empty if that isn't known.
+    """
     stop = time.monotonic() + START_S
     while time.monotonic() < stop:
-        if running_server := addresses.find_server(state_dir):
+        running_server = addresses.find_server(state_dir)
+        if running_server is not None and running_server.service:
             return running_server
+        if running_server is not None and running_server.url == address:
+            return None
         time.sleep(_LOOK_S)
     return None
+
+
+def service_address(settings: Settings, *, host: str = "", port: int | None = None) -> str:
+    """Return where the server of a service answers that is installed with these settings."""
+    server = addresses.override_address(settings, host, port).server
+    return addresses.client_url(server.host, server.port)
+
+
+def explain_silence(state_dir: Path, manager: ServiceManager) -> str:
+    """Return why the service's server doesn't answer, as far as it can be seen from outside."""
+    other = addresses.find_server(state_dir)
+    if other is None:
+        return f"{manager.name} started it, but no server answers yet; `knap service logs` says why"
+    return (
+        f"{describe_other(other)}; end it there, and the service takes its place within seconds "
+        "(`knap service status` shows it)"
+    )
+
+
+def describe_other(server: ServerRecord) -> str:
+    """Return the remark that a server which answers isn't the service's."""
+    return (
+        f"the server that answers at {server.url} (process {server.pid}, since {server.started}) "
+        "isn't the service's: it was started elsewhere"
+    )
 
 
 def make_pairing_code(settings: Settings, vault: Vault, *, name: str = "", address: str = "") -> Invitation:

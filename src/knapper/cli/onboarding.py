@@ -394,11 +394,11 @@ def install_service(options: GlobalOptions) -> StepReport:
     manager = launching.open_manager()
     definition = launching.define_service(options, settings)
     notes = manager.install(definition)
-    server = launching.wait_for_server(settings.state_dir)
+    server = launching.wait_for_service(settings.state_dir, launching.service_address(settings))
     if server is None:
         raise SetupError(
-            f"{manager.name} started the server, but it doesn't answer",
-            hint="`knap service logs` says why",
+            f"the service is installed, but {launching.explain_silence(settings.state_dir, manager)}",
+            hint="`knap service uninstall` takes it away",
             code="service",
         )
     return StepReport(

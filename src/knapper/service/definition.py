@@ -26,7 +26,8 @@ _TEMPORARY_FOLDERS: Final = (("uv", "archive-v0"), ("uv", "environments-v2"), ("
 class ServiceDefinition:
     """What the service runs.
 
-    ``program=("/home/u/.venv/bin/python", "-P", "-m", "knapper.cli")``, ``arguments=("serve", "--port", "9000")``.
+    ``program=("/home/u/.venv/bin/python", "-P", "-m", "knapper.cli")``,
+    ``arguments=("serve", "--as-service", "--port", "9000")``.
     """
 
     program: Sequence[str]
