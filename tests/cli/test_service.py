@@ -80,6 +80,34 @@ def test_the_service_has_the_configuration_and_the_state_of_the_command(
     assert f'Environment="KNAP_STATE_DIR={tmp_path / "state"}"\n' in unit
 
 
+def test_the_service_has_what_variables_of_the_command_say(
+    manager: SystemdManager,
+    vault: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "knapper").mkdir()
+    config = tmp_path / "knapper" / "config.toml"
+    config.write_text(f'[vaults.notes]\npath = "{vault.as_posix()}"\n', encoding="utf-8")
+    for name in ("KNAP_CONFIG", "KNAP_STATE_DIR"):
+        monkeypatch.delenv(name)
+    for name, value in (("XDG_CONFIG_HOME", tmp_path), ("XDG_DATA_HOME", tmp_path), ("API_PORT", 9001)):
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv("INDEX_INTERVAL", "15")
+    monkeypatch.setattr(addresses, "find_server", answers(RUNNING))
+
+    code = main.run(["service", "install", "--json"])
+
+    unit = manager.file.read_text(encoding="utf-8")
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert code == 0
+    assert f'"serve" "--as-service" "--port" "9001" "--config" "{config}"\n' in unit
+    assert f'Environment="KNAP_STATE_DIR={tmp_path / "knapper"}"\n' in unit
+    assert notes[-1].startswith("INDEX_INTERVAL: set in this shell alone")
+    assert "`knap config set index.interval_minutes 15`" in notes[-1]
+
+
 def test_it_says_where_the_server_answers_and_how_to_take_it_away(
     manager: SystemdManager, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
