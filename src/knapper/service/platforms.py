@@ -23,13 +23,13 @@ _TEMPLATE: Final = """\
 Description={title}
 After=network.target
 StartLimitIntervalSec=60
-StartLimitBurst=10
+StartLimitBurst=30
 
 [Service]
 Type=exec
 ExecStart={command}
 {environment}Restart=on-failure
-RestartSec=1
+RestartSec=0.1
 RestartPreventExitStatus={setup_exit}
 SyslogIdentifier=knapper
 NoNewPrivileges=true
