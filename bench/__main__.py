@@ -15,6 +15,7 @@ NAMES = (
     "ir",
     "quality",
     "cold",
+    "setting_up",
     "kill",
     "jobs",
     "chaos",

@@ -42,7 +42,7 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
         return "there is no knap beside this Python; run scripts/setup"
     rounds = options.rounds
     with vaults.scratch(places.cache) as home:
-        env = _env(home)
+        env = own_environment(home)
         search: Command = [knap, "--vault", docs, "search", _QUESTION]
         read: Command = [knap, "--vault", docs, "read", "index.md"]
         _run([knap, "--vault", docs, "index"], env)
@@ -88,15 +88,16 @@ def _row(name: str, command: Command, limit_ms: float | None, env: Mapping[str, 
 
 def _run(command: Command, env: Mapping[str, str]) -> tuple[float, float]:
     """Run a command; gives its processor time and the whole time, in ms."""
-    begin, before = time.perf_counter(), _children_s()
+    begin, before = time.perf_counter(), children_s()
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     whole_s = time.perf_counter() - begin
     if done.returncode:
         sys.exit(f"bench: {command} failed:\n{done.stderr[-2000:]}")
-    return (_children_s() - before if sys.platform != "win32" else whole_s) * 1000, whole_s * 1000
+    return (children_s() - before if sys.platform != "win32" else whole_s) * 1000, whole_s * 1000
 
 
-def _children_s() -> float:
+def children_s() -> float:
+    """Return how long processes have worked that this one started and that have ended; 0 on Windows."""
     if sys.platform == "win32":
         return 0.0
     import resource  # noqa: PLC0415 - Windows has none
@@ -137,12 +138,12 @@ def _start_row(command: Command, env: Mapping[str, str], rounds: int) -> Row:
         begin = time.perf_counter()
         with _serving(command, env) as pid:
             whole_s = time.perf_counter() - begin
-            waits.append(1000 * min(whole_s, _processor_s(pid) or whole_s))
+            waits.append(1000 * min(whole_s, processor_s(pid) or whole_s))
     goal = Goal(limit=_START_MS)
     return Row(what="knap serve, from its start to its answers", values=waits, unit="ms", goal=goal, digits=0)
 
 
-def _processor_s(pid: int) -> float:
+def processor_s(pid: int) -> float:
     """Return how long a process has worked so far; 0 where that can't be told."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
@@ -187,7 +188,7 @@ def _fill_many(knap: Path, home: Path, env: Mapping[str, str]) -> None:
     connection.close()
 
 
-def _env(home: Path) -> dict[str, str]:
+def own_environment(home: Path) -> dict[str, str]:
     """Keep the person's own settings and state out of it."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("KNAP_", "VAULT_"))}  # noqa: TID251
     return {**own, "KNAP_STATE_DIR": str(home / "state"), "KNAP_CONFIG": str(home / "config.toml")}

@@ -58,12 +58,12 @@ class Installation:
     system: str = sys.platform
 
     def command(self, *names: ExtraName) -> Sequence[str]:
-        """Return the command that adds extras.
+        """Return the command that adds extras; without any, the one that installs what is there.
 
         ``pipx install --force knapper[models,web]`` where pipx installed Knapper with the extra ``web``.
         """
         joined = ",".join(sorted({*self.extras, *names}))
-        wanted = f"{_PACKAGE}[{joined}]" + (f" @ {self.source}" if self.source else "")
+        wanted = (f"{_PACKAGE}[{joined}]" if joined else _PACKAGE) + (f" @ {self.source}" if self.source else "")
         match self.installer:
             case "uv tool":
                 return ["uv", "tool", "install", wanted]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,18 @@ def test_what_a_clients_settings_hold_steers_no_terminal(home: Path, capsys: pyt
     assert "\x07" not in text + as_json
     assert "\u202e" not in text + as_json
     assert "sesame" not in text + as_json
+
+
+@pytest.mark.parametrize("words", [["mcp", "install", "cursor"], ["setup", "--yes", "--client", "cursor"]])
+def test_an_installation_in_a_cache_is_entered_nowhere(
+    home: Path, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "Notes").mkdir()
+    monkeypatch.setattr(sys, "executable", "/home/ada/.cache/uv/archive-v0/x/bin/python")
+
+    code = main.run(["-v", str(home / "Notes"), *words])
+    shown = capsys.readouterr()
+
+    assert code == 3
+    assert "uv tool install knapper" in shown.err
+    assert list((home / ".cursor").iterdir()) == []

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,9 @@ from tests.service import machines
 from tests.service.machines import RecordingRunner
 
 RUNNING = ServerRecord(
-    pid=4711, url="http://127.0.0.1:9", started="2026-11-23T09:00:00+00:00", version="1", instance="a"
+    pid=4711, url="http://127.0.0.1:9", started="2026-11-23T09:00:00+00:00", version="1", instance="a", service=True
 )
+BY_HAND = replace(RUNNING, service=False)
 Manager = SystemdManager | LaunchdManager | TaskSchedulerManager
 
 
@@ -57,7 +59,8 @@ def test_a_dry_run_prints_the_definition_and_installs_nothing(
 
     assert code == 0
     assert shown.startswith(f"# {manager.file}\n[Unit]\n")
-    assert f'ExecStart="{sys.executable}" "-P" "-m" "knapper.cli" "serve" "--vault" "{vault}" "--port" "9000"' in shown
+    assert f'ExecStart="{sys.executable}" "-P" "-m" "knapper.cli" "serve" "--as-service" "--vault" "{vault}"' in shown
+    assert '"--port" "9000"' in shown
     assert not manager.file.exists()
 
 
@@ -73,8 +76,36 @@ def test_the_service_has_the_configuration_and_the_state_of_the_command(
     assert main.run(["service", "install"]) == 0
 
     unit = manager.file.read_text(encoding="utf-8")
-    assert f'"serve" "--config" "{config}"\n' in unit
+    assert f'"serve" "--as-service" "--config" "{config}"\n' in unit
     assert f'Environment="KNAP_STATE_DIR={tmp_path / "state"}"\n' in unit
+
+
+def test_the_service_has_what_variables_of_the_command_say(
+    manager: SystemdManager,
+    vault: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "knapper").mkdir()
+    config = tmp_path / "knapper" / "config.toml"
+    config.write_text(f'[vaults.notes]\npath = "{vault.as_posix()}"\n', encoding="utf-8")
+    for name in ("KNAP_CONFIG", "KNAP_STATE_DIR"):
+        monkeypatch.delenv(name)
+    for name, value in (("XDG_CONFIG_HOME", tmp_path), ("XDG_DATA_HOME", tmp_path), ("API_PORT", 9001)):
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv("INDEX_INTERVAL", "15")
+    monkeypatch.setattr(addresses, "find_server", answers(RUNNING))
+
+    code = main.run(["service", "install", "--json"])
+
+    unit = manager.file.read_text(encoding="utf-8")
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert code == 0
+    assert f'"serve" "--as-service" "--port" "9001" "--config" "{config}"\n' in unit
+    assert f'Environment="KNAP_STATE_DIR={tmp_path / "knapper"}"\n' in unit
+    assert notes[-1].startswith("INDEX_INTERVAL: set in this shell alone")
+    assert "`knap config set index.interval_minutes 15`" in notes[-1]
 
 
 def test_it_says_where_the_server_answers_and_how_to_take_it_away(
@@ -98,6 +129,31 @@ def test_a_server_that_does_not_answer_is_a_failure(
     assert code == 1
     assert manager.file.exists()
     assert "`knap service logs` says why" in capsys.readouterr().out
+
+
+def test_a_server_that_was_started_by_hand_is_not_taken_for_the_service(
+    manager: SystemdManager, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(addresses, "find_server", answers(BY_HAND))
+
+    before = main.run(["service", "status"])
+    verbs = (["install", "--vault", str(vault)], ["start"], ["restart"], ["status"])
+    codes = [main.run(["service", *words]) for words in verbs]
+    shown = capsys.readouterr().out
+
+    assert (before, codes) == (0, [1, 1, 1, 1])
+    assert shown.count("isn't the service's: it was started elsewhere") == len(codes)
+    assert manager.file.exists()
+
+
+def test_where_another_server_has_the_address_nobody_waits(
+    manager: SystemdManager, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del manager
+    monkeypatch.setattr(launching, "START_S", 1e9)
+    monkeypatch.setattr(addresses, "find_server", answers(BY_HAND))
+
+    assert main.run(["service", "install", "--vault", str(vault), "--port", "9"]) == 1
 
 
 @pytest.mark.parametrize("verb", ["start", "stop", "restart", "logs"])

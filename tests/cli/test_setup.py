@@ -26,7 +26,9 @@ from tests.agents.protocol import Reply
 from tests.service import machines
 from tests.service.machines import RecordingRunner
 
-RUNNING = ServerRecord(pid=1, url="http://127.0.0.1:9", started="2026-11-23T09:00:00+00:00", version="1", instance="a")
+RUNNING = ServerRecord(
+    pid=1, url="http://127.0.0.1:9", started="2026-11-23T09:00:00+00:00", version="1", instance="a", service=True
+)
 NOTHING = Surroundings(vaults=(), local_models=(), keys=())
 
 
@@ -188,6 +190,33 @@ def test_comments_and_other_vaults_of_the_configuration_stay(vault: Path, config
     assert f'[vaults."{vault.name} 2"]\npath = "{vault.as_posix()}"' in written
 
 
+def test_a_folder_of_notes_is_offered_behind_obsidians_vaults_and_taken_by_nobody_unasked(
+    vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = onboarding.setup.read_settings(cli_options.GlobalOptions(config=""))
+    machine = clients.MachinePaths(system="linux", home=tmp_path / "home", config=tmp_path / "home")
+    (tmp_path / "home" / "obsidian").mkdir(parents=True)
+    (tmp_path / "home" / "Note.md").touch()
+    (tmp_path / "empty").mkdir()
+    found = onboarding.look_around(settings, machine, vault)
+    listed = {"vaults": {"a": {"path": str(tmp_path / "empty")}}}
+    (tmp_path / "home" / "obsidian" / "obsidian.json").write_text(json.dumps(listed), encoding="utf-8")
+    beside = onboarding.look_around(settings, machine, vault)
+    elsewhere = [onboarding.look_around(settings, machine, tmp_path / name).notes_folder for name in ("home", "empty")]
+
+    def look_around(*_: object) -> Surroundings:
+        return found
+
+    monkeypatch.setattr(onboarding, "look_around", look_around)
+    unasked = main.run(["setup", "--yes"]), capsys.readouterr().err
+
+    assert (list(found.vaults), found.notes_folder) == ([], vault)
+    assert unasked[0] == 2
+    assert "knap setup --vault ." in unasked[1]
+    assert (list(beside.vaults), beside.notes_folder) == ([tmp_path / "empty"], vault)
+    assert elsewhere == [None, None]
+
+
 def test_without_any_vault_the_way_is_told(
     config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -242,6 +271,7 @@ def test_models_of_this_machine_and_keys_of_the_environment_are_found(
 
     assert found.local_models == [LocalModels(title="LM Studio", names=(f"tiny@{server.base_url}",))]
     assert found.keys == ["fireworks"]
+    assert onboarding.name_examples(found) == "fireworks (such as fireworks)"
     assert onboarding.suggested_model(found) == f"tiny@{server.base_url}"
     assert "secret-key" not in repr(found)
     assert server.asked == []  # a list is asked for, and nothing is said
@@ -258,6 +288,33 @@ def test_a_model_that_answers_is_entered(vault: Path, config: Path, capsys: pyte
     assert f'name = "{name}"' in config.read_text(encoding="utf-8")
     assert len(server.asked) == 1
     assert "fence" not in json.dumps(server.asked)
+
+
+@pytest.mark.usefixtures("config", "manager")
+def test_what_only_this_shell_has_is_told_where_it_will_be_missed(
+    vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", "secret-key")
+    monkeypatch.setenv("INDEX_INTERVAL", "15")
+    with protocol.serving(Reply(parts=["ready"])) as server:
+        words = ["--model", f"tiny@{server.base_url}", "--service", "--client", "cursor", "--json"]
+        code = main.run(["setup", "--vault", str(vault), *words])
+    printed = capsys.readouterr().out
+    hints = {step["step"]: step["hint"] for step in json.loads(printed)["steps"]}
+
+    assert code == 0
+    assert all("`knap models key openrouter` stores it" in hints[step] for step in ("model", "service", "client"))
+    assert "`knap config set index.interval_minutes 15`" in hints["service"]
+    assert "INDEX_INTERVAL" not in hints["model"]
+    assert "secret-key" not in printed
+
+
+@pytest.mark.usefixtures("config", "manager")
+def test_a_key_from_a_file_is_missed_by_nobody(vault: Path, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config.with_name(".env").write_text("OPENROUTER_API_KEY=secret-key\n", encoding="utf-8")
+
+    assert main.run(["setup", "--vault", str(vault), "--service", "--json"]) == 0
+    assert "this shell" not in capsys.readouterr().out
 
 
 def test_a_model_that_does_not_answer_is_not_entered(
@@ -286,6 +343,21 @@ def test_service_and_clients_are_set_up_when_named(
     assert "mcp" in entry["args"]
 
 
+@pytest.mark.usefixtures("manager")
+def test_each_step_that_changed_something_says_how_to_undo_it(
+    vault: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["setup", "--vault", str(vault), "--port", "9123", "--service", "--client", "cursor", "--json"]
+    code = main.run(words)
+    rows = {row["step"]: row for row in json.loads(capsys.readouterr().out)["steps"]}
+
+    changed = {name for name, row in rows.items() if row["state"] == "done"}
+    assert code == 0
+    assert changed == {"vault", "settings", "index", "prompt", "service", "client"}
+    assert all(rows[name]["undo"] for name in changed)
+    assert rows["index"]["undo"] == f"delete the folder {next((config.parent / 'state').rglob('index.db')).parent}"
+
+
 def test_a_model_brings_the_packages_that_it_needs(installed: set[ExtraName], monkeypatch: pytest.MonkeyPatch) -> None:
     installed -= {"models", "anthropic"}
     monkeypatch.setattr(extras, "find_installation", lambda: Installation(installer="pipx", system="linux"))
@@ -299,6 +371,7 @@ def test_a_model_brings_the_packages_that_it_needs(installed: set[ExtraName], mo
     report = onboarding.add_extras(missing, install_extras)
 
     assert commands == [["pipx", "install", "--force", "knapper[anthropic,models]"]]
+    assert report.undo == "pipx install --force knapper"
     assert (report.state, onboarding.missing_extras("anthropic:some"), onboarding.missing_extras("")) == (
         "done",
         [],
@@ -370,7 +443,8 @@ def test_three_answers_are_enough(
 ) -> None:
     cursor = clients.find_client("cursor")
     found = Surroundings(
-        vaults=[vault.parent, vault],
+        vaults=[vault.parent],
+        notes_folder=vault,
         local_models=[LocalModels(title="Ollama", names=("ollama:qwen3",))],
         keys=(),
         clients=(cursor,),

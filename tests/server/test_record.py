@@ -41,6 +41,16 @@ def test_a_later_servers_record_stays(tmp_path: Path) -> None:
     assert addresses.read_record(tmp_path) is None
 
 
+def test_the_record_of_an_older_server_is_of_one_that_is_no_service(tmp_path: Path) -> None:
+    addresses.write_record(tmp_path, RECORD)
+    path = addresses.record_path(tmp_path)
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    del fields["service"]
+    path.write_text(json.dumps(fields), encoding="utf-8")
+
+    assert addresses.read_record(tmp_path) == RECORD
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -50,6 +60,7 @@ def test_a_later_servers_record_stays(tmp_path: Path) -> None:
         "null",
         json.dumps({"pid": 1, "url": "http://127.0.0.1:1"}),
         json.dumps({"pid": "1", "url": "http://x", "started": "", "version": "", "instance": ""}),
+        json.dumps({"pid": 1, "url": "http://x", "started": "", "version": "", "instance": "", "service": "no"}),
         json.dumps({"pid": 1, "url": "file:///etc/passwd", "started": "", "version": "", "instance": ""}),
         "\xff",
     ],

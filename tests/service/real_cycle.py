@@ -34,20 +34,25 @@ def knap(*words: str) -> dict[str, object]:
     return {**json.loads(printed.getvalue()), "code": int(code)}
 
 
-def wait_for(condition: Callable[[], bool], what: str) -> float:
-    """Wait until something holds; return how long it took."""
-    started = time.monotonic()
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    """Wait until something holds."""
+    stop = time.monotonic() + WAIT_S
     while not condition():
-        if time.monotonic() - started > WAIT_S:
+        if time.monotonic() > stop:
             raise TimeoutError(what)
         time.sleep(0.02)
-    return time.monotonic() - started
 
 
 def unit_state(name: str) -> str:
     """Return a property of the unit, as systemd tells it."""
     command = ["systemctl", "--user", "show", UNIT, f"--property={name}", "--value"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def processor_s(pid: int) -> float:
+    """Return how long a process has worked so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def variable(name: str) -> Path:
@@ -74,7 +79,7 @@ def make_site(folder: Path) -> Site:
 
 def kill_often(site: Site) -> dict[str, object]:
     """Kill the server in the middle of changes; return how long it was gone, and how many changes were cut short."""
-    waits, torn, number = list[float](), 0, 1
+    waits, work, torn, number = list[float](), list[float](), 0, 1
     for kill in range(KILLS):
         before = site.record()
         site.write(number, before)
@@ -82,12 +87,17 @@ def kill_often(site: Site) -> dict[str, object]:
         writer.start()
         wait_for_note(site, NOTES * kill // KILLS, number + 1)
         os.kill(before.pid, signal.SIGKILL)
+        killed = time.monotonic()
         writer.join(WAIT_S)
         torn += len(site.rounds()) > 1
-        waits.append(wait_for(lambda before=before: is_back(site, before), f"it isn't back: {site.rounds()}"))
+        wait_for(lambda before=before: is_back(site, before), f"it isn't back: {site.rounds()}")
+        waits.append(time.monotonic() - killed)
+        work.append(processor_s(site.record().pid))
         number = site.done[-1] + 3
     site.write(number, site.record())
-    return {"waits": waits, "cut_short": torn, "rounds": sorted(site.rounds()), "last": number}
+    unit = unit_state("NRestarts"), unit_state("RestartUSec")
+    gone = {"waits": waits, "work": work}
+    return {**gone, "unit": unit, "cut_short": torn, "rounds": sorted(site.rounds()), "last": number}
 
 
 def live(site: Site) -> dict[str, object]:

@@ -110,6 +110,7 @@ def supervise(file: Path, folder: Path) -> None:
 
     signal.signal(signal.SIGTERM, stop)
     starts: list[float] = []
+    restarts = -1
     while not stopping:
         starts = [at for at in starts if time.monotonic() - at < unit.limit_s]
         if len(starts) >= unit.limit:
@@ -126,7 +127,9 @@ def supervise(file: Path, folder: Path) -> None:
                 cwd="/",
             )
         child[:] = [process]
-        write_state(folder, ActiveState="active", SubState="running", pid=process.pid, supervisor=os.getpid())
+        restarts += 1
+        running = {"pid": process.pid, "supervisor": os.getpid(), "restarts": restarts}
+        write_state(folder, ActiveState="active", SubState="running", **running)
         code = process.wait()
         if stopping or not is_failure(code, unit):
             break

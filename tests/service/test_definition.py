@@ -42,6 +42,14 @@ def test_on_windows_no_console_opens_where_that_can_be(tmp_path: Path, *, has_wi
     assert program[0] == str(tmp_path / ("pythonw.exe" if has_windowless else "python.exe"))
 
 
+def test_a_program_that_speaks_by_its_streams_keeps_the_console(tmp_path: Path) -> None:
+    (tmp_path / "pythonw.exe").touch()
+
+    program = definition.find_program(str(tmp_path / "python.exe"), system="windows", needs_streams=True)
+
+    assert program[0] == str(tmp_path / "python.exe")
+
+
 def test_a_command_is_run_without_a_shell() -> None:
     result = SystemRunner().run([sys.executable, "-c", "import sys; print(sys.argv[1]); sys.exit(3)", "$HOME; *"])
 

@@ -1,6 +1,7 @@
 """An agent of launchd: its property list, and the commands that load and unload it; never run on macOS."""
 
 import plistlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,14 @@ from tests.service import machines
 from tests.service.machines import RecordingRunner
 
 TARGET = f"gui/501/{LABEL}"
+STILL_ENDING = CommandResult(code=5, stderr="Bootstrap failed: 5: Input/output error")
 NOT_LOADED = CommandResult(code=3, stderr="Boot-out failed: 3: No such process")
 RUNNING = CommandResult(code=0, stdout=f"{TARGET} = {{\n\tactive count = 1\n\tstate = running\n\n\tpid = 4711\n}}")
 
 
 def open_manager(home: Path, **answers: CommandResult) -> tuple[LaunchdManager, RecordingRunner]:
     runner = RecordingRunner({f"launchctl {verb}": answer for verb, answer in answers.items()})
-    return LaunchdManager(machine=machines.machine("macos", home), runner=runner), runner
+    return LaunchdManager(machine=machines.machine("macos", home), runner=runner, again_s=0), runner
 
 
 def test_the_property_list_says_what_the_definition_says(tmp_path: Path) -> None:
@@ -63,11 +65,37 @@ def test_it_is_unloaded_before_it_is_loaded_again(tmp_path: Path) -> None:
 
 
 def test_what_launchd_refuses_is_told_in_its_words(tmp_path: Path) -> None:
-    refusal = CommandResult(code=5, stderr="Bootstrap failed: 5: Input/output error")
-    manager, _ = open_manager(tmp_path, bootout=NOT_LOADED, bootstrap=refusal)
+    manager, runner = open_manager(tmp_path, bootout=NOT_LOADED, bootstrap=STILL_ENDING)
 
     with pytest.raises(SetupError, match="Input/output error"):
         manager.install(machines.definition(tmp_path))
+
+    assert [line.split()[1] for line in runner.commands] == ["bootout", *["bootstrap"] * 4]
+
+
+def test_another_refusal_is_not_tried_again(tmp_path: Path) -> None:
+    manager, runner = open_manager(tmp_path, bootout=NOT_LOADED, bootstrap=CommandResult(code=125, stderr="no domain"))
+
+    with pytest.raises(SetupError, match="no domain"):
+        manager.install(machines.definition(tmp_path))
+
+    assert len(runner.commands) == 2
+
+
+def test_an_agent_that_is_still_ending_is_loaded_as_soon_as_that_can_be(tmp_path: Path) -> None:
+    results = iter([NOT_LOADED, STILL_ENDING, STILL_ENDING, CommandResult(code=0)])
+
+    class SlowLaunchd(RecordingRunner):
+        def run(self, command: Sequence[str]) -> CommandResult:
+            super().run(command)
+            return next(results)
+
+    runner = SlowLaunchd()
+    manager = LaunchdManager(machine=machines.machine("macos", tmp_path), runner=runner, again_s=0)
+
+    manager.install(machines.definition(tmp_path))
+
+    assert [line.split()[1] for line in runner.commands] == ["bootout", *["bootstrap"] * 3]
 
 
 def test_uninstalling_unloads_it_and_removes_the_list(tmp_path: Path) -> None:

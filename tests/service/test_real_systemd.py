@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from knapper import config
+from tests.service.real_cycle import KILLS
 
 ROOT = Path(__file__).parents[2]
 SYSTEMD = next((path for path in ("/lib/systemd/systemd", "/usr/lib/systemd/systemd") if Path(path).exists()), "")
@@ -65,9 +66,8 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("systemd")
+def live_under_systemd(folder: Path) -> dict[str, Any] | str:
+    """Return what `real_cycle` saw, in an empty folder; or why no systemd of a user can be started here."""
     environment = {
         "HOME": str(folder / "home"),
         "XDG_CONFIG_HOME": str(folder / "home" / ".config"),
@@ -87,9 +87,17 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         timeout=250,
     )
     if READY not in done.stderr:
-        pytest.skip(f"no systemd of a user can be started here: {done.stderr.strip()[-300:]}")
+        return f"no systemd of a user can be started here: {done.stderr.strip()[-300:]}"
     assert done.returncode == 0, done.stderr + (folder / "systemd.log").read_text(encoding="utf-8", errors="replace")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    result = live_under_systemd(tmp_path_factory.mktemp("systemd"))
+    if isinstance(result, str):
+        pytest.skip(result)
+    return result
 
 
 def test_it_is_installed_and_runs(seen: dict[str, Any]) -> None:
@@ -104,6 +112,7 @@ def test_a_killed_server_comes_back_and_tears_no_change(seen: dict[str, Any]) ->
 
     print("back after", [f"{wait:.1f} s" for wait in killed["waits"]], "cut short:", killed["cut_short"])  # noqa: T201 - shown with -s
     assert killed["rounds"] == [killed["last"]]
+    assert killed["unit"] == [str(KILLS), "100ms"]
     assert killed["cut_short"], "no kill came in the middle of a change"
 
 

@@ -33,7 +33,7 @@ def fake(folder: Path, name: str, script: str = "") -> None:
     (folder / name).chmod(0o755)
 
 
-def run(script: str, programs: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(script: str, programs: Path, *arguments: str, python: str = "") -> subprocess.CompletedProcess[str]:
     home = programs.parent / "home Ж"
     home.mkdir(exist_ok=True)
     return subprocess.run(
@@ -41,7 +41,7 @@ def run(script: str, programs: Path, *arguments: str) -> subprocess.CompletedPro
         capture_output=True,
         text=True,
         check=False,
-        env={"PATH": str(programs), "HOME": str(home)},
+        env={"PATH": str(programs), "HOME": str(home), "PYTHON": python},
         stdin=subprocess.DEVNULL,
     )
 
@@ -58,6 +58,18 @@ def test_the_real_python_is_taken_and_not_a_shim(programs: Path) -> None:
     assert "-m venv" in shown.stdout
     assert "knap setup --yes --vault My Notes" in shown.stdout
     assert list((programs.parent / "home Ж").iterdir()) == []
+
+
+@for_bash
+def test_a_python_is_taken_by_its_path_with_a_space(programs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "my Pythons"
+    folder.mkdir()
+    (folder / "python").symlink_to(sys.executable)
+
+    shown = run("install.sh", programs, "--dry-run", python=str(folder / "python"))
+
+    assert shown.returncode == 0, shown.stderr
+    assert f"install: Python: {os.path.realpath(sys.executable)}\n" in shown.stdout
 
 
 @for_bash

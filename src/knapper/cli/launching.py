@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from knapper.config import files
+from knapper.config.editing import SETTINGS_BY_NAME
 from knapper.config.settings import CONFIG_ENV, STATE_ENV
 from knapper.errors import SetupError
 from knapper.server import addresses
@@ -24,9 +26,10 @@ from knapper.service.platforms import LaunchdManager, SystemdManager, TaskSchedu
 if TYPE_CHECKING:
     from knapper.cli.options import GlobalOptions
     from knapper.config import Settings, Vault
+    from knapper.config.settings import SettingOrigin
     from knapper.server.addresses import ServerRecord
     from knapper.server.credentials import Invitation
-    from knapper.service.definition import CommandRunner, MachineFacts, ServiceManager
+    from knapper.service.definition import CommandRunner, MachineFacts, ServiceManager, System
     from knapper.tools.context import ToolSelection
 
 
@@ -37,6 +40,9 @@ _OPEN_S: Final = 20.0
 _LINK_HINT: Final = "install Obsidian and start it once; or type the code that `knap connect` shows into the plugin"
 _CONFIG_HOME: Final = "XDG_CONFIG_HOME"
 _DATA_HOME: Final = "XDG_DATA_HOME"
+_HANDED_ON: Final = frozenset({"state_dir", "default_vault", "server.host", "server.port"})
+"""Settings that reach a service although a variable has them, and that an MCP server gets or doesn't need."""
+_PROVIDER_KEY: Final = re.compile(r"model\.([a-z]+)_api_key")
 
 
 def choose_manager(machine: MachineFacts, runner: CommandRunner) -> ServiceManager:
@@ -73,16 +79,18 @@ def define_service(
         watch_only: Keep the index of one vault up to date, without a server.
     """
     machine = definition.detect_machine()
-    arguments = ["watch" if watch_only else "serve"]
+    arguments = ["watch"] if watch_only else ["serve", "--as-service"]
     # VAULT_PATH or this folder may name one, and a service has neither; and only one is watched.
     if global_options.vault or not settings.vaults or watch_only:
         vault = settings.vault
         arguments += ["--vault", vault.name if vault in settings.vaults else str(vault.path)]
-    if host:
-        arguments += ["--host", host]
-    if port is not None:
-        arguments += ["--port", str(port)]
-    if global_options.config or files.read_variables([CONFIG_ENV]):
+    # A variable of this command says it as an option does: the service hasn't it.
+    named = {origin.name for origin in _variable_origins(settings)}
+    if not watch_only and (host or "server.host" in named):
+        arguments += ["--host", host or settings.server.host]
+    if not watch_only and (port is not None or "server.port" in named):
+        arguments += ["--port", str(settings.server.port if port is None else port)]
+    if _names_config(global_options, settings):
         arguments += ["--config", str(settings.config_file)]
     if settings.env_file and global_options.env_file:
         arguments += ["--env-file", str(settings.env_file)]
@@ -91,9 +99,44 @@ def define_service(
     return ServiceDefinition(
         program=definition.find_program(sys.executable, system=machine.system),
         arguments=arguments,
-        environment={STATE_ENV: str(settings.state_dir)} if files.read_variables([STATE_ENV]) else {},
+        environment=server_environment(settings, system=machine.system),
         log_file=log_file(),
     )
+
+
+def explain_variables(settings: Settings, who: str, *, section: str = "") -> str:
+    """Return a remark on variables of this command that another process won't have; empty if there are none.
+
+    Args:
+        settings: What this command uses.
+        who: The other processes, such as ``the service``.
+        section: Only settings of this section; empty for all that aren't handed on.
+    """
+    remedies: dict[str, str] = {}
+    for origin in _variable_origins(settings):
+        if origin.name in _HANDED_ON or not origin.name.startswith(f"{section}." if section else ""):
+            continue
+        provider = _PROVIDER_KEY.fullmatch(origin.name)
+        if provider:
+            remedies[origin.source] = f"`knap models key {provider[1]}` stores it in the system's keyring"
+        elif SETTINGS_BY_NAME[origin.name].secret:
+            _ = remedies.setdefault(origin.source, "")
+        else:
+            remedies[origin.source] = f"`knap config set {origin.name} {shlex.quote(origin.value)}`"
+    if not remedies:
+        return ""
+    ways = [*filter(None, remedies.values()), f"or write it into {settings.config_file.with_name('.env')}"]
+    return f"{', '.join(remedies)}: set in this shell alone, so {who} won't have it; {'; '.join(ways)}"
+
+
+def _variable_origins(settings: Settings) -> list[SettingOrigin]:
+    """Return the settings that come from a variable of this process, in the place of a file."""
+    return [origin for origin in settings.origins if origin.source in _settings_variables(origin.name)]
+
+
+def _settings_variables(name: str) -> tuple[str, ...]:
+    setting = SETTINGS_BY_NAME.get(name)
+    return setting.env if setting else ()
 
 
 def only_watches(manager: ServiceManager) -> bool:
@@ -113,14 +156,48 @@ def log_file() -> Path:
     return definition.detect_machine().logs / "serve.log"
 
 
-def wait_for_server(state_dir: Path) -> ServerRecord | None:
-    """Return the record of the server once it answers; None if it doesn't within `START_S`."""
+def wait_for_service(state_dir: Path, address: str = "") -> ServerRecord | None:
+    """Return the record of the service's server once it answers; None if it doesn't within `START_S`.
+
+    Args:
+        state_dir: Whose server it is.
+        address: What the service was told to take, ``http://127.0.0.1:25627``: where another server has it, there is
+            nothing to wait for. Empty if that isn't known.
+    """
     stop = time.monotonic() + START_S
     while time.monotonic() < stop:
-        if running_server := addresses.find_server(state_dir):
+        running_server = addresses.find_server(state_dir)
+        if running_server is not None and running_server.service:
             return running_server
+        if running_server is not None and running_server.url == address:
+            return None
         time.sleep(_LOOK_S)
     return None
+
+
+def service_address(settings: Settings, *, host: str = "", port: int | None = None) -> str:
+    """Return where the server of a service answers that is installed with these settings."""
+    server = addresses.override_address(settings, host, port).server
+    return addresses.client_url(server.host, server.port)
+
+
+def explain_silence(state_dir: Path, manager: ServiceManager) -> str:
+    """Return why the service's server doesn't answer, as far as it can be seen from outside."""
+    other = addresses.find_server(state_dir)
+    if other is None:
+        return f"{manager.name} started it, but no server answers yet; `knap service logs` says why"
+    return (
+        f"{describe_other(other)}; end it there, and the service takes its place within seconds "
+        "(`knap service status` shows it)"
+    )
+
+
+def describe_other(server: ServerRecord) -> str:
+    """Return the remark that a server which answers isn't the service's."""
+    return (
+        f"the server that answers at {server.url} (process {server.pid}, since {server.started}) "
+        "isn't the service's: it was started elsewhere"
+    )
 
 
 def make_pairing_code(settings: Settings, vault: Vault, *, name: str = "", address: str = "") -> Invitation:
@@ -170,27 +247,43 @@ def open_link(link: str) -> None:
 
 
 def server_command(options: GlobalOptions, config: Settings, profile: ToolSelection) -> list[str]:
-    """Return the command line that starts the server for these options, from any folder."""
-    words = [sys.executable, "-P", "-m", "knapper.cli", "mcp"]  # -P: never import what lies where the client works
+    """Return the command line that starts the server for these options, from any folder.
+
+    Raises:
+        SetupError: This installation lies in a cache that is emptied some day.
+    """
+    system = definition.detect_machine().system
+    words = [*definition.find_program(sys.executable, system=system, needs_streams=True), "mcp"]
     if options.vault:
         words += ["--vault", _vault_argument(options.vault, config.vault.path)]
     elif not config.vaults:  # VAULT_PATH or the folder one stands in says it, and a client has neither
         words += ["--vault", str(config.vault.path)]
-    if options.config or (files.read_variables([CONFIG_ENV, _CONFIG_HOME]) and config.config_file.is_file()):
+    if _names_config(options, config):
         words += ["--config", str(config.config_file)]
     if options.env_file:
         words += ["--env-file", str(Path(options.env_file).absolute())]
     return words if profile == "standard" else [*words, "--profile", profile]
 
 
-def server_environment(config: Settings) -> dict[str, str]:
-    """Return the variables without which the server would use another state folder than this command."""
+def _names_config(options: GlobalOptions, settings: Settings) -> bool:
+    """Return whether the configuration file has to be named, as another process would look elsewhere."""
+    is_elsewhere = files.read_variables([CONFIG_ENV, _CONFIG_HOME]) and settings.config_file.is_file()
+    return bool(options.config or is_elsewhere)
+
+
+def server_environment(config: Settings, *, system: System = "linux") -> dict[str, str]:
+    """Return the variables without which the server would use another state folder than this command.
+
+    Args:
+        config: What this command uses.
+        system: Windows has its own place for data, whatever ``XDG_DATA_HOME`` says.
+    """
     variables: dict[str, str] = {}
     if (
         files.read_variables([CONFIG_ENV]) and not config.config_file.is_file()
     ):  # to be made, so that no option can name it
         variables[CONFIG_ENV] = str(config.config_file)
-    if files.read_variables([STATE_ENV, _DATA_HOME]):
+    if files.read_variables([STATE_ENV] if system == "windows" else [STATE_ENV, _DATA_HOME]):
         variables[STATE_ENV] = str(config.state_dir)
     return variables
 

@@ -44,7 +44,13 @@ _LOCAL_SERVERS: Final = (
     ("llama.cpp", ModelName(provider="compatible", name="*", base_url="http://localhost:8080/v1")),
 )
 """Model servers of this machine, at their usual ports, in the order in which they are offered."""
-_HOSTED: Final[tuple[Provider, ...]] = ("anthropic", "openai", "fireworks", "openrouter")
+_HOSTED: Final[Mapping[Provider, str]] = {
+    "anthropic": "anthropic:claude-sonnet-4-5",
+    "openai": "openai:gpt-5",
+    "fireworks": "fireworks",
+    "openrouter": "openrouter:openai/gpt-5",
+}
+"""Providers of hosted models, each with a name as an example."""
 _LOOK_S: Final = 1.0
 _PAGE_FOLDER: Final = Path(__file__).parents[1] / "data" / "page"
 _NOT_FOR_CHAT: Final = ("embed", "bge", "minilm", "rerank", "whisper")
@@ -87,6 +93,8 @@ class Surroundings:
     """Providers whose key is known."""
     clients: Sequence[McpClient] = field(default_factory=tuple)
     """MCP clients that are installed."""
+    notes_folder: Path | None = None
+    """The current folder if it has notes and isn't one of the vaults; offered, and never taken unasked."""
 
 
 def look_around(settings: Settings, machine: MachinePaths, folder: Path) -> Surroundings:
@@ -100,7 +108,15 @@ def look_around(settings: Settings, machine: MachinePaths, folder: Path) -> Surr
         local_models=[found for title, server in _LOCAL_SERVERS if (found := _local_models(settings, title, server))],
         keys=[provider for provider in _HOSTED if keys.find(ModelName(provider=provider, name="*"))],
         clients=[client for client in clients.CLIENTS if client.is_installed(machine)],
+        notes_folder=folder if folder not in vaults and _has_notes(folder, machine.home) else None,
     )
+
+
+def _has_notes(folder: Path, home: Path) -> bool:
+    """Return whether a folder, or one directly below it, has Markdown files; home and the root never count."""
+    if folder in {home, folder.parent}:
+        return False
+    return any(path.is_file() for pattern in ("*.md", "*/*.md") for path in folder.glob(pattern))
 
 
 def _local_models(settings: Settings, title: str, server: ModelName) -> LocalModels | None:
@@ -172,7 +188,10 @@ def fill_index(options: GlobalOptions, vault: str) -> StepReport:
     Raises:
         KnapError: It can't be read, or its index not be written.
     """
-    with app.open_vault(_settings_for(options, vault)) as context:
+    from knapper import config  # noqa: PLC0415 - beside `setup`, which reads it for one command
+
+    settings = _settings_for(options, vault)
+    with app.open_vault(settings) as context:
         with indexing.show_progress(options) as on_progress:
             outcome = context.index.refresh(progress=on_progress)
             _ = context.index.embed(progress=on_progress)
@@ -181,6 +200,7 @@ def fill_index(options: GlobalOptions, vault: str) -> StepReport:
         step="index",
         state="done" if outcome.indexed else "unchanged",
         text=f"{pluralize(status.notes, 'note')} can be searched",
+        undo=f"delete the folder {config.state_folder(settings, settings.vault) / 'index'}" if outcome.indexed else "",
         hint="; ".join(outcome.problems[:3]),
     )
 
@@ -206,6 +226,7 @@ def choose_model(options: GlobalOptions, name: str) -> StepReport:
         state="done" if is_changed else "unchanged",
         text=f"{name} answers: {reply}",
         undo="knap config unset model.name" if is_changed else "",
+        hint=launching.explain_variables(settings, "the service and MCP clients", section="model"),
     )
 
 
@@ -248,7 +269,15 @@ def add_extras(names: Sequence[ExtraName], install: ExtraInstaller) -> StepRepor
     absent = [name for name in names if not extras.is_installed(name)]
     if absent:
         raise SetupError(f"the extra '{absent[0]}' isn't there after all", hint=f"run: {shown}", code="extra_failed")
-    return StepReport(step="extras", state="done", text=f"installed by: {shown}")
+    # A tool's environment is made anew without them; elsewhere others may need the packages.
+    is_tool = installation.installer in {"pipx", "uv tool"}
+    return StepReport(
+        step="extras",
+        state="done",
+        text=f"installed by: {shown}",
+        undo=installation.shown_command() if is_tool else "",
+        hint="" if is_tool else "they stay until the environment of Knapper goes",
+    )
 
 
 def run_installer(command: Sequence[str]) -> None:
@@ -324,12 +353,13 @@ def write_prompt_example(options: GlobalOptions) -> StepReport:
         step="prompt",
         state="done",
         text=f"{example} has the chat's instructions",
+        undo=f"delete {example}",
         hint=f"to give your own: copy it to {folder / 'chat.md'}, and change that",
     )
     text = prompting.read_built_in("chat")
     try:
         if example.exists() and example.read_text(encoding="utf-8", errors="replace") == text:
-            return replace(report, state="unchanged")
+            return replace(report, state="unchanged", undo="")
         private.make_folder(folder)
         private.write_text(example, text)
     except OSError as error:
@@ -393,12 +423,12 @@ def install_service(options: GlobalOptions) -> StepReport:
     settings = setup.read_settings(options)
     manager = launching.open_manager()
     definition = launching.define_service(options, settings)
-    notes = manager.install(definition)
-    server = launching.wait_for_server(settings.state_dir)
+    notes = [*manager.install(definition), *filter(None, [launching.explain_variables(settings, "the service")])]
+    server = launching.wait_for_service(settings.state_dir, launching.service_address(settings))
     if server is None:
         raise SetupError(
-            f"{manager.name} started the server, but it doesn't answer",
-            hint="`knap service logs` says why",
+            f"the service is installed, but {launching.explain_silence(settings.state_dir, manager)}",
+            hint="`knap service uninstall` takes it away",
             code="service",
         )
     return StepReport(
@@ -437,6 +467,7 @@ def connect_client(options: GlobalOptions, client: McpClient, machine: MachinePa
         state="done",
         text=f"{client.title} knows the server; restart it to see it{backup_note}",
         undo=f"knap mcp uninstall {client.name}",
+        hint=launching.explain_variables(settings, client.title),
     )
 
 
@@ -467,6 +498,11 @@ def install_plugin(options: GlobalOptions, vault: str) -> StepReport:
         hint=f"the code {invitation.code} pairs it within two minutes, in the plugin or by {invitation.link}; "
         "`knap connect` makes another",
     )
+
+
+def name_examples(surroundings: Surroundings) -> str:
+    """Return which hosted models the known keys allow, each by an example; empty without a key."""
+    return ", ".join(f"{provider} (such as {_HOSTED[provider]})" for provider in surroundings.keys)
 
 
 def suggested_model(surroundings: Surroundings) -> str:

@@ -21,6 +21,9 @@ from knapper.config.sections import DEFAULT_PORT, ServerSettings
 from knapper.errors import SetupError, StorageError
 from knapper.system import private
 
+MAY_PASS: Final = frozenset({"already_serving", "no_address", "port_taken"})
+"""Codes of what keeps a server from its address now, and may not later: another program, a network that isn't up."""
+
 
 def override_address(settings: Settings, host: str, port: int | None) -> Settings:
     """Return the settings with the given host and port."""
@@ -172,12 +175,16 @@ class ServerRecord:
     version: str
     instance: str
     """Random, and the same in ``/health``: a token is shown to no other program that has got the port."""
+    service: bool = False
+    """Whether it was started as the system's service, and not by hand."""
 
 
-def make_record(url: str, instance: str) -> ServerRecord:
+def make_record(url: str, instance: str, *, service: bool = False) -> ServerRecord:
     """Return the record of this process."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    return ServerRecord(pid=os.getpid(), url=url, started=started, version=__version__, instance=instance)
+    return ServerRecord(
+        pid=os.getpid(), url=url, started=started, version=__version__, instance=instance, service=service
+    )
 
 
 def record_path(state_dir: Path) -> Path:
@@ -216,8 +223,8 @@ def read_record(state_dir: Path) -> ServerRecord | None:
         return None
     if not isinstance(decoded, dict):
         return None
-    values = cast("dict[str, Any]", decoded)
-    kinds = {"pid": int}
+    values: dict[str, Any] = {"service": False, **cast("dict[str, Any]", decoded)}  # an older server doesn't say it
+    kinds = {"pid": int, "service": bool}
     if any(not isinstance(values.get(each.name), kinds.get(each.name, str)) for each in fields(ServerRecord)):
         return None
     record = ServerRecord(**{each.name: values[each.name] for each in fields(ServerRecord)})

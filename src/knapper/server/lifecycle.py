@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import logging.config
 import os
 import secrets
 import signal
@@ -13,7 +12,6 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, cast
 
@@ -343,7 +341,7 @@ def serve_vaults(
     bound_socket: socket.socket,
     *,
     watch: bool = True,
-    log_file: Path | None = None,
+    service: bool = False,
     on_start: Callable[[ServerRecord, str], None],
 ) -> None:
     """Serve a hub's vaults until a signal comes.
@@ -353,13 +351,13 @@ def serve_vaults(
         settings: The clients and the limits of the server.
         bound_socket: From `knapper.server.addresses.bind_socket`; it is closed at the end.
         watch: Keep the indexes up to date while serving.
-        log_file: Where the log goes in the place of the error stream; see `logs.logging_configuration`.
+        service: Whether the server's record says that it is the system's service.
         on_start: Called once requests are answered, with the server's record, and an address that signs a browser in to
             the page, once.
 
     Raises:
         SetupError: Others could reach it without a token.
-        StorageError: A token can't be read or written, or the log can't.
+        StorageError: A token can't be read or written.
     """
     server = settings.server
     _ = workers.share_arenas()
@@ -373,8 +371,7 @@ def serve_vaults(
     ]
     application = app.create_app(hub, server, security.load_client_tokens(settings), work, mounts)
     hub.page_address = server.public_url or own_url
-    server_record = addresses.make_record(own_url, work.instance)
-    logging.config.dictConfig(logs.logging_configuration(file=log_file))
+    server_record = addresses.make_record(own_url, work.instance, service=service)
 
     def announce() -> None:
         addresses.write_record(settings.state_dir, server_record)

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import logging.config
 import re
 import secrets
 import time
@@ -97,6 +98,11 @@ def logging_configuration(level: str = "INFO", *, file: Path | None = None) -> d
         },
         "root": {"handlers": ["lines"], "level": _LIBRARY_LEVEL},
     }
+
+
+def configure(file: Path | None) -> None:
+    """Let this process log to a file, or to the error stream; see `logging_configuration`."""
+    logging.config.dictConfig(logging_configuration(file=file))
 
 
 _LIBRARY_LEVEL: Final = "WARNING"

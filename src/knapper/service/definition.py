@@ -26,7 +26,8 @@ _TEMPORARY_FOLDERS: Final = (("uv", "archive-v0"), ("uv", "environments-v2"), ("
 class ServiceDefinition:
     """What the service runs.
 
-    ``program=("/home/u/.venv/bin/python", "-P", "-m", "knapper.cli")``, ``arguments=("serve", "--port", "9000")``.
+    ``program=("/home/u/.venv/bin/python", "-P", "-m", "knapper.cli")``,
+    ``arguments=("serve", "--as-service", "--port", "9000")``.
     """
 
     program: Sequence[str]
@@ -184,7 +185,7 @@ def detect_machine() -> MachineFacts:
     )
 
 
-def find_program(executable: str, *, system: System) -> list[str]:
+def find_program(executable: str, *, system: System, needs_streams: bool = False) -> list[str]:
     """Return the command that starts this installation from any folder, in any later session.
 
     The interpreter's path isn't resolved: that of a virtual environment is a link, and finds its packages by its place.
@@ -192,6 +193,7 @@ def find_program(executable: str, *, system: System) -> list[str]:
     Args:
         executable: The interpreter, `sys.executable`.
         system: Windows gets the interpreter without a console, so that no window opens.
+        needs_streams: Whether the program speaks by its standard streams, which that interpreter hasn't.
 
     Raises:
         SetupError: It lies in a cache that is emptied some day.
@@ -204,7 +206,7 @@ def find_program(executable: str, *, system: System) -> list[str]:
             hint="install it first: `uv tool install knapper` or `pipx install knapper`",
             code="temporary_installation",
         )
-    if system == "windows":
+    if system == "windows" and not needs_streams:
         windowless = path.with_name("pythonw.exe")
         path = windowless if windowless.is_file() else path
     return [str(path), "-P", "-m", "knapper.cli"]  # -P: never import what lies in the working folder

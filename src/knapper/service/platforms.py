@@ -3,6 +3,7 @@
 import plistlib
 import re
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +24,13 @@ _TEMPLATE: Final = """\
 Description={title}
 After=network.target
 StartLimitIntervalSec=60
-StartLimitBurst=10
+StartLimitBurst=30
 
 [Service]
 Type=exec
 ExecStart={command}
 {environment}Restart=on-failure
-RestartSec=1
+RestartSec=0.1
 RestartPreventExitStatus={setup_exit}
 SyslogIdentifier=knapper
 NoNewPrivileges=true
@@ -133,6 +134,10 @@ LABEL: Final = "org.knapper.serve"
 _STATE: Final = re.compile(r"^\s*state = (.+)$", re.MULTILINE)
 _NO_SUCH_SERVICE: Final = 3
 """The exit code of ``launchctl bootout`` for what isn't loaded."""
+_STILL_ENDING: Final = 5
+"""The exit code of ``launchctl bootstrap``, an error of input and output, for what is still being unloaded."""
+_LOADS: Final = 4
+"""How often an agent is loaded before that is an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +147,8 @@ class LaunchdManager:
     machine: MachineFacts
     runner: CommandRunner
     name: str = "launchd"
+    again_s: float = 1.0
+    """How long to wait before an agent is loaded again that launchd couldn't load yet, in seconds."""
 
     @property
     def file(self) -> Path:
@@ -232,7 +239,15 @@ class LaunchdManager:
         return f"{self._domain}/{LABEL}"
 
     def _load(self) -> None:
-        self._launchctl("bootstrap", self._domain, str(self.file))
+        """Load the agent; while launchd still ends the one of before, which `bootout` doesn't wait for, try again."""
+        command = ["launchctl", "bootstrap", self._domain, str(self.file)]
+        result = self.runner.run(command)
+        for _ in range(_LOADS - 1):
+            if result.code != _STILL_ENDING:
+                break
+            time.sleep(self.again_s)
+            result = self.runner.run(command)
+        _ = service_definition.check(result, command)
 
     def _unload(self) -> None:
         command = ["launchctl", "bootout", self._target]

@@ -216,6 +216,17 @@ def test_two_backups_have_two_names(tmp_path: Path) -> None:
     assert first["backup"] != second["backup"]
 
 
+def test_of_many_backups_the_first_and_the_latest_stay(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    for number in range(25):
+        file.write_text(f'{{"number": {number}}}', encoding="utf-8")
+        report = install.install(clients.find_client("cursor"), WANTED, file)
+        os.utime(str(report["backup"]), (number, number))  # a clock's ticks may be longer than such a change
+
+    kept = {json.loads(backup.read_bytes())["number"] for backup in tmp_path.glob("*.bak*")}
+    assert kept == {0, *range(16, 25)}
+
+
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     where = tmp_path / "mcp.json"
 

@@ -152,6 +152,8 @@ def install(said: GlobalOptions, client: str, **own: Unpack[McpInstallOptions]) 
     )
     report = install.install(editor, entry, settings_file, dry_run=own["dry_run"])
     output.print_answer(said, {**report, "results": [report["path"]]}, _render_install(report, dry_run=own["dry_run"]))
+    if remark := launching.explain_variables(config, editor.title):
+        output.note(said, remark)
     return ExitCode.OK
 
 

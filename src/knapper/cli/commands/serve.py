@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, Unpack
 
 import click
 
@@ -14,14 +15,19 @@ from knapper.cli import interrupts, options, output, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.config import files
-from knapper.errors import StorageError
+from knapper.errors import SetupError, StorageError
 from knapper.system import private
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import socket
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from knapper.config import Settings
     from knapper.server.addresses import ServerRecord
+
+
+_AGAIN_S: Final = 2.0
+_Result = TypeVar("_Result")
 
 
 class ServeOptions(TypedDict):
@@ -30,6 +36,7 @@ class ServeOptions(TypedDict):
     host: str
     port: int | None
     watch: bool
+    as_service: bool
     log_file: str
 
 
@@ -49,6 +56,11 @@ class ServeOptions(TypedDict):
 )
 @click.option("--watch/--no-watch", default=True, help="Keep the indexes up to date while serving.  [default: watch]")
 @click.option(
+    "--as-service",
+    is_flag=True,
+    help="Wait for a port, an address or a vault's folder that isn't there yet, as `knap service` has it.",
+)
+@click.option(
     "--log-file", default="", metavar="FILE", help="File for the log, replaced at 5 MB.  [default: the error stream]"
 )
 @options.shared_options
@@ -63,25 +75,105 @@ def command(global_options: GlobalOptions, **own: Unpack[ServeOptions]) -> ExitC
     files.keep_numpy_to_one_thread()
     from knapper.server import addresses  # noqa: PLC0415 - `--help` needn't pay for what serves
 
-    settings = addresses.override_address(setup.read_settings(global_options), own["host"], own["port"])
-    addresses.check_guarded(settings.server)
     log_file = _prepare_log(own["log_file"]) if own["log_file"] else None
+    settings = addresses.override_address(_read_settings(global_options, own, log_file), own["host"], own["port"])
+    addresses.check_guarded(settings.server)
     # Before the imports, which take seconds: a port that is taken is told at once.
-    bound_socket = addresses.bind_socket(settings.server.host, settings.server.port, settings.state_dir)
+    bound_socket = _bind_socket(settings, own, log_file)
     with interrupts.exiting_at_once():
         from knapper.app import open_hub  # noqa: PLC0415 - as above
-        from knapper.server import lifecycle  # noqa: PLC0415 - the same
+        from knapper.server import lifecycle, logs  # noqa: PLC0415 - the same
 
+    logs.configure(log_file)
     with open_hub(settings, only=bool(global_options.vault)) as hub:
 
         def announce(record: ServerRecord, page_url: str) -> None:
             _announce(global_options, settings, record, page_url, sorted(hub.vaults))
 
-        lifecycle.serve_vaults(hub, settings, bound_socket, watch=own["watch"], log_file=log_file, on_start=announce)
+        lifecycle.serve_vaults(
+            hub,
+            settings,
+            bound_socket,
+            watch=own["watch"],
+            service=own["as_service"],
+            on_start=announce,
+        )
     if global_options.as_json:
         _print_event({"event": "stopped"})
     output.note(global_options, "stopped")
     return ExitCode.OK
+
+
+def _read_settings(global_options: GlobalOptions, own: ServeOptions, log_file: Path | None) -> Settings:
+    """Return the settings; a service waits for its vault's folder, such as one on a drive that is mounted later."""
+
+    def read() -> Settings:
+        settings = setup.read_settings(global_options)
+        if global_options.vault:
+            _ = settings.vault  # raises if it isn't there
+        return settings
+
+    return _wait_for(read, {"no_vault"}, log_file) if own["as_service"] else read()
+
+
+def _bind_socket(settings: Settings, own: ServeOptions, log_file: Path | None) -> socket.socket:
+    """Return the server's socket; a service waits for its address and its port.
+
+    Raises:
+        SetupError: The port is taken, or the machine has no such address.
+    """
+    from knapper.server import addresses  # noqa: PLC0415 - `--help` needn't pay for what serves
+
+    server = settings.server
+
+    def bind() -> socket.socket:
+        return addresses.bind_socket(server.host, server.port, settings.state_dir)
+
+    def bind_again() -> socket.socket:  # asks whoever has the port nothing
+        return addresses.bind_socket(server.host, server.port)
+
+    return _wait_for(bind, addresses.MAY_PASS, log_file, again=bind_again) if own["as_service"] else bind()
+
+
+def _wait_for(
+    call: Callable[[], _Result],
+    may_pass: Collection[str],
+    log_file: Path | None,
+    *,
+    again: Callable[[], _Result] | None = None,
+) -> _Result:
+    """Return what a call returns; while it fails for what may pass, log that once, and repeat it every `_AGAIN_S`.
+
+    Args:
+        call: What is tried first.
+        may_pass: Codes of errors that are waited out.
+        log_file: Where the log goes; see `logs.configure`.
+        again: What is tried from the second time on; None for the same.
+
+    Raises:
+        SetupError: It fails with another code.
+    """
+    is_logged = False
+    while True:
+        try:
+            return again() if again and is_logged else call()
+        except SetupError as error:
+            if error.code not in may_pass:
+                raise
+            if not is_logged:
+                _log_waiting(error, log_file)
+            is_logged = True
+        time.sleep(_AGAIN_S)
+
+
+def _log_waiting(error: SetupError, log_file: Path | None) -> None:
+    """Log what a service waits for, where its other lines go."""
+    import logging  # noqa: PLC0415 - only a service that waits should cost it
+
+    from knapper.server import logs  # noqa: PLC0415 - likewise, a second
+
+    logs.configure(log_file)
+    logging.getLogger("knapper.server").warning("%s; waiting until that has changed", error.message)
 
 
 def _announce(

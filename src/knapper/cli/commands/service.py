@@ -19,6 +19,7 @@ from knapper.server import addresses
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from knapper.server.addresses import ServerRecord
     from knapper.service.definition import ServiceManager
 
 
@@ -94,8 +95,9 @@ def install(global_options: GlobalOptions, **own: Unpack[InstallOptions]) -> Exi
     fields = {"manager": manager.name, "file": str(manager.file), "watch_only": watch_only, "definition": text}
     if own["dry_run"]:
         return output.print_result(global_options, {**fields, "installed": False}, f"# {manager.file}\n{text}")
-    notes = manager.install(service)
-    started = _look_at_start(settings.state_dir, manager)
+    notes = [*manager.install(service), *filter(None, [launching.explain_variables(settings, "the service")])]
+    address = launching.service_address(settings, host=own["host"], port=own["port"])
+    started = _look_at_start(settings.state_dir, manager, address)
     answer = {**fields, "installed": True, "url": started.url, "notes": notes}
     output.print_result(global_options, answer, f"installed {manager.file}\n{started.text}")
     for note in [*notes, "to take it away again: knap service uninstall"]:
@@ -161,7 +163,9 @@ def restart(global_options: GlobalOptions) -> ExitCode:
 @command.command(
     "status",
     context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap service status", "exits with 1 unless the server answers, or the vault is watched")),
+    epilog=options.examples(
+        ("knap service status", "exits with 1 unless the service's server answers, or the vault is watched")
+    ),
 )
 @options.shared_options
 @click.pass_obj
@@ -176,28 +180,37 @@ def status(global_options: GlobalOptions) -> ExitCode:
     running_server = addresses.find_server(settings.state_dir)
     only_watches = launching.only_watches(manager)
     watches = only_watches and state.installed and state.running is not False
+    # A server that was started by hand is gone with its terminal, whatever has become of the service.
+    is_elsewhere = running_server is not None and state.installed and not only_watches and not running_server.service
     fields = {
         "manager": manager.name,
         "file": str(manager.file),
         "installed": state.installed,
         "watch_only": only_watches,
-        "running": state.running if running_server is None else True,
+        "running": state.running if running_server is None or is_elsewhere else True,
         "detail": state.detail,
         "url": running_server.url if running_server else "",
         "pid": running_server.pid if running_server else None,
         "started": running_server.started if running_server else "",
         "version": running_server.version if running_server else "",
+        "started_elsewhere": is_elsewhere,
     }
     installed_text = f"{manager.name}: {state.detail or 'installed'}" if state.installed else "no service is installed"
-    server_text = (
-        f"the server answers at {running_server.url} (process {running_server.pid}, since {running_server.started})"
-        if running_server
-        else "it only watches the vault, and has no server"
-        if watches
-        else "no server answers"
+    output.print_result(
+        global_options,
+        fields,
+        output.plain(f"{installed_text}\n{_server_text(running_server, watches=watches, is_elsewhere=is_elsewhere)}"),
     )
-    output.print_result(global_options, fields, output.plain(f"{installed_text}\n{server_text}"))
-    return ExitCode.OK if running_server or watches else ExitCode.NOTHING
+    answers = running_server is not None and not is_elsewhere
+    return ExitCode.OK if answers or watches else ExitCode.NOTHING
+
+
+def _server_text(running_server: ServerRecord | None, *, watches: bool, is_elsewhere: bool) -> str:
+    if running_server is None:
+        return "it only watches the vault, and has no server" if watches else "no server answers"
+    if is_elsewhere:
+        return launching.describe_other(running_server)
+    return f"the server answers at {running_server.url} (process {running_server.pid}, since {running_server.started})"
 
 
 @command.command(
@@ -246,7 +259,7 @@ def _report_start(global_options: GlobalOptions, manager: ServiceManager) -> Exi
     return started.code
 
 
-def _look_at_start(state_dir: Path, manager: ServiceManager) -> StartReport:
+def _look_at_start(state_dir: Path, manager: ServiceManager, address: str = "") -> StartReport:
     """Wait for the server of a service that was started, if it has one."""
     if launching.only_watches(manager):
         if manager.state().running is False:
@@ -255,8 +268,7 @@ def _look_at_start(state_dir: Path, manager: ServiceManager) -> StartReport:
         return StartReport(
             code=ExitCode.OK, text="it watches the vault, and has no server; `knap status` shows the index"
         )
-    running_server = launching.wait_for_server(state_dir)
+    running_server = launching.wait_for_service(state_dir, address)
     if running_server is None:
-        text = f"{manager.name} started it, but no server answers yet; `knap service logs` says why"
-        return StartReport(code=ExitCode.NOTHING, text=text)
+        return StartReport(code=ExitCode.NOTHING, text=launching.explain_silence(state_dir, manager))
     return StartReport(code=ExitCode.OK, url=running_server.url, text=f"the server answers at {running_server.url}")

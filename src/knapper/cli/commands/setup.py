@@ -121,11 +121,13 @@ def command(global_options: GlobalOptions, **own: Unpack[SetupOptions]) -> ExitC
 
 def _choose(surroundings: Surroundings, chosen_folder: str, own: SetupOptions, *, is_asking: bool) -> SetupChoices:
     """Return what is to be set up; asks at most three questions."""
-    vault = Path(chosen_folder) if chosen_folder else _choose_vault(surroundings.vaults, is_asking=is_asking)
+    vault = Path(chosen_folder) if chosen_folder else _choose_vault(surroundings, is_asking=is_asking)
     model = own["model"] or onboarding.suggested_model(surroundings)
     if is_asking and not own["model"]:
         fetched = "; for another, packages are fetched" if onboarding.missing_extras("any") else ""
-        question = f"Model that answers (none: search and edit without one{fetched})"
+        examples = onboarding.name_examples(surroundings)
+        keys = f"; there are keys for {examples}" if examples else ""
+        question = f"Model that answers (none: search and edit without one{keys}{fetched})"
         model = click.prompt(question, default=model or _NONE, err=True)
     chosen = [] if own["no_clients"] else [clients.find_client(name) for name in own["clients"]]
     service, plugin = own["service"], own["plugin"]
@@ -162,11 +164,14 @@ def _last_question(offered: Sequence[McpClient], *, offers_plugin: bool) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
 
 
-def _choose_vault(vaults: Sequence[Path], *, is_asking: bool) -> Path:
+def _choose_vault(surroundings: Surroundings, *, is_asking: bool) -> Path:
+    folder = surroundings.notes_folder
     if not is_asking:
-        if not vaults:
-            raise BadInput("no vault was found", hint="name one: knap setup --vault FOLDER", code="no_vault")
-        return vaults[0]
+        if not surroundings.vaults:
+            hint = "this folder has notes: knap setup --vault ." if folder else "name one: knap setup --vault FOLDER"
+            raise BadInput("no vault was found", hint=hint, code="no_vault")
+        return surroundings.vaults[0]
+    vaults = [*surroundings.vaults[: _MAX_CHOICES - 1], folder] if folder else surroundings.vaults
     for number, path in enumerate(vaults[:_MAX_CHOICES], 1):
         click.echo(f"  {number}  {output.one_line(str(path))}", err=True)
     answer = click.prompt(
@@ -215,7 +220,8 @@ def _list_steps(
 
 
 def _no_model(surroundings: Surroundings) -> StepReport:
-    keys = f"; there are keys for {', '.join(surroundings.keys)}" if surroundings.keys else ""
+    examples = onboarding.name_examples(surroundings)
+    keys = f"; there are keys for {examples}" if examples else ""
     return StepReport(step="model", state="skipped", text=f"no model{keys}", hint=_MODEL_HINT)
 
 

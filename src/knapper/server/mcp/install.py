@@ -398,6 +398,7 @@ def settings_error(settings_file: Path, why: str, *, hint: str = "") -> SetupErr
     return SetupError(f"{settings_file} can't be changed: {why}", hint=hint, code="client_settings")
 
 
+_MOST_BACKUPS: Final = 10
 _WRITE_BITS = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -568,12 +569,18 @@ def _decode_settings(raw: bytes, settings_file: Path) -> str:
 
 
 def _write_backup(settings_file: Path, raw: bytes) -> Path:
-    """Copy the settings to a free name beside them, as private as they are: they may contain keys."""
+    """Copy the settings to a name beside them, as private as they are: they may contain keys.
+
+    Of `_MOST_BACKUPS`, the first stays for good, as it is from before Knapper. The oldest other one makes room.
+    """
     mode = stat.S_IMODE(settings_file.stat().st_mode)
-    for number in range(1_000):
-        backup_file = settings_file.with_name(f"{settings_file.name}.bak{number or ''}")
-        if backup_file.exists() and backup_file.read_bytes() == raw:
-            return backup_file
+    names = [settings_file.with_name(f"{settings_file.name}.bak{number or ''}") for number in range(_MOST_BACKUPS)]
+    present = [file for file in names if file.exists()]
+    if same := next((file for file in present if file.read_bytes() == raw), None):
+        return same
+    if len(present) == _MOST_BACKUPS:
+        min(names[1:], key=lambda file: file.stat().st_mtime_ns).unlink()
+    for backup_file in names:
         with contextlib.suppress(FileExistsError):
             handle = os.open(
                 backup_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode & 0o700
@@ -582,7 +589,7 @@ def _write_backup(settings_file: Path, raw: bytes) -> Path:
                 file.write(raw)
             backup_file.chmod(mode)
             return backup_file
-    raise OSError(0, "there are 1,000 backups", str(settings_file))
+    raise OSError(errno.EEXIST, "other backups are being made", str(settings_file))
 
 
 def _replace_file(settings_file: Path, before: bytes, content: bytes) -> None:
