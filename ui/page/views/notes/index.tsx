@@ -323,13 +323,13 @@ function Main({ app, state, route }: ViewProps<State>): JSX.Element {
             </p>
           )}
           {!model.vault && folderOf(path) && (
-            <p class="k-crumbs">
+            <nav class="k-crumbs" aria-label="Folders">
               {foldersTo(path).map((folder) => (
-                <a key={folder} href={href("search", { folder })} title={`Search in ${folder}`}>
+                <a key={folder} href={href("search", { folder })} title={`Notes in ${folder}`}>
                   {folder.slice(folder.lastIndexOf("/") + 1)}
                 </a>
               ))}
-            </p>
+            </nav>
           )}
           <NoteReader
             model={model}
