@@ -1,4 +1,4 @@
-"""Search, notes and their graph on the page, in a real browser."""
+"""Search and notes on the page, in a real browser."""
 
 import re
 import struct
@@ -276,21 +276,6 @@ def test_tasks_properties_and_sections_are_changed_and_undone(tmp_path: Path, ta
         "- [ ] Mend the [[Hose]]\n- [x] Empty the barrel\n", "- [ ] Only this\n"
     )
     assert found == []
-
-
-@pytest.mark.timeout(240)
-def test_a_graph_is_a_picture_or_a_list_that_opens_notes(tmp_path: Path, tab: Page) -> None:
-    with serving(tmp_path) as site:
-        site.enter(tab, "/app/graph/Garden/Watering.md?depth=1")
-        expect(tab.get_by_text(re.compile("3 notes, 3 links"))).to_be_visible()
-        tab.get_by_role("radio", name="List").click()
-        listed = tab.get_by_role("list", name="Notes around Watering")
-        expect(listed.get_by_role("listitem")).to_have_count(3)
-        picture(tab, "graph-list")
-        assert axe.findings(tab) == []
-        listed.get_by_role("link", name="Hose").click()
-
-        expect(tab).to_have_url(re.compile("/app/notes/Garden/Hose.md$"))
 
 
 @pytest.mark.timeout(240)
