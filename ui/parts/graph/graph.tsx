@@ -113,7 +113,7 @@ function Canvas({ data, colors, label, picture, onOpen, onHover, onProblem }: Ca
         data,
         known: kept,
         colorOf: (node) => colors.get(node.group) ?? "#8f949e",
-        colors: { ink: token("--k-ink"), edge: token("--k-border-strong"), faint: token("--k-border"), back: token("--k-surface-2") },
+        colors: { ink: token("--k-ink"), edge: token("--k-control-border"), faint: token("--k-border-strong"), back: token("--k-surface-2") },
         onOpen: (id, event) => onOpen(id, event.ctrlKey || event.metaKey ? "tab" : event.shiftKey ? "pane" : "view"),
         onHover,
       });
