@@ -210,7 +210,7 @@ async def _retrieve(need: RetrievalRequest) -> RetrievedContext:
         last = len(note.outline.line_starts)
         sources.append(SourceRef(path=note.path, hash=note.hash, first=1, last=last))
     return RetrievedContext(
-        context="\n".join(texts), sources=tuple(sources), score=0.78 + 0.05 * len(names), confidence=0.9
+        context="\n".join(texts), sources=tuple(sources), score=0.7 + 0.04 * len(names), confidence=0.9
     )
 
 
@@ -372,11 +372,11 @@ def _film(browser: Browser, site: sites.Site, folder: Path) -> float:
         tab.get_by_role("button", name="Preview").click()
         expect(tab.locator(".k-changes ins").first).to_be_visible()
         tab.locator(".k-changes").scroll_into_view_if_needed()
-        film.take(1.2)
+        film.take(1.6)
         tab.get_by_role("link", name=re.compile("^Review")).click()
         tab.get_by_role("region", name="Waiting for review").get_by_role("link").first.click()
         expect(tab.locator(".k-review-file ins").first).to_be_visible()
-        film.take(1.4)
+        film.take(1.8)
         _film_run(site, tab, film)
         (folder / "page-moving.png").write_bytes(film.animation())
         return film.seconds
@@ -392,7 +392,7 @@ def _film_chat(site: sites.Site, tab: Page, film: Recorder) -> None:
     tab.locator(".k-answer .k-cite").first.click()
     tab.mouse.move(300, 500)
     expect(tab.locator(".k-pane [data-cited]").first).to_be_visible()
-    film.take(1.4)
+    film.take(2.0)
 
 
 def _film_run(site: sites.Site, tab: Page, film: Recorder) -> None:
@@ -407,11 +407,11 @@ def _film_run(site: sites.Site, tab: Page, film: Recorder) -> None:
     expect(tab.locator("[role=treeitem]").first).to_be_visible()
     film.watch(tab.locator(".k-run-said"), 0.18, 120)
     _ = tab.locator(".k-toasts button").first.click()
-    film.take(1.6)
+    film.take(2.0)
     tab.get_by_role("link", name="Graph of its notes").click()
     expect(tab.locator(".k-graph-canvas")).to_be_visible()
     film.watch(tab.locator(".k-graph-canvas[data-moves=no]"), 0.1, 60)
-    film.take(2.0)
+    film.take(2.4)
 
 
 def main(folder: Path) -> None:

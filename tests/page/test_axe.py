@@ -57,7 +57,7 @@ def _views(tab: Page, chat: str) -> dict[str, tuple[str, Callable[[Page], None]]
         "search-tag": ("/app/search?tag=garden", _shown(tab, ".k-hit")),
         "search-nothing": ("/app/search?q=xyzzyqwv", _shown(tab, ".k-empty")),
         "palette": ("/app/search", _open_palette),
-        "keys": ("/app/search", _open_keys),
+        "keys": ("/app/notes", _open_keys),
         "notes": ("/app/notes", _shown(tab, "[role=treeitem]")),
         "note": (NOTE, _shown(tab, ".k-backlinks, [aria-label=Backlinks]")),
         "graph": ("/app/graph/Garden/Watering.md", _shown(tab, ".k-graph-canvas[data-moves=no]")),

@@ -306,7 +306,8 @@ def list_used_notes(nodes: Iterable[RunNode]) -> list[UsedNote]:
         cited = [(str(one.get("vault") or ""), str(one.get("path") or "")) for one in node.citations]
         found = [(one.vault, one.path) for one in node.found.sources] if node.found else []
         read = [(one.vault, one.path) for one in node.sources]
-        for use, notes in (("cited", cited), ("found", found), ("read", read)):
+        uses: dict[NoteUse, list[tuple[str, str]]] = {"cited": cited, "found": found, "read": read}
+        for use, notes in uses.items():
             for note in dict.fromkeys(notes):
                 by_use[use].setdefault(note, []).append(node.id)
     known: dict[tuple[str, str], UsedNote] = {}
