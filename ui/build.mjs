@@ -44,6 +44,8 @@ const scripts = {
   splitting: true,
   // What parts/index.ts exports is one chunk for the shell and all views, instead of one for each set of them.
   treeShaking: false,
+  // Lowlight's own entry names every grammar there is, and so nothing of them would be left out.
+  alias: { lowlight: "./node_modules/lowlight/lib/index.js" },
   jsx: "automatic",
   jsxImportSource: "preact",
   define: { "process.env.NODE_ENV": '"production"' },

@@ -91,7 +91,7 @@ export class AppHost implements Host {
     else if (target.kind === "proposal") void plugin.showProposal(target.id);
     else if (target.kind === "run") void plugin.openRun(target.id, target.part);
     else if (target.kind === "session") void plugin.openChat({ session: target.id });
-    else void plugin.openSearch(target.query);
+    else if (target.kind === "search") void plugin.openSearch(target.query);
   }
 
   /** Obsidian has no addresses for its views. */

@@ -8,8 +8,8 @@ import { Button, SearchBox } from "../../ui/parts/basic";
 import { count, folderOf, noteName } from "../../ui/parts/format";
 import { NotesStore } from "../../ui/parts/notes/store";
 import { type Resource, resource } from "../../ui/parts/resource";
-import { Empty, GroupTitle, Notice, Row, SkeletonRows } from "../../ui/parts/rows";
-import { askBy, Filters, type Found, FoundLine, HitList, NO_SEARCH, optionId, type SearchQuery, SearchSession, targetOf, whereOf } from "../../ui/parts/search";
+import { Empty, GroupTitle, MoreRows, Notice, Row, SkeletonRows } from "../../ui/parts/rows";
+import { askBy, Filters, type Found, FoundLine, hasFilters, HitList, NO_SEARCH, optionId, type SearchQuery, SearchSession, targetOf, whereOf } from "../../ui/parts/search";
 import { Tabs } from "../../ui/parts/tabs";
 import { DrawnView } from "./drawn";
 import type { AppHost } from "./host";
@@ -82,7 +82,7 @@ class State {
     const [tab, note] = untracked(() => [this.tab.value, this.note.value] as const);
     if (tab === "related" && note) void this.related.load(note);
     else if (tab === "links") void this.ends.load();
-    else if (tab === "search" && this.query.value.text) this.session.run(this.query.value, { anew: true });
+    else if (tab === "search" && (this.query.value.text || hasFilters(this.query.value))) this.session.run(this.query.value, { anew: true });
   }
 
   stop(): void {
@@ -209,7 +209,7 @@ function shownOf(found: Found | null): Found["answer"]["results"] {
 function Results({ state }: { state: State }): JSX.Element {
   const [found, failure, query] = [state.session.found.value, state.session.failure.value, state.query.value];
   if (failure) return <Problem failure={failure} />;
-  if (!query.text.trim()) {
+  if (!query.text.trim() && !hasFilters(query)) {
     return (
       <Empty icon="search" title="Search by words and meaning">
         Results come while you type. Enter opens one, with Ctrl in a new tab; with Alt it puts a link into the open note.
@@ -224,6 +224,7 @@ function Results({ state }: { state: State }): JSX.Element {
       <FoundLine found={found} isBusy={state.session.isBusy.value} />
       {isNear && hits.length > 0 && <GroupTitle>Nearest in meaning</GroupTitle>}
       <HitList hits={hits} text={isNear ? "" : found.of.text} label="Found" active={state.active.value} onActive={(index) => (state.active.value = index)} />
+      {found.answer.results.length < (found.total ?? 0) && <MoreRows key={found.answer.results.length} title="Show more notes" onMore={() => state.session.more()} />}
     </>
   );
 }

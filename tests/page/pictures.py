@@ -1,33 +1,39 @@
 """Take the README's pictures and its recording: .venv/bin/python -m tests.page.pictures [FOLDER]
 
 A scripted model answers over an invented vault, so that they can be taken again, alike, on any machine with Chromium.
-The recording is an animated PNG, whose frames are as long as things took; Chromium made each of them, and nothing is
-compressed anew.
+The recording is an animated PNG of what differs from frame to frame. How long each stands is written down here, so that
+it is the same film on a slow machine.
 """
 
 import asyncio
+import base64
 import datetime as dt
 import re
 import struct
 import sys
 import tempfile
-import time
 import zlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
-from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 
+from knapper.agents.runs.engine import AskPerson, RetrievalRequest, RunEngine
+from knapper.agents.runs.model import RetrievedContext, SourceRef
 from knapper.app import Hub
+from knapper.app.client_runs import ClientRunsRegistry
+from knapper.app.runs import OpenedRuns
 from knapper.changes.disk.files import hash_content
-from knapper.config import Settings
-from knapper.server.http import browsing
+from knapper.config import EmbeddingSettings, Settings
+from knapper.server.http import browsing, feed, runs
 from knapper.server.http.app import Mount
+from knapper.server.http.runs import RunService
 from knapper.server.workers import StopSignal, WorkerThreads
+from tests.agents.run_world import Brain, Part
 from tests.agents.scripted import Call, Model
 from tests.page import conftest, sites
 
@@ -118,6 +124,28 @@ BETTER: Final = WATERING.replace(
 ).replace("holds 200 litres.", "holds 200 litres, which lasts until Thursday of a dry week.")
 
 
+TASK: Final = "What should change in the garden before next summer?"
+PARTS: Final = [
+    Part("When was water short?"),
+    Part("Which plants need the most?"),
+    Part("What can be paid for?", needs=["When was water short?"]),
+]
+READ: Final[Mapping[str, Sequence[str]]] = {
+    PARTS[0].task: ("Journal/2026-06-03", "Garden/Rain barrel", "Garden/Watering", "House/Roof"),
+    PARTS[1].task: ("Garden/Tomatoes", "Garden/Squash", "Garden/Beans", "Garden/Crop rotation", "Garden/Compost"),
+    PARTS[2].task: ("House/Budget", "Journal/Review"),
+}
+ANSWERS: Final = {
+    f"answer {PARTS[0].task}": "In the dry week of June the barrel was empty by Thursday "
+    "[[2026-06-03]] (lines 6-7). It is fed from the roof [[Rain barrel]] (lines 6-7).",
+    f"answer {PARTS[1].task}": "Tomatoes and squash [[Tomatoes]] (lines 6-6), [[Squash]] (lines 6-6).",
+    f"answer {PARTS[2].task}": "The garden has 400 in the budget [[Budget]] (lines 6-6).",
+    f"join {TASK}": "**A second barrel, and compost on bed two.** The first barrel was empty by Thursday of the dry "
+    "week [[2026-06-03]] (lines 6-7), while tomatoes and squash need the most [[Tomatoes]] (lines 6-6), "
+    "[[Squash]] (lines 6-6). The budget has 400 for it [[Budget]] (lines 6-6).",
+}
+
+
 def notes() -> dict[str, str]:
     """Write the vault out: path to text."""
     found: dict[str, str] = {}
@@ -132,7 +160,7 @@ class SlowModel(Model):
     """Says its replies word by word, as a model does."""
 
     def open(self) -> FunctionModel:
-        return FunctionModel(stream_function=self._words, function=self._whole)
+        return FunctionModel(stream_function=self._words, function=self._whole, model_name="qwen3")
 
     async def _words(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
         async for part in self._stream(messages, info):
@@ -154,59 +182,137 @@ def _model() -> SlowModel:
 
 
 def _named(found: Settings) -> Settings:
-    return replace(found, model=replace(found.model, name="ollama:qwen3"))
+    return replace(found, model=replace(found.model, name="ollama:qwen3"), embeddings=EmbeddingSettings())
 
 
-def _browsing(hub: Hub, stop: StopSignal) -> list[Mount]:
-    del stop
-    return [browsing.mount_browsing(hub, WorkerThreads(2))]
+def _mounts(hub: Hub, stop: StopSignal) -> list[Mount]:
+    threads = WorkerThreads(2)
+    seconds = {TASK: 0.3, **{part.task: 0.5 + 0.3 * number for number, part in enumerate(PARTS)}}
+    brain = Brain(plans={TASK: PARTS}, answers=ANSWERS, wait_s=seconds)
+
+    def engine(tasks: OpenedRuns, model: str, person: AskPerson | None) -> RunEngine:
+        made = tasks.engine_of(brain.open(), model or "ollama:qwen3", person)
+        return replace(made, retrieve=_retrieve, poll_s=0.05)
+
+    service = RunService(lambda is_leaving: ClientRunsRegistry(hub, engine, is_leaving))
+    news = feed.mount_feed(hub, threads, stop, [feed.run_source(hub, service)])
+    return [browsing.mount_browsing(hub, threads), runs.mount_runs(hub, stop, service=service), news]
+
+
+async def _retrieve(need: RetrievalRequest) -> RetrievedContext:
+    """Find what a part of the task is about."""
+    await asyncio.sleep(0.4)
+    names = READ.get(need.node.task, ())
+    texts, sources = list[str](), list[SourceRef]()
+    for name in names:
+        note = need.context.view.read(f"{name}.md")
+        texts.append(note.raw.decode())
+        last = len(note.outline.line_starts)
+        sources.append(SourceRef(path=note.path, hash=note.hash, first=1, last=last))
+    return RetrievedContext(
+        context="\n".join(texts), sources=tuple(sources), score=0.7 + 0.04 * len(names), confidence=0.9
+    )
+
+
+CROP: Final = """async ([before, after]) => {
+    const read = async (image) => {
+        const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${image}`)).blob());
+        const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+        context.drawImage(bitmap, 0, 0);
+        return context.getImageData(0, 0, bitmap.width, bitmap.height);
+    };
+    const now = await read(after);
+    const { width, height } = now;
+    let [left, top, right, bottom] = [0, 0, width, height];
+    if (before) {
+        const [one, other] = [await read(before), now].map(({ data }) => new Uint32Array(data.buffer));
+        [left, top, right, bottom] = [width, height, 1, 1];
+        for (let y = 0; y < height; y += 1) for (let x = 0; x < width; x += 1) {
+            if (one[y * width + x] === other[y * width + x]) continue;
+            [left, right] = [Math.min(left, x), Math.max(right, x + 1)];
+            [top, bottom] = [Math.min(top, y), Math.max(bottom, y + 1)];
+        }
+        [left, top] = [Math.min(left, right - 1), Math.min(top, bottom - 1)];
+    }
+    const cut = new OffscreenCanvas(right - left, bottom - top);
+    cut.getContext('2d').putImageData(now, -left, -top);
+    const bytes = new Uint8Array(await (await cut.convertToBlob({ type: 'image/png' })).arrayBuffer());
+    let text = '';
+    for (let at = 0; at < bytes.length; at += 32768) text += String.fromCharCode(...bytes.subarray(at, at + 32768));
+    return [left, top, btoa(text)];
+}"""
+"""Cuts out of a frame what differs from the one before."""
 
 
 class Recorder:
-    """Take frames of a page, and how long each stood."""
+    """Film a page: each frame with how long it stands in the film, however long this machine took for it."""
 
     def __init__(self, tab: Page) -> None:
         self._tab = tab
         self._frames: list[tuple[bytes, float]] = []
 
-    def take(self, seconds: float = 0.0) -> None:
-        """Take a frame; it stands until the next one, or for *seconds* at least."""
-        frame, now = self._tab.screenshot(scale="css"), time.monotonic()
-        if not self._frames or self._frames[-1][0] != frame:
-            self._frames.append((frame, now))
-        if seconds:
-            self._tab.wait_for_timeout(seconds * 1000)
+    @property
+    def seconds(self) -> float:
+        """How long the film is."""
+        return sum(seconds for _, seconds in self._frames)
 
-    def watch(self, seconds: float) -> None:
-        """Take frames for a while."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.take(0.12)
+    def take(self, seconds: float) -> None:
+        """Take a frame that stands for *seconds*; one like the last only prolongs that."""
+        frame = self._tab.screenshot(scale="css")
+        if self._frames and self._frames[-1][0] == frame:
+            self._frames[-1] = (frame, self._frames[-1][1] + seconds)
+        else:
+            self._frames.append((frame, seconds))
+
+    def type(self, text: str, pieces: str, seconds: float) -> None:
+        """Write a text piece by piece, a frame each."""
+        for piece in re.findall(pieces, text):
+            self._tab.keyboard.type(piece)
+            self.take(seconds)
+
+    def watch(self, until: Locator, seconds: float, step_ms: int) -> None:
+        """Take a frame at each step until something is visible; each that differs stands for *seconds*."""
+        while not until.is_visible():
+            frame = self._tab.screenshot(scale="css")
+            if self._frames[-1][0] != frame:
+                self._frames.append((frame, seconds))
+            self._tab.wait_for_timeout(step_ms)
 
     def animation(self) -> bytes:
         """Join them into an animated PNG that goes round for ever."""
-        ends = [at for _, at in self._frames[1:]] + [self._frames[-1][1] + 2]
-        delays = [min(2.0, max(0.04, end - at)) for (_, at), end in zip(self._frames, ends, strict=True)]
-        return animated([frame for frame, _ in self._frames], delays)
+        cuts = list[tuple[int, int, bytes]]()
+        before = ""
+        with self._tab.context.browser.new_page() as bench:  # pyright: ignore[reportOptionalMemberAccess]
+            for frame, _ in self._frames:
+                after = base64.b64encode(frame).decode()
+                left, top, cut = cast("tuple[int, int, str]", bench.evaluate(CROP, [before, after]))
+                cuts.append((left, top, base64.b64decode(cut)))
+                before = after
+        places = [(left, top) for left, top, _ in cuts]
+        return animated([cut for _, _, cut in cuts], [seconds for _, seconds in self._frames], places)
 
 
-def animated(frames: Sequence[bytes], delays: Sequence[float]) -> bytes:
-    """Join PNG files of one size into an animated one.
+def animated(
+    frames: Sequence[bytes], delays: Sequence[float], places: Sequence[tuple[int, int]] | None = None
+) -> bytes:
+    """Join PNG files into an animated one, of the first one's size.
 
     Args:
-        frames: The files.
+        frames: The files; all of one kind of pixels.
         delays: How long each stands, in seconds.
+        places: Where each is drawn over the one before, from the left and the top; None for the corner.
 
     Source:
         The PNG specification, third edition: acTL, fcTL and fdAT.
     """
     head = next(data for kind, data in chunks(frames[0]) if kind == b"IHDR")
-    width, height = struct.unpack(">II", head[:8])
     made = [b"\x89PNG\r\n\x1a\n", _chunk(b"IHDR", head), _chunk(b"acTL", struct.pack(">II", len(frames), 0))]
     number = 0
     for index, (frame, delay) in enumerate(zip(frames, delays, strict=True)):
-        control = struct.pack(">IIIIIHHBB", number, width, height, 0, 0, round(delay * 1000), 1000, 0, 0)
-        made.append(_chunk(b"fcTL", control))
+        left, top = places[index] if places else (0, 0)
+        size = next(data for kind, data in chunks(frame) if kind == b"IHDR")[:8]
+        control = size + struct.pack(">IIHHBB", left, top, round(delay * 1000), 1000, 0, 0)
+        made.append(_chunk(b"fcTL", struct.pack(">I", number) + control))
         number += 1
         pixels = zlib.compress(zlib.decompress(b"".join(data for kind, data in chunks(frame) if kind == b"IDAT")), 9)
         if index:
@@ -247,32 +353,65 @@ def _still(browser: Browser, site: sites.Site, folder: Path) -> None:
             _ = tab.screenshot(path=folder / f"{name}.png")
 
 
-def _chat(browser: Browser, site: sites.Site, folder: Path) -> None:
+def _film(browser: Browser, site: sites.Site, folder: Path) -> float:
+    """Film a search, a question, its review, a run and the graph of its notes; return how long that is."""
     with browser.new_context(viewport={"width": 1280, "height": 800}, locale="en") as context:
         tab = context.new_page()
         site.enter(tab)
+        expect(tab.locator("#standing")).to_be_visible()
         film = Recorder(tab)
-        film.take(1)
-        for letter in "dry week":
-            tab.keyboard.type(letter)
-            film.take(0.08)
-        film.watch(1.2)
+        film.take(0.8)
+        film.type("dry week", ".", 0.12)
+        expect(tab.locator(".k-hit-reason", has_text="Meaning").first).to_be_visible()
+        film.take(1.0)
         tab.keyboard.press("ArrowDown")
         film.take(0.6)
-        tab.goto(f"{site.address}/app/chat/new")
-        expect(tab.get_by_label("Message", exact=True)).to_be_visible()
-        for word in re.findall(r"\S+\s*", QUESTION):
-            tab.keyboard.type(word)
-            film.take(0.1)
-        tab.keyboard.press("Enter")
-        film.watch(6)
-        sites.answered(tab)
-        film.take(1)
-        tab.locator(".k-answer a, .k-answer button").first.click()
-        tab.mouse.move(300, 500)
-        film.watch(2)
+        _film_chat(site, tab, film)
         _ = tab.screenshot(path=folder / "page.png")
+        tab.get_by_role("button", name="Close the pane").click()
+        tab.get_by_role("button", name="Preview").click()
+        expect(tab.locator(".k-changes ins").first).to_be_visible()
+        tab.locator(".k-changes").scroll_into_view_if_needed()
+        film.take(1.6)
+        tab.get_by_role("link", name=re.compile("^Review")).click()
+        tab.get_by_role("region", name="Waiting for review").get_by_role("link").first.click()
+        expect(tab.locator(".k-review-file ins").first).to_be_visible()
+        film.take(1.8)
+        _film_run(site, tab, film)
         (folder / "page-moving.png").write_bytes(film.animation())
+        return film.seconds
+
+
+def _film_chat(site: sites.Site, tab: Page, film: Recorder) -> None:
+    tab.goto(f"{site.address}/app/chat/new")
+    expect(tab.get_by_label("Message", exact=True)).to_be_focused()
+    film.type(QUESTION, r"\S+\s*", 0.08)
+    tab.keyboard.press("Enter")
+    film.watch(tab.locator(".k-exchange-spent"), 0.08, 60)
+    film.take(0.8)
+    tab.locator(".k-answer .k-cite").first.click()
+    tab.mouse.move(300, 500)
+    expect(tab.locator(".k-pane [data-cited]").first).to_be_visible()
+    film.take(2.0)
+
+
+def _film_run(site: sites.Site, tab: Page, film: Recorder) -> None:
+    tab.goto(f"{site.address}/app/runs?new=1")
+    box = tab.get_by_label("Task", exact=True)
+    box.click()
+    film.type(TASK, r"\S+\s*", 0.07)
+    ticked = tab.get_by_role("checkbox", name="Let the model write scripts")
+    if ticked.is_enabled():
+        ticked.set_checked(checked=False)
+    tab.get_by_role("button", name="Start").click()
+    expect(tab.locator("[role=treeitem]").first).to_be_visible()
+    film.watch(tab.locator(".k-run-said"), 0.18, 120)
+    _ = tab.locator(".k-toasts button").first.click()
+    film.take(2.0)
+    tab.get_by_role("link", name="Graph of its notes").click()
+    expect(tab.locator(".k-graph-canvas")).to_be_visible()
+    film.watch(tab.locator(".k-graph-canvas[data-moves=no]"), 0.1, 60)
+    film.take(2.4)
 
 
 def main(folder: Path) -> None:
@@ -281,9 +420,9 @@ def main(folder: Path) -> None:
     started = dt.datetime.now(tz=dt.UTC)
     with tempfile.TemporaryDirectory() as base, sync_playwright() as playwright:
         browser = conftest.launch(playwright.chromium)
-        with sites.serving(Path(base), _model().open, notes=notes(), change=_named, more=_browsing) as site:
+        with sites.serving(Path(base), _model().open, notes=notes(), change=_named, more=_mounts) as site:
             _still(browser, site, folder)
-            _chat(browser, site, folder)
+            print(f"the film takes {_film(browser, site, folder):.1f} s")  # noqa: T201
         browser.close()
     for path in sorted(folder.glob("*.png")):
         if path.stat().st_mtime >= started.timestamp():

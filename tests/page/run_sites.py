@@ -18,7 +18,7 @@ from knapper.app.client_runs import ClientRunsRegistry
 from knapper.app.runs import OpenedRuns
 from knapper.codemode.checkpoints import CheckpointStore
 from knapper.config import Settings
-from knapper.server.http import feed, runs
+from knapper.server.http import browsing, feed, runs
 from knapper.server.http.app import Mount
 from knapper.server.http.runs import RunService
 from knapper.server.workers import StopSignal, WorkerThreads
@@ -93,7 +93,7 @@ def serving(
     def mounts(hub: Hub, stop: StopSignal) -> Sequence[Mount]:
         service = RunService(lambda is_leaving: ClientRunsRegistry(hub, engine, is_leaving))
         news = feed.mount_feed(hub, threads, stop, [feed.run_source(hub, service)])
-        return [runs.mount_runs(hub, stop, service=service), news]
+        return [runs.mount_runs(hub, stop, service=service), news, browsing.mount_browsing(hub, threads)]
 
     threads = WorkerThreads(2)
     with sites.serving(base, Model([["Yes."]]).open, notes=NOTES, change=change, more=mounts) as site:

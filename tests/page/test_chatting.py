@@ -46,11 +46,11 @@ def test_the_model_and_its_price_stand_there_before_the_first_word(tmp_path: Pat
         button = tab.get_by_role("button", name=re.compile("^Model: "))
         expect(button).to_contain_text(re.compile(r"gpt-4o-mini\$[\d.]+ in · \$[\d.]+ out"))
         usage = tab.locator(".k-usage")
-        expect(usage).to_contain_text(re.compile(r"Today0 · \$0Left100k"))
+        expect(usage).to_contain_text(re.compile(r"Today0 tokens · \$0Left100k tokens"))
         say(tab, "Hi")
         answered(tab)
-        expect(usage).to_contain_text(re.compile(r"Conversation\d+ · \u2013Today\d+ · \u2013Left99\.\dk|Left100k"))
-        expect(tab.locator(".k-exchange-spent")).to_contain_text(re.compile(r"scripted · \d+ tokens · \u2013"))
+        expect(usage).to_contain_text(re.compile(r"Conversation\d+ tokensToday\d+ tokensLeft(99\.\dk|100k) tokens"))
+        expect(tab.locator(".k-exchange-spent")).to_contain_text(re.compile(r"scripted · \d+ tokens$"))
 
 
 def test_the_model_is_switched_for_the_next_message_and_kept(tmp_path: Path, tab: Page) -> None:
@@ -63,7 +63,7 @@ def test_the_model_is_switched_for_the_next_message_and_kept(tmp_path: Path, tab
         say(tab, "Hi")
         expect(tab.locator(".k-exchange-spent")).to_contain_text("qwen3")
         tab.reload()
-        expect(tab.get_by_role("button", name=re.compile("^Model: ollama:qwen3"))).to_be_visible()
+        expect(tab.get_by_role("button", name=re.compile("^Model: qwen3"))).to_be_visible()
         tab.get_by_role("button", name=re.compile("^Model: ")).click()
         tab.get_by_role("menuitem", name="Other model…").click()
         tab.get_by_label("Model", exact=True).fill("anthropic:claude-sonnet-4-5")
@@ -354,12 +354,6 @@ def test_a_long_conversation_opens_at_its_end_and_earlier_messages_come_when_ask
         expect(tab.locator(".k-exchange")).to_have_count(81)
 
 
-WITH_AXE = pytest.mark.skipif(
-    not axe.SOURCE.is_file(), reason="the page's packages aren't installed here: scripts/page build"
-)
-
-
-@WITH_AXE
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_of_the_chat_is_hard_to_reach(tmp_path: Path, browser: Browser, scheme: str) -> None:
     with (
@@ -389,7 +383,6 @@ def test_nothing_of_the_chat_is_hard_to_reach(tmp_path: Path, browser: Browser, 
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-@WITH_AXE
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_what_opens_in_the_chat_satisfies_axe_too(tmp_path: Path, browser: Browser, scheme: str) -> None:
     found: list[str] = []

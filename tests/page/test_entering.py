@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from starlette.testclient import TestClient
 
 from knapper.server import credentials
@@ -340,3 +340,25 @@ def test_on_a_terminal_the_server_prints_the_pages_address(tmp_path: Path, own_h
         process.wait()
 
     assert re.search(r"the page: http://127\.0\.0\.1:\d+/#token=[\w-]{43}", text.replace("\r\n", ""))
+
+
+@pytest.mark.timeout(120)
+def test_the_page_is_drawn_before_the_server_says_who_is_signed_in(tmp_path: Path, tab: Page) -> None:
+    with sites.serving(tmp_path, HELLO.open) as site:
+        site.enter(tab)
+        held: list[Route] = []
+        tab.route("**/page/session", held.append)
+        tab.goto(f"{site.address}/app/search")
+        box = tab.get_by_label("Search your notes")
+        expect(box).to_be_focused()
+        box.fill("tomatoes")
+        expect(tab.get_by_role("option").first).to_contain_text("Garden")
+        assert len(held) == 1
+        held[0].continue_()
+        expect(tab.get_by_role("option").first).to_be_visible()
+        tab.unroute("**/page/session")
+        tab.context.clear_cookies()
+        tab.goto(f"{site.address}/app/search")
+
+        expect(tab.get_by_label("Sign-in link or code")).to_be_visible()
+        assert tab.evaluate("localStorage['knapper.key'] ?? ''") == ""

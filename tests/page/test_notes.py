@@ -1,4 +1,4 @@
-"""Search, notes and their graph on the page, in a real browser."""
+"""Search and notes on the page, in a real browser."""
 
 import re
 import struct
@@ -149,6 +149,33 @@ def test_filters_are_chips_with_pickers_and_stand_in_the_address(tmp_path: Path,
 
 
 @pytest.mark.timeout(180)
+def test_a_tag_and_a_folder_lead_to_their_notes_without_a_word_typed(tmp_path: Path, tab: Page) -> None:
+    with serving(tmp_path) as site:
+        site.enter(tab, "/app/notes/Garden/Watering.md")
+        tab.get_by_role("region", name="Properties").get_by_text("garden").click()
+        expect(tab).to_have_url(re.compile("/app/search\\?tag=garden$"))
+        expect(tab.get_by_role("status").filter(has_text="1 note")).to_be_visible()
+        expect(tab.get_by_role("option")).to_have_count(1)
+        expect(tab.get_by_role("option")).to_contain_text("Watering")
+        expect(tab.get_by_role("option")).to_contain_text("Changed now")
+        expect(tab.get_by_role("list", name="Recently changed")).to_have_count(0)
+        picture(tab, "search-tag")
+        assert axe.findings(tab) == []
+        tab.keyboard.press("Enter")
+        expect(tab).to_have_url(re.compile("/app/notes/Garden/Watering.md$"))
+        tab.get_by_role("navigation", name="Folders").get_by_role("link", name="Garden").click()
+        expect(tab.get_by_role("status").filter(has_text="3 notes")).to_be_visible()
+        hits = tab.get_by_role("option")
+        expect(hits).to_have_count(3)
+        tab.keyboard.press("ArrowDown")
+        expect(hits.nth(1)).to_have_attribute("aria-selected", "true")
+        tab.goto(f"{site.address}/app/search?tag=nosuchtag")
+
+        expect(tab.get_by_role("heading", name="Nothing found")).to_be_visible()
+        expect(tab.get_by_role("button", name="Remove filters")).to_be_visible()
+
+
+@pytest.mark.timeout(180)
 def test_nothing_found_offers_names_like_it_and_an_empty_box_the_last_notes(tmp_path: Path, tab: Page) -> None:
     with serving(tmp_path) as site:
         site.enter(tab, "/app/search")
@@ -249,21 +276,6 @@ def test_tasks_properties_and_sections_are_changed_and_undone(tmp_path: Path, ta
         "- [ ] Mend the [[Hose]]\n- [x] Empty the barrel\n", "- [ ] Only this\n"
     )
     assert found == []
-
-
-@pytest.mark.timeout(240)
-def test_a_graph_is_a_picture_or_a_list_that_opens_notes(tmp_path: Path, tab: Page) -> None:
-    with serving(tmp_path) as site:
-        site.enter(tab, "/app/graph/Garden/Watering.md?depth=1")
-        expect(tab.get_by_text(re.compile("3 notes, 3 links"))).to_be_visible()
-        tab.get_by_role("radio", name="List").click()
-        listed = tab.get_by_role("list", name="Notes around Watering")
-        expect(listed.get_by_role("listitem")).to_have_count(3)
-        picture(tab, "graph-list")
-        assert axe.findings(tab) == []
-        listed.get_by_role("link", name="Hose").click()
-
-        expect(tab).to_have_url(re.compile("/app/notes/Garden/Hose.md$"))
 
 
 @pytest.mark.timeout(240)

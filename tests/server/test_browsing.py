@@ -174,6 +174,30 @@ def test_a_bounded_graph_says_that_something_was_left_out(tmp_path: Path) -> Non
     assert wrong.status_code == 422
 
 
+def test_some_notes_are_a_graph_too_without_what_is_hidden(tmp_path: Path) -> None:
+    wanted = ["Rain.md", "Private/Diary.md", "Garden.md", "Rain.md", "Nowhere.md", "Plans/Barrel.md"]
+    with asking(tmp_path) as (_, client):
+        whole = client.post("/graph", json={"paths": wanted}).json()
+        near = client.post("/graph", json={"paths": wanted, "by": "meaning"}).json()
+        empty = client.post("/graph", json={"paths": []})
+    with asking(tmp_path / "agent", TOKEN) as (_, client):
+        seen = client.post("/graph", json={"paths": wanted}).json()
+
+    paths = [node["path"] for node in whole["nodes"]]
+    assert paths == ["Rain.md", "Private/Diary.md", "Garden.md", "Plans/Barrel.md"]
+    assert {(paths[edge["source"]], paths[edge["target"]]) for edge in whole["edges"]} == {
+        ("Rain.md", "Plans/Barrel.md"),
+        ("Private/Diary.md", "Garden.md"),
+        ("Garden.md", "Rain.md"),
+        ("Plans/Barrel.md", "Private/Diary.md"),
+    }
+    assert (whole["missing"], whole["is_complete"]) == (1, True)
+    assert {edge["kind"] for edge in near["edges"]} <= {"meaning"}
+    assert [node["path"] for node in seen["nodes"]] == ["Rain.md", "Garden.md", "Plans/Barrel.md"]
+    assert (seen["missing"], len(seen["edges"])) == (2, 2)
+    assert empty.status_code == 422
+
+
 def test_backlinks_come_with_their_lines_and_without_hidden_notes(tmp_path: Path) -> None:
     with asking(tmp_path) as (world, client):
         (world.root / "Twice.md").write_text("One [[Rain]].\n\n- two ![[Rain]]  \n", encoding="utf-8")
@@ -196,7 +220,7 @@ def test_backlinks_come_with_their_lines_and_without_hidden_notes(tmp_path: Path
 def test_the_routes_are_held_to_the_document(tmp_path: Path) -> None:
     with apps.world(tmp_path, notes=NOTES) as world:
         (world.root / "Bed.png").write_bytes(PNG)
-        paths = ("/attachments/{path}", "/backlinks/{path}", "/graph/{path}")
+        paths = ("/attachments/{path}", "/backlinks/{path}", "/graph/{path}", "/graph")
         contract = contracts.of_app(world.app(mounted(world)), world.token(), paths)
         told = contracts.broken_words(contract, GenerationMode.POSITIVE, cases=10)
         refused = contracts.broken_words(contract, GenerationMode.NEGATIVE, cases=10)

@@ -122,6 +122,11 @@ export interface paths {
         };
         get: operations["get_events"];
     };
+    "/graph": {
+        parameters: {
+        };
+        post: operations["post_graph"];
+    };
     "/graph/{path}": {
         parameters: {
         };
@@ -265,6 +270,11 @@ export interface paths {
         parameters: {
         };
         get: operations["get_runs_by_run_id_nodes_by_node_id"];
+    };
+    "/runs/{run_id}/notes": {
+        parameters: {
+        };
+        get: operations["get_runs_by_run_id_notes"];
     };
     "/runs/{run_id}/resume": {
         parameters: {
@@ -2788,6 +2798,55 @@ export interface operations {
             };
         };
     };
+    post_graph: {
+        parameters: {
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @enum {string|null} */
+                    by?: "links" | "meaning" | "both" | null;
+                    paths: string[];
+                    vault?: string | null;
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        as_of: string;
+                        /** @enum {unknown} */
+                        by: "links" | "meaning" | "both";
+                        edges: {
+                            cosine?: number;
+                            /** @enum {unknown} */
+                            kind: "link" | "meaning";
+                            source: number;
+                            target: number;
+                        }[];
+                        index_incomplete: boolean;
+                        index_stale: boolean;
+                        is_complete: boolean;
+                        missing: number;
+                        nodes: {
+                            depth: number;
+                            foreign?: boolean;
+                            path: string;
+                            tags: string[];
+                            title: string;
+                        }[];
+                        pending: number;
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
     get_graph_by_path: {
         parameters: {
             query?: {
@@ -4047,6 +4106,37 @@ export interface operations {
                             total_tokens: number;
                         };
                         why: string;
+                    };
+                };
+            };
+        };
+    };
+    get_runs_by_run_id_notes: {
+        parameters: {
+            query?: {
+                vault?: string;
+            };
+            path: {
+                run_id: string;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        notes: {
+                            nodes: string[];
+                            path: string;
+                            /** @enum {unknown} */
+                            use: "cited" | "found" | "read";
+                            vault: string;
+                        }[];
+                        /** @constant */
+                        success: true;
                     };
                 };
             };

@@ -151,6 +151,8 @@ export class App implements Host {
         return href(`runs/${target.id}`, { part: target.part });
       case "session":
         return href(`chat/${target.id}`);
+      case "graph":
+        return href("graph", "run" in target ? { run: target.run } : { session: target.session, turn: target.turn });
       case "search":
         return href("search", { q: target.query });
     }

@@ -35,7 +35,8 @@ effect(() => {
   void app.followNews(news.signal);
 });
 
-app.shortcuts.listen(window);
+// At the gate a key opens nothing: it would lie over the page once somebody has signed in.
+effect(() => (session.state.value === "in" ? app.shortcuts.listen(window) : undefined));
 addEventListener("click", (event) => app.router.take(event));
 addEventListener("hashchange", () => {
   const late = takeCode();

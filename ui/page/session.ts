@@ -14,12 +14,12 @@ interface SessionReply {
 }
 
 export class Session {
-  /** `unknown` until the server was asked. */
+  /** `unknown` until the server was asked, or a key was found that was good the last time. */
   readonly state = signal<"unknown" | "in" | "out">("unknown");
   /** Why nobody is signed in, if somebody tried. */
   readonly problem = signal<Failure | null>(null);
   /** The vaults to choose from. */
-  readonly vaults = signal<readonly string[]>([]);
+  readonly vaults = signal<readonly string[]>(keep.load("vaults").split("\n").filter(Boolean));
   readonly vault = signal(keep.load("vault"));
   readonly version = signal("");
   readonly isReached = signal(true);
@@ -38,14 +38,25 @@ export class Session {
     });
   }
 
-  /** Ask whether this browser is signed in; with a code, sign in where it isn't. */
+  /**
+   * Ask whether this browser is signed in; with a code, sign in where it isn't.
+   *
+   * With a key from the last time, the page is shown before the answer: a key that isn't good any more opens nothing, and the
+   * answer then leads to the gate.
+   */
   async begin(code: string): Promise<void> {
+    if (this.key && !code && this.vaults.value.length) {
+      batch(() => {
+        this.pickVault();
+        this.state.value = "in";
+      });
+    }
     try {
       if (await this.isKnown()) return;
       if (code) await this.signIn(code);
       else this.state.value = "out";
     } catch (error) {
-      this.refuse(error);
+      if (this.state.value !== "in" || !(error instanceof Failure && error.isOffline)) this.refuse(error);
     }
   }
 
@@ -85,18 +96,28 @@ export class Session {
   }
 
   private learn(reply: SessionReply): void {
+    const [vaults, before] = [reply.vaults ?? [], this.vaults.value];
+    keep.save("vaults", vaults.join("\n"));
+    // What is shown already is of vaults that there were the last time.
+    if (this.state.value === "in" && vaults.join("\n") !== before.join("\n")) return location.reload();
     batch(() => {
-      this.vaults.value = reply.vaults ?? [];
+      this.vaults.value = vaults;
       this.version.value = reply.version ?? "";
-      if (!this.vaults.value.includes(this.vault.value)) this.vault.value = this.vaults.value[0] ?? "";
+      this.pickVault();
       this.problem.value = null;
       this.state.value = "in";
     });
   }
 
+  /** Keep to the vault that was chosen last, while there is one of that name. */
+  private pickVault(): void {
+    if (!this.vaults.value.includes(this.vault.value)) this.vault.value = this.vaults.value[0] ?? "";
+  }
+
   private forget(): void {
     this.key = "";
     keep.save("key", "");
+    keep.save("vaults", "");
     this.state.value = "out";
   }
 

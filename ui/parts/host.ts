@@ -25,6 +25,9 @@ export type Target =
   | { kind: "proposal"; id: string }
   | { kind: "run"; id: string; part?: string }
   | { kind: "session"; id: string }
+  /** The notes that a run used, or that agents chose for one turn of a conversation, as a graph. */
+  | { kind: "graph"; run: string }
+  | { kind: "graph"; session: string; turn: number }
   | { kind: "search"; query: string };
 
 /** Where something is opened: in the view that it belongs to, in the pane beside, or in a new tab. */

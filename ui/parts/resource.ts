@@ -67,7 +67,7 @@ export function resource<T, A extends unknown[] = []>(ask: (signal: AbortSignal,
 const PAGE = 500;
 const MOST = 5_000;
 
-/** Load all rows of a list that the server tells in pages; one page more than is full, and no more than 5,000 rows. */
+/** Load all rows of a list that the server tells in pages, up to *most*; one page more than is full. */
 export async function allPages<T>(ask: (page: { limit: number; offset: number }) => Promise<readonly T[]>, size = PAGE, most = MOST): Promise<T[]> {
   const rows: T[] = [];
   while (rows.length < most) {

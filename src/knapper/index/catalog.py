@@ -575,6 +575,16 @@ class Catalog:
             is_complete,
         )
 
+    def links_between(self, paths: Sequence[NotePath], where: Filter) -> list[tuple[NotePath, NotePath]]:
+        """Return the links between some files, by path; see `knapper.index.graph.LinkEnds.between`."""
+        with self._store.database.snapshot() as connection:
+            visible = self._allowed.mask(connection, self._by_rules(where))
+            sql = "SELECT id, path FROM files WHERE path IN (SELECT value FROM json_each(?))"
+            rows = connection.execute(sql, (json.dumps(list(paths), ensure_ascii=False),))
+            paths_of = {int(i): NotePath(found) for i, found in rows}
+            links = self._graph.link_ends.get().between(list(paths_of), visible=visible)
+        return [(paths_of[one], paths_of[other]) for one, other in links]
+
     def _ids(self, connection: sqlite3.Connection, listing: ListingQuery) -> tuple[list[int], int]:
         """Return the page's ids, and the number of matching files."""
         where = self._by_rules(listing.where)

@@ -95,8 +95,19 @@ class LinkEnds:
             is_complete &= len(frontier) <= limit - len(steps)
             frontier = frontier[: limit - len(steps)]
             steps |= dict.fromkeys(frontier, step)
-        within = np.isin(sources, list(steps)) & np.isin(targets, list(steps))
-        return steps, sorted({*zip(sources[within].tolist(), targets[within].tolist(), strict=True)}), is_complete
+        return steps, _pairs_within(sources, targets, list(steps)), is_complete
+
+    def between(self, ids: Sequence[int], *, visible: FileMask | None = None) -> list[tuple[int, int]]:
+        """Return the links between some files, each pair once for each direction; only *visible* files count."""
+        is_link = (self.targets != 0) & (self.targets != self.sources)
+        if visible is not None:
+            is_link &= visible[self.sources] & visible[self.targets]
+        return _pairs_within(self.sources[is_link], self.targets[is_link], ids)
+
+
+def _pairs_within(sources: FileIds, targets: FileIds, ids: Sequence[int]) -> list[tuple[int, int]]:
+    within = np.isin(sources, ids) & np.isin(targets, ids)
+    return sorted({*zip(sources[within].tolist(), targets[within].tolist(), strict=True)})
 
 
 class LinkEndsCache:

@@ -1,11 +1,13 @@
 """List backlinks, outgoing links, broken links and orphans, and follow links over several steps."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Final, Literal, Unpack, cast, get_args
 
 from typing_extensions import TypedDict
 
 from knapper.errors import BadInput, KnapError, NotFound
+from knapper.index.catalog import ListingQuery
 from knapper.index.filters import Filter
 from knapper.index.graph import Edge, NameLookup
 from knapper.jsontypes import JSONValue
@@ -16,6 +18,7 @@ from knapper.tools.shapes.read import (
     BacklinkPage,
     BrokenLinkPage,
     NeighborPage,
+    NoteGraph,
     NoteSurroundings,
     OutlinkPage,
     PathPage,
@@ -509,8 +512,7 @@ def surroundings(
         raise BadInput(f"depth is {depth}", hint=f"give 1 to {_MAX_DEPTH}")
     if not 1 <= limit <= MAX_GRAPH_NODES:
         raise BadInput(f"limit is {limit}", hint=f"give 1 to {MAX_GRAPH_NODES}")
-    if by not in GRAPH_TIES:
-        raise BadInput(f"there are no ties '{by}'", hint=f"give {', '.join(GRAPH_TIES)}")
+    _check_ties(by)
     freshness = context.freshen(meaning=by != "links")
     source = context.view.locate(path)
     where = context.restrict(Filter(kinds=search.NOTE_KINDS))
@@ -521,6 +523,70 @@ def surroundings(
     if by != "links":
         is_complete &= _add_near(context, where, steps, near, depth=depth, limit=limit)
     nodes = _graph_nodes(context, steps)
+    return {
+        "success": True,
+        "path": source,
+        "depth": depth,
+        "by": by,
+        "limit": limit,
+        "is_complete": is_complete,
+        "nodes": [*nodes],
+        "edges": _graph_edges(nodes, links_found, near),
+        **search.freshness_fields(freshness),
+    }
+
+
+def graph_between(context: Context, wanted: Sequence[str], *, by: GraphTies = "links") -> Annotated[Answer, NoteGraph]:
+    """Return some notes and the ties between them, as a graph: what a run read, or what an agent chose.
+
+    Args:
+        context: The vault, as the client sees it.
+        wanted: Paths of notes, at most 2,000.
+        by: What ties notes: links in either direction, nearness in meaning, or both.
+
+    Returns:
+        ``nodes`` in the order of *wanted*, each once; ``edges`` between them, whose ends count nodes from 0;
+        ``missing`` counts the paths where no note is visible; ``is_complete`` is false where there are too many notes
+        to compare the meaning of all.
+
+    Raises:
+        BadInput: An argument is out of its range.
+    """
+    if not 1 <= len(wanted) <= MAX_GRAPH_NODES:
+        raise BadInput(f"{len(wanted)} paths were given", hint=f"give 1 to {MAX_GRAPH_NODES}")
+    _check_ties(by)
+    freshness = context.freshen(meaning=by != "links")
+    asked = dict.fromkeys(NotePath(path) for path in arguments.check_texts("paths", wanted))
+    where = context.restrict(Filter(kinds=search.NOTE_KINDS))
+    listing = ListingQuery(where=replace(where, paths=tuple(asked)), limit=MAX_GRAPH_NODES)
+    shown = {entry.path for entry in context.index.catalog.find(listing).entries}
+    notes = [path for path in asked if path in shown]
+    nodes_by_path = {node["path"]: node for node in _graph_nodes(context, dict.fromkeys(notes, 1))}
+    nodes = [nodes_by_path[path] for path in notes]
+    links_found = [] if by == "meaning" else context.index.catalog.links_between(notes, where)
+    near: dict[tuple[NotePath, NotePath], float] = {}
+    if by != "links":
+        among = replace(where, paths=tuple(notes))
+        for path in notes[:_MAX_NEAR_SOURCES]:
+            for other, cosine in context.index.near_notes(path, among, limit=_NEAR_PER_NOTE):
+                if (other, path) not in near:
+                    near[path, other] = cosine
+    return {
+        "success": True,
+        "by": by,
+        "is_complete": by == "links" or len(notes) <= _MAX_NEAR_SOURCES,
+        "missing": len(asked) - len(nodes),
+        "nodes": [*nodes],
+        "edges": _graph_edges(nodes, links_found, near),
+        **search.freshness_fields(freshness),
+    }
+
+
+def _graph_edges(
+    nodes: Sequence[Mapping[str, JSONValue]],
+    links_found: Sequence[tuple[NotePath, NotePath]],
+    near: Mapping[tuple[NotePath, NotePath], float],
+) -> list[JSONValue]:
     places = {cast("str", node["path"]): place for place, node in enumerate(nodes)}
     edges: list[JSONValue] = [
         {"source": places[one], "target": places[other], "kind": "link"}
@@ -532,17 +598,7 @@ def surroundings(
         for (one, other), cosine in near.items()
         if one in places and other in places
     ]
-    return {
-        "success": True,
-        "path": source,
-        "depth": depth,
-        "by": by,
-        "limit": limit,
-        "is_complete": is_complete,
-        "nodes": [*nodes],
-        "edges": edges,
-        **search.freshness_fields(freshness),
-    }
+    return edges
 
 
 def _add_near(
@@ -584,6 +640,11 @@ def _graph_nodes(context: Context, steps: Mapping[NotePath, int]) -> list[dict[s
             shown_tags: list[JSONValue] = [*tags.get(entry.id, ())[:_MAX_NODE_TAGS]] if entry else []
             nodes.append({**node, "tags": shown_tags})
     return nodes
+
+
+def _check_ties(by: str) -> None:
+    if by not in GRAPH_TIES:
+        raise BadInput(f"there are no ties '{by}'", hint=f"give {', '.join(GRAPH_TIES)}")
 
 
 def _check_direction(direction: str) -> None:

@@ -14,6 +14,7 @@ PATHS = {
     "/runs/{run_id}": {"get", "delete"},
     "/runs/{run_id}/nodes/{node_id}": {"get"},
     "/runs/{run_id}/events": {"get"},
+    "/runs/{run_id}/notes": {"get"},
     "/runs/{run_id}/stale": {"get"},
     "/runs/{run_id}/resume": {"post"},
     "/runs/{run_id}/cancel": {"post"},

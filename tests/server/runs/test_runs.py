@@ -37,6 +37,21 @@ def test_a_run_is_begun_at_once_and_shown_with_its_nodes_when_it_has_ended(tmp_p
     assert ([one["id"] for one in listed["results"]], listed["total"]) == ([run_id], 1)
 
 
+def test_the_notes_that_a_run_used_are_listed_by_what_they_were_to_it(tmp_path: Path) -> None:
+    brain = Brain(plans=PLAN, answers={"Alpha grows?": "Tall. [[Alpha]] (lines 3-3)"})
+    with running.asking(tmp_path, brain) as (client, _):
+        run_id = done(client)
+        told = client.get(f"/runs/{run_id}/notes").json()
+        missing = client.get("/runs/nowhere/notes")
+
+    assert (told["id"], [(one["path"], one["use"], one["vault"]) for one in told["notes"]]) == (
+        run_id,
+        [("Alpha.md", "cited", ""), ("Beta.md", "found", "")],
+    )
+    assert told["notes"][0]["nodes"] == ["1"]
+    assert missing.status_code == 404
+
+
 def test_runs_are_listed_a_page_at_a_time_the_last_first(tmp_path: Path) -> None:
     with running.asking(tmp_path, Brain()) as (client, _):
         ids = [done(client, name) for name in ("one", "two", "three")]
@@ -218,6 +233,7 @@ def of_a_run() -> list[tuple[str, str, dict[str, str] | None]]:
         ("GET", "/runs/{}", None),
         ("GET", "/runs/{}/nodes/root", None),
         ("GET", "/runs/{}/events", None),
+        ("GET", "/runs/{}/notes", None),
         ("GET", "/runs/{}/stale", None),
         ("POST", "/runs/{}/resume", {}),
         ("POST", "/runs/{}/cancel", {}),

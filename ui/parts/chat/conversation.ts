@@ -156,7 +156,7 @@ export class Conversation {
 
   /** Go on from before a turn with another message, in a copy of the conversation: the one before stays as it is. */
   async branch(turn: Signal<Turn>, order: Order): Promise<void> {
-    if (!turn.value.number) await this.number();
+    await this.numberOf(turn);
     const { number, question } = turn.value;
     const title = number > 1 ? this.title.value : titleOf(order.text);
     const id = await this.sessions.fork(this.id.value, Math.max(0, number - 1), order.text === question ? this.title.value : title);
@@ -294,6 +294,12 @@ export class Conversation {
     const id = this.id.value;
     this.id.value = "";
     await this.open(id);
+  }
+
+  /** Give a turn's number in its session; 0 where the session hasn't kept it. */
+  async numberOf(turn: Signal<Turn>): Promise<number> {
+    if (!turn.value.number) await this.number();
+    return turn.value.number;
   }
 
   /** Learn the numbers of turns that were sent here, from what the session has kept. */

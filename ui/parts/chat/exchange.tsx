@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Button, Icon, IconButton } from "../basic";
 import { ago, dateTime } from "../format";
-import { useHost } from "../host";
+import { useHost, type Host } from "../host";
 import { CITATIONS, CitationsContext, Markdown } from "../markdown";
 import { AnswerChanges } from "./changes";
 import type { Chat } from "./chat";
@@ -23,6 +23,7 @@ interface ExchangeProps {
 }
 
 export function Exchange({ chat, turn, isLast }: ExchangeProps): JSX.Element {
+  const host = useHost();
   const now = turn.value;
   const over = isOver(now);
   return (
@@ -32,7 +33,7 @@ export function Exchange({ chat, turn, isLast }: ExchangeProps): JSX.Element {
         <h2 class="k-only-read">Knapper</h2>
         <Phases phases={now.phases} />
         <Steps steps={now.steps} isOver={over} onDetails={() => chat.conversation.loadTrace(turn)} />
-        <Findings turn={now} onCopy={(paths) => void chat.copyTexts(paths)} />
+        <Findings turn={now} onGraph={graphBy(host, chat, turn)} onCopy={(paths) => void chat.copyTexts(paths)} />
         {now.asked && now.kind === "task" && <AskedCard chat={chat} turn={turn} asked={now.asked} isLast={isLast} />}
         {now.text && (
           <div class="k-answer" data-quotable="">
@@ -50,6 +51,14 @@ export function Exchange({ chat, turn, isLast }: ExchangeProps): JSX.Element {
       </div>
     </article>
   );
+}
+
+/** What shows a turn's notes as a graph; undefined where the shell has no graphs. */
+function graphBy(host: Host, chat: Chat, turn: Signal<Turn>): (() => void) | undefined {
+  const { conversation } = chat;
+  const target = (number: number) => ({ kind: "graph" as const, session: conversation.id.value, turn: number });
+  if (!isOver(turn.value) || host.href(target(1)) === undefined) return undefined;
+  return () => void conversation.numberOf(turn).then((number) => number && host.open(target(number)));
 }
 
 const MANY_LINES = 12;

@@ -31,15 +31,22 @@ export function Phases({ phases }: { phases: readonly Phase[] }): JSX.Element | 
   );
 }
 
+interface FindingsProps {
+  turn: Turn;
+  /** Shows its notes as a graph; undefined where there are no graphs. */
+  onGraph: (() => void) | undefined;
+  onCopy: (paths: readonly string[]) => void;
+}
+
 /** Everything that was found, each folded. */
-export function Findings({ turn, onCopy }: { turn: Turn; onCopy: (paths: readonly string[]) => void }): JSX.Element | null {
+export function Findings({ turn, onGraph, onCopy }: FindingsProps): JSX.Element | null {
   const { selection, web, context } = turn;
   if (!selection && !web && !context) return null;
   return (
     <div class="k-findings">
-      {selection && <ScoutFinding selection={selection} />}
+      {selection && <ScoutFinding selection={selection} onGraph={onGraph} />}
       {web && <WebFinding web={web} />}
-      {context && <ContextFinding context={context} onCopy={onCopy} />}
+      {context && <ContextFinding context={context} onGraph={selection ? undefined : onGraph} onCopy={onCopy} />}
     </div>
   );
 }
@@ -57,12 +64,21 @@ function Finding({ name, icon, title, children }: { name: string; icon: IconName
   );
 }
 
-function ScoutFinding({ selection }: { selection: Selection }): JSX.Element {
+function GraphButton({ onGraph }: { onGraph: () => void }): JSX.Element {
+  return (
+    <Button size="small" icon="waypoints" onClick={onGraph}>
+      Graph of these notes
+    </Button>
+  );
+}
+
+function ScoutFinding({ selection, onGraph }: { selection: Selection } & Pick<FindingsProps, "onGraph">): JSX.Element {
   const how = [selection.confidence, SCOUT_ENDS[selection.ended]].filter(Boolean).join(", ");
   return (
     <Finding name="selection" icon="binoculars" title={`Scout chose ${count(selection.notes.length, "note")}${how ? ` · ${how}` : ""}`}>
       {selection.reasoning && <p>{selection.reasoning}</p>}
       <NoteReasons notes={selection.notes} />
+      {onGraph && selection.notes.length > 0 && <GraphButton onGraph={onGraph} />}
       {selection.summary && (
         <details>
           <summary>What it did</summary>
@@ -110,15 +126,18 @@ function SourceItem({ source }: { source: WebSource }): JSX.Element {
   );
 }
 
-function ContextFinding({ context, onCopy }: { context: UsedNotes; onCopy: (paths: readonly string[]) => void }): JSX.Element {
+function ContextFinding({ context, onGraph, onCopy }: { context: UsedNotes } & Pick<FindingsProps, "onGraph" | "onCopy">): JSX.Element {
   return (
     <Finding name="context" icon="book-open" title={`${count(context.notes.length, "note")} in context · ${tokens(context.tokens)} tokens`}>
       <NoteReasons notes={context.notes} />
       <LeftOut notes={context.removed} />
       {context.notes.length > 0 && (
-        <Button size="small" icon="copy" onClick={() => onCopy(context.notes.map((note) => note.path))}>
-          Copy text
-        </Button>
+        <p class="k-finding-acts">
+          <Button size="small" icon="copy" onClick={() => onCopy(context.notes.map((note) => note.path))}>
+            Copy text
+          </Button>
+          {onGraph && <GraphButton onGraph={onGraph} />}
+        </p>
       )}
     </Finding>
   );

@@ -154,11 +154,11 @@ describe("cost", () => {
   const spent = (total: number, cost: number | null) => ({ requests: total ? 1 : 0, input_tokens: total, output_tokens: 0, total_tokens: total, cost_usd: cost });
   const limits = { turn_tokens: null, run_tokens: null, day_tokens: null, day_cents: null };
 
-  it("that isn't known is a dash", () => {
+  it("that isn't known is left out, and a price that isn't is a dash", () => {
     const parts = usageParts({ success: true, today: spent(1_200, null), session: spent(1_200, null), limits, left: { tokens: 5_000, usd: 1.5 } } as never);
 
-    expect(parts.map((part) => part.value)).toEqual(["1.2k · –", "1.2k · –", "5k · $1.50"]);
-    expect(usageParts({ success: true, today: spent(0, null), session: null, limits, left: { tokens: null, usd: null } } as never).map((part) => part.value)).toEqual(["0 · $0", "no limit"]);
+    expect(parts.map((part) => part.value)).toEqual(["1.2k tokens", "1.2k tokens", "5k tokens · $1.50"]);
+    expect(usageParts({ success: true, today: spent(0, null), session: null, limits, left: { tokens: null, usd: null } } as never).map((part) => part.value)).toEqual(["0 tokens · $0", "no limit"]);
     expect(price(undefined)).toBe("price –");
   });
 

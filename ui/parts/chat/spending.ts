@@ -57,9 +57,14 @@ export function price(row: ModelRow | undefined): string {
   return row?.is_local ? "on this computer" : "price –";
 }
 
-/** What a message took, in a few words; an unknown cost is a dash. */
+/** What a message took, in a few words; an unknown cost is left out. */
 export function spentText(spent: Spent): string {
-  return `${tokens(spent.input_tokens + spent.output_tokens)} tokens · ${cost(spent.cost_usd)}`;
+  return amount(spent.input_tokens + spent.output_tokens, spent.cost_usd);
+}
+
+/** Tokens, and what they cost where that is known. */
+function amount(number: number, dollars: number | null | undefined): string {
+  return [`${tokens(number)} tokens`, ...(dollars === null || dollars === undefined ? [] : [cost(dollars)])].join(" · ");
 }
 
 /** What was spent in this conversation and today, and what is left of the limits. */
@@ -68,11 +73,10 @@ export function usageParts(usage: Usage | undefined): { label: string; value: st
   const { session, today, left } = usage;
   const rows = [];
   if (session?.requests) {
-    rows.push({ label: "Conversation", value: `${tokens(session.total_tokens)} · ${cost(session.cost_usd)}`, tip: "Tokens and cost of this conversation's messages" });
+    rows.push({ label: "Conversation", value: amount(session.total_tokens ?? 0, session.cost_usd), tip: "Tokens and cost of this conversation's messages" });
   }
-  const isKnown = !today.total_tokens || today.cost_usd !== null;
-  rows.push({ label: "Today", value: `${tokens(today.total_tokens)} · ${isKnown ? cost(today.cost_usd ?? 0) : "–"}`, tip: "Tokens and known cost of all models in this vault today" });
-  const rest = [left.tokens === null ? "" : `${tokens(left.tokens)}`, left.usd === null ? "" : cost(left.usd)].filter(Boolean);
+  rows.push({ label: "Today", value: amount(today.total_tokens ?? 0, today.total_tokens ? today.cost_usd : 0), tip: "Tokens and known cost of all models in this vault today" });
+  const rest = [left.tokens === null ? "" : `${tokens(left.tokens)} tokens`, left.usd === null ? "" : cost(left.usd)].filter(Boolean);
   rows.push({ label: "Left", value: rest.join(" · ") || "no limit", tip: rest.length ? "What remains of today's limits" : "No daily limit; you can set one in the settings" });
   return rows;
 }

@@ -8,7 +8,7 @@ import { count } from "../format";
 import type { Where } from "../host";
 import { Notice } from "../rows";
 import { Tabs } from "../tabs";
-import { colorsOf, neighboursOf, type GraphData, type Placed } from "./model";
+import { colorsOf, neighboursOf, type GraphData, type GraphNode, type Placed } from "./model";
 import type { Picture } from "./picture";
 
 interface GraphProps {
@@ -113,7 +113,7 @@ function Canvas({ data, colors, label, picture, onOpen, onHover, onProblem }: Ca
         data,
         known: kept,
         colorOf: (node) => colors.get(node.group) ?? "#8f949e",
-        colors: { ink: token("--k-ink"), edge: token("--k-border-strong"), faint: token("--k-border"), back: token("--k-surface-2") },
+        colors: { ink: token("--k-ink"), edge: token("--k-control-border"), faint: token("--k-border-strong"), back: token("--k-surface-2") },
         onOpen: (id, event) => onOpen(id, event.ctrlKey || event.metaKey ? "tab" : event.shiftKey ? "pane" : "view"),
         onHover,
       });
@@ -140,6 +140,11 @@ function resolved(parent: HTMLElement, color: string): string {
   return found;
 }
 
+function placeOf(node: GraphNode): string {
+  if (node.detail !== undefined) return node.detail;
+  return node.depth === 0 ? "in the center" : count(node.depth, "step");
+}
+
 function GraphList({ data, label, href, onOpen }: Pick<GraphProps, "data" | "label" | "href" | "onOpen">): JSX.Element {
   const ties = useMemo(() => neighboursOf(data), [data]);
   const titles = useMemo(() => new Map(data.nodes.map((node) => [node.id, node.title])), [data]);
@@ -160,7 +165,7 @@ function GraphList({ data, label, href, onOpen }: Pick<GraphProps, "data" | "lab
               {node.title}
             </a>
             <span class="k-quiet k-small k-cut">
-              {node.depth === 0 ? "in the center" : count(node.depth, "step")}
+              {placeOf(node)}
               {near.length > 0 && `; connected to ${near.slice(0, 12).join(", ")}${near.length > 12 ? ` and ${near.length - 12} more` : ""}`}
             </span>
           </li>

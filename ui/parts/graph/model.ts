@@ -7,6 +7,8 @@ export interface GraphNode {
   group: string;
   /** Steps from the middle; the middle is larger. */
   depth: number;
+  /** What the list says of it; the steps where it is missing. */
+  detail?: string;
 }
 
 export interface GraphEdge {

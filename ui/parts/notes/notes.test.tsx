@@ -8,6 +8,7 @@ import { mediaKindOf, widthOf } from "./media";
 import { NoteModel, sentenceOf, withBox } from "./model";
 import { blocksIn } from "./reader";
 import { partOf } from "./source";
+import { NotesStore } from "./store";
 import { foldersOf, propertiesOf, Recent } from "./store";
 import { foldersTo, rowNamed, rowsOf, stepOf, treeOf } from "./tree";
 
@@ -182,4 +183,24 @@ it("shows a long text around the lines that are meant, each with its own number"
   expect([part.isCut, part.text.split("\n")[8_989], part.text.split("\n")[part.first - 1]]).toEqual([true, "8990", String(part.first)]);
   expect(part.text.split("\n").slice(0, part.first - 1).join("")).toBe("");
   expect(partOf(content)).toMatchObject({ isCut: false, first: 1 });
+});
+
+describe("the notes of a vault", () => {
+  it("are there for all who wait for the list, and tags are read to their end", async () => {
+    const tags = Array.from({ length: 1_500 }, (_, at) => ({ tag: `t${at}`, notes: 1 }));
+    const asked: string[] = [];
+    const post = async (path: string, { body }: { body: { limit: number; offset: number } }) => {
+      asked.push(path);
+      if (path === "/tools/list_tags") return { results: tags.slice(body.offset, body.offset + body.limit), total: tags.length };
+      return { results: [{ path: "A.md", modified: "2026-01-01" }], total: 1 };
+    };
+    const store = new NotesStore({ post } as never);
+    void store.load();
+    await store.load();
+    await store.tags.load();
+
+    expect(store.notes.value.map((note) => note.path)).toEqual(["A.md"]);
+    expect(store.tags.data.value).toHaveLength(1_500);
+    expect(asked.filter((path) => path === "/tools/find_notes")).toHaveLength(1);
+  });
 });

@@ -2,7 +2,7 @@
 
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import type { Client, Reply } from "../../client";
-import { resource, type Resource } from "../resource";
+import { allPages, resource, type Resource } from "../resource";
 
 export interface NoteRow {
   path: string;
@@ -42,6 +42,7 @@ export class NotesStore {
   readonly folders: ReadonlySignal<readonly FolderRow[]>;
   /** Whether something was changed since the list was loaded. */
   private isStale = true;
+  private loading: Promise<void> | undefined;
 
   constructor(private readonly client: Client) {
     const notes = signal<readonly NoteRow[]>([]);
@@ -66,7 +67,7 @@ export class NotesStore {
       notes.value = rows;
       return true as const;
     });
-    this.tags = resource(async (abort) => (await this.client.post("/tools/list_tags", { body: { limit: 1_000 }, signal: abort })).results);
+    this.tags = resource((abort) => allPages(async (page) => (await this.client.post("/tools/list_tags", { body: page, signal: abort })).results, PAGE, Infinity));
     this.properties = resource(async (abort) => {
       const page = await this.client.post("/tools/find_notes", {
         body: { limit: PROPERTY_SAMPLE, sort: "-modified", fields: ["properties"] },
@@ -76,11 +77,14 @@ export class NotesStore {
     });
   }
 
-  /** Load the list, unless it is there and nothing has changed since. */
+  /** Load the list, unless it is there and nothing has changed since; it is there afterwards, unless that failed. */
   async load(): Promise<void> {
-    if (!this.isStale || this.list.isLoading.value) return;
+    if (!this.isStale) return this.loading;
     this.isStale = false;
-    if (!(await this.list.load())) this.isStale = true;
+    this.loading = this.list.load().then((isThere) => {
+      if (!isThere) this.isStale = true;
+    });
+    return this.loading;
   }
 
   /** Say that notes were changed; whoever shows the list loads it anew. */

@@ -23,7 +23,7 @@ export function NoteTree({ rows, selected, onFold, label }: TreeProps): JSX.Elem
   const [view, setView] = useState({ top: 0, height: 800 });
   const active = useSignal(0);
   const typed = useRef({ text: "", at: 0 });
-  const rowHeight = isNarrow() ? 44 : 28;
+  const rowHeight = isNarrow() ? 44 : 32;
 
   const measure = useCallback(() => {
     const node = box.current;
@@ -101,7 +101,7 @@ export function NoteTree({ rows, selected, onFold, label }: TreeProps): JSX.Elem
             "aria-setsize": row.siblings,
             "aria-selected": isSelected,
             title: row.name,
-            style: { top: `${index * rowHeight}px`, height: `${rowHeight}px`, paddingLeft: `${8 + row.depth * 14}px` },
+            style: { top: `${index * rowHeight}px`, height: `${rowHeight}px`, paddingLeft: `${8 + row.depth * 16}px` },
             onFocus: () => (active.value = index),
           };
           if (row.isFolder) {

@@ -39,6 +39,8 @@ export class Journal {
   /** A day of the plot that was chosen; empty for all. */
   readonly day = signal("");
   readonly loaded: Resource<Change[]>;
+  /** How many changes the days have; more than are loaded where there are too many to show. */
+  readonly total = signal(0);
   readonly plot: ReadonlySignal<Plot>;
   readonly shown: ReadonlySignal<Change[]>;
   /** Those changes whose differences are open. */
@@ -113,6 +115,7 @@ export class Journal {
     for (;;) {
       const page = await this.client.get("/changes", { query: { since, limit: PAGE, offset: found.length }, signal: abort });
       found.push(...page.results);
+      this.total.value = page.total;
       if (!page.results.length || found.length >= page.total || found.length >= MOST_CHANGES) return found;
     }
   }

@@ -38,6 +38,11 @@ export function JournalView({ journal, origin }: JournalProps): JSX.Element {
           onChange={(days) => journal.setDays(Number(days) as Range)}
         />
       </div>
+      {all && all.length < journal.total.value && (
+        <Notice tone="warning">
+          Only the latest {count(all.length, "change")} of {journal.total.value.toLocaleString("en")} are shown and counted. Choose a shorter period to see all of them.
+        </Notice>
+      )}
       {all && all.length > 0 && <ChangePlot plot={journal.plot.value} day={journal.day.value} onDay={(day) => (journal.day.value = day)} />}
       <div class="k-journal-chips" role="group" aria-label="Filters">
         {journal.clients.length > 1 &&

@@ -176,8 +176,14 @@ export function RunActs({ watch, list, onCompare, onDeleted }: { watch: RunWatch
     );
   }
   const hasAnswers = run.nodes.some((node) => node.state === "done" || node.state === "partial");
+  const graph = host.href({ kind: "graph", run: run.id });
   return (
     <>
+      {graph && hasAnswers && (
+        <Button size="small" icon="waypoints" href={graph}>
+          Graph of its notes
+        </Button>
+      )}
       {run.answer && (
         <Button size="small" icon="file-plus" onClick={() => void write(host, watch, run)}>
           Save as a note

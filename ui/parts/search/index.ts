@@ -1,4 +1,5 @@
 export * from "./filters";
+export * from "./listing";
 export * from "./query";
 export * from "./results";
 export * from "./session";

@@ -158,7 +158,7 @@ function offsetsOf(content: string): number[] {
 
 function keptOf(content: string): Uint8Array {
   const kept = new Uint8Array(content.length).fill(1);
-  const heading = /^\s*#{1,6}\s[^\n]*\n(?=\s*\S)/.exec(content); // it stands above the snippet already
+  const heading = /^(?:\s{0,99}#{1,6}[ \t][^\n]*\n)+(?=\s*\S)/.exec(content); // it stands above the snippet already
   if (heading) kept.fill(0, 0, heading[0].length);
   for (const found of content.matchAll(SIGNS)) {
     const before = found.slice(1).find((group) => group)?.length ?? 0;

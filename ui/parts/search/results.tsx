@@ -15,11 +15,11 @@ export function Marked({ pieces }: { pieces: readonly Piece[] }): JSX.Element {
   return <>{pieces.map(({ text, isMatch }, index) => (isMatch ? <mark class="k-mark" key={index}>{text}</mark> : text))}</>;
 }
 
-const REASON_ICONS: Readonly<Record<Reason["id"], IconName>> = { name: "heading", words: "text-cursor-input", meaning: "sparkles", copies: "copy" };
+const REASON_ICONS: Readonly<Record<Reason["id"], IconName>> = { name: "heading", words: "text-cursor-input", meaning: "sparkles", copies: "copy", changed: "clock" };
 
 /** Where a hit leads. */
 export function targetOf(hit: Hit): Target & { kind: "note" } {
-  return { kind: "note", path: hit.source, lines: [hit.start_line, hit.end_line] };
+  return { kind: "note", path: hit.source, ...(hit.end_line ? { lines: [hit.start_line, hit.end_line] as const } : {}) };
 }
 
 /** A heading as it is shown; empty for a note's beginning, and where it only says the note's name again. */
@@ -136,10 +136,10 @@ function HitRow({ hit, index, words, active, onActive }: HitRowProps): JSX.Eleme
 
 function Reasons({ hit }: { hit: Hit }): JSX.Element | null {
   const reasons = reasonsOf(hit);
-  if (!reasons.length) return null;
+  if (!reasons.length && !hit.foreign) return null;
   return (
     <span class="k-hit-reasons">
-      <span class="k-only-read">Found by</span>
+      {hit.end_line > 0 && reasons.length > 0 && <span class="k-only-read">Found by</span>}
       {reasons.map(({ id, title, tip }) => (
         <span class="k-hit-reason" key={id} title={tip}>
           <Icon name={REASON_ICONS[id]} />
@@ -166,12 +166,11 @@ export function whereOf(event: MouseEvent | KeyboardEvent): Where | undefined {
 /** How much was found, how quickly, and what the answer may miss. */
 export function FoundLine({ found, isBusy }: { found: Found; isBusy: boolean }): JSX.Element {
   const { answer, ms, mode } = found;
-  const notes = new Set(answer.results.map((hit) => hit.source)).size;
   const missing = missingOf(found);
   return (
     <div class="k-found" role="status" aria-live="polite">
       <span>
-        {answer.results.length ? `${count(answer.results.length, "passage")} in ${count(notes, "note")}` : "Nothing found"}
+        {foundOf(found)}
         <span class="k-found-time">
           {" · "}
           {duration(ms)}
@@ -186,6 +185,12 @@ export function FoundLine({ found, isBusy }: { found: Found; isBusy: boolean }):
       )}
     </div>
   );
+}
+
+function foundOf({ answer, mode, total = 0 }: Found): string {
+  if (!answer.results.length) return "Nothing found";
+  if (mode === "list") return `${count(total, "note")}, recently changed first`;
+  return `${count(answer.results.length, "passage")} in ${count(new Set(answer.results.map((hit) => hit.source)).size, "note")}`;
 }
 
 /** What an answer may miss, in a few words; empty where it misses nothing. */

@@ -3,6 +3,7 @@ import { chipsOf, daysAgo } from "./filters";
 import { fittingChoices } from "../picker";
 import { argumentsOf, asTyped, NO_SEARCH, piecesOf, readSearch, snippetOf, wordsOf, writeSearch, type SearchMode } from "./query";
 import { missingOf } from "./results";
+import { listBy, outermost } from "./listing";
 import { reasonsOf, SearchSession, type Hit, type SearchAnswer } from "./session";
 
 const marked = (content: string, spans: number[][], length?: number) =>
@@ -92,6 +93,7 @@ it("says why a hit is here", () => {
 
   expect(told.map((reason) => reason.title)).toEqual(["Name", "Words", "Meaning", "Also in 1"]);
   expect(reasonsOf(hit({}))).toEqual([]);
+  expect(reasonsOf(hit({ explain: { keyword: 0 }, matches: [[0, 4]] })).map((reason) => reason.id)).toEqual(["words"]);
 });
 
 const answer = (...names: string[]): SearchAnswer => ({ success: true, results: names.map((source) => hit({ source })), index_stale: false, as_of: "", index_incomplete: false, pending: 0 });
@@ -102,10 +104,13 @@ it("says what an answer may miss", () => {
   expect(missingOf({ answer: answer() })).toBe("");
 });
 
+type Asks = ConstructorParameters<typeof SearchSession>[0];
+const sessionOf = (passages: Asks["passages"], notes: Asks["notes"] = () => () => Promise.reject(new Error("nothing is listed"))) => new SearchSession({ passages, notes }, 0);
+
 describe("a session", () => {
   it("shows words first, then meaning, and drops what is too late", async () => {
     const asked: [string, SearchMode, AbortSignal, (answer: SearchAnswer) => void][] = [];
-    const session = new SearchSession((search, mode, signal) => new Promise((resolve) => asked.push([search.text, mode, signal, resolve])), 0);
+    const session = sessionOf((search, mode, signal) => new Promise((resolve) => asked.push([search.text, mode, signal, resolve])));
     session.run({ ...NO_SEARCH, text: "ra" });
     session.run({ ...NO_SEARCH, text: "rain" });
     await vi.waitFor(() => expect(asked.map(([text, mode]) => `${text} ${mode}`)).toEqual(["ra keyword", "rain keyword", "rain hybrid"]));
@@ -121,7 +126,7 @@ describe("a session", () => {
   });
 
   it("keeps what was found while a half word finds nothing", async () => {
-    const session = new SearchSession(async (search, mode) => (search.text === "rain" ? answer("rain.md") : mode === "keyword" ? answer() : new Promise(() => undefined)), 0);
+    const session = sessionOf(async (search, mode) => (search.text === "rain" ? answer("rain.md") : mode === "keyword" ? answer() : new Promise(() => undefined)));
     session.run({ ...NO_SEARCH, text: "rain" });
     await vi.waitFor(() => expect(session.found.value?.mode).toBe("hybrid"));
     session.run({ ...NO_SEARCH, text: "rainin" });
@@ -144,4 +149,46 @@ it("offers what fits, best first", () => {
   const choices = ["Plans", "Garden/Plants", "Rain"].map((value) => ({ value, title: value }));
 
   expect(fittingChoices(choices, "plan").map((choice) => choice.value)).toEqual(["Plans", "Garden/Plants"]);
+});
+
+describe("filters without words", () => {
+  const notes = ["A/1.md", "B/2.md", "A/3.md", "A/4.md", "B/5.md"].map((path, at) => ({ path, modified: `2026-01-${30 - at}T10:00:00Z` }));
+  const asked: unknown[] = [];
+  const client = {
+    post: async (_: string, { body }: { body: { folder: string; limit: number; offset: number } }) => {
+      asked.push(body);
+      const rows = notes.filter((note) => note.path.startsWith(body.folder));
+      return { success: true, results: rows.slice(body.offset, body.offset + body.limit), total: rows.length, index_stale: false, index_incomplete: false, as_of: "" };
+    },
+  } as unknown as Parameters<typeof listBy>[0];
+  const { signal } = new AbortController();
+
+  it("list the notes of several folders in pages, and none before one that is shown", async () => {
+    const next = listBy(client, { ...NO_SEARCH, folders: ["A", "B"], tags: ["x"] }, 2);
+    const first = await next(signal);
+    const second = await next(signal);
+
+    expect(asked[0]).toMatchObject({ folder: "A", tags: ["x"], sort: "-modified" });
+    expect([first.total, second.total]).toEqual([5, 5]);
+    expect(first.answer.results.map((hit) => hit.source)).toEqual(["A/1.md", "B/2.md", "A/3.md"]);
+    expect(second.answer.results.map((hit) => hit.source)).toEqual(notes.map((note) => note.path));
+  });
+
+  it("are a session's answer, a page at a time", async () => {
+    const session = sessionOf(
+      () => Promise.reject(new Error("no words were given")),
+      (search) => listBy(client, search, 2),
+    );
+    session.run({ ...NO_SEARCH, folders: ["A"] });
+    await vi.waitFor(() => expect(session.found.value?.answer.results).toHaveLength(2));
+    session.more();
+    await vi.waitFor(() => expect(session.found.value?.answer.results).toHaveLength(3));
+
+    expect(session.found.value).toMatchObject({ mode: "list", total: 3 });
+    expect(reasonsOf(session.found.value?.answer.results[0] as Hit).map((reason) => reason.id)).toEqual(["changed"]);
+  });
+
+  it("count a folder once, though one inside it is chosen too", () => {
+    expect(outermost(["A/B", "a", "AB", "A/", "C"])).toEqual(["A/", "AB", "C"]);
+  });
 });

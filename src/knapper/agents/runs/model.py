@@ -275,6 +275,49 @@ class RunNode:
         }
 
 
+NoteUse = Literal["cited", "found", "read"]
+"""What a note was to a run, the closest first: an answer cites it, a retrieval returned it, or it was looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedNote:
+    """A note that a run used."""
+
+    path: str
+    vault: str
+    """Empty for the run's own vault."""
+    use: NoteUse
+    nodes: tuple[str, ...]
+    """The nodes that used it so."""
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Return it in the shape that every surface shows."""
+        return {"vault": self.vault, "path": self.path, "use": self.use, "nodes": [*self.nodes]}
+
+
+def list_used_notes(nodes: Iterable[RunNode]) -> list[UsedNote]:
+    """Return the notes that a run's nodes used, each once, by the closest use: cited ones first.
+
+    Args:
+        nodes: The run's nodes, in the order of its plan.
+    """
+    by_use: dict[NoteUse, dict[tuple[str, str], list[str]]] = {"cited": {}, "found": {}, "read": {}}
+    for node in nodes:
+        cited = [(str(one.get("vault") or ""), str(one.get("path") or "")) for one in node.citations]
+        found = [(one.vault, one.path) for one in node.found.sources] if node.found else []
+        read = [(one.vault, one.path) for one in node.sources]
+        uses: dict[NoteUse, list[tuple[str, str]]] = {"cited": cited, "found": found, "read": read}
+        for use, notes in uses.items():
+            for note in dict.fromkeys(notes):
+                by_use[use].setdefault(note, []).append(node.id)
+    known: dict[tuple[str, str], UsedNote] = {}
+    for use, notes_of in by_use.items():
+        for (vault, path), ids in notes_of.items():
+            if path and path != ALL_NOTES and (vault, path) not in known:
+                known[vault, path] = UsedNote(path=path, vault=vault, use=use, nodes=tuple(ids))
+    return list(known.values())
+
+
 RunState = Literal["pending", "running", "complete", "partial", "failed", "cancelled", "interrupted"]
 """*interrupted* is a run whose process ended before the run did."""
 

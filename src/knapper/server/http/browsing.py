@@ -84,13 +84,14 @@ _ATTACHMENT_RESPONSES: Final[Mapping[str, Any]] = {
     "304": {"description": "It is as the asker knows it."},
     "416": {"description": "It has no such part."},
 }
+_BY_PARAMETER: Final = Parameter(
+    name="by",
+    doc="What ties notes: `links`, `meaning` or `both`; links where it is left out.",
+    choices=links.GRAPH_TIES,
+)
 _GRAPH_PARAMETERS: Final = (
     Parameter(name="depth", doc="Steps from the note; 2 where it is left out.", kind="count", minimum=1, maximum=3),
-    Parameter(
-        name="by",
-        doc="What ties notes: `links`, `meaning` or `both`; links where it is left out.",
-        choices=links.GRAPH_TIES,
-    ),
+    _BY_PARAMETER,
     Parameter(
         name="limit",
         doc="Most notes; 300 where it is left out.",
@@ -100,6 +101,11 @@ _GRAPH_PARAMETERS: Final = (
     ),
     VAULT_PARAMETER,
 )
+_BETWEEN_PARAMETERS: Final = (
+    Parameter(name="paths", doc="Paths of notes; what isn't visible is left out.", kind="texts", required=True),
+    _BY_PARAMETER,
+    VAULT_PARAMETER,
+)
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
 _NODE_SCHEMA: Final[Mapping[str, Any]] = {
@@ -107,7 +113,7 @@ _NODE_SCHEMA: Final[Mapping[str, Any]] = {
     "properties": {
         "path": _STRING,
         "title": _STRING,
-        "depth": {**_INTEGER, "description": "Steps from the note in the middle."},
+        "depth": {**_INTEGER, "description": "Steps from the note in the middle; 1 where there is none."},
         "tags": {"type": "array", "items": _STRING},
         "foreign": {"type": "boolean", "description": "Whether others wrote it; then its tags aren't told."},
     },
@@ -146,19 +152,29 @@ _BACKLINK_SCHEMA: Final[Mapping[str, Any]] = {
     "required": ["path", "title", "links"],
 }
 _BACKLINK_CONTENT: Final = openapi.page_content("results", _BACKLINK_SCHEMA)
+_GRAPH_PROPERTIES: Final[Mapping[str, Any]] = {
+    "by": {"enum": [*links.GRAPH_TIES]},
+    "nodes": {"type": "array", "items": dict(_NODE_SCHEMA)},
+    "edges": {"type": "array", "items": dict(_EDGE_SCHEMA)},
+    "index_stale": {"type": "boolean"},
+    "as_of": _STRING,
+    "index_incomplete": {"type": "boolean"},
+    "pending": _INTEGER,
+}
 _GRAPH_CONTENT: Final = openapi.json_content(
     {
         "path": _STRING,
         "depth": _INTEGER,
-        "by": {"enum": [*links.GRAPH_TIES]},
         "limit": _INTEGER,
         "is_complete": {"type": "boolean", "description": "Whether the limit left none out."},
-        "nodes": {"type": "array", "items": dict(_NODE_SCHEMA)},
-        "edges": {"type": "array", "items": dict(_EDGE_SCHEMA)},
-        "index_stale": {"type": "boolean"},
-        "as_of": _STRING,
-        "index_incomplete": {"type": "boolean"},
-        "pending": _INTEGER,
+        **_GRAPH_PROPERTIES,
+    }
+)
+_BETWEEN_CONTENT: Final = openapi.json_content(
+    {
+        "is_complete": {"type": "boolean", "description": "Whether the meaning of all was compared."},
+        "missing": {**_INTEGER, "description": "How many paths no visible note has."},
+        **_GRAPH_PROPERTIES,
     }
 )
 
@@ -180,7 +196,7 @@ class Attachment:
 
 
 def mount_browsing(hub: Hub, threads: WorkerThreads) -> Mount:
-    """Create the mount for ``/attachments/PATH``, ``/backlinks/PATH`` and ``/graph/PATH``.
+    """Create the mount for ``/attachments/PATH``, ``/backlinks/PATH``, ``/graph/PATH`` and ``/graph``.
 
     All show what the client's policy lets it see, persons and agents alike.
 
@@ -219,6 +235,16 @@ def mount_browsing(hub: Hub, threads: WorkerThreads) -> Mount:
             _GRAPH_PARAMETERS,
             _GRAPH_CONTENT,
         ),
+        RouteSpec(
+            "POST",
+            "/graph",
+            "graph",
+            "Show some notes, and what ties them.",
+            _make_between_endpoint(hub, threads),
+            "Such as those that a run read; in the order that they were asked for.",
+            _BETWEEN_PARAMETERS,
+            _BETWEEN_CONTENT,
+        ),
     )
     routes = [openapi.make_route(spec) for spec in specs]
     cast("dict[str, Any]", routes[0].openapi_extra)["responses"] |= _ATTACHMENT_RESPONSES
@@ -233,6 +259,20 @@ def _make_graph_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
         context = partial(hub.context, client=security.client_of(request.scope), vault=args.text("vault"))
         path = str(request.path_params["path"])
         return replies.JsonReply(await threads.run("read", lambda: _surroundings(context(), path, args)))
+
+    return endpoint
+
+
+def _make_between_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _BETWEEN_PARAMETERS)
+        context = partial(hub.context, client=security.client_of(request.scope), vault=args.text("vault"))
+        by = cast("GraphTies", args.text("by") or "links")
+
+        def graph() -> Mapping[str, object]:
+            return links.graph_between(context(), args.texts("paths") or (), by=by)
+
+        return replies.JsonReply(await threads.run("read", graph))
 
     return endpoint
 

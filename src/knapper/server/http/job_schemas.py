@@ -535,6 +535,25 @@ NODE_CONTENT: Final = json_content(
         "notes": _STRINGS,
     }
 )
+USED_NOTES_CONTENT: Final = json_content(
+    {
+        "id": _STRING,
+        "notes": {
+            **_list_of(
+                {
+                    "vault": {"type": "string", "description": "Empty for the run's own."},
+                    "path": _STRING,
+                    "use": {
+                        "enum": ["cited", "found", "read"],
+                        "description": "Cited by an answer, found by a retrieval, or looked at: the closest of them.",
+                    },
+                    "nodes": {**_STRINGS, "description": "The nodes that used it so."},
+                }
+            ),
+            "description": "Each once; cited ones first.",
+        },
+    }
+)
 STALE_CONTENT: Final = json_content(
     {
         "id": _STRING,

@@ -34,6 +34,7 @@ from knapper.server.http.job_schemas import (
     RUN_STREAM_CONTENT,
     RUNS_CONTENT,
     STALE_CONTENT,
+    USED_NOTES_CONTENT,
 )
 from knapper.server.http.openapi import RouteSpec
 from knapper.server.workers import WorkerThreads
@@ -341,6 +342,16 @@ def _run_reading_routes(service: RunService) -> tuple[RouteSpec, ...]:
         ),
         RouteSpec(
             "GET",
+            f"{_RUN_PATH}/notes",
+            _TAG,
+            "List the notes that a run used.",
+            of(_list_used_notes),
+            "",
+            by_vault,
+            USED_NOTES_CONTENT,
+        ),
+        RouteSpec(
+            "GET",
             f"{_RUN_PATH}/stale",
             _TAG,
             "List the nodes whose notes have changed.",
@@ -502,6 +513,16 @@ def _tell_ended_run(
         return background.polled_reply(events, after, has_ended=True)
     body = b"".join(event.encode() for event in events)
     return Response(body, media_type="text/event-stream", headers=replies.REPLY_HEADERS)
+
+
+async def _list_used_notes(
+    service: RunService, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
+) -> dict[str, JSONValue]:
+    from knapper.agents.runs.model import list_used_notes  # noqa: PLC0415 - as above
+
+    del args, request
+    nodes = (await service.run_blocking(lambda: client_runs.show(run_id))).nodes
+    return {"id": run_id, "notes": [note.as_dict() for note in list_used_notes(nodes)]}
 
 
 async def _show_stale_nodes(

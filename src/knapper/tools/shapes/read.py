@@ -280,7 +280,7 @@ class GraphNode(TypedDict):
     path: str
     title: str
     depth: int
-    """Steps from the note in the middle."""
+    """Steps from the note in the middle; 1 where there is none."""
     tags: list[str]
     foreign: NotRequired[bool]
 
@@ -305,6 +305,18 @@ class NoteSurroundings(IndexAnswer):
     limit: int
     is_complete: bool
     """Whether the limit left none out."""
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+
+
+class NoteGraph(IndexAnswer):
+    """Some notes, and the ties between them."""
+
+    by: Literal["links", "meaning", "both"]
+    is_complete: bool
+    """Whether the meaning of all was compared."""
+    missing: int
+    """How many paths no visible note has."""
     nodes: list[GraphNode]
     edges: list[GraphEdge]
 

@@ -1,4 +1,4 @@
-/** Graph: the notes around one, by links and by meaning. */
+/** Graph: the notes around one, by links and by meaning; or those that a run or an agent used. */
 
 import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
@@ -8,6 +8,8 @@ import { foldersApart, GraphView, type GraphData } from "../../../parts/graph";
 import { href, vaultOf, type App } from "../../app";
 import { MainHead } from "../../shell";
 import { defineView, type ViewProps } from "../../view";
+import { tiesOf, TIES, type Ties } from "./ties";
+import { createUsed, usedByOf, UsedGraph } from "./used";
 
 const LIMIT = 1_000;
 const DEPTHS = [
@@ -15,17 +17,11 @@ const DEPTHS = [
   { id: "2", title: "2 steps" },
   { id: "3", title: "3 steps" },
 ] as const;
-const TIES = [
-  { id: "links", title: "Links", icon: "link" },
-  { id: "meaning", title: "Meaning", icon: "sparkles" },
-  { id: "both", title: "Both" },
-] as const;
 const GROUPS = [
   { id: "folder", title: "By folder", icon: "folder" },
   { id: "tag", title: "By tag", icon: "tag" },
 ] as const;
 
-type Ties = (typeof TIES)[number]["id"];
 type Grouping = (typeof GROUPS)[number]["id"];
 
 function create(app: App) {
@@ -44,15 +40,20 @@ function create(app: App) {
       edges: found.edges.map((edge) => ({ source: idOf(edge.source), target: idOf(edge.target), isFaint: edge.kind === "meaning" })),
     };
   });
-  return { ...vaultOf(app), graph, grouping, data };
+  return { ...vaultOf(app), graph, grouping, data, used: createUsed(app) };
 }
 
 type State = ReturnType<typeof create>;
 
-function Main({ app, state, route }: ViewProps<State>): JSX.Element {
+function Main(props: ViewProps<State>): JSX.Element {
+  const by = usedByOf(props.route);
+  return by ? <UsedGraph app={props.app} state={props.state.used} by={by} route={props.route} /> : <Surroundings {...props} />;
+}
+
+function Surroundings({ app, state, route }: ViewProps<State>): JSX.Element {
   const path = route.params["path"] ?? "";
   const depth = ["1", "2", "3"].includes(route.query["depth"] ?? "") ? (route.query["depth"] as "1" | "2" | "3") : "2";
-  const by = (TIES.find((tie) => tie.id === route.query["by"])?.id ?? "links") as Ties;
+  const by = tiesOf(route);
   useEffect(() => {
     if (path) void state.graph.load(path, Number(depth), by);
   }, [path, depth, by]);

@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { Client } from "../../../client";
-import { ago, Button, count, Empty, folderOf, Icon, IconButton, noteName, Notice, Row, SearchBox, SkeletonRows, Tabs, VirtualList, type PaletteItem, type Target } from "../../../parts";
+import { ago, allPages, Button, count, Empty, folderOf, Icon, IconButton, noteName, Notice, Row, SearchBox, SkeletonRows, Tabs, VirtualList, type PaletteItem, type Target } from "../../../parts";
 import { Diagrams } from "../../../parts/mermaid/diagrams";
 import { Attachments, foldersTo, mediaKindOf, NoteBeside, NoteModel, NoteReader, NoteTree, quoted, rowsOf, treeOf } from "../../../parts/notes";
 import { fit } from "../../../parts/palette";
@@ -236,12 +236,13 @@ function Tags({ app, state, path }: { app: App; state: State; path: string }): J
   );
 }
 
+const TAGGED_PAGE = 1_000;
+
 function Tagged({ app, state, tag, path }: { app: App; state: State; tag: string; path: string }): JSX.Element {
   const found = signalOf(state, tag);
   useEffect(() => {
-    void app.client
-      .post("/tools/explore_vault", { body: { tag, limit: 1_000 } })
-      .then((page) => (found.value = page.results.map((row) => row.path)))
+    allPages(async (page) => (await app.client.post("/tools/explore_vault", { body: { tag, ...page } })).results, TAGGED_PAGE, Infinity)
+      .then((rows) => (found.value = rows.map((row) => row.path)))
       .catch((error: unknown) => app.fail(error));
   }, [tag]);
   const back = (
@@ -323,13 +324,13 @@ function Main({ app, state, route }: ViewProps<State>): JSX.Element {
             </p>
           )}
           {!model.vault && folderOf(path) && (
-            <p class="k-crumbs">
+            <nav class="k-crumbs" aria-label="Folders">
               {foldersTo(path).map((folder) => (
-                <a key={folder} href={href("search", { folder })} title={`Search in ${folder}`}>
+                <a key={folder} href={href("search", { folder })} title={`Notes in ${folder}`}>
                   {folder.slice(folder.lastIndexOf("/") + 1)}
                 </a>
               ))}
-            </p>
+            </nav>
           )}
           <NoteReader
             model={model}
@@ -377,8 +378,13 @@ function Actions({ app, model, lines }: { app: App; model: NoteModel; lines: rea
 
 const MAX_HITS = 8;
 
-function findNotes(app: App, state: State, query: string): PaletteItem[] {
-  void state.store.load();
+function findNotes(app: App, state: State, query: string): PaletteItem[] | Promise<PaletteItem[]> {
+  const loading = state.store.load();
+  if (query.trim() && !state.store.notes.value.length) return loading.then(() => fittingNotes(app, state, query));
+  return fittingNotes(app, state, query);
+}
+
+function fittingNotes(app: App, state: State, query: string): PaletteItem[] {
   const rows = state.store.notes.value;
   if (!query.trim()) return state.read.items.value.map((path) => itemOf(app, path));
   const scored = rows

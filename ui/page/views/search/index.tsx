@@ -3,7 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { ago, Button, count, Empty, folderOf, IconButton, Keys, noteName, Notice, resource, Row, SearchBox, SkeletonRows } from "../../../parts";
+import { ago, Button, count, Empty, folderOf, IconButton, Keys, MoreRows, noteName, Notice, resource, Row, SearchBox, SkeletonRows } from "../../../parts";
 import { fit } from "../../../parts/palette";
 import {
   askBy, Filters, FoundLine, hasFilters, HitList, isSameSearch, optionId, readSearch, SearchSession, targetOf, whereOf, writeSearch, type Found, type SearchQuery,
@@ -27,8 +27,11 @@ function create(app: App) {
   );
   const search = signal<SearchQuery>(readSearch({}));
   const active = signal(0);
+  let listed: SearchQuery | null = null;
   effect(() => {
-    if (session.found.value) active.value = 0;
+    const found = session.found.value;
+    if (found && found.of !== listed) active.value = 0; // a further page of a list leaves the place where one is
+    listed = found?.mode === "list" ? found.of : null;
   });
   return { ...vault, session, steps, status, recent, search, active };
 }
@@ -136,7 +139,7 @@ function Results({ app, state, onSearch }: ResultsProps): JSX.Element {
       </Notice>
     );
   }
-  if (!search.text.trim()) return <Beginning app={app} state={state} onSearch={onSearch} />;
+  if (!search.text.trim() && !hasFilters(search)) return <Beginning app={app} state={state} onSearch={onSearch} />;
   if (!found) return <SkeletonRows />;
   return (
     <>
@@ -147,7 +150,10 @@ function Results({ app, state, onSearch }: ResultsProps): JSX.Element {
         </p>
       ))}
       {found.answer.results.length ? (
-        <HitList hits={found.answer.results} text={found.of.text} label="Found" active={state.active.value} onActive={(index) => (state.active.value = index)} />
+        <>
+          <HitList hits={found.answer.results} text={found.of.text} label="Found" active={state.active.value} onActive={(index) => (state.active.value = index)} />
+          {found.answer.results.length < (found.total ?? 0) && <MoreRows key={found.answer.results.length} title="Show more notes" onMore={() => session.more()} />}
+        </>
       ) : (
         <Nothing app={app} state={state} found={found} onSearch={onSearch} />
       )}
@@ -181,7 +187,7 @@ function Nothing({ app, state, found, onSearch }: ResultsProps & { found: Found 
           )
         }
       >
-        No note has that{hasFilters(found.of) ? " and passes the filters" : ""}. Try fewer or other words.
+        {found.mode === "list" ? "No note passes the filters." : `No note has that${hasFilters(found.of) ? " and passes the filters" : ""}. Try fewer or other words.`}
       </Empty>
       {names.length > 0 && (
         <section>
