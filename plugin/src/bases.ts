@@ -2,7 +2,7 @@
 
 import { BasesView, type QueryController, type TFile } from "obsidian";
 import { button } from "./card";
-import { openNote } from "./decisions";
+import { openNote } from "./editors";
 import type KnapperPlugin from "./main";
 import type { Hunk } from "./waiting";
 

@@ -2,12 +2,9 @@
 
 import { MarkdownRenderChild, Notice, TFile } from "obsidian";
 import { render } from "preact";
-import { failureOf } from "../../ui/client/transport";
 import { HostContext } from "../../ui/parts/host";
 import { Markdown } from "../../ui/parts/markdown/markdown";
-import { button, type Verb } from "./card";
-import { sentence } from "./connection";
-import { openNotes } from "./decisions";
+import { button } from "./card";
 import type KnapperPlugin from "./main";
 
 export interface EditBlock {
@@ -32,6 +29,18 @@ export function parseBlock(source: string): EditBlock | undefined {
   if (typeof id !== "string" || !id || typeof before !== "string" || typeof after !== "string") return undefined;
   if (type !== "replace" && type !== "add" && type !== "delete") return undefined;
   return { id, type, before, after };
+}
+
+const BLOCK = /^(`{3,})ai-edit[ \t]*\n([^]*?)\n\1`*[ \t]*$(?:\n#ai_edit[ \t]*$)?\n?/gm;
+
+/** Where the blocks of a text stand, by their ids: whole lines, with the tag's. */
+export function findBlocks(text: string): Map<string, { from: number; to: number }> {
+  const found = new Map<string, { from: number; to: number }>();
+  for (const { 0: whole, 2: source = "", index } of text.matchAll(BLOCK)) {
+    const block = parseBlock(source);
+    if (block) found.set(block.id, { from: index, to: index + whole.length });
+  }
+  return found;
 }
 
 const BANNER = /^`{3,}ai-new-note[ \t]*\r?\n(?:.*\r?\n)*?`{3,}[ \t]*(?:\r?\n|$)(?:#ai_edit[ \t]*(?:\r?\n|$))?(?:[ \t]*\r?\n)?/m;
@@ -89,33 +98,14 @@ function drawBlock(plugin: KnapperPlugin, block: EditBlock, element: HTMLElement
     child.register(() => render(null, into));
   }
   const bar = root.createDiv({ cls: "ai-edit-actions" });
-  button(bar, "Accept", "mod-cta ai-edit-accept", () => void decideBlocks(plugin, "accept", path, [block.id]));
-  button(bar, "Reject", "ai-edit-reject", () => void decideBlocks(plugin, "reject", path, [block.id]));
-}
-
-/** Accept or reject blocks of a note at the server, which knows their exact bytes; unsaved text is saved first. */
-export async function decideBlocks(plugin: KnapperPlugin, verb: Verb, path: string, ids: readonly string[]): Promise<boolean> {
-  const { client } = plugin.connection;
-  if (!client) {
-    new Notice("Knapper: the server isn't connected");
-    return false;
-  }
-  try {
-    for (const view of openNotes(plugin.app)) if (view.file?.path === path) await view.save();
-    await client.raw("POST", `/blocks/${verb}`, { body: { path, ids } });
-    new Notice(verb === "accept" ? "Edit accepted" : "Edit rejected");
-    return true;
-  } catch (error) {
-    new Notice(`Knapper: ${sentence(failureOf(error))}`, 8_000);
-    return false;
-  }
+  button(bar, "Accept", "mod-cta ai-edit-accept", () => void plugin.decisions.decideBlock("accept", path, block.id));
+  button(bar, "Reject", "ai-edit-reject", () => void plugin.decisions.decideBlock("reject", path, block.id));
 }
 
 async function keepNote(plugin: KnapperPlugin, path: string): Promise<void> {
   const file = plugin.app.vault.getAbstractFileByPath(path);
   if (!(file instanceof TFile)) return;
-  for (const view of openNotes(plugin.app)) if (view.file === file) await view.save();
-  await plugin.app.vault.process(file, (text) => withoutBanner(text) ?? text);
+  await plugin.editors.around([path], () => plugin.app.vault.process(file, (text) => withoutBanner(text) ?? text));
   new Notice("Note kept");
 }
 

@@ -1,10 +1,10 @@
 /** The commands; no keys are set for them, as that is the user's to choose. */
 
 import { type App, type Editor, type MarkdownView, Modal, Notice, Setting, SuggestModal, TFile } from "obsidian";
-import { failureOf } from "../../ui/client/transport";
+import { failureOf, isAbort } from "../../ui/client/transport";
 import { CHAT_VIEW, ChatView } from "./chat";
 import { sentence } from "./connection";
-import { editorViewOf, openNote } from "./decisions";
+import { editorViewOf, openNote } from "./editors";
 import { insertText } from "./host";
 import { reindex } from "./indexing";
 import type KnapperPlugin from "./main";
@@ -12,8 +12,10 @@ import type { Marks } from "./marks";
 import { PairDialog } from "./pairing";
 import { type ChangeRow, formatTime, undo } from "./panel";
 import { plain } from "./places";
-import { placeHere, placesOf } from "./review";
+import { nextStop, stopHere } from "./review";
 import type { Hunk } from "./waiting";
+
+const NOTHING_HERE = "No pending edits in current note";
 
 /** Add all commands. */
 export function addCommands(plugin: KnapperPlugin, marks: Marks): void {
@@ -34,8 +36,8 @@ export function addCommands(plugin: KnapperPlugin, marks: Marks): void {
   command("search-drawn", "tag", "Search drawn edits", () => {
     window.open(`obsidian://search?query=${encodeURIComponent(plugin.settings.tag)}`);
   });
-  command("accept-all", "list-checks", "Accept all pending edits", () => decideAll(plugin, "accept"));
-  command("reject-all", "list-x", "Reject all pending edits", () => decideAll(plugin, "reject"));
+  command("accept-all", "list-checks", "Accept all pending edits", () => decisions.decideAll("accept"));
+  command("reject-all", "list-x", "Reject all pending edits", () => decisions.decideAll("reject"));
   command("undo-last", "undo-2", "Undo the last change", () => undo(plugin, {}));
   command("undo-run", "undo", "Undo a change or a whole run…", () => undoOne(plugin));
   command("search-notes", "text-search", "Search notes by meaning", () => new NoteSearch(plugin).open());
@@ -57,16 +59,18 @@ export function addCommands(plugin: KnapperPlugin, marks: Marks): void {
   for (const [direction, word] of [[1, "next"], [-1, "previous"]] as const) {
     inNote(`${word}-pending`, direction > 0 ? "arrow-down" : "arrow-up", `Go to the ${word} pending edit`, (view) => {
       const editor = editorViewOf(view);
-      if (!editor || !marks.go(editor, direction)) new Notice("No pending edits in current note");
+      const stop = editor && nextStop(marks.stops(editor, view.file?.path ?? ""), editor.state.selection.main.head, direction);
+      if (stop) marks.go(editor, stop);
+      else new Notice(NOTHING_HERE);
     });
   }
   for (const verb of ["accept", "reject"] as const) {
     const name = verb === "accept" ? "Accept" : "Reject";
     inNote(`${verb}-next`, verb === "accept" ? "check" : "x", `${name} next pending edit in current note`, (view) => {
       const editor = editorViewOf(view);
-      const place = editor && (placeHere(editor.state) ?? (verb === "reject" ? placesOf(editor.state)[0] : undefined));
-      if (!place) new Notice("No pending edits in current note");
-      else void decisions.decide(verb, place.hunk, "hunk");
+      const stop = editor && stopHere(marks.stops(editor, view.file?.path ?? ""), editor.state.selection.main.head, verb);
+      if (stop) void decisions.decide(verb, stop.hunk, "hunk");
+      else new Notice(NOTHING_HERE);
     });
     inNote(`${verb}-note`, verb === "accept" ? "check-check" : "circle-x", `${name} all pending edits in current note`, (view) => {
       const path = view.file?.path ?? "";
@@ -75,9 +79,9 @@ export function addCommands(plugin: KnapperPlugin, marks: Marks): void {
     });
   }
   inNote("draw-pending", "square-pen", "Put pending edits into the note as blocks", (view) => {
-    const ids = new Set(waiting.hunksOf(view.file?.path ?? "").map((hunk) => hunk.proposal));
+    const ids = new Set(waiting.hunksOf(view.file?.path ?? "").filter((hunk) => !hunk.block).map((hunk) => hunk.proposal));
     if (ids.size) void decisions.draw([...ids]);
-    else new Notice("No pending edits in current note");
+    else new Notice(NOTHING_HERE);
   });
 }
 
@@ -111,12 +115,6 @@ class PromptsDialog extends Modal {
     };
     new Setting(contentEl).addButton((made) => made.setButtonText("Copy").onClick(() => void copy()));
   }
-}
-
-async function decideAll(plugin: KnapperPlugin, verb: "accept" | "reject"): Promise<void> {
-  const ids = plugin.waiting.rows.filter((row) => row.kind === "proposal").map((row) => row.id);
-  if (!ids.length) new Notice("No pending edits found");
-  for (const id of ids) if (!(await plugin.decisions.decideProposal(verb, id))) return;
 }
 
 async function undoOne(plugin: KnapperPlugin): Promise<void> {
@@ -216,15 +214,16 @@ class NoteSearch extends SuggestModal<Hit> {
 
   async getSuggestions(query: string): Promise<Hit[]> {
     this.abort?.abort();
-    const { client } = this.plugin.connection;
-    if (!query.trim() || !client) return [];
+    if (!query.trim()) return [];
     const abort = new AbortController();
     this.abort = abort;
     await new Promise((resolve) => window.setTimeout(resolve, TYPING_MS));
     if (abort.signal.aborted) return [];
     try {
-      return (await client.raw<{ results: Hit[] }>("GET", "/search", { query: { query }, signal: abort.signal })).results;
-    } catch {
+      this.emptyStateText = "Nothing found";
+      return (await this.plugin.host.client.raw<{ results: Hit[] }>("GET", "/search", { query: { query }, signal: abort.signal })).results;
+    } catch (error) {
+      if (!isAbort(error)) this.emptyStateText = sentence(failureOf(error));
       return [];
     }
   }

@@ -1,72 +1,95 @@
 /** Accept, reject and edit what waits: through the server, or through the editor where it has unsaved text. */
 
 import { isolateHistory } from "@codemirror/commands";
-import type { EditorView } from "@codemirror/view";
-import { type App, MarkdownView, Notice, type TFile } from "obsidian";
+import { type MarkdownView, Notice } from "obsidian";
 import { type Failure, failureOf } from "../../ui/client/transport";
 import type { Extent, Verb } from "./card";
 import type { Connection } from "./connection";
 import { sentence } from "./connection";
-import { newText, type Place, plain } from "./places";
+import { type Editors, editorViewOf } from "./editors";
+import { findPlaces, newText, type Place } from "./places";
 import { placeOf } from "./review";
-import type { Hunk, Proposal, ServerHunk, Waiting } from "./waiting";
+import { type Hunk, type Proposal, type ServerFile, type ServerHunk, toHunk, type Waiting } from "./waiting";
 
 const MISMATCH = "digest_mismatch";
+const NOTHING_HERE = "No pending edits in current note";
 
+/** Files and hunks of a proposal, by their paths and ids; all of it where neither is named. */
+export interface Parts {
+  files?: readonly string[];
+  hunks?: readonly string[];
+}
+
+/** Each decision waits for those before it, as all of one note are about the same text. */
 export class Decisions {
+  private last: Promise<unknown> = Promise.resolve();
+
   constructor(
-    private readonly app: App,
+    private readonly editors: Editors,
     private readonly connection: Connection,
     private readonly waiting: Waiting,
   ) {}
 
   /** Decide about a hunk, about all of the same note, or about its whole proposal; failures are shown. */
   async decide(verb: Verb, hunk: Hunk, extent: Extent): Promise<boolean> {
-    if (extent === "proposal") return this.decideProposal(verb, hunk.proposal);
-    const hunks = extent === "note" ? this.waiting.hunksOf(hunk.path) : [hunk];
+    if (extent === "proposal" && hunk.proposal) return this.decideProposal(verb, hunk.proposal);
+    const hunks = extent === "hunk" ? [hunk] : this.waiting.hunksOf(hunk.path);
     return verb === "accept" ? this.accept(hunk.path, hunks) : this.reject(hunks);
   }
 
-  /** Accept or reject all that can be of one proposal, whatever notes it is about. */
+  /** Accept or reject all that can be of one proposal, whatever notes it is about, as it was last shown. */
   async decideProposal(verb: Verb, id: string): Promise<boolean> {
-    const proposal = this.waiting.proposals.get(id);
-    if (!proposal) return this.fail(new Error(`the proposal ${id} isn't open any more`));
-    if (verb === "reject") return this.attempt(() => this.post(id, "reject", {}), "Proposal rejected", [id]);
-    for (const file of proposal.files) {
-      const view = this.editorFor(file.path);
-      const hunks = this.waiting.hunksOf(file.path).filter((hunk) => hunk.proposal === id && !hunk.stale);
-      // What is typed and not saved stays: those notes get theirs through the editor, one after the other.
-      const isBound = proposal.files.some((other) => other !== file && other.group === file.group);
-      if (!view || !hunks.length || isBound || !(await this.isDirty(view))) continue;
-      if (!(await this.accept(file.path, hunks))) return false;
-    }
-    const left = await this.reread(id);
-    if (!left || !hasOpenParts(left)) return true;
-    return this.attempt(() => this.post(id, "accept", { digest: left.digest }), "Proposal accepted", [id]);
+    const shown = this.waiting.proposals.get(id);
+    if (!shown) return this.fail(new Error(`the proposal ${id} isn't open any more`));
+    return this.attempt(() => this.decideShown(verb, shown), verb === "accept" ? "Proposal accepted" : "Proposal rejected", [id]);
+  }
+
+  /** Accept or reject parts of a proposal just as it is given; failures are thrown. */
+  decideParts(verb: Verb, shown: Proposal, parts: Parts): Promise<void> {
+    return this.inTurn(() => this.decideShown(verb, shown, parts)).finally(() => this.waiting.load(shown.id));
+  }
+
+  /** Decide about all that waits in the vault, and all blocks that are known of; says how many proposals there were. */
+  async decideAll(verb: Verb): Promise<void> {
+    const ids = this.waiting.rows.filter((row) => row.kind === "proposal").map((row) => row.id);
+    const blocks = this.waiting.ownBlocks();
+    let done = 0;
+    const work = async () => {
+      for (const id of ids) {
+        if (!this.waiting.proposals.has(id)) await this.waiting.load(id);
+        const shown = this.waiting.proposals.get(id);
+        if (!shown) continue; // it was decided elsewhere
+        await this.decideShown(verb, shown).finally(() => this.waiting.load(id));
+        done++;
+      }
+      await this.decideBlocks(verb, blocks);
+      done += blocks.length;
+    };
+    if (!ids.length && !blocks.length) new Notice("No pending edits found");
+    else await this.attempt(work, () => `${verb === "accept" ? "Accepted" : "Rejected"} ${done} pending ${done === 1 ? "edit" : "edits"}`, []);
   }
 
   /** Accept hunks of one note. */
   async accept(path: string, hunks: readonly Hunk[]): Promise<boolean> {
     const fitting = hunks.filter((hunk) => !hunk.stale);
     if (!fitting.length) {
-      new Notice(hunks.length ? "This doesn't fit the note any more" : "No pending edits in current note");
+      new Notice(hunks.length ? "This doesn't fit the note any more" : NOTHING_HERE);
       return false;
     }
-    const view = this.editorFor(path);
-    if (view && (await this.isDirty(view))) return this.acceptInEditor(view, fitting);
     const done = fitting.length === 1 ? "Edit accepted" : `Accepted ${fitting.length} pending edits`;
-    return this.attempt(() => this.acceptAtServer(fitting), done, ids(fitting));
+    return this.attempt(() => this.acceptHunks(path, fitting), done, ids(fitting));
   }
 
-  /** Reject hunks; the note stays as it is. */
+  /** Reject hunks; the note stays as it is, but for blocks that show them. */
   async reject(hunks: readonly Hunk[]): Promise<boolean> {
     if (!hunks.length) {
-      new Notice("No pending edits in current note");
+      new Notice(NOTHING_HERE);
       return false;
     }
     const done = hunks.length === 1 ? "Edit rejected" : `Rejected ${hunks.length} pending edits`;
     const work = async () => {
-      for (const [id, own] of byProposal(hunks)) await this.post(id, "reject", { hunks: own.map((hunk) => hunk.id) });
+      await this.decideBlocks("reject", hunks);
+      for (const [id, own] of byProposal(hunks.filter((hunk) => !hunk.block))) await this.post(id, "reject", { hunks: own.map((hunk) => hunk.id) });
     };
     return this.attempt(work, done, ids(hunks));
   }
@@ -75,18 +98,105 @@ export class Decisions {
   async edit(hunk: Hunk, text: string): Promise<boolean> {
     const work = async () => {
       const client = this.client();
-      const proposal = await this.same(hunk.proposal, [hunk]);
+      const { digest } = await this.same(hunk.proposal, [hunk]);
       const path = `/proposals/${encodeURIComponent(hunk.proposal)}/hunks/${encodeURIComponent(hunk.id)}`;
-      await client.raw("PUT", path, { body: { digest: proposal.digest, new_text: text } });
+      await client.raw("PUT", path, { body: { digest, new_text: text } });
     };
     return this.attempt(work, "", [hunk.proposal]);
+  }
+
+  /** Put the open parts of proposals into their notes as blocks; what is typed there is saved first. */
+  async draw(proposals: readonly string[]): Promise<boolean> {
+    const work = async () => {
+      const paths = proposals.flatMap((id) => this.waiting.proposals.get(id)?.files.map((file) => file.path) ?? []);
+      await this.editors.around(paths, async () => {
+        for (const id of proposals) await this.post(id, "draw", {});
+      });
+    };
+    return this.attempt(work, "Shown as blocks in the note", proposals);
+  }
+
+  /** Undo changes at the server; what is typed in open notes is saved first, and stays. */
+  undo(request: { change_id?: string; run?: string; partial?: boolean }): Promise<{ undone: unknown[] }> {
+    return this.inTurn(() => this.editors.around(null, () => this.client().raw("POST", "/changes/undo", { body: request })));
+  }
+
+  private async acceptHunks(path: string, hunks: readonly Hunk[]): Promise<void> {
+    const view = this.editors.of(path);
+    const disk = view && !hunks.some((hunk) => hunk.block) ? await this.editors.unsaved(view) : undefined;
+    if (view && disk !== undefined) return this.acceptInEditor(view, disk, hunks);
+    await this.decideBlocks("accept", hunks);
+    const rest = hunks.filter((hunk) => !hunk.block);
+    if (rest.length) await this.editors.around([path], () => this.acceptAtServer(rest));
+  }
+
+  /** Accept or reject a block of a note, whether a proposal knows it or not; the server knows its exact bytes. */
+  decideBlock(verb: Verb, path: string, block: string): Promise<boolean> {
+    const known = this.waiting.hunksOf(path).filter((hunk) => hunk.block === block);
+    return this.attempt(() => this.resolve(verb, path, [block]), verb === "accept" ? "Edit accepted" : "Edit rejected", ids(known));
+  }
+
+  /** Blocks of notes, whether a proposal knows them or not. */
+  private async decideBlocks(verb: Verb, hunks: readonly Hunk[]): Promise<void> {
+    const drawn = hunks.filter((hunk) => hunk.block);
+    for (const path of new Set(drawn.map((hunk) => hunk.path))) {
+      const blocks = [...new Set(drawn.filter((hunk) => hunk.path === path).map((hunk) => hunk.block!))];
+      await this.resolve(verb, path, blocks);
+    }
+  }
+
+  private async resolve(verb: Verb, path: string, blocks: readonly string[]): Promise<void> {
+    await this.editors.around([path], () => this.client().raw("POST", `/blocks/${verb}`, { body: { path, ids: blocks } }));
+    await this.waiting.loadBlocks(path);
+  }
+
+  private async decideShown(verb: Verb, shown: Proposal, { files, hunks }: Parts = {}): Promise<void> {
+    const isWanted = (file: ServerFile, hunk?: ServerHunk): boolean => (files?.includes(file.path) ?? true) && (!hunk || (hunks?.includes(hunk.id) ?? true));
+    const parts = { ...(files && { files }), ...(hunks && { hunks }) };
+    const paths = shown.files.flatMap((file) => [file.path, ...(file.target ? [file.target] : [])]);
+    if (verb === "reject") {
+      const isDrawn = shown.files.some((file) => file.hunks.some((hunk) => hunk.block));
+      await this.editors.around(isDrawn ? paths : [], () => this.post(shown.id, "reject", parts));
+      return;
+    }
+    let isChanged = this.waiting.proposals.get(shown.id)?.digest !== shown.digest;
+    for (const file of shown.files) {
+      const own = file.hunks.filter((hunk) => isWanted(file, hunk) && canAccept(hunk)).map((hunk) => toHunk(hunk, file, shown));
+      // What is typed and not saved stays: those notes get theirs through the editor, one after the other.
+      const isBound = file.kind !== "edit" || shown.files.some((other) => other !== file && other.group === file.group);
+      const view = this.editors.of(file.path);
+      const disk = !view || !own.length || isBound || own.some((hunk) => hunk.block) ? undefined : await this.editors.unsaved(view);
+      if (!view || disk === undefined) continue;
+      await this.acceptInEditor(view, disk, own);
+      isChanged = true;
+    }
+    await this.editors.around(paths, () => this.acceptProposal(shown, parts, isWanted, isChanged));
+  }
+
+  /** Accept what is left of a proposal, where that is still what was shown. */
+  private async acceptProposal(shown: Proposal, parts: Parts, isWanted: (file: ServerFile, hunk?: ServerHunk) => boolean, isChanged: boolean): Promise<void> {
+    if (!isChanged) {
+      try {
+        await this.post(shown.id, "accept", { ...parts, digest: shown.digest });
+        return;
+      } catch (error) {
+        if (failureOf(error).code !== MISMATCH) throw error;
+      }
+    }
+    const now = await this.reread(shown.id);
+    const open = now?.files.filter((file) => isWanted(file) && isOpen(file)) ?? [];
+    if (!now || !open.some((file) => file.kind !== "edit" || file.hunks.some((hunk) => isWanted(file, hunk) && canAccept(hunk)))) return;
+    for (const file of open) {
+      if (!isSameFile(shown.files.find((one) => one.number === file.number), file)) throw new Error("it was changed meanwhile; look at it again");
+    }
+    await this.post(shown.id, "accept", { ...stillOpen(parts, open), digest: now.digest });
   }
 
   private async acceptAtServer(hunks: readonly Hunk[]): Promise<void> {
     for (const [id, own] of byProposal(hunks)) {
       const body = { hunks: own.map((hunk) => hunk.id) };
       try {
-        await this.post(id, "accept", { ...body, digest: this.waiting.proposals.get(id)?.digest ?? "" });
+        await this.post(id, "accept", { ...body, digest: this.digestOf(id, own) });
       } catch (error) {
         if (failureOf(error).code !== MISMATCH) throw error;
         // Something else of the proposal changed; what was shown of these parts still holds, or this throws.
@@ -96,34 +206,32 @@ export class Decisions {
     }
   }
 
+  /** The digest of a proposal whose parts are those that were shown; empty where one isn't, which no proposal has. */
+  private digestOf(id: string, shown: readonly Hunk[]): string {
+    const proposal = this.waiting.proposals.get(id);
+    const known = new Map(proposal?.files.flatMap((file) => file.hunks).map((hunk) => [hunk.id, hunk]));
+    return proposal && shown.every((hunk) => isSame(hunk, known.get(hunk.id))) ? proposal.digest : "";
+  }
+
   /** One transaction, which is one undo step; then the note is saved, and the server told. */
-  private async acceptInEditor(view: MarkdownView, hunks: readonly Hunk[]): Promise<boolean> {
+  private async acceptInEditor(view: MarkdownView, disk: string, hunks: readonly Hunk[]): Promise<void> {
     const editor = editorViewOf(view);
-    const places = hunks.map((hunk) => editor && placeOf(editor.state, hunk.proposal, hunk.id));
+    const places = hunks.map((hunk) => editor && (placeOf(editor.state, hunk.proposal, hunk.id) ?? findPlaces([hunk], editor.state.doc, disk)[0]));
     const fitting = places.filter((place): place is Place => place?.fit === "fits");
-    if (!editor || fitting.length !== hunks.length) {
-      new Notice("The text there was changed while this waited; nothing was accepted");
-      return false;
-    }
+    if (!editor || fitting.length !== hunks.length) throw new Error("the text there was changed while this waited; nothing was accepted");
     editor.dispatch({
       changes: fitting.map((place) => ({ from: place.from, to: place.to, insert: newText(place.hunk) })),
       annotations: isolateHistory.of("full"),
       userEvent: "input.accept",
     });
     await view.save();
-    const work = async () => {
-      for (const [id, own] of byProposal(hunks)) await this.post(id, "applied", { hunks: own.map((hunk) => hunk.id) });
-    };
-    return this.attempt(work, hunks.length === 1 ? "Edit accepted" : `Accepted ${hunks.length} pending edits`, ids(hunks));
+    for (const [id, own] of byProposal(hunks)) await this.post(id, "applied", { hunks: own.map((hunk) => hunk.id) });
   }
 
   /** Read a proposal anew, and make sure that the parts are still those that were shown. */
   private async same(id: string, shown: readonly Hunk[]): Promise<Proposal> {
     const proposal = await this.reread(id);
-    const now = new Map(proposal?.files.flatMap((file) => file.hunks).map((hunk) => [hunk.id, hunk]));
-    if (!proposal || !shown.every((hunk) => isSame(hunk, now.get(hunk.id)))) {
-      throw new Error("it was changed meanwhile; look at it again");
-    }
+    if (!proposal || !this.digestOf(id, shown)) throw new Error("it was changed meanwhile; look at it again");
     return proposal;
   }
 
@@ -132,8 +240,9 @@ export class Decisions {
     return this.waiting.proposals.get(id);
   }
 
-  private post(id: string, verb: Verb | "applied" | "draw", body: Record<string, unknown>): Promise<unknown> {
-    return this.client().raw("POST", `/proposals/${encodeURIComponent(id)}/${verb}`, { body });
+  private async post(id: string, verb: Verb | "applied" | "draw", body: Record<string, unknown>): Promise<void> {
+    const reply = await this.client().raw<{ status?: string; reason?: string } | null>("POST", `/proposals/${encodeURIComponent(id)}/${verb}`, { body });
+    if (reply?.status === "refused") throw new Error(reply.reason ?? "the server's rules refuse this");
   }
 
   private client() {
@@ -142,25 +251,22 @@ export class Decisions {
     return client;
   }
 
-  /** Put the open parts of proposals into their notes as blocks; what is typed there is saved first. */
-  async draw(proposals: readonly string[]): Promise<boolean> {
-    const work = async () => {
-      const paths = new Set(proposals.flatMap((id) => this.waiting.proposals.get(id)?.files.map((file) => file.path) ?? []));
-      for (const view of openNotes(this.app)) if (paths.has(view.file?.path ?? "")) await view.save();
-      for (const id of proposals) await this.post(id, "draw", {});
-    };
-    return this.attempt(work, "Shown as blocks in the note", proposals);
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.last.then(work, work);
+    this.last = turn.catch(() => undefined);
+    return turn;
   }
 
-  private async attempt(work: () => Promise<unknown>, done: string, touched: readonly string[]): Promise<boolean> {
+  private async attempt(work: () => Promise<unknown>, done: string | (() => string), touched: readonly string[]): Promise<boolean> {
     let isDone = true;
     try {
-      await work();
-      if (done) new Notice(done);
+      await this.inTurn(work);
+      const words = typeof done === "string" ? done : done();
+      if (words) new Notice(words);
     } catch (error) {
       isDone = this.fail(error);
     }
-    await Promise.all(touched.map((id) => this.waiting.load(id)));
+    await Promise.all(touched.filter(Boolean).map((id) => this.waiting.load(id)));
     return isDone;
   }
 
@@ -168,39 +274,6 @@ export class Decisions {
     new Notice(`Knapper: ${describe(failureOf(error))}`, 8_000);
     return false;
   }
-
-  private editorFor(path: string): MarkdownView | null {
-    const active = this.app.workspace.getActiveViewOfType(MarkdownView);
-    if (active?.file?.path === path) return active;
-    return openNotes(this.app).find((view) => view.file?.path === path) ?? null;
-  }
-
-  private async isDirty(view: MarkdownView): Promise<boolean> {
-    if (!view.file) return false;
-    return plain(view.getViewData()) !== plain(await this.app.vault.read(view.file));
-  }
-}
-
-/** All views of notes that are loaded; a deferred one has no editor yet. */
-export function openNotes(app: App): MarkdownView[] {
-  const views = app.workspace.getLeavesOfType("markdown").map((leaf) => leaf.view);
-  return views.filter((view): view is MarkdownView => view instanceof MarkdownView && view.file !== null);
-}
-
-/** CodeMirror's view behind Obsidian's editor; undefined in reading view of older notes. */
-export function editorViewOf(view: MarkdownView): EditorView | undefined {
-  return (view.editor as unknown as { cm?: EditorView }).cm;
-}
-
-/** The note that an editor shows. */
-export function noteOf(app: App, editor: EditorView): MarkdownView | undefined {
-  return openNotes(app).find((view) => editorViewOf(view) === editor);
-}
-
-/** Open a note in a tab, at a line counted from 1 where one is given. */
-export async function openNote(app: App, file: TFile, line?: number): Promise<void> {
-  const leaf = app.workspace.getLeaf(false);
-  await leaf.openFile(file, line === undefined ? {} : { eState: { line: line - 1 } });
 }
 
 function describe(failure: Failure): string {
@@ -208,14 +281,34 @@ function describe(failure: Failure): string {
   return sentence(failure);
 }
 
+/** What was shown of a hunk, and isn't there any more or is something else, must not be accepted. */
 function isSame(shown: Hunk, now: ServerHunk | undefined): boolean {
   return now !== undefined && now.state === "open" && !now.stale && now.old === shown.old && now.new === shown.new;
 }
 
-function hasOpenParts(proposal: Proposal): boolean {
-  return proposal.files.some((file) =>
-    file.kind === "edit" ? file.hunks.some((hunk) => hunk.state === "open" && !hunk.stale) : file.state === "open" && !file.stale,
-  );
+function canAccept(hunk: ServerHunk): boolean {
+  return hunk.state === "open" && !hunk.stale;
+}
+
+function isOpen(file: ServerFile): boolean {
+  return file.state === "open" && !file.stale;
+}
+
+/** Whether what is left of a file is what was shown of it; it may have less. */
+function isSameFile(shown: ServerFile | undefined, now: ServerFile): boolean {
+  if (!shown || shown.path !== now.path || shown.kind !== now.kind || shown.target !== now.target) return false;
+  if (now.kind !== "edit" && shown.diff !== now.diff) return false;
+  const before = new Map(shown.hunks.map((hunk) => [hunk.id, hunk]));
+  return now.hunks.filter(canAccept).every((hunk) => {
+    const known = before.get(hunk.id);
+    return known?.old === hunk.old && known.new === hunk.new;
+  });
+}
+
+/** The named files that are still open: the others got theirs through an editor. */
+function stillOpen({ files, hunks }: Parts, open: readonly ServerFile[]): Parts {
+  const left = new Set(open.flatMap((file) => file.hunks.filter(canAccept).map((hunk) => hunk.id)));
+  return { ...(files && { files: files.filter((path) => open.some((file) => file.path === path)) }), ...(hunks && { hunks: hunks.filter((id) => left.has(id)) }) };
 }
 
 function ids(hunks: readonly Hunk[]): string[] {

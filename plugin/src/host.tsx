@@ -6,9 +6,12 @@ import { Failure, type Exchange, type Transport } from "../../ui/client/transpor
 import { Floaters, type MenuItem, type Toast } from "../../ui/parts/floating";
 import type { Host, NoteTarget, Target, Where } from "../../ui/parts/host";
 import { Shortcuts } from "../../ui/parts/keys";
+import type { Decision } from "../../ui/parts/review/changes";
+import type { Proposal as ShownProposal } from "../../ui/parts/review/model";
 import { type Connection, describeState } from "./connection";
-import { openNotes } from "./decisions";
+import { openNotes } from "./editors";
 import type KnapperPlugin from "./main";
+import type { Proposal } from "./waiting";
 
 const NOTICE_MS = 6_000;
 const PROBLEM_MS = 12_000;
@@ -135,6 +138,14 @@ export class AppHost implements Host {
 
   openSettings(): void {
     this.plugin.openSettings();
+  }
+
+  decide(proposal: ShownProposal, { act, ...parts }: Decision): Promise<void> {
+    return this.plugin.decisions.decideParts(act, proposal as unknown as Proposal, parts);
+  }
+
+  async undo(change: string): Promise<void> {
+    await this.plugin.decisions.undo({ change_id: change });
   }
 
   onNews(listener: Parameters<NonNullable<Host["onNews"]>>[0]): () => void {

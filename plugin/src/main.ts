@@ -8,8 +8,9 @@ import { registerBlocks } from "./blocks";
 import { CHAT_VIEW, type ChatOrder, ChatView } from "./chat";
 import { addCommands } from "./commands";
 import { Connection, describeState } from "./connection";
-import { Decisions, openNotes } from "./decisions";
+import { Decisions } from "./decisions";
 import { HOVER_SOURCE } from "./drawn";
+import { Editors, openNotes, textsField } from "./editors";
 import { AppHost } from "./host";
 import { Marks } from "./marks";
 import { registerOutside } from "./outside";
@@ -25,6 +26,7 @@ export default class KnapperPlugin extends Plugin {
   declare settings: PluginSettings;
   connection!: Connection;
   waiting!: Waiting;
+  editors!: Editors;
   decisions!: Decisions;
   /** What the parts that the page has too are drawn in. */
   host!: AppHost;
@@ -49,11 +51,12 @@ export default class KnapperPlugin extends Plugin {
     this.connection = new Connection(this.app);
     this.host = new AppHost(this);
     this.waiting = new Waiting(this.connection);
-    this.decisions = new Decisions(this.app, this.connection, this.waiting);
+    this.editors = this.addChild(new Editors(this.app));
+    this.decisions = new Decisions(this.editors, this.connection, this.waiting);
     const marks = new Marks(this);
     this.marks = marks;
     this.addChild(marks);
-    this.registerEditorExtension(marks.extension);
+    this.registerEditorExtension([textsField, marks.extension]);
     registerReading(this, marks);
     registerBlocks(this);
     registerBases(this);

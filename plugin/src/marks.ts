@@ -4,10 +4,11 @@ import type { Extension } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
 import { Component, MarkdownView, type TFile } from "obsidian";
 import type { CardActions } from "./card";
-import { editorViewOf, noteOf, openNotes } from "./decisions";
+import { findBlocks } from "./blocks";
+import { editorViewOf, noteOf, openNotes } from "./editors";
 import type KnapperPlugin from "./main";
 import { findPlaces } from "./places";
-import { nextPlace, placesOf, reviewExtension, setPlaces } from "./review";
+import { placesOf, reviewExtension, setPlaces, type Stop } from "./review";
 import type { Hunk } from "./waiting";
 
 export class Marks extends Component {
@@ -25,10 +26,11 @@ export class Marks extends Component {
   }
 
   override onload(): void {
-    const { workspace } = this.plugin.app;
+    const { vault, workspace } = this.plugin.app;
     this.register(this.plugin.waiting.on(() => this.soon()));
     this.registerEvent(workspace.on("file-open", () => this.soon()));
     this.registerEvent(workspace.on("layout-change", () => this.soon()));
+    this.registerEvent(vault.on("modify", (file) => void this.plugin.waiting.loadBlocks(file.path)));
     this.register(() => window.clearTimeout(this.timer));
     this.register(() => this.clear());
   }
@@ -40,6 +42,7 @@ export class Marks extends Component {
   }
 
   private async refresh(): Promise<void> {
+    this.plugin.waiting.setOpen(new Set(openNotes(this.plugin.app).map((view) => view.file!.path)));
     void this.writeBlocks();
     for (const view of openNotes(this.plugin.app)) {
       const editor = editorViewOf(view);
@@ -67,7 +70,7 @@ export class Marks extends Component {
   cardsOf(path: string): Hunk[] {
     const { settings, waiting } = this.plugin;
     if (settings.showing === "off") return [];
-    const hunks = waiting.hunksOf(path);
+    const hunks = waiting.hunksOf(path).filter((hunk) => !hunk.block);
     return settings.showing === "cards" ? hunks : hunks.filter((hunk) => hunk.stale ?? this.written.has(hunk.proposal));
   }
 
@@ -75,7 +78,7 @@ export class Marks extends Component {
   private async writeBlocks(): Promise<void> {
     const { settings, waiting, decisions, connection } = this.plugin;
     if (settings.showing !== "blocks" || !connection.isReady) return;
-    const ids = new Set(waiting.allHunks().filter((hunk) => !hunk.stale && !this.written.has(hunk.proposal)).map((hunk) => hunk.proposal));
+    const ids = new Set(waiting.allHunks().filter((hunk) => !hunk.stale && !hunk.block && !this.written.has(hunk.proposal)).map((hunk) => hunk.proposal));
     for (const id of ids) this.written.add(id);
     for (const id of ids) await decisions.draw([id]);
   }
@@ -99,13 +102,23 @@ export class Marks extends Component {
     this.soon();
   }
 
-  /** Put the cursor at the card after or before it, and the focus on the card. */
-  go(editor: EditorView, direction: 1 | -1): boolean {
-    const place = nextPlace(editor.state, direction);
-    if (!place) return false;
-    editor.dispatch({ selection: { anchor: place.from }, effects: EditorView.scrollIntoView(place.from, { y: "center" }) });
-    this.focus(editor, place.hunk);
-    return true;
+  /** Where one stops in an editor: at cards, and at the blocks of pending edits in its text. */
+  stops(editor: EditorView, path: string): Stop[] {
+    const cards = placesOf(editor.state).map(({ hunk, from, to, fit }): Stop => ({ hunk, from, to, at: from, isCard: true, canAccept: fit === "fits" }));
+    const blocks = findBlocks(editor.state.doc.toString());
+    for (const hunk of this.plugin.waiting.hunksOf(path)) {
+      const block = blocks.get(hunk.block ?? "");
+      // The cursor goes below a block: within it, live preview would show its source.
+      if (block) cards.push({ hunk, ...block, at: block.to, isCard: false, canAccept: !hunk.stale });
+    }
+    return cards.sort((one, other) => one.from - other.from);
+  }
+
+  /** Put the cursor at a card or a block, and the focus on the card. */
+  go(editor: EditorView, { at, hunk, isCard }: Stop): void {
+    editor.dispatch({ selection: { anchor: at }, effects: EditorView.scrollIntoView(at, { y: "center" }) });
+    if (isCard) this.focus(editor, hunk);
+    else editor.focus();
   }
 
   private focus(editor: EditorView, hunk: Hunk): void {

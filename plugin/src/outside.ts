@@ -5,7 +5,6 @@ import { failureOf } from "../../ui/client/transport";
 import { sentence } from "./connection";
 import type KnapperPlugin from "./main";
 import { PairDialog } from "./pairing";
-import type { ChangeRow } from "./panel";
 
 const MAX_TEXT = 10_000;
 const MAX_HITS = 100;
@@ -82,7 +81,7 @@ async function pending({ waiting }: KnapperPlugin): Promise<string> {
 
 /** As a card's button does: what is typed and not saved stays, and the editor's undo has it. */
 async function decide(plugin: KnapperPlugin, verb: "accept" | "reject", id: string): Promise<string> {
-  await plugin.waiting.load(id);
+  if (!plugin.waiting.proposals.has(id)) await plugin.waiting.load(id);
   if (!plugin.waiting.proposals.has(id)) throw new Error(`no proposal ${id} is open`);
   const isDone = await plugin.decisions.decideProposal(verb, id);
   if (!isDone) throw new Error("it wasn't done; a notice in Obsidian says why");
@@ -90,9 +89,7 @@ async function decide(plugin: KnapperPlugin, verb: "accept" | "reject", id: stri
 }
 
 async function undo(plugin: KnapperPlugin, { id, run }: CliData): Promise<string> {
-  const { client } = plugin.host;
-  const body = run ? { run } : id ? { change_id: id } : {};
-  const { undone } = await client.raw<{ undone: (string | ChangeRow)[] }>("POST", "/changes/undo", { body: { ...body, partial: false } });
+  const { undone } = await plugin.decisions.undo({ ...(run ? { run } : id ? { change_id: id } : {}), partial: false });
   return undone.length === 1 ? "Undid one change." : `Undid ${undone.length} changes.`;
 }
 

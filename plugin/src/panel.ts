@@ -4,7 +4,7 @@ import { ConfirmationModal, ItemView, Notice, TFile, type WorkspaceLeaf } from "
 import { failureOf } from "../../ui/client/transport";
 import { button } from "./card";
 import { describeState, sentence } from "./connection";
-import { openNote } from "./decisions";
+import { openNote } from "./editors";
 import type KnapperPlugin from "./main";
 import type { Proposal, ServerFile, WaitingRow } from "./waiting";
 
@@ -24,6 +24,7 @@ export interface ChangeRow {
 type Tab = "waiting" | "changes";
 const KINDS = { edit: "Edit", create: "New note", move: "Move", trash: "Delete" } as const;
 const PAGE = 50;
+const MAX_ROWS = 200;
 
 export class ReviewView extends ItemView {
   override navigation = false;
@@ -31,6 +32,8 @@ export class ReviewView extends ItemView {
   private list!: HTMLElement;
   private tabs = new Map<Tab, HTMLElement>();
   private changes: ChangeRow[] = [];
+  /** How many rows are shown; a button shows the rest. */
+  private shown = MAX_ROWS;
 
   constructor(
     leaf: WorkspaceLeaf,
@@ -105,14 +108,47 @@ export class ReviewView extends ItemView {
   private drawWaiting(): void {
     const { waiting } = this.plugin;
     if (waiting.problem) this.list.createDiv({ cls: "knapper-problem", text: waiting.problem });
-    if (!waiting.rows.length && this.plugin.connection.isReady) {
+    if (!waiting.count && this.plugin.connection.isReady) {
       this.list.createDiv({ cls: "knapper-empty", text: "Nothing waits for you. What agents propose appears here, and in the notes it is about." });
     }
-    for (const row of waiting.rows) {
+    this.drawBlocks();
+    for (const row of waiting.rows.slice(0, this.shown)) {
       const proposal = waiting.proposals.get(row.id);
       if (row.kind !== "proposal") this.drawQuestion(row);
       else if (proposal) this.drawProposal(proposal);
     }
+    const { unread } = waiting;
+    if (unread && this.plugin.connection.isReady) this.list.createDiv({ cls: "knapper-label", text: `${unread.toLocaleString()} more are being read…`, attr: { role: "status" } });
+    const more = waiting.rows.length - this.shown;
+    if (more > 0) {
+      button(this.list, `Show ${more.toLocaleString()} more`, "", () => {
+        this.shown += more;
+        this.draw();
+      });
+    }
+  }
+
+  /** Blocks in the open notes that no proposal knows. */
+  private drawBlocks(): void {
+    const { decisions, waiting } = this.plugin;
+    const blocks = waiting.ownBlocks();
+    for (const path of new Set(blocks.map((hunk) => hunk.path))) {
+      const own = blocks.filter((hunk) => hunk.path === path);
+      const root = this.list.createDiv({ cls: "knapper-row", attr: { role: "group", "aria-label": `Blocks in ${path}` } });
+      root.createDiv({ cls: "knapper-row-title", text: `${own.length} ${own.length === 1 ? "block" : "blocks"} of no proposal` });
+      this.drawPath(root.createDiv({ cls: "knapper-file" }), path, own[0]?.line);
+      for (const { stale } of own) if (stale) root.createDiv({ cls: "knapper-stale-cause", text: `Can't be accepted: ${stale.message}` });
+      const bar = root.createDiv({ cls: "knapper-card-buttons" });
+      button(bar, "Accept all", "mod-cta", () => void decisions.accept(path, own));
+      button(bar, "Reject all", "", () => void decisions.reject(own));
+    }
+  }
+
+  /** A note's path, which opens it where it is in the vault. */
+  private drawPath(line: HTMLElement, path: string, at?: number): void {
+    const file = this.app.vault.getAbstractFileByPath(path);
+    if (file instanceof TFile) button(line, path, "knapper-link", () => void openNote(this.app, file, at));
+    else line.createSpan({ text: path });
   }
 
   private drawQuestion(row: WaitingRow): void {
@@ -141,14 +177,11 @@ export class ReviewView extends ItemView {
     const open = file.hunks.filter((hunk) => hunk.state === "open");
     const stale = file.stale?.message ?? open.find((hunk) => hunk.stale)?.stale?.message;
     const line = root.createDiv({ cls: "knapper-file" });
-    const there = this.app.vault.getAbstractFileByPath(file.path);
-    if (there instanceof TFile) {
-      button(line, file.path, "knapper-link", () => void openNote(this.app, there, open[0]?.line));
-    } else line.createSpan({ text: file.path });
+    this.drawPath(line, file.path, open[0]?.line);
     const what = file.kind === "edit" ? `${open.length} ${open.length === 1 ? "place" : "places"}` : KINDS[file.kind];
     line.createSpan({ cls: "knapper-label", text: file.target ? `${what} to ${file.target}` : what });
     if (stale) root.createDiv({ cls: "knapper-stale-cause", text: `Doesn't fit any more: ${stale}` });
-    if (file.kind === "edit" && there instanceof TFile) return;
+    if (file.kind === "edit" && this.app.vault.getAbstractFileByPath(file.path) instanceof TFile) return;
     const more = root.createEl("details");
     more.createEl("summary", { text: "Show" });
     more.createEl("pre", { cls: "knapper-diff", text: file.kind === "create" ? (open[0]?.new ?? "") : file.diff });
@@ -157,6 +190,7 @@ export class ReviewView extends ItemView {
   private drawChanges(): void {
     if (!this.changes.length && this.plugin.connection.isReady) this.list.createDiv({ cls: "knapper-empty", text: "Nothing was changed through Knapper yet." });
     const runs = new Set<string>();
+    if (this.changes.length === PAGE) this.list.createDiv({ cls: "knapper-label", text: `The last ${PAGE} changes; Knapper's page has all.` });
     for (const change of this.changes) {
       const root = this.list.createDiv({ cls: "knapper-row", attr: { role: "group", "aria-label": `Change by ${change.client}` } });
       const head = root.createDiv({ cls: "knapper-row-title" });
@@ -181,14 +215,9 @@ export class ReviewView extends ItemView {
 
 /** Take back a change, or all of a run; where notes were changed since, ask whether the rest is to be undone. */
 export async function undo(plugin: KnapperPlugin, which: { change_id?: string; run?: string }, partial = false): Promise<void> {
-  const { client } = plugin.connection;
-  if (!client) {
-    new Notice("Knapper: the server isn't connected");
-    return;
-  }
   try {
-    const reply = await client.raw<{ undone: string[] }>("POST", "/changes/undo", { body: { ...which, partial } });
-    new Notice(reply.undone.length === 1 ? "Change undone" : `${reply.undone.length} changes undone`);
+    const { undone } = await plugin.decisions.undo({ ...which, partial });
+    new Notice(undone.length === 1 ? "Change undone" : `${undone.length} changes undone`);
   } catch (error) {
     const failure = failureOf(error);
     const canSkip = !partial && (failure.details["conflicts"] !== undefined || failure.details["pruned"] !== undefined);

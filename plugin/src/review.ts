@@ -2,8 +2,9 @@
 
 import { type EditorState, type Extension, StateEffect, StateField, type Transaction } from "@codemirror/state";
 import { Decoration, type DecorationSet, EditorView, WidgetType } from "@codemirror/view";
-import { type CardActions, drawCard } from "./card";
+import { type CardActions, drawCard, type Verb } from "./card";
 import { move, type Place, removedPieces } from "./places";
+import type { Hunk } from "./waiting";
 
 export const setPlaces = StateEffect.define<readonly Place[]>();
 
@@ -107,19 +108,28 @@ class Card extends WidgetType {
   }
 }
 
-/** The place at the cursor, or the next one after it, or the first. */
-export function nextPlace(state: EditorState, direction: 1 | -1 = 1): Place | undefined {
-  const places = placesOf(state);
-  const cursor = state.selection.main.head;
-  if (direction > 0) return places.find((place) => place.from > cursor) ?? places[0];
-  return [...places].reverse().find((place) => place.from < cursor) ?? places.at(-1);
+/** A place of a note where something waits, as a card or as a block in the text. */
+export interface Stop {
+  readonly hunk: Hunk;
+  /** Half-open. */
+  readonly from: number;
+  readonly to: number;
+  /** Where the cursor goes. */
+  readonly at: number;
+  readonly isCard: boolean;
+  readonly canAccept: boolean;
 }
 
-/** The place that "accept next" is about: where the cursor stands, or below. */
-export function placeHere(state: EditorState): Place | undefined {
-  const places = placesOf(state).filter((place) => place.fit === "fits");
-  const cursor = state.selection.main.head;
-  return places.find((place) => place.to >= cursor) ?? places[0];
+/** The stop after the cursor or before it, round and round. */
+export function nextStop(stops: readonly Stop[], cursor: number, direction: 1 | -1): Stop | undefined {
+  if (direction > 0) return stops.find((stop) => stop.at > cursor) ?? stops[0];
+  return [...stops].reverse().find((stop) => stop.at < cursor) ?? stops.at(-1);
+}
+
+/** The stop that "accept next" and "reject next" are about: where the cursor stands, or below; what can't be accepted may be rejected. */
+export function stopHere(stops: readonly Stop[], cursor: number, verb: Verb): Stop | undefined {
+  const fitting = stops.filter((stop) => stop.canAccept);
+  return fitting.find((stop) => stop.to >= cursor) ?? fitting[0] ?? (verb === "reject" ? stops[0] : undefined);
 }
 
 /** Where in an editor a hunk is now. */

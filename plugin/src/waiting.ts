@@ -23,7 +23,7 @@ export interface ServerHunk {
   new: string;
   words: [Side, string][];
   edited?: boolean;
-  /** Id of the block that shows it in the note already. */
+  /** Id of the block that shows it in the note. */
   block?: string;
   stale?: StaleCause;
 }
@@ -68,6 +68,7 @@ export interface WaitingRow {
 
 /** One hunk with what has to be known of its proposal to draw and decide it. */
 export interface Hunk extends ServerHunk {
+  /** Empty for a block that no proposal knows. */
   proposal: string;
   path: string;
   client: string;
@@ -76,7 +77,17 @@ export interface Hunk extends ServerHunk {
   tainted: boolean;
 }
 
-const MAX_LOADED = 200;
+/** A block of a pending edit in a note, as the server lists it. */
+interface NoteBlock {
+  id: string;
+  line: number;
+  before: string;
+  after: string;
+  problem?: string;
+}
+
+/** Proposals that are read at once, while many are. */
+const AT_ONCE = 8;
 
 /** The proposals that wait, kept in step by the news; listeners hear of each change. */
 export class Waiting {
@@ -87,6 +98,9 @@ export class Waiting {
   problem = "";
   private readonly listeners = new Set<() => void>();
   private readonly loads = new Map<string, Promise<void>>();
+  /** The blocks of open notes, by the notes' paths. */
+  private readonly blocks = new Map<string, readonly NoteBlock[]>();
+  private open: ReadonlySet<string> = new Set();
 
   constructor(private readonly connection: Connection) {}
 
@@ -103,7 +117,8 @@ export class Waiting {
       this.rows = (data["waiting"] as WaitingRow[] | undefined) ?? [];
       const known = new Set(this.rows.map((row) => row.id));
       for (const id of this.proposals.keys()) if (!known.has(id)) this.proposals.delete(id);
-      for (const row of this.rows.slice(0, MAX_LOADED)) if (row.kind === "proposal") void this.load(row.id);
+      void this.loadAll(this.rows.filter((row) => row.kind === "proposal").map((row) => row.id));
+      for (const path of this.open) void this.loadBlocks(path);
       this.tell();
     } else if (event.event === "waiting") {
       const row = data as unknown as WaitingRow;
@@ -123,6 +138,7 @@ export class Waiting {
   clear(): void {
     this.rows = [];
     this.proposals.clear();
+    this.blocks.clear();
     this.tell();
   }
 
@@ -130,32 +146,78 @@ export class Waiting {
   load(id: string): Promise<void> {
     const running = this.loads.get(id);
     if (running) return running;
-    const work = this.read(id).finally(() => this.loads.delete(id));
+    const work = this.read(id).finally(() => (this.loads.delete(id), this.tell()));
     this.loads.set(id, work);
     return work;
   }
 
-  /** The open hunks of a note that no block in it shows, in the order of their lines. */
+  /** Read proposals a few at a time, and tell of them together. */
+  private async loadAll(ids: readonly string[]): Promise<void> {
+    for (let at = 0; at < ids.length; at += AT_ONCE) {
+      const wanted = ids.slice(at, at + AT_ONCE).filter((id) => this.rows.some((row) => row.id === id));
+      await Promise.all(wanted.map((id) => this.read(id)));
+      this.tell();
+    }
+  }
+
+  /** How many that wait haven't been read yet. */
+  get unread(): number {
+    return this.rows.filter((row) => row.kind === "proposal" && !this.proposals.has(row.id)).length;
+  }
+
+  /** Say which notes are open: blocks that no proposal knows are looked for in those. */
+  setOpen(paths: ReadonlySet<string>): void {
+    const fresh = [...paths].filter((path) => !this.open.has(path));
+    this.open = paths;
+    for (const path of this.blocks.keys()) if (!paths.has(path)) this.blocks.delete(path);
+    for (const path of fresh) void this.loadBlocks(path);
+  }
+
+  /** Read which blocks a note has, also those that no proposal knows. */
+  async loadBlocks(path: string): Promise<void> {
+    const { client } = this.connection;
+    if (!client || !this.open.has(path)) return;
+    const before = JSON.stringify(this.blocks.get(path) ?? []);
+    try {
+      const { results } = await client.raw<{ results: NoteBlock[] }>("GET", "/blocks", { query: { path } });
+      this.blocks.set(path, results);
+      this.problem = "";
+    } catch (error) {
+      const failure = failureOf(error);
+      this.blocks.delete(path);
+      if (failure.status !== 404 && failure.status !== 403) this.problem = failure.message; // else it isn't a note of the server's
+    }
+    if (JSON.stringify(this.blocks.get(path) ?? []) !== before) this.tell();
+  }
+
+  /** The open hunks of a note, in the order of their lines, with the blocks in it that no proposal knows. */
   hunksOf(path: string): Hunk[] {
     const found: Hunk[] = [];
     for (const proposal of this.proposals.values()) {
       for (const file of proposal.files) {
         if (file.path !== path || file.kind !== "edit") continue;
-        for (const hunk of file.hunks) if (hunk.state === "open" && !hunk.block) found.push(inProposal(hunk, file, proposal));
+        for (const hunk of file.hunks) if (hunk.state === "open") found.push(toHunk(hunk, file, proposal));
       }
     }
+    const known = new Set(found.map((hunk) => hunk.block));
+    for (const block of this.blocks.get(path) ?? []) if (block.id && !known.has(block.id)) found.push(ofBlock(block, path));
     return found.sort((one, other) => one.line - other.line);
   }
 
-  /** All open hunks of the vault. */
+  /** All open hunks that are known of in the vault. */
   allHunks(): Hunk[] {
     const open = [...this.proposals.values()].flatMap((proposal) => proposal.files.map((file) => file.path));
-    return [...new Set(open)].sort().flatMap((path) => this.hunksOf(path));
+    return [...new Set([...open, ...this.blocks.keys()])].sort().flatMap((path) => this.hunksOf(path));
   }
 
-  /** How many proposals and questions wait. */
+  /** The blocks that no proposal knows, in the open notes. */
+  ownBlocks(): Hunk[] {
+    return [...this.blocks.keys()].flatMap((path) => this.hunksOf(path)).filter((hunk) => !hunk.proposal);
+  }
+
+  /** How many proposals, questions, and blocks of no proposal wait. */
   get count(): number {
-    return this.rows.length;
+    return this.rows.length + this.ownBlocks().length;
   }
 
   private async read(id: string): Promise<void> {
@@ -171,7 +233,6 @@ export class Waiting {
       if (failure.status === 404) this.proposals.delete(id);
       else this.problem = failure.message;
     }
-    this.tell();
   }
 
   /** A change moved the places of other proposals for the same note: read those again. */
@@ -181,6 +242,7 @@ export class Waiting {
     for (const proposal of this.proposals.values()) {
       if (proposal.files.some((file) => paths.has(file.path))) void this.load(proposal.id);
     }
+    for (const path of paths) void this.loadBlocks(path);
   }
 
   private tell(): void {
@@ -188,7 +250,8 @@ export class Waiting {
   }
 }
 
-function inProposal(hunk: ServerHunk, file: ServerFile, proposal: Proposal): Hunk {
+/** A hunk with what has to be known of its proposal. */
+export function toHunk(hunk: ServerHunk, file: ServerFile, proposal: Proposal): Hunk {
   return {
     ...hunk,
     proposal: proposal.id,
@@ -198,4 +261,11 @@ function inProposal(hunk: ServerHunk, file: ServerFile, proposal: Proposal): Hun
     run: proposal.run ?? "",
     tainted: proposal.tainted === true,
   };
+}
+
+/** A block that no proposal knows, such as one that was written by hand. */
+function ofBlock({ id, line, before, after, problem }: NoteBlock, path: string): Hunk {
+  const words: [Side, string][] = [["removed", before], ["added", after]];
+  const known = { id, block: id, state: "open", line, old: before, new: after, words: words.filter(([, text]) => text) } as const;
+  return { ...known, words: [...known.words], proposal: "", path, client: "unknown", reason: "", run: "", tainted: false, ...(problem ? { stale: { code: "block", message: problem, line } } : {}) };
 }

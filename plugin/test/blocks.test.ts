@@ -16,23 +16,29 @@ vi.mock("obsidian", () => {
   class TFile {
     constructor(readonly path: string) {}
   }
-  return { Notice: class { constructor(text: string) { notices.push(text); } }, TFile, MarkdownRenderChild: Component, MarkdownView: class {}, setIcon: () => undefined, getIcon: () => null };
+  return { Component, Notice: class { constructor(text: string) { notices.push(text); } }, TFile, MarkdownRenderChild: Component, MarkdownView: class {}, setIcon: () => undefined, getIcon: () => null };
 });
 const notices: string[] = [];
 const { TFile } = await import("obsidian");
-const { parseBlock, registerBlocks, withoutBanner } = await import("../src/blocks");
+const { findBlocks, parseBlock, registerBlocks, withoutBanner } = await import("../src/blocks");
+const { Decisions } = await import("../src/decisions");
+const { Editors } = await import("../src/editors");
 
 const sent: [string, unknown][] = [];
 const files = new Map([["New.md", "---\ntag: x\n---\n```ai-new-note\nby Claude\n```\n#ai_edit\n\n# New\n\n$$ stays\n"]]);
 const trashed: string[] = [];
 const drawers = new Map<string, (source: string, element: HTMLElement, context: object) => void>();
+const app = {
+  vault: { getAbstractFileByPath: (path: string) => new TFile(...([path] as unknown as [])), process: async (file: { path: string }, work: (text: string) => string) => void files.set(file.path, work(files.get(file.path)!)) },
+  workspace: { getLeavesOfType: () => [] },
+  fileManager: { trashFile: async ({ path }: { path: string }) => void trashed.push(path) },
+};
+const editors = new Editors(app as never);
+const connection = { client: { raw: async (_: string, path: string, { body }: { body: unknown }) => void sent.push([path, body]) } };
 const plugin = {
-  app: {
-    vault: { getAbstractFileByPath: (path: string) => new TFile(...([path] as unknown as [])), process: async (file: { path: string }, work: (text: string) => string) => void files.set(file.path, work(files.get(file.path)!)) },
-    workspace: { getLeavesOfType: () => [] },
-    fileManager: { trashFile: async ({ path }: { path: string }) => void trashed.push(path) },
-  },
-  connection: { client: { raw: async (_: string, path: string, { body }: { body: unknown }) => void sent.push([path, body]) } },
+  app,
+  editors,
+  decisions: new Decisions(editors, connection as never, { hunksOf: () => [], loadBlocks: async () => undefined } as never),
   host: { href: () => undefined, open: () => undefined },
   registerMarkdownCodeBlockProcessor: (name: string, draw: never) => void drawers.set(name, draw),
 };
@@ -92,4 +98,13 @@ it("keeps a new note without its banner, and every other byte of it", async () =
 it("moves a rejected new note to the trash, and not out of reach", async () => {
   shown("by Claude", "ai-new-note").querySelector<HTMLElement>(".ai-edit-reject")!.click();
   await vi.waitFor(() => expect(trashed).toEqual(["New.md"]));
+});
+
+it("finds blocks in a note by their ids, whatever else is fenced there", () => {
+  const block = '````ai-edit\n{"id":"b-2","type":"add","before":"","after":"```\\n"}\n````\n#ai_edit\n';
+  const made = '```ai-edit\n{ "id": "by hand",\n  "type": "delete", "before": "x", "after": "" }\n```\n';
+  const text = `# A\n\n\`\`\`js\n"id":"b-2"\n\`\`\`\n${block}\nBetween.\n${made}`;
+
+  const found = findBlocks(text);
+  expect([...found].map(([id, { from, to }]) => [id, text.slice(from, to)])).toEqual([["b-2", block], ["by hand", made]]);
 });

@@ -39,6 +39,6 @@ it("can be read: lines are short, and names are those of the sources", () => {
 
   expect(lines.length).toBeGreaterThan(10_000);
   expect(code).toContain("Decisions = class");
-  expect(code).toContain("acceptInEditor(view, hunks)");
+  expect(code).toContain("acceptInEditor(view, disk, hunks)");
   expect(code.length / lines.length).toBeLessThan(60);
 });

@@ -2,8 +2,8 @@
  * What a person and agents do to one note in any order, through the plugin's own review and decisions: the editor, the file and
  * what waits are each time what a model of the note says, which knows nothing of places, digests or editors.
  */
-import { history, isolateHistory, undo } from "@codemirror/commands";
-import { EditorState, type TransactionSpec } from "@codemirror/state";
+import { history, isolateHistory, undo, undoDepth } from "@codemirror/commands";
+import { EditorState, Text, type TransactionSpec } from "@codemirror/state";
 import { expect, it, vi } from "vitest";
 import type { Hunk, ServerHunk } from "../src/waiting";
 
@@ -15,9 +15,12 @@ class MarkdownView {
     readonly getViewData: () => string,
     readonly save: () => Promise<void>,
   ) {}
+  getMode = () => "source";
 }
-vi.mock("obsidian", () => ({ setIcon: () => undefined, MarkdownView, Notice: class { constructor(text: string) { notices.push(text); } } }));
+vi.mock("obsidian", () => ({ setIcon: () => undefined, MarkdownView, Component: class {}, Notice: class { constructor(text: string) { notices.push(text); } } }));
 const { Decisions } = await import("../src/decisions");
+const { Editors, textsField } = await import("../src/editors");
+const { lineChanges } = await import("../src/merging");
 const { findPlaces, plain } = await import("../src/places");
 const { placesOf, reviewField, setPlaces } = await import("../src/review");
 const { Waiting } = await import("../src/waiting");
@@ -25,6 +28,9 @@ const { Waiting } = await import("../src/waiting");
 const PATH = "a.md";
 const PIECES = ["# Titel 🌱", "日本語の行", "$$ x = $1 $$", "````md", "```ai-edit", "```", "````", "e\u0301 und é", "  indented", "> quote $&"];
 const TYPED = ["x", "\n", "🌱", "# h\n", "漢", "```\n"];
+
+/** How often the app saved an older text over what the server had written. */
+let overwritten = 0;
 
 /** Numbers that are the same in each run. */
 function dice(seed: number): (size: number) => number {
@@ -46,15 +52,24 @@ class World {
   readonly before: string[] = [];
   private hunks: ServerHunk[];
   private digest = 0;
+  /** What the app has read or written last. */
+  private seen: string;
+  /** The app reads a changed file late: at one of the moments that are waited for. */
+  private isLate = false;
+  /** What it hasn't read is another program's. */
+  private isOutside = false;
+  /** What acceptances at the server made of the file, which it takes back where nothing else was changed since. */
+  private readonly journal: { before: string; after: string; hunks: readonly ServerHunk[] }[] = [];
 
   constructor(
     public disk: string,
     hunks: ServerHunk[],
     private readonly end: string,
+    private readonly roll: (size: number) => number,
   ) {
     this.hunks = hunks;
-    this.text = plain(disk);
-    this.state = EditorState.create({ doc: this.text, extensions: [history(), reviewField] });
+    this.text = this.seen = plain(disk);
+    this.state = this.make(this.text);
     const world = this;
     const cm = {
       get state() {
@@ -69,7 +84,17 @@ class World {
     };
     const connection = { client: { raw: (method: string, path: string, { body = {} }: { body?: any } = {}) => this.answer(method, path, body) }, isReady: true } as never;
     this.waiting = new Waiting(connection);
-    this.decisions = new Decisions(this.app, connection, this.waiting);
+    this.decisions = new Decisions(new Editors(this.app, () => this.pass()), connection, this.waiting);
+  }
+
+  private make(doc: string): EditorState {
+    return EditorState.create({ doc, extensions: [history(), reviewField, textsField] });
+  }
+
+  /** The note is closed, and opened again: there is nothing to undo. */
+  reopen(): void {
+    this.state = this.make(this.state.doc.toString());
+    this.before.length = 0;
   }
 
   /** As the marks do when what waits has changed. */
@@ -89,10 +114,57 @@ class World {
     undo({ state: this.state, dispatch: (transaction) => (this.state = transaction.state) });
   }
 
+  /** A moment passes: the app reads the file, or somebody types, or the app saves what it has, or nothing happens. */
+  private async pass(): Promise<void> {
+    await Promise.resolve();
+    const act = this.roll(5);
+    if (act < 2 || this.isOutside) this.read();
+    else if (act === 2) this.typeSomewhere();
+    else if (act === 3 && this.state.doc.toString() !== this.seen) await this.save();
+  }
+
+  /** The app reads the file anew; it merges what it has there with what is typed. */
+  private read(): void {
+    const text = plain(this.disk);
+    if (!this.isLate || text === this.seen) return;
+    const [before, now] = [Text.of(this.seen.split("\n")), this.state.doc];
+    const changes = lineChanges(before, Text.of(text.split("\n"))).map(lineChanges(before, now));
+    this.state = this.state.update({ changes, annotations: isolateHistory.of("full") }).state;
+    this.seen = text;
+    this.isLate = this.isOutside = false;
+  }
+
+  /** Another program writes into the file; the app doesn't know of it yet, and saves nothing by itself before it does. */
+  writeOutside(): void {
+    this.disk = this.disk.replace(/^\uFEFF?/, (mark) => `${mark}z${this.end}`);
+    this.digest++;
+    this.isLate = this.isOutside = true;
+  }
+
+  /** At the note's end, where no hunk is; the model of it has a place for that. */
+  private typeSomewhere(): void {
+    const { length } = this.state.doc;
+    this.late += "y";
+    this.state = this.state.update({ changes: { from: length, insert: "y" }, annotations: isolateHistory.of("full") }).state;
+  }
+
+  /** What was typed while a decision was under way. */
+  late = "";
+
+  /** All that the app does by itself in a while. */
+  async calm(): Promise<void> {
+    for (let moment = 0; moment < 3; moment++) await this.pass();
+    this.read();
+    if (this.state.doc.toString() !== plain(this.disk)) await this.save();
+  }
+
   /** The app keeps the file's line ends and mark, and writes what the editor has. */
   async save(): Promise<void> {
     const mark = this.disk.startsWith("\uFEFF") ? "\uFEFF" : "";
-    this.disk = mark + this.state.doc.toString().replaceAll("\n", this.end);
+    if (this.isLate) overwritten++;
+    this.isLate = false;
+    this.seen = this.state.doc.toString();
+    this.disk = mark + this.seen.replaceAll("\n", this.end);
     this.digest++;
     await Promise.resolve();
   }
@@ -119,6 +191,7 @@ class World {
     const chosen = this.open().filter((hunk) => !body.hunks || body.hunks.includes(hunk.id));
     const decide = (state: "accepted" | "rejected") => (this.hunks = this.hunks.map((hunk) => (chosen.some((one) => one.id === hunk.id) ? { ...hunk, state } : hunk)));
     if (method === "GET") return { id: "p", status: this.open().length ? "open" : "accepted", digest: String(this.digest), client: "c", created: "", files: [{ number: 1, group: 1, path: PATH, kind: "edit", state: "open", hunks: this.open(), diff: "" }] };
+    if (path === "/changes/undo") return this.takeBack();
     if (method === "PUT") this.hunks = this.hunks.map((hunk) => (path.endsWith(`/${hunk.id}`) ? { ...hunk, new: body.new_text, words: [["added", body.new_text]] } : hunk));
     else if (path.endsWith("/reject")) decide("rejected");
     else if (path.endsWith("/applied")) decide("accepted");
@@ -127,18 +200,32 @@ class World {
     return {};
   }
 
+  /** The hunks that the server would take back. */
+  get undoable(): readonly ServerHunk[] | undefined {
+    const last = this.journal.at(-1);
+    return last?.after === this.disk ? last.hunks : undefined;
+  }
+
+  private takeBack(): { undone: string[] } {
+    if (!this.undoable) throw new Error("the note was changed since");
+    this.disk = this.journal.pop()!.before;
+    this.digest++;
+    this.isLate = true;
+    return { undone: ["c"] };
+  }
+
   private accept(chosen: ServerHunk[], digest: string, decide: () => void): void {
     if (digest !== String(this.digest)) throw Object.assign(new Error("it was changed meanwhile"), { code: "digest_mismatch" });
+    const before = this.disk;
     for (const { id, stale } of chosen) {
       const hunk = this.open().find((one) => one.id === id)!;
       if (stale || hunk.stale) throw new Error("it is stale");
       const at = this.disk.indexOf(hunk.old);
       this.disk = this.disk.slice(0, at) + hunk.new + this.disk.slice(at + hunk.old.length);
     }
+    this.journal.push({ before, after: this.disk, hunks: chosen });
     decide();
-    // The app reads the file anew, as nothing in the editor waits to be saved.
-    const text = plain(this.disk);
-    this.state = this.state.update({ changes: { from: 0, to: this.state.doc.length, insert: text }, annotations: isolateHistory.of("full") }).state;
+    this.isLate = true;
   }
 }
 
@@ -158,7 +245,7 @@ function make(seed: number, roll: (size: number) => number): World {
     const [old, fresh] = [lines[line - 1]! + end, roll(4) ? `new ${at} $& $1 漢字 🌱${end}${roll(2) ? `\`\`\`${end}$$${end}` : ""}` : ""];
     return { id: `1.${at + 1}`, state: "open", line, old, new: fresh, words: [["removed", old], ["added", fresh]] };
   });
-  return new World(disk, hunks, end);
+  return new World(disk, hunks, end, roll);
 }
 
 async function step(world: World, act: number, roll: (size: number) => number): Promise<string> {
@@ -174,25 +261,51 @@ async function step(world: World, act: number, roll: (size: number) => number): 
   }
   if (act === 3) await world.save();
   else if (act === 4) world.undo();
+  else if (act === 9) return takeBack(world);
   else if (!hunk) return "none";
   else if (act === 5) await world.decisions.reject([hunk]);
   else if (act === 6) await world.decisions.edit(hunk, `edited ${roll(99)} $\`${"\n"}`);
-  else return accept(world, roll(3) ? [hunk] : open);
+  else return accept(world, roll(3) ? [hunk] : open, !roll(4));
   await world.refresh();
   return "done";
 }
 
-async function accept(world: World, hunks: readonly Hunk[]): Promise<string> {
+/** Undo at the server, over whatever is typed; where the typing left the lines alone, as only then there is one answer. */
+async function takeBack(world: World): Promise<string> {
+  const wanted = world.undoable?.reduceRight<string | undefined>((text, hunk) => (text && hunk.new ? accepted(text, { ...hunk, old: hunk.new, new: hunk.old }) : undefined), world.text);
+  if (wanted === undefined) return "none";
+  await world.decisions.undo({});
+  await world.calm();
+  world.text = wanted + world.late;
+  world.late = "";
+  world.reopen();
+  await world.refresh();
+  return "taken back";
+}
+
+async function accept(world: World, hunks: readonly Hunk[], isOutside: boolean): Promise<string> {
+  // Where both have changed the first line, either order of theirs is right.
+  if (isOutside && plain(world.disk).split("\n")[0] === world.text.split("\n")[0]) {
+    world.writeOutside();
+    world.text = `z\n${world.text}`;
+  }
   const fitting = hunks.filter((hunk) => !hunk.stale);
   const isDirty = world.isDirty;
   const wanted = fitting.reduce<string | undefined>((text, hunk) => (text === undefined ? undefined : accepted(text, hunk)), world.text);
+  const depth = undoDepth(world.state);
   const isDone = await world.decisions.accept(PATH, hunks);
   if (isDone) {
     expect(wanted, "accepted, though its lines aren't there").toBeDefined();
-    world.before.push(world.text);
-    world.text = wanted!;
+    await world.calm();
+    if (undoDepth(world.state) === depth + 1) world.before.push(world.text);
+    world.text = wanted! + world.late;
     expect(world.isDirty).toBe(false);
+  } else {
+    await world.calm();
+    world.text += world.late;
   }
+  world.late = "";
+  if (undoDepth(world.state) !== world.before.length) world.reopen();
   await world.refresh();
   return !isDone ? "refused" : isDirty ? "by the editor" : "by the server";
 }
@@ -204,7 +317,7 @@ it("keeps the note what the model of it says, over 1,000 random sequences", asyn
     const world = make(seed, roll);
     await world.refresh();
     for (let turn = 0; turn < 10; turn++) {
-      const what = await step(world, roll(9), roll);
+      const what = await step(world, roll(10), roll);
       seen.set(what, (seen.get(what) ?? 0) + 1);
       const text = world.state.doc.toString();
       expect(text, `sequence ${seed}, step ${turn}: ${what}`).toBe(world.text);
@@ -216,8 +329,10 @@ it("keeps the note what the model of it says, over 1,000 random sequences", asyn
     expect(plain(world.disk)).toBe(world.text);
     expect(/[^\r]\n/.test(world.disk)).toBe(seed % 2 === 0);
   }
-  console.log(`sequences: ${[...seen].map(([what, times]) => `${times} ${what}`).join(", ")}`);
+  console.log(`sequences: ${overwritten} overwritten, ${[...seen].map(([what, times]) => `${times} ${what}`).join(", ")}`);
 
   for (const what of ["by the editor", "by the server", "refused"]) expect(seen.get(what)).toBeGreaterThan(100);
+  expect(seen.get("taken back")).toBeGreaterThan(20);
+  expect(overwritten).toBeGreaterThan(50);
   expect(notices.some((text) => text.includes("changed while this waited"))).toBe(true);
 });

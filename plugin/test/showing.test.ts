@@ -17,7 +17,7 @@ vi.mock("obsidian", () => {
       for (const work of this.ends) work();
     }
   }
-  return { BasesView, MarkdownView: class {}, Notice: class {}, setIcon: () => undefined };
+  return { BasesView, Component: class {}, MarkdownView: class {}, Notice: class {}, setIcon: () => undefined };
 });
 const { registerBases } = await import("../src/bases");
 const { registerReading } = await import("../src/reading");

@@ -152,20 +152,28 @@ class MarkdownView extends Component {
     this.saved = this.getViewData();
     await this.app.vault.write(this.file.path, this.saved);
     this.saves++;
+    this.app.vault.trigger("modify", this.file);
   }
-  /** As the app does with a change from outside: only what differs is replaced. */
+  /** As the app does with a change from outside: what differs is replaced, and merged with what is typed, which is saved then. */
   async reload() {
     const { saves } = this;
     const text: string = (await this.app.vault.read(this.file)).replace(/\r\n?/g, "\n");
+    if (text === this.saved || saves % 2 || saves !== this.saves) return;
     const now = this.getViewData();
-    if (text === now || now !== this.saved || saves % 2 || saves !== this.saves) return;
-    let head = 0;
-    while (head < Math.min(text.length, now.length) && text[head] === now[head]) head++;
-    let tail = 0;
-    while (tail < Math.min(text.length, now.length) - head && text.at(-1 - tail) === now.at(-1 - tail)) tail++;
+    const changes = difference(this.saved, text).map(difference(this.saved, now));
+    const isDirty = now !== this.saved;
     this.saved = text;
-    this.editor.cm.dispatch({ changes: { from: head, to: now.length - tail, insert: text.slice(head, text.length - tail) } });
+    this.app.vault.trigger("modify", this.file);
+    if (!changes.empty) this.editor.cm.dispatch({ changes });
+    if (isDirty) await this.save();
   }
+}
+function difference(before: string, after: string): state.ChangeSet {
+  let head = 0;
+  while (head < Math.min(before.length, after.length) && before[head] === after[head]) head++;
+  let tail = 0;
+  while (tail < Math.min(before.length, after.length) - head && before.at(-1 - tail) === after.at(-1 - tail)) tail++;
+  return state.ChangeSet.of({ from: head, to: before.length - tail, insert: after.slice(head, after.length - tail) }, before.length);
 }
 
 const secrets = new Map<string, string>();
@@ -244,6 +252,11 @@ const app: any = {
     getName: () => "notes",
     getAbstractFileByPath: (path: string) => workspace.leaves.map(({ view }) => view.file).find((file) => file?.path === path) ?? new TFile(path),
     read: async (file: TFile) => (await fetch(`/vault/${encodeURIComponent(file.path)}`)).text(),
+    process: async (file: TFile, work: (text: string) => string) => {
+      const text = work(await app.vault.read(file));
+      await app.vault.write(file.path, text);
+      return text;
+    },
     write: async (path: string, text: string) => void (await fetch(`/vault/${encodeURIComponent(path)}`, { method: "PUT", body: text })),
     getMarkdownFiles: () => (w["paths"] as string[]).map((path) => new TFile(path)),
   }),
@@ -493,4 +506,10 @@ w["open"] = async (path: string) => {
 };
 w["run"] = (id: string) => (app.commands[id].callback ?? (() => app.commands[id].editorCallback(null, workspace.active)))();
 w["text"] = () => workspace.active!.getViewData();
-setInterval(() => void workspace.active?.reload(), 100);
+/** How late a changed file is read anew: the app is told by the system, sooner or later. */
+w["late_ms"] = 100;
+const watch = async (): Promise<void> => {
+  await workspace.active?.reload();
+  setTimeout(() => void watch(), w["late_ms"]);
+};
+void watch();

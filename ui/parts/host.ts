@@ -5,6 +5,8 @@ import { useContext } from "preact/hooks";
 import type { Client, ServerEvent } from "../client";
 import type { Floaters } from "./floating";
 import type { Shortcuts } from "./keys";
+import type { Decision } from "./review/changes";
+import type { Proposal } from "./review/model";
 
 /** A place in a note. */
 export interface NoteTarget {
@@ -57,6 +59,10 @@ export interface Host {
   connect?(): void;
   /** Show the settings of a section, such as `models`; missing where the shell has none. */
   openSettings?(section: string): void;
+  /** Decide about a proposal just as it is given; missing where nothing but the server writes notes, which is asked then. */
+  decide?(proposal: Proposal, decision: Decision): Promise<void>;
+  /** Take a change back; missing where the server alone is asked. */
+  undo?(change: string): Promise<void>;
   /** Hear what happens in the vault; gives what ends it. Missing where the shell doesn't follow it. */
   onNews?(listener: (event: ServerEvent) => void): () => void;
 }

@@ -58,6 +58,7 @@ export function AnswerChanges({ chat, turn, isLast }: { chat: Chat; turn: Turn; 
   };
 
   const decide = async (proposal: Proposal, decision: Decision): Promise<void> => {
+    if (host.decide) return host.decide(proposal, decision);
     const { act, files, hunks } = decision;
     const path = { proposal_id: proposal.id };
     const parts = { ...(files ? { files: [...files] } : {}), ...(hunks ? { hunks: [...hunks] } : {}) };
@@ -82,7 +83,7 @@ export function AnswerChanges({ chat, turn, isLast }: { chat: Chat; turn: Turn; 
 
   const undo = (change: string): void => {
     void work(async () => {
-      await host.client.post("/changes/{change_id}/undo", { path: { change_id: change } });
+      await (host.undo?.(change) ?? host.client.post("/changes/{change_id}/undo", { path: { change_id: change } }));
       undone.value = [...undone.value, change];
     });
   };

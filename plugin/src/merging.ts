@@ -1,0 +1,103 @@
+/** What two writers of one text did to it, by lines. No part of Obsidian is needed. */
+
+import { type ChangeSpec, ChangeSet, type Text } from "@codemirror/state";
+
+/** The changes from one text to another: whole lines, between those that both have just once. */
+export function lineChanges(before: Text, after: Text): ChangeSet {
+  const [old, fresh] = [before.toJSON(), after.toJSON()];
+  const [oldStarts, freshStarts] = [startsOf(old), startsOf(fresh)];
+  const text = `${after.toString()}\n`;
+  const changes: ChangeSpec[] = [];
+  let [line, other] = [0, 0];
+  for (const [at, otherAt] of [...sameLines(old, fresh), [old.length, fresh.length] as const]) {
+    // Lines that stand there more than once stay too, where nothing but them is at an end of what differs.
+    while (line < at && other < otherAt && old[line] === fresh[other]) [line, other] = [line + 1, other + 1];
+    let [end, otherEnd] = [at, otherAt];
+    while (line < end && other < otherEnd && old[end - 1] === fresh[otherEnd - 1]) [end, otherEnd] = [end - 1, otherEnd - 1];
+    if (line < end || other < otherEnd) changes.push(toChange(oldStarts[line]!, oldStarts[end]!, text.slice(freshStarts[other], freshStarts[otherEnd]), before.length));
+    [line, other] = [at + 1, otherAt + 1];
+  }
+  return ChangeSet.of(changes, before.length);
+}
+
+/** Lines end with a line feed here, also the last one, which has none in the text. */
+function toChange(from: number, to: number, insert: string, length: number): ChangeSpec {
+  if (to <= length) return { from, to, insert };
+  if (from > length) return { from: length, insert: `\n${insert.slice(0, -1)}` };
+  return insert ? { from, to: length, insert: insert.slice(0, -1) } : { from: Math.max(from - 1, 0), to: length };
+}
+
+/** Where each line begins, and where one after the last would. */
+function startsOf(lines: readonly string[]): number[] {
+  const starts = [0];
+  for (const line of lines) starts.push(starts.at(-1)! + line.length + 1);
+  return starts;
+}
+
+/** Pairs of a line that each has just once, in order. */
+function sameLines(old: readonly string[], fresh: readonly string[]): (readonly [number, number])[] {
+  const [oldOnce, freshOnce] = [onlyOnce(old), onlyOnce(fresh)];
+  return rising([...oldOnce].filter(([line]) => freshOnce.has(line)).map(([line, at]) => [at, freshOnce.get(line)!] as const));
+}
+
+function onlyOnce(lines: readonly string[]): Map<string, number> {
+  const once = new Map<string, number>();
+  const seen = new Set<string>();
+  for (const [at, line] of lines.entries()) {
+    if (seen.has(line)) once.delete(line);
+    else once.set(line, at);
+    seen.add(line);
+  }
+  return once;
+}
+
+/** The longest row of pairs whose second numbers rise, as their first ones do. */
+function rising(pairs: readonly (readonly [number, number])[]): (readonly [number, number])[] {
+  const last: number[] = []; // of each length, the pair that ends it lowest
+  const before: (number | undefined)[] = [];
+  for (const [at, [, other]] of pairs.entries()) {
+    let [low, high] = [0, last.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (pairs[last[middle]!]![1] < other) low = middle + 1;
+      else high = middle;
+    }
+    before[at] = low ? last[low - 1] : undefined;
+    last[low] = at;
+  }
+  const found: (readonly [number, number])[] = [];
+  for (let at = last.at(-1); at !== undefined; at = before[at]) found.push(pairs[at]!);
+  return found.reverse();
+}
+
+/**
+ * What a text lacks of the changes from one to another, both of which it may come from: an app that saves an older text takes
+ * them back without knowing.
+ *
+ * @returns Changes of *now* that bring them in, and whether there is a place of which nothing can be said.
+ */
+export function lostChanges(before: Text, after: Text, now: Text): { changes: ChangeSet; isUnclear: boolean } {
+  const [typed, since] = [lineChanges(before, now), lineChanges(after, now)];
+  const lost: ChangeSpec[] = [];
+  let isUnclear = false;
+  lineChanges(before, after).iterChanges((from, to, fromAfter, toAfter, inserted) => {
+    const insert = inserted.toString();
+    const state = !typed.touchesRange(from, to) ? "lost" : !since.touchesRange(fromAfter, toAfter) ? "there" : guess(before, now, before.sliceString(from, to), insert);
+    if (state === "lost") lost.push({ from, to, insert });
+    else if (state === "unclear") isUnclear = true;
+  });
+  return { changes: ChangeSet.of(lost, before.length).map(typed), isUnclear };
+}
+
+/** Where somebody typed beside or in the place: by which of the two texts stands there. */
+function guess(before: Text, now: Text, gone: string, come: string): "lost" | "there" | "unclear" {
+  const [old, text] = [before.toString(), now.toString()];
+  if (come.trim() && count(text, come) > count(old, come)) return "there";
+  if (!gone) return "lost";
+  if (count(text, gone) >= count(old, gone)) return "lost";
+  return come.trim() ? "unclear" : "there";
+}
+
+function count(text: string, part: string): number {
+  return text.split(part).length - 1;
+}

@@ -1,0 +1,46 @@
+/** What two writers did to one text: nothing of either is lost where they didn't meet. */
+import { Text } from "@codemirror/state";
+import { expect, it } from "vitest";
+import { lineChanges, lostChanges } from "../src/merging";
+
+const text = (...lines: string[]) => Text.of(lines);
+const NOTE = text("# Garden", "", "Beds.", "", "Two cans.", "```", "Spade.", "```", "");
+
+/** Numbers that are the same in each run. */
+function dice(seed: number): (size: number) => number {
+  let state = seed;
+  return (size) => (state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0) % 65_536 % size;
+}
+
+it("leads from one text to the other, whatever both are", () => {
+  const roll = dice(7);
+  const make = () => Text.of(Array.from({ length: 1 + roll(9) }, () => ["", "a", "b", "🌱", "漢", "c c"][roll(6)]!));
+  for (let turn = 0; turn < 5_000; turn++) {
+    const [before, after] = [make(), make()];
+    expect(lineChanges(before, after).apply(before).toString()).toBe(after.toString());
+  }
+});
+
+it("brings back what was saved over, beside what was typed", () => {
+  const after = text("# Garden", "", "Two beds.", "", "One can.", "```", "Spade.", "```", "");
+  const now = text("# My garden", "", "Beds.", "", "Two cans.", "```", "Spade.", "```", "More.");
+  const { changes, isUnclear } = lostChanges(NOTE, after, now);
+
+  expect(isUnclear).toBe(false);
+  expect(changes.apply(now).toString()).toBe("# My garden\n\nTwo beds.\n\nOne can.\n```\nSpade.\n```\nMore.");
+});
+
+it("changes nothing where all of it is there, also where somebody typed beside it", () => {
+  const after = text("# Garden", "", "Two beds.", "", "Two cans.", "```", "Spade.", "```", "");
+  const now = text("# Garden", "Typed.", "Two beds.", "Typed.", "Two cans.", "```", "Spade.", "```", "");
+
+  expect(lostChanges(NOTE, after, now).changes.empty).toBe(true);
+});
+
+it("says so where both changed the same line", () => {
+  const after = text("# Garden", "", "Two beds.", "", "Two cans.", "```", "Spade.", "```", "");
+  const now = text("# Garden", "", "Beds, typed.", "", "Two cans.", "```", "Spade.", "```", "");
+
+  expect(lostChanges(NOTE, after, now)).toMatchObject({ isUnclear: true });
+  expect(lostChanges(NOTE, after, now).changes.empty).toBe(true);
+});

@@ -1,0 +1,89 @@
+"""What is typed and what is accepted both stay in the note, however late its editor reads the file anew."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.test_plugin import GARDEN, Desk, desk
+
+pytestmark = pytest.mark.timeout(240)
+LATE_MS = 900
+ON_DISK = "text => fetch('/vault/Garden.md').then((answer) => answer.text()).then((found) => found === text)"
+EDITS = (("Beds along", "Two beds along"), ("two cans", "one can"), ("The spade", "A spade"))
+ALL = GARDEN.replace("Beds along", "Two beds along").replace("two cans", "one can").replace("The spade", "A spade")
+
+
+def wait_for_cards(at: Desk, count: int) -> None:
+    expect(at.tab.get_by_role("group", name="Proposed change by")).to_have_count(count)
+
+
+def type_first(at: Desk, text: str) -> None:
+    """Type at the beginning of the note; nothing of it is saved."""
+    at.tab.locator(".cm-content").click(position={"x": 60, "y": 10})
+    at.tab.keyboard.press("Control+Home")
+    at.tab.keyboard.type(text)
+
+
+def wait_for_text(at: Desk, text: str) -> None:
+    at.tab.wait_for_function("text => window.text() === text", arg=text)
+
+
+@pytest.mark.parametrize("typed", ["", "Unsaved "], ids=["saved", "unsaved"])
+def test_three_proposals_for_one_note_are_accepted_at_once_and_each_stays(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str], typed: str
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        proposals = at.propose(*EDITS)
+        wait_for_cards(at, 3)
+        tab.evaluate("ms => window.late_ms = ms", LATE_MS)
+        if typed:
+            type_first(at, typed)
+        at.app.run("accept-all")
+        wait_for_cards(at, 0)
+        wait_for_text(at, typed + ALL)
+        expect(tab.locator(".notice").last).to_have_text("Accepted 3 pending edits")
+
+        assert at.read() == typed + ALL
+        assert [at.status(name) for name in proposals] == ["accepted"] * 3
+
+
+def test_quick_clicks_and_what_is_typed_and_saved_before_the_editor_reads_the_file_lose_nothing(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        _ = at.propose(*EDITS)
+        wait_for_cards(at, 3)
+        tab.evaluate("ms => window.late_ms = ms", LATE_MS)
+        tab.wait_for_timeout(150)  # the last look at the usual pace
+        for card in tab.get_by_role("group", name="Proposed change by").all()[:2]:
+            card.get_by_role("button", name="Accept", exact=True).dispatch_event("click")
+        tab.wait_for_function("requests.filter((one) => one.endsWith('/accept')).length > 0")
+        type_first(at, "Typed ")
+        tab.evaluate("app.workspace.active.save()")
+        wait_for_cards(at, 1)
+        wanted = "Typed " + GARDEN.replace("Beds along", "Two beds along").replace("two cans", "one can")
+        wait_for_text(at, wanted)
+        tab.wait_for_function("window.text() === app.workspace.active.saved")
+
+        assert at.read() == wanted
+
+
+def test_undo_over_a_note_with_unsaved_text_keeps_that_text(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        _ = at.propose(("two cans", "one can"))
+        wait_for_cards(at, 1)
+        at.app.run("accept-note")
+        wait_for_text(at, GARDEN.replace("two cans", "one can"))
+        tab.evaluate("window.late_ms = 600_000")
+        type_first(at, "Unsaved ")
+        at.app.run("undo-last")
+        tab.wait_for_function(ON_DISK, arg=GARDEN)
+        tab.evaluate("app.workspace.active.save()")  # as the app may, before it has read the file
+        expect(tab.locator(".notice").last).to_have_text("Change undone")
+        wait_for_text(at, "Unsaved " + GARDEN)
+        tab.evaluate("app.workspace.active.save()")
+
+        assert at.read() == "Unsaved " + GARDEN
