@@ -210,6 +210,8 @@ MAX_NEAREST: Final = 5
 """Hits that are offered where nothing matches."""
 _MIN_NEARNESS: Final = 0.35
 """Cosine from which on notes count as near where nothing was learnt for the model."""
+_MAX_SHOWN_WORDS: Final = 3
+"""Words that a remark names."""
 _MIN_COPIED_CHARS: Final = 200
 """A text of this length is a copy wherever it stands again; a shorter one only in a note of the same title."""
 
@@ -237,7 +239,9 @@ class SearchResult:
     nearest: tuple[Hit, ...] = ()
     """Where nothing matches: what is nearest in meaning, though below the floor."""
     remarks: tuple[str, ...] = ()
-    """Corrections in the query, and why meaning wasn't used where it should have been."""
+    """Corrections in the query, and why meaning wasn't used, or only for some words, where it should have been."""
+    limits: tuple[str, ...] = ()
+    """Which of the ranking's own limits were reached, for those who want to know how it came about."""
     related: tuple[RelatedHit, ...] = ()
     """Related notes instead of hits, where these were requested."""
 
@@ -263,6 +267,8 @@ class _PreparedSearch:
     """Weight of meaning beside words."""
     remarks: list[str] = field(default_factory=list[str])
     """Corrections in the query, and why meaning wasn't used where it should have been."""
+    limits: list[str] = field(default_factory=list[str])
+    """Which of the ranking's own limits were reached."""
 
 
 class Searcher:
@@ -303,7 +309,7 @@ class Searcher:
             ranking, rest = self._rank_notes(snapshot, prepared, pending_scores)
             hits = _read_query_hits(snapshot, prepared, ranking)
             nearest = () if hits else _read_query_hits(snapshot, prepared, rank_nearest(snapshot, rest))[:MAX_NEAREST]
-        return SearchResult(hits=hits, nearest=nearest, remarks=tuple(prepared.remarks))
+        return SearchResult(hits=hits, nearest=nearest, remarks=tuple(prepared.remarks), limits=tuple(prepared.limits))
 
     def related(self, request: SearchRequest, open_note: OpenNote | None) -> SearchResult:
         """Return the notes related to a query and an open note, without that note, best first."""
@@ -324,7 +330,9 @@ class Searcher:
             related_hits = tuple(replace(one, hit=hit) for one, hit in zip(joined, hits, strict=True))
             nearest = () if related_hits else _read_query_hits(snapshot, prepared, rank_nearest(snapshot, rest))
             nearest = tuple(hit for hit in nearest if hit.row.note != open_path)[:MAX_NEAREST]
-        return SearchResult(related=related_hits, nearest=nearest, remarks=tuple(prepared.remarks))
+        return SearchResult(
+            related=related_hits, nearest=nearest, remarks=tuple(prepared.remarks), limits=tuple(prepared.limits)
+        )
 
     def near_notes(self, path: NotePath, where: Filter, *, limit: int) -> list[tuple[NotePath, float]]:
         """Return the notes nearest to one in meaning, nearest first, each with the cosine of its nearest chunk.
@@ -418,11 +426,12 @@ class Searcher:
                 return None, "", disabled_remark if mode == "semantic" else ""
             # The stored vectors of this model can be compared even where the embedder doesn't answer now.
             model = embedder.model_id
-            return embedder.query(query.plain), model, ""
+            vector, remark = _embed_known(embedder, query.plain)
         except EmbedderError as error:
             if mode == "semantic":
                 raise
             return None, model, f"searched by words only: {error.message}"
+        return vector, model, remark
 
     def _model(self) -> str:
         """Return the model whose vectors compare notes, even where the query has no vector; empty for none."""
@@ -481,6 +490,20 @@ def _with_cosines(snapshot: IndexSnapshot, prepared: _PreparedSearch, hits: Sequ
     return tuple(replace(hit, cosine=cosine_by_id.get(hit.row.id)) for hit in hits)
 
 
+def _embed_known(embedder: Embedder, text: str) -> tuple[NDArray[np.float32] | None, str]:
+    """Embed a question, with a remark on words that mean nothing to the model; None where these are all it has."""
+    words = [word for word in dict.fromkeys(text.split()) if any(character.isalnum() for character in word)]
+    # Every model knows the letters of ASCII.
+    unknown = embedder.unknown_words([word for word in words if not word.isascii()])
+    if not unknown:
+        return embedder.query(text), ""
+    if len(unknown) == len(words):
+        return None, "searched by words only: the embedding model doesn't know the letters of this question"
+    shown = ", ".join(f"'{word}'" for word in unknown[:_MAX_SHOWN_WORDS])
+    more = f" and {len(unknown) - _MAX_SHOWN_WORDS} more" if len(unknown) > _MAX_SHOWN_WORDS else ""
+    return embedder.query(text), f"the embedding model doesn't know the letters of {shown}{more}: found by words only"
+
+
 def _omission_remark(query: Query, mode: SearchMode) -> str:
     """Return that not all of a passage's words were looked for; empty where all were."""
     count = len(query.content)
@@ -523,8 +546,16 @@ def _score_chunks(snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _
     names: dict[int, float] = {}
     if question.mode != "semantic" or prepared.vector is None:
         keyword = snapshot.keyword(query, question.where, limit=_RANKING_POOL)
-        names = snapshot.names(query, question.where)
+        name_scores = snapshot.names(query, question.where)
+        names = name_scores.by_file
+        if name_scores.is_cut:
+            prepared.limits.append(
+                f"of the names with a word of the question, the best {fulltext.MAX_NAME_HITS} counted"
+            )
     dense = nearest()
+    for way, ranking in (("words", keyword), ("meaning", dense)):
+        if len(ranking) == _RANKING_POOL:
+            prepared.limits.append(f"of the passages found by their {way}, the best {_RANKING_POOL} were ranked")
     if query.phrases or query.excluded:
         matching = snapshot.matching(query, dense)
         dense = {i: score for i, score in dense.items() if i in matching}

@@ -71,6 +71,10 @@ class Embedder(Protocol):
         """Embed a query."""
         ...
 
+    def unknown_words(self, words: Sequence[str]) -> Sequence[str]:
+        """Return those words of which no part has a meaning to the model; empty where it can't tell."""
+        ...
+
     def close(self) -> None:
         """Release connections and models; the embedder can't be used afterwards."""
         ...
