@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from knapper import config
+from knapper.app import e5_model
 from knapper.changes.disk import marker
 from knapper.errors import KnapError, SetupError, StorageError
 from knapper.index import database
@@ -55,6 +56,8 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
                 "to a folder that model2vec wrote",
             )
         return StaticEmbedder(settings.folder)
+    if settings.kind == "e5":
+        return _open_e5(settings)
     if settings.kind == "endpoint":
         if settings.folder is not None:
             raise EmbedderError(
@@ -69,6 +72,17 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
 
         return OnnxEmbedder(settings)
     return None
+
+
+def _open_e5(settings: EmbedderSettings) -> Embedder:
+    from knapper.index.embedders import e5  # noqa: PLC0415 - as above
+
+    if settings.model not in {"", e5.NAME} or settings.folder is None:
+        raise EmbedderError(
+            f"embeddings.kind is e5, which is the model {e5.NAME} alone",
+            hint="take embeddings.model out, or set embeddings.kind to onnx or endpoint",
+        )
+    return e5.E5Embedder(settings.folder, threads=settings.threads)
 
 
 Close = Callable[[], None]
@@ -431,8 +445,14 @@ def _embedder_settings(settings: Settings) -> EmbedderSettings:
         api_key=embeddings.api_key,
         query_prefix=_known_prefix(embeddings.query_prefix),
         passage_prefix=_known_prefix(embeddings.passage_prefix),
-        folder=Path(embeddings.folder) if embeddings.folder else None,
+        folder=_model_folder(settings),
     )
+
+
+def _model_folder(settings: Settings) -> Path | None:
+    if settings.embeddings.kind == "e5":
+        return e5_model.model_folder(settings)
+    return Path(settings.embeddings.folder) if settings.embeddings.folder else None
 
 
 def _open_server(settings: Settings, vault: Vault) -> PostgresServer:

@@ -30,7 +30,7 @@ TOLD_VARIABLES_NAME: Final = "told-variables"
 """File of the variables that were named as unused, in the state folder."""
 STATE_NAMES: Final = frozenset(
     {
-        *("vaults", "server", SANDBOX_NAME, "eval", TOLD_VARIABLES_NAME),
+        *("vaults", "models", "server", SANDBOX_NAME, "eval", TOLD_VARIABLES_NAME),
         *("taint", "taint.db", "taint.db-wal", "taint.db-shm", "write.lock", "write.lock.pid", "write.next.lock"),
     }
 )
