@@ -24,6 +24,7 @@ from knapper.config.sections import (
     AgentSettings,
     AudioSettings,
     ModelSettings,
+    RerankSettings,
     RunSettings,
     ScriptSettings,
     ServerSettings,
@@ -146,6 +147,7 @@ class SearchSettings(SettingsSection):
         least=0,
         most=100,
     )
+    rerank: RerankSettings = field(default_factory=RerankSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from knapper.errors import SetupError
 from knapper.index import fulltext, tokenizer
 from knapper.index.embedders.base import Embedder, EmbedderError
 from knapper.index.filters import Filter
@@ -22,9 +23,12 @@ from knapper.index.fusion import (
     fuse_ranks,
     fuse_scores,
     keep_matching,
+    normalize_scores,
     rank_nearest,
     rank_notes,
 )
+from knapper.index.rerankers import base as rerankers
+from knapper.index.rerankers.base import PausingReranker, Reranking
 from knapper.index.snapshot import IndexSnapshot, SnapshotCache
 from knapper.index.store import ChunkRow
 from knapper.index.tokenizer import Query
@@ -227,6 +231,8 @@ class SearchRequest:
     where: Filter = field(default_factory=Filter)
     merges_copies: bool = False
     """Whether a text that several notes hold is one hit."""
+    reranks: bool = False
+    """Whether a reranker, where there is one, puts the best into a better order; never by words alone."""
     fusion: Fusion | None = None
     """None takes the searcher's default."""
 
@@ -281,16 +287,19 @@ class Searcher:
         *,
         fusion: Fusion = "convex",
         meaning: float | None = None,
+        reranking: Reranking | None = None,
     ) -> None:
-        """Use *snapshots*; the embedder is opened only for search by meaning.
+        """Use *snapshots*; the embedder is opened only for search by meaning, the reranker for what it shall rank.
 
         Args:
             snapshots: Of the index.
             embedder: Opens it.
             fusion: Default method of joining rankings.
             meaning: Weight of meaning, 0 to 1, where the vault knows a question's words; None takes the embedder's.
+            reranking: What puts the best passages into a better order.
         """
         self._snapshots = snapshots
+        self._reranker = PausingReranker(reranking) if reranking else None
         self._embedder = embedder
         self._fusion: Fusion = fusion
         self._meaning = meaning
@@ -302,6 +311,19 @@ class Searcher:
         Raises:
             EmbedderError: Only meaning was requested, and the embedder doesn't answer.
         """
+        reranker = self._reranker
+        if reranker is None or not request.reranks or request.mode == "keyword":
+            return self._search(request)
+        found = self._search(replace(request, limit=max(request.limit, reranker.passages)))
+        hits, remark = rerank_hits(reranker, request.text, found.hits)
+        return replace(found, hits=hits[: request.limit], remarks=(*found.remarks, *filter(None, [remark])))
+
+    def close(self) -> None:
+        """Close the reranker, if one was opened; snapshots and embedder are their owner's."""
+        if self._reranker is not None:
+            self._reranker.close()
+
+    def _search(self, request: SearchRequest) -> SearchResult:
         prepared = self._prepare(request)
         with self._snapshots.snapshot(prepared.model) as snapshot:
             prepared = _without_unfit_vector(snapshot, prepared)
@@ -478,6 +500,37 @@ def merge_copies(hits: Sequence[Hit]) -> list[Hit]:
         elif row.note != first.row.note:
             first_by_text[key] = replace(first, copies=(*first.copies, row))
     return list(first_by_text.values())
+
+
+def rerank_hits(reranker: PausingReranker, query: str, hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], str]:
+    """Put the best hits into the order of a reranker; where it fails, they stay as they are, with a remark.
+
+    Their scores become 1 for the best, and fall to that of the first hit which wasn't judged, so that they still tell
+    the order; ``rerank`` in the parts is what the reranker gave.
+    """
+    judged, others = hits[: reranker.passages], hits[reranker.passages :]
+    if len(judged) <= 1:
+        return tuple(hits), ""
+    from knapper.index.chunker import embedding_text  # noqa: PLC0415 - the parser's 60 ms, which most searches don't need
+
+    documents = [embedding_text(hit.row.title, hit.row.path, hit.row.text) for hit in judged]
+    try:
+        scores = reranker.score(query, documents)
+    except SetupError as error:
+        return tuple(hits), f"not reranked: {error.message}"
+    shares = normalize_scores(scores)
+    floor = others[0].score if others else 0.0
+    return (
+        *(
+            replace(
+                judged[place],
+                score=floor + (1 - floor) * shares.get(place, 0.0),
+                parts={**judged[place].parts, **({"rerank": scores[place]} if place in scores else {})},
+            )
+            for place in rerankers.order(scores, len(judged))
+        ),
+        *others,
+    ), ""
 
 
 def _with_cosines(snapshot: IndexSnapshot, prepared: _PreparedSearch, hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -73,6 +73,7 @@ def search_vault(
             per_note=per_note,
             where=context.restrict(where),
             merges_copies=True,
+            reranks=True,
         )
     )
     foreign_paths = mark_foreign_hits(context, (*ranking.hits, *ranking.nearest))
