@@ -147,6 +147,13 @@ class SearchSettings(SettingsSection):
         least=0,
         most=100,
     )
+    rewrites: bool = setting(
+        False,
+        "Whether the model rewrites a message into search queries, and searches with them, before a chat answers it or "
+        "the scout explores; one more request for each.",
+        name="rewrite",
+        env=("KNAP_REWRITE",),
+    )
     rerank: RerankSettings = field(default_factory=RerankSettings)
 
 

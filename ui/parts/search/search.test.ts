@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { chipsOf, daysAgo } from "./filters";
 import { fittingChoices } from "../picker";
 import { argumentsOf, asTyped, NO_SEARCH, piecesOf, readSearch, snippetOf, wordsOf, writeSearch, type SearchMode } from "./query";
-import { missingOf } from "./results";
+import { missingOf, remarksOf } from "./results";
 import { reasonsOf, SearchSession, type Hit, type SearchAnswer } from "./session";
 
 const marked = (content: string, spans: number[][], length?: number) =>
@@ -100,6 +100,14 @@ it("says what an answer may miss", () => {
   expect(missingOf({ answer: { ...answer(), index_incomplete: true } })).toBe("The index is still being filled");
   expect(missingOf({ answer: { ...answer(), pending: 2_000 } })).toBe("2,000 passages can be found by words only so far");
   expect(missingOf({ answer: answer() })).toBe("");
+});
+
+it("says where meaning or a reranker took no part, and leaves out how fresh it is and how it was ranked", () => {
+  const letters = "searched by words only: the embedding model doesn't know the letters of this question";
+  const notes = [letters, "of the names with a word of the question, the best 100 counted", "3 changed files aren't in the index yet: run `knap index`, or keep `knap watch` running"];
+
+  expect(remarksOf({ answer: { ...answer(), notes } })).toEqual([letters]);
+  expect(remarksOf({ answer: answer() })).toEqual([]);
 });
 
 describe("a session", () => {
