@@ -3,6 +3,7 @@
 import argparse
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from bench.frame import Goal, Report, Row, say
 from bench.places import Places
 from knapper.cli.commands import eval as evaluation
 from knapper.index import tokenizer
+from knapper.index.embedders.base import EmbedderSettings
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter
 from knapper.index.search import SearchRequest
@@ -46,11 +48,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only", nargs="+", choices=names, default=names, metavar="NAME", help="some of the collections"
     )
+    parser.add_argument(
+        "--e5", type=Path, metavar="FOLDER", help="with the model that `knap e5` has made there, not the built-in table"
+    )
 
 
 def run(places: Places, options: argparse.Namespace) -> Report | str:
     rows: list[Row] = []
     means: dict[str, list[float]] = {}
+    embedder = EmbedderSettings(kind="e5", folder=options.e5) if options.e5 else vaults.DEFAULT_EMBEDDER
     with vaults.scratch(places.cache) as work:
         for name in options.only:
             judged = _find(name, places, work)
@@ -58,7 +64,7 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
                 say(f"{name}: missing, left out")
                 continue
             say(name)
-            rows.extend(_measure(name, judged, work / f"index-{name}", means))
+            rows.extend(_measure(name, judged, work / f"index-{name}", embedder, means))
     if not rows:
         return f"there is no collection below {places.data.name}/ir"
     rows.extend(
@@ -112,11 +118,15 @@ def _permalinks(vault: Path) -> Iterator[tuple[str, str]]:
             yield file.relative_to(vault).as_posix(), found[1]
 
 
-def _measure(name: str, judged: Judged, index: Path, means: dict[str, list[float]]) -> Iterator[Row]:
+def _measure(
+    name: str, judged: Judged, index: Path, embedder: EmbedderSettings, means: dict[str, list[float]]
+) -> Iterator[Row]:
     """Rank every query in each way; a row a way and half, and one that compares them."""
-    with vaults.opened(judged.vault, index) as engine:
+    with vaults.opened(judged.vault, index, embedder) as engine:
         engine.refresh()
-        engine.embed()
+        began = time.process_time()
+        count = engine.embed()
+        say(f"{count} passages embedded in {time.process_time() - began:.0f} s of processor time")
         rankings = {
             "hybrid": {q: ir.rank(engine, _request(judged.queries[q])) for q in judged.grades},
             "words only": {q: ir.rank(engine, _request(judged.queries[q], words=True)) for q in judged.grades},

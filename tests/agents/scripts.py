@@ -11,13 +11,14 @@ from knapper.agents.model import replies as model_replies
 from tests.agents.scripted import Call, Reply, delta
 
 Agent = str
-"""scout, web, task, orchestrator or repair: told by the beginning of the system prompt."""
+"""scout, web, task, orchestrator, repair or rewrite: told by the beginning of the system prompt."""
 _BEGINNINGS: Mapping[str, Agent] = {
     "You find the notes": "scout",
     "You find on the web": "web",
     "You do what a person asks": "task",
     "You decide which agent": "orchestrator",
     "You wrote an answer": "repair",
+    "You write search queries": "rewrite",
 }
 
 

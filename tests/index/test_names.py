@@ -48,7 +48,7 @@ def named(engine: Engine, text: str, where: Filter | None = None) -> dict[str, f
     """Return the scores of names by path."""
     cache = SqliteSnapshotCache(engine.store)
     with cache.snapshot("") as snapshot:
-        scores = snapshot.names(parse_query(text), where or Filter())
+        scores = snapshot.names(parse_query(text), where or Filter()).by_file
         paths = snapshot.paths(scores)
     cache.close()
     return {paths[i]: score for i, score in scores.items()}

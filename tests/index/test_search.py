@@ -296,3 +296,26 @@ def test_a_task_without_words_finds_what_is_like_the_open_note(tmp_path: Path) -
 
     assert [[one.hit.row.note for one in answer.related] for answer in answers] == [["near.md"]] * 2
     assert "no word" in answers[0].remarks[0]
+
+
+def test_names_that_a_client_may_not_find_leave_room_for_a_correction_from_its_own(tmp_path: Path) -> None:
+    hidden = {f"Secret/Meridian {number}.md": "x\n" for number in range(120)}
+    root = worlds.fill(tmp_path / "v", {**hidden, "Meridian of the house and the garden behind it.md": "x\n"})
+    guest = Filter(policy=Policy(client="guest", hidden=("Secret/",)))
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        answer = engine.search(SearchRequest(text="meridiam", where=guest, mode="keyword"))
+
+    assert answer.remarks == ("no note holds it as typed: searched for 'meridian' for 'meridiam'",)
+
+
+def test_the_limits_of_a_ranking_are_told_once_they_are_reached(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {f"Meeting {number}.md": "notes\n" for number in range(101)})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        many = engine.search(SearchRequest(text="meeting", mode="keyword"))
+        (root / "Meeting 100.md").unlink()
+        engine.refresh()
+        few = engine.search(SearchRequest(text="meeting", mode="keyword"))
+
+    assert (many.limits, few.limits) == (("of the names with a word of the question, the best 100 counted",), ())

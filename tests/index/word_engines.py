@@ -139,7 +139,7 @@ def answers(ranker: fulltext.KeywordRanker, connection: sqlite3.Connection) -> d
     for question in QUESTIONS:
         query = parse_query(question)
         found[question] = ranker.chunks(connection, query, limit=20, allowed=None)
-        found[f"names: {question}"] = ranker.names(connection, query, allowed=None)
+        found[f"names: {question}"] = ranker.names(connection, query, allowed=None).by_file
     return found
 
 

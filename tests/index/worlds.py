@@ -39,6 +39,10 @@ class WordEmbedder:
             raise self.error
         return self._vector(text)
 
+    def unknown_words(self, words: Sequence[str]) -> Sequence[str]:
+        del words
+        return ()
+
     def close(self) -> None:
         self.is_closed = True
 

@@ -13,7 +13,7 @@ from knapper.tools.context import Context
 from knapper.vault import parser
 from knapper.vault.access import PREFERENCES_NOTE
 
-PromptName = Literal["chat", "repair", "summary", "scout", "web", "task", "orchestrator", "weekly-review"]
+PromptName = Literal["chat", "repair", "summary", "scout", "web", "task", "orchestrator", "rewrite", "weekly-review"]
 _MAX_PREFERENCES: Final = 4_000
 """Characters of the preferences that go into the prompt."""
 

@@ -20,6 +20,7 @@ from knapper.agents.model import names, providers, usage
 from knapper.agents.model.providers import ModelTimeouts
 from knapper.agents.offers import AGENT_TOOLS
 from knapper.agents.prompting import Prompts
+from knapper.agents.rewriting import QueryCache, Rewriter
 from knapper.agents.sessions import store
 from knapper.app import clients, models
 from knapper.app.clients import AGENT_CLIENT
@@ -55,6 +56,8 @@ class VaultChats(Closeable):
     """Models that have refused a request for its length, or whose server says that they read little at once."""
     contexts: dict[str, int] = field(default_factory=dict[str, int])
     """How many tokens models read at once, as far as their servers say."""
+    queries: QueryCache = field(default_factory=QueryCache)
+    """What questions were rewritten into."""
 
     def chat(self, model: str = "") -> ChatConfig:
         """Open a model with the vault's tools; nothing is sent yet.
@@ -69,6 +72,8 @@ class VaultChats(Closeable):
         model_settings = settings.model
         model_names = models.resolve_models(settings, model)
         prompt_file = Path(model_settings.prompt) if model_settings.prompt else None
+        prompts = Prompts(own_file=prompt_file, folder=settings.config_file.parent / "prompts")
+        rewriter = Rewriter(prompt=lambda: prompts.load("rewrite"), cache=self.queries)
         return ChatConfig(
             model=providers.open_model(
                 model_names,
@@ -77,7 +82,7 @@ class VaultChats(Closeable):
             ),
             name=str(model_names[0]),
             rows=[row for row in self.hub.table.specs if row.name not in AGENT_TOOLS],
-            prompts=Prompts(own_file=prompt_file, folder=settings.config_file.parent / "prompts"),
+            prompts=prompts,
             now=local_now,
             meter=self.meter,
             context_tokens=model_settings.context_tokens,
@@ -86,6 +91,7 @@ class VaultChats(Closeable):
             read_context=self._context_reader(model_names[0]) if model_settings.tools == "full" else None,
             telemetry=model_settings.telemetry,
             may_write=not settings.client(AGENT_CLIENT).grants.is_read_only,
+            rewriter=rewriter if settings.search.rewrites else None,
         )
 
     def _context_reader(self, model: ModelName) -> Callable[[], int] | None:

@@ -69,6 +69,8 @@ def wanted_extras(settings: Settings) -> "Iterator[tuple[ExtraName, str]]":
         yield "audio", "audio.provider = whisper"
     if settings.embeddings.kind == "onnx":
         yield "embeddings", "embeddings.kind = onnx"
+    elif settings.embeddings.kind == "e5":
+        yield "e5", "embeddings.kind = e5"
     elif settings.embeddings.kind == "static" and settings.embeddings.folder:
         yield "embeddings", "embeddings.folder"
     if settings.index.is_shared:

@@ -98,6 +98,7 @@ class VaultPipelines(Closeable):
             ),
             scout_model=scout_chat.model if scout_chat else None,
             scout_name=scout_chat.name if scout_chat else "",
+            rewriter=chat.rewriter,
         )
         conversations = self.chats.conversations
         return PipelineService(

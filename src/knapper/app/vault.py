@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from knapper import config
+from knapper.app import e5_model
 from knapper.changes.disk import marker
 from knapper.errors import KnapError, SetupError, StorageError
 from knapper.index import database
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from knapper.changes.disk.apply import Recovered
     from knapper.changes.writer import SubmitOptions, Writer
     from knapper.config import ClientSettings, Settings, Vault
+    from knapper.config.sections import RerankSettings
     from knapper.index.postgres.connection import PostgresServer
     from knapper.index.refresh import IndexPublisher
+    from knapper.index.rerankers.base import Reranker, Reranking
     from knapper.net.speech import Transcriber
     from knapper.net.web import Web
 
@@ -55,6 +58,8 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
                 "to a folder that model2vec wrote",
             )
         return StaticEmbedder(settings.folder)
+    if settings.kind == "e5":
+        return _open_e5(settings)
     if settings.kind == "endpoint":
         if settings.folder is not None:
             raise EmbedderError(
@@ -69,6 +74,17 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
 
         return OnnxEmbedder(settings)
     return None
+
+
+def _open_e5(settings: EmbedderSettings) -> Embedder:
+    from knapper.index.embedders import e5  # noqa: PLC0415 - as above
+
+    if settings.model not in {"", e5.NAME} or settings.folder is None:
+        raise EmbedderError(
+            f"embeddings.kind is e5, which is the model {e5.NAME} alone",
+            hint="take embeddings.model out, or set embeddings.kind to onnx or endpoint",
+        )
+    return e5.E5Embedder(settings.folder, threads=settings.threads)
 
 
 Close = Callable[[], None]
@@ -431,8 +447,14 @@ def _embedder_settings(settings: Settings) -> EmbedderSettings:
         api_key=embeddings.api_key,
         query_prefix=_known_prefix(embeddings.query_prefix),
         passage_prefix=_known_prefix(embeddings.passage_prefix),
-        folder=Path(embeddings.folder) if embeddings.folder else None,
+        folder=_model_folder(settings),
     )
+
+
+def _model_folder(settings: Settings) -> Path | None:
+    if settings.embeddings.kind == "e5":
+        return e5_model.model_folder(settings)
+    return Path(settings.embeddings.folder) if settings.embeddings.folder else None
 
 
 def _open_server(settings: Settings, vault: Vault) -> PostgresServer:
@@ -483,7 +505,62 @@ def _open_reader(settings: Settings, vault: Vault, folder: Path, policy: Policy)
 
 def _rank_fusion(settings: Settings) -> RankFusion:
     percent = settings.search.meaning_percent
-    return RankFusion(method=settings.search.fusion, meaning=percent / 100 if percent else None)
+    return RankFusion(
+        method=settings.search.fusion,
+        meaning=percent / 100 if percent else None,
+        reranking=_reranking(settings.search.rerank),
+    )
+
+
+def _reranking(settings: RerankSettings) -> Reranking | None:
+    if settings.kind == "off":
+        return None
+    from knapper.index.rerankers.base import Reranking  # noqa: PLC0415 - off for most
+
+    return Reranking(open=lambda: open_reranker(settings), passages=settings.passages)
+
+
+def open_reranker(settings: RerankSettings) -> Reranker:
+    """Open the configured reranker; it is asked, or its model loaded, on first use.
+
+    Raises:
+        RerankerError: A setting is missing or can't be used.
+    """
+    from knapper.index.rerankers.base import RerankerSettings  # noqa: PLC0415 - as above
+
+    chosen = RerankerSettings(
+        kind=settings.kind,
+        base_url=settings.base_url,
+        model=settings.model,
+        api_key=_rerank_key(settings),
+        folder=Path(settings.folder) if settings.folder else None,
+        timeout_s=float(settings.timeout_s),
+    )
+    if settings.kind == "onnx":
+        from knapper.index.rerankers.onnx import OnnxReranker  # noqa: PLC0415 - as above
+
+        return OnnxReranker(chosen)
+    from knapper.index.rerankers.endpoint import EndpointReranker  # noqa: PLC0415 - as above
+
+    return EndpointReranker(chosen)
+
+
+def _rerank_key(settings: RerankSettings) -> str:
+    if settings.api_key != _KEYRING:
+        return settings.api_key
+    from knapper.agents.model import names  # noqa: PLC0415 - as above
+
+    address = settings.base_url.rstrip("/")
+    key = names.read_keyring(address)
+    if not key:
+        from knapper.index.rerankers.base import RerankerError  # noqa: PLC0415 - as above
+
+        raise RerankerError(
+            "search.rerank.api_key is keyring, and the system's keyring has none for this address",
+            hint=f"run: knap models key {address}",
+            code="reranker_key",
+        )
+    return key
 
 
 def _known_prefix(prefix: str) -> str | None:

@@ -229,6 +229,12 @@ COMMANDS: Final = (
         "Check",
         "Complete commands, notes, tags and ids in your shell.",
     ),
+    CommandEntry(
+        "e5",
+        "knapper.cli.commands.e5",
+        "Check",
+        "Make a transformer for search by meaning across languages.",
+    ),
     CommandEntry("eval", "knapper.cli.commands.eval", "Check", "Measure how well search finds judged notes."),
     CommandEntry("bench", "knapper.cli.commands.bench", "Check", "Measure how well a model carries out tasks."),
 )

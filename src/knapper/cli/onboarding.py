@@ -16,7 +16,7 @@ from knapper import app, extras
 from knapper.agents import prompting
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName, Provider
-from knapper.app import models
+from knapper.app import e5_model, models
 from knapper.cli import launching, plugin, setup
 from knapper.cli.plugin import VaultPlugin
 from knapper.cli.render import indexing
@@ -205,6 +205,43 @@ def fill_index(options: GlobalOptions, vault: str) -> StepReport:
     )
 
 
+def use_e5(options: GlobalOptions, vault: str) -> StepReport:
+    """Make multilingual-e5-small, and have it embed from now on; the index gets its vectors in the background.
+
+    Raises:
+        KnapError: The extra isn't installed, or the model can't be made.
+    """
+    settings = _settings_for(options, vault)
+    record, _ = e5_model.make_model(settings)
+    with app.open_vault(settings) as context:
+        time = e5_model.measure_time(context.index.store, e5_model.model_folder(settings))
+    is_changed = editing.set_values(settings.config_file, {("embeddings", "kind"): "e5"})
+    duration = f"; {indexing.describe_embed_time(time)}" if time else ""
+    return StepReport(
+        step="e5",
+        state="done" if is_changed else "unchanged",
+        text=f"multilingual-e5-small is there, with a cosine of {record.cosine:.3f} to its weights{duration}",
+        undo="knap config unset embeddings.kind" if is_changed else "",
+        hint="the server makes the new vectors by itself, `knap index` does at once; until then search goes by words",
+    )
+
+
+def offer_e5(options: GlobalOptions, vault: str) -> StepReport:
+    """Say how long this vault would take with multilingual-e5-small, where it has the built-in table."""
+    settings = _settings_for(options, vault)
+    if settings.embeddings.kind != "static" or settings.embeddings.folder:
+        return StepReport(step="e5", state="unchanged", text=f"embeddings.kind is {settings.embeddings.kind}")
+    with app.open_vault(settings) as context:
+        time = e5_model.estimate_time(context.index.store)
+    what = "the built-in table; multilingual-e5-small does better across languages"
+    return StepReport(
+        step="e5",
+        state="skipped",
+        text=f"search by meaning has {what}" + (f"; with it, {indexing.describe_embed_time(time)}" if time else ""),
+        hint="later: knap setup --e5",
+    )
+
+
 def _settings_for(options: GlobalOptions, vault: str) -> Settings:
     from knapper import config  # noqa: PLC0415 - beside `setup`, which reads it for one command
 
@@ -244,10 +281,11 @@ ExtraInstaller = Callable[[Sequence[str]], None]
 """Runs the command that installs extras; raises `SetupError` where that fails."""
 
 
-def missing_extras(model: str) -> Sequence[ExtraName]:
-    """Return the extras that a model needs and that aren't installed; an empty name needs none."""
+def missing_extras(model: str, *, e5: bool = False) -> Sequence[ExtraName]:
+    """Return the extras that aren't installed of those that a model needs, and search with *e5*; no name needs none."""
     needed: tuple[ExtraName, ...] = ("models", "anthropic") if model.startswith("anthropic:") else ("models",)
-    return [name for name in needed if model and not extras.is_installed(name)]
+    wanted: list[ExtraName] = [*(needed if model else ()), *(["e5"] if e5 else [])]
+    return [name for name in wanted if not extras.is_installed(name)]
 
 
 def add_extras(names: Sequence[ExtraName], install: ExtraInstaller) -> StepReport:

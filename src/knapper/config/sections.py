@@ -98,6 +98,39 @@ class ModelSettings(SettingsSection):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RerankSettings(SettingsSection):
+    """What puts the best passages of a search into a better order."""
+
+    kind: Literal["off", "endpoint", "onnx"] = setting(
+        "off",
+        "What puts the best passages of a search by meaning into a better order: nothing (off), a server with /rerank, "
+        "such as llama.cpp, Jina or Cohere (endpoint), or a cross-encoder on this machine (onnx).",
+        env=("KNAP_RERANK",),
+    )
+    base_url: Url = setting(
+        "",
+        "The address of that server, such as http://localhost:8080/v1; the question and the best passages go to it.",
+        env=("KNAP_RERANK_BASE_URL",),
+    )
+    model: str = setting(
+        "", "The name of the reranking model; empty where the server has one alone.", env=("KNAP_RERANK_MODEL",)
+    )
+    api_key: str = setting(
+        "",
+        "The key of that server; keyring for the one that the system's keyring has for this address.",
+        env=("KNAP_RERANK_API_KEY",),
+        secret=True,
+    )
+    folder: FilePath = setting(
+        "", "The folder of a cross-encoder, for onnx: tokenizer.json and model.onnx.", env=("KNAP_RERANK_FOLDER",)
+    )
+    passages: int = setting(30, "How many of the best passages are put into a new order.", least=2, most=200)
+    timeout_s: int = setting(
+        3, "How long the server may take, in seconds; after that, the order is that without it.", least=1, most=120
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AudioSettings(SettingsSection):
     """What transcribes audio, and whether recordings may leave the machine."""
 

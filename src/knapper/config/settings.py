@@ -24,6 +24,7 @@ from knapper.config.sections import (
     AgentSettings,
     AudioSettings,
     ModelSettings,
+    RerankSettings,
     RunSettings,
     ScriptSettings,
     ServerSettings,
@@ -105,9 +106,10 @@ class ClientSettings:
 class EmbeddingSettings(SettingsSection):
     """What turns text into vectors."""
 
-    kind: Literal["static", "endpoint", "onnx", "none"] = setting(
+    kind: Literal["static", "e5", "endpoint", "onnx", "none"] = setting(
         "static",
-        "What turns text into vectors: the built-in table, an OpenAI-compatible endpoint, an ONNX model, or none.",
+        "What turns text into vectors: the built-in table, multilingual-e5-small as `knap e5` makes it, an "
+        "OpenAI-compatible endpoint, an ONNX model, or none.",
         env=("KNAP_EMBEDDINGS",),
     )
     model: str = setting("", "The name of the embedding model, for endpoint and onnx.", env=("KNAP_EMBEDDINGS_MODEL",))
@@ -117,8 +119,8 @@ class EmbeddingSettings(SettingsSection):
     api_key: str = setting("", "The key of the endpoint.", env=("KNAP_EMBEDDINGS_API_KEY",), secret=True)
     folder: FilePath = setting(
         "",
-        "The folder of a model's files: for static one or several tables, for onnx the model's own; empty for the "
-        "built-in table, or what was downloaded.",
+        "The folder of a model's files: for static one or several tables, for e5 and onnx the model's own; empty for "
+        "the built-in table, what `knap e5` has made, or what was downloaded.",
         env=("KNAP_EMBEDDINGS_FOLDER",),
     )
     query_prefix: Verbatim = setting(
@@ -145,6 +147,14 @@ class SearchSettings(SettingsSection):
         least=0,
         most=100,
     )
+    rewrites: bool = setting(
+        False,
+        "Whether the model rewrites a message into search queries, and searches with them, before a chat answers it or "
+        "the scout explores; one more request for each.",
+        name="rewrite",
+        env=("KNAP_REWRITE",),
+    )
+    rerank: RerankSettings = field(default_factory=RerankSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

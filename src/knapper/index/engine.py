@@ -30,6 +30,7 @@ from knapper.vault.view import View
 if TYPE_CHECKING:
     from knapper.index.feed import ChangeFeed
     from knapper.index.fusion import Fusion
+    from knapper.index.rerankers.base import Reranking
     from knapper.index.search import OpenNote, Searcher, SearchRequest, SearchResult
     from knapper.index.snapshot import SnapshotCache
 
@@ -65,6 +66,8 @@ class RankFusion:
     method: Fusion = "convex"
     meaning: float | None = None
     """Weight of meaning beside words, 0 to 1; None takes what suits the embedder."""
+    reranking: Reranking | None = None
+    """What puts the best passages into a better order; None for nothing."""
 
 
 USUAL_FUSION: Final = RankFusion()
@@ -132,6 +135,7 @@ class Engine:
                     lambda: self.embedder,
                     fusion=self._fusion.method,
                     meaning=self._fusion.meaning,
+                    reranking=self._fusion.reranking,
                 )
             return self._searcher
 
@@ -499,22 +503,18 @@ class Engine:
     def status(self, where: Filter | None = None) -> IndexStatus:
         """Return counts of the indexed files that match *where*, or of all."""
         with self.store.database.snapshot() as connection:
-            effective_filter = self._with_current_rules(where or Filter())
-            allowed = self._allowed.mask(connection, effective_filter)
-            index_status = status.read_status(
-                self.store, connection, model=self.model, allowed=allowed, policy=effective_filter.policy
-            )
-        return replace(index_status, complete=index_status.complete and not self.damage)
+            ruled = self._with_current_rules(where or Filter())
+            allowed = self._allowed.mask(connection, ruled)
+            found = status.read_status(self.store, connection, model=self.model, allowed=allowed, policy=ruled.policy)
+        return replace(found, complete=found.complete and not self.damage)
 
     def close(self) -> None:
-        """Close the index and its embedder."""
-        if self._snapshots is not None:
-            self._snapshots.close()
-        self.publishing.close()
+        """Close the index, its embedder and its reranker."""
         with self._lock:
-            if self._embedder is not None:
-                self._embedder.close()
-        self.store.close()
+            opened = (self._searcher, self._snapshots, self.publishing, self._embedder, self.store)
+        for each in opened:
+            if each is not None:
+                each.close()
 
     def __enter__(self) -> Self:
         """Return the engine as a context manager."""

@@ -162,13 +162,24 @@ class NamingQuestion:
         return NameMatch(min(total, 1.0) * (1.0 if stands else _PARTLY_NAMED * shared / len(name)), is_whole=is_whole)
 
 
-_MAX_NAME_HITS = 100
+MAX_NAME_HITS = 100
+"""Names that count for a question: those with most of its words, rare ones first."""
 _MAX_CACHED_TOTALS = 32
 """Filters for which the number of allowed chunks is cached."""
 _MAX_CACHED_NAMES = 10_000
 """Files whose names' stems are cached, about 0.5 kB each."""
 _NameStems = Sequence[Sequence[str]]
 """The stems of each name of a file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameScores:
+    """How well a query names notes."""
+
+    by_file: dict[int, float]
+    """By file id, 0 to 1; see `NamingQuestion.score`. 0 where only a heading contains a word."""
+    is_cut: bool = False
+    """Whether more names than ``MAX_NAME_HITS`` contain a word of it, and the others didn't count."""
 
 
 class KeywordRanker:
@@ -252,7 +263,7 @@ class KeywordRanker:
         *,
         allowed: NDArray[np.bool_] | None,
         rareness: Callable[[Sequence[QueryWord]], Mapping[QueryWord, float]] | None = None,
-    ) -> dict[int, float]:
+    ) -> NameScores:
         """Score files whose title, aliases or headings contain words of the query; stop words only as a whole name.
 
         Args:
@@ -260,17 +271,15 @@ class KeywordRanker:
             query: What is looked for.
             allowed: Mask by file id of the files whose names may be found; None allows all.
             rareness: Tells how rare words are in the texts of these files; None counts them in the index.
-
-        Returns:
-            Scores by file id, 0 to 1; see `NamingQuestion.score`. 0 where only a heading contains one.
         """
         # All words, as a name may consist of stop words alone, such as "To do" or "The Who".
         every = query_words(replace(query, content=query.words), self.stemmer)
         chosen = [replace(word, times=1) for word in self._heaviest(connection, words.NAMES, every)]
-        question = WordQuestion(words=chosen, limit=_MAX_NAME_HITS, allowed=allowed)
-        files = list(self.best(connection, words.NAMES, question))
+        question = WordQuestion(words=chosen, limit=MAX_NAME_HITS + 1, allowed=allowed)
+        ranked = list(self.best(connection, words.NAMES, question))
+        files = ranked[:MAX_NAME_HITS]
         if not files:
-            return {}
+            return NameScores(by_file={})
         naming = NamingQuestion(
             stems=_without_run_ends(self.stemmer.stems([tokenizer.segment(query.plain)])[0]),
             content={term.expression() for term in query.content},
@@ -281,7 +290,7 @@ class KeywordRanker:
         if query.content != query.words:
             meant = _content_files(connection, query, chosen, files)
             matches = {i: match for i, match in matches.items() if i in meant or match.is_whole}
-        return {i: match.score for i, match in matches.items()}
+        return NameScores(by_file={i: match.score for i, match in matches.items()}, is_cut=len(ranked) > MAX_NAME_HITS)
 
     def _rareness(
         self, connection: sqlite3.Connection, question: Sequence[QueryWord], *, allowed: NDArray[np.bool_] | None

@@ -483,6 +483,17 @@ def embed_pending(
     return embedded
 
 
+def sample_texts(store: IndexStore, limit: int) -> tuple[int, Sequence[str]]:
+    """Return how many chunks there are, and what is embedded of some of them, evenly spread."""
+    from knapper.index.chunker import embedding_text  # noqa: PLC0415 - as above
+
+    connection = store.database.reader()
+    ids = [int(i) for (i,) in connection.execute("SELECT id FROM chunks ORDER BY id")]
+    chosen = [ids[place * len(ids) // limit] for place in range(limit)] if len(ids) > limit else ids
+    rows = store.rows(chosen)
+    return len(ids), [embedding_text(row.title, row.path, row.text) for row in rows]
+
+
 def is_embedding_due(store: IndexStore, embedder: Embedder) -> bool:
     """Return whether a chunk has no vector of this model, or its floor isn't known yet."""
     return bool(store.count_pending(embedder.model_id)) or not floor.has_floor(store, embedder)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal
 
+from knapper.errors import SetupError
 from knapper.index import fulltext, tokenizer
 from knapper.index.arrays import np
 from knapper.index.embedders.base import Embedder, EmbedderError
@@ -22,9 +23,12 @@ from knapper.index.fusion import (
     fuse_ranks,
     fuse_scores,
     keep_matching,
+    normalize_scores,
     rank_nearest,
     rank_notes,
 )
+from knapper.index.rerankers import base as rerankers
+from knapper.index.rerankers.base import PausingReranker, Reranking
 from knapper.index.snapshot import IndexSnapshot, SnapshotCache
 from knapper.index.store import ChunkRow
 from knapper.index.tokenizer import Query
@@ -213,6 +217,8 @@ MAX_NEAREST: Final = 5
 """Hits that are offered where nothing matches."""
 _MIN_NEARNESS: Final = 0.35
 """Cosine from which on notes count as near where nothing was learnt for the model."""
+_MAX_SHOWN_WORDS: Final = 3
+"""Words that a remark names."""
 _MIN_COPIED_CHARS: Final = 200
 """A text of this length is a copy wherever it stands again; a shorter one only in a note of the same title."""
 
@@ -228,6 +234,8 @@ class SearchRequest:
     where: Filter = field(default_factory=Filter)
     merges_copies: bool = False
     """Whether a text that several notes hold is one hit."""
+    reranks: bool = False
+    """Whether a reranker, where there is one, puts the best into a better order; never by words alone."""
     fusion: Fusion | None = None
     """None takes the searcher's default."""
 
@@ -240,7 +248,9 @@ class SearchResult:
     nearest: tuple[Hit, ...] = ()
     """Where nothing matches: what is nearest in meaning, though below the floor."""
     remarks: tuple[str, ...] = ()
-    """Corrections in the query, and why meaning wasn't used where it should have been."""
+    """Corrections in the query, and why meaning wasn't used, or only for some words, where it should have been."""
+    limits: tuple[str, ...] = ()
+    """Which of the ranking's own limits were reached, for those who want to know how it came about."""
     related: tuple[RelatedHit, ...] = ()
     """Related notes instead of hits, where these were requested."""
 
@@ -266,6 +276,8 @@ class _PreparedSearch:
     """Weight of meaning beside words."""
     remarks: list[str] = field(default_factory=list[str])
     """Corrections in the query, and why meaning wasn't used where it should have been."""
+    limits: list[str] = field(default_factory=list[str])
+    """Which of the ranking's own limits were reached."""
 
 
 class Searcher:
@@ -278,16 +290,19 @@ class Searcher:
         *,
         fusion: Fusion = "convex",
         meaning: float | None = None,
+        reranking: Reranking | None = None,
     ) -> None:
-        """Use *snapshots*; the embedder is opened only for search by meaning.
+        """Use *snapshots*; the embedder is opened only for search by meaning, the reranker for what it shall rank.
 
         Args:
             snapshots: Of the index.
             embedder: Opens it.
             fusion: Default method of joining rankings.
             meaning: Weight of meaning, 0 to 1, where the vault knows a question's words; None takes the embedder's.
+            reranking: What puts the best passages into a better order.
         """
         self._snapshots = snapshots
+        self._reranker = PausingReranker(reranking) if reranking else None
         self._embedder = embedder
         self._fusion: Fusion = fusion
         self._meaning = meaning
@@ -299,6 +314,19 @@ class Searcher:
         Raises:
             EmbedderError: Only meaning was requested, and the embedder doesn't answer.
         """
+        reranker = self._reranker
+        if reranker is None or not request.reranks or request.mode == "keyword":
+            return self._search(request)
+        found = self._search(replace(request, limit=max(request.limit, reranker.passages)))
+        hits, remark = rerank_hits(reranker, request.text, found.hits)
+        return replace(found, hits=hits[: request.limit], remarks=(*found.remarks, *filter(None, [remark])))
+
+    def close(self) -> None:
+        """Close the reranker, if one was opened; snapshots and embedder are their owner's."""
+        if self._reranker is not None:
+            self._reranker.close()
+
+    def _search(self, request: SearchRequest) -> SearchResult:
         prepared = self._prepare(request)
         with self._snapshots.snapshot(prepared.model) as snapshot:
             prepared = _without_unfit_vector(snapshot, prepared)
@@ -306,7 +334,7 @@ class Searcher:
             ranking, rest = self._rank_notes(snapshot, prepared, pending_scores)
             hits = _read_query_hits(snapshot, prepared, ranking)
             nearest = () if hits else _read_query_hits(snapshot, prepared, rank_nearest(snapshot, rest))[:MAX_NEAREST]
-        return SearchResult(hits=hits, nearest=nearest, remarks=tuple(prepared.remarks))
+        return SearchResult(hits=hits, nearest=nearest, remarks=tuple(prepared.remarks), limits=tuple(prepared.limits))
 
     def related(self, request: SearchRequest, open_note: OpenNote | None) -> SearchResult:
         """Return the notes related to a query and an open note, without that note, best first."""
@@ -327,7 +355,9 @@ class Searcher:
             related_hits = tuple(replace(one, hit=hit) for one, hit in zip(joined, hits, strict=True))
             nearest = () if related_hits else _read_query_hits(snapshot, prepared, rank_nearest(snapshot, rest))
             nearest = tuple(hit for hit in nearest if hit.row.note != open_path)[:MAX_NEAREST]
-        return SearchResult(related=related_hits, nearest=nearest, remarks=tuple(prepared.remarks))
+        return SearchResult(
+            related=related_hits, nearest=nearest, remarks=tuple(prepared.remarks), limits=tuple(prepared.limits)
+        )
 
     def near_notes(self, path: NotePath, where: Filter, *, limit: int) -> list[tuple[NotePath, float]]:
         """Return the notes nearest to one in meaning, nearest first, each with the cosine of its nearest chunk.
@@ -421,11 +451,12 @@ class Searcher:
                 return None, "", disabled_remark if mode == "semantic" else ""
             # The stored vectors of this model can be compared even where the embedder doesn't answer now.
             model = embedder.model_id
-            return embedder.query(query.plain), model, ""
+            vector, remark = _embed_known(embedder, query.plain)
         except EmbedderError as error:
             if mode == "semantic":
                 raise
             return None, model, f"searched by words only: {error.message}"
+        return vector, model, remark
 
     def _model(self) -> str:
         """Return the model whose vectors compare notes, even where the query has no vector; empty for none."""
@@ -474,6 +505,37 @@ def merge_copies(hits: Sequence[Hit]) -> list[Hit]:
     return list(first_by_text.values())
 
 
+def rerank_hits(reranker: PausingReranker, query: str, hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], str]:
+    """Put the best hits into the order of a reranker; where it fails, they stay as they are, with a remark.
+
+    Their scores become 1 for the best, and fall to that of the first hit which wasn't judged, so that they still tell
+    the order; ``rerank`` in the parts is what the reranker gave.
+    """
+    judged, others = hits[: reranker.passages], hits[reranker.passages :]
+    if len(judged) <= 1:
+        return tuple(hits), ""
+    from knapper.index.chunker import embedding_text  # noqa: PLC0415 - the parser's 60 ms, which most searches don't need
+
+    documents = [embedding_text(hit.row.title, hit.row.path, hit.row.text) for hit in judged]
+    try:
+        scores = reranker.score(query, documents)
+    except SetupError as error:
+        return tuple(hits), f"not reranked: {error.message}"
+    shares = normalize_scores(scores)
+    floor = others[0].score if others else 0.0
+    return (
+        *(
+            replace(
+                judged[place],
+                score=floor + (1 - floor) * shares.get(place, 0.0),
+                parts={**judged[place].parts, **({"rerank": scores[place]} if place in scores else {})},
+            )
+            for place in rerankers.order(scores, len(judged))
+        ),
+        *others,
+    ), ""
+
+
 def _with_cosines(snapshot: IndexSnapshot, prepared: _PreparedSearch, hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """Add the cosine between each hit and the query's own vector, also to those that were found by their words."""
     if prepared.vector is None or not hits:
@@ -482,6 +544,20 @@ def _with_cosines(snapshot: IndexSnapshot, prepared: _PreparedSearch, hits: Sequ
     # Without any stored vector, rows have no length that fits the query's.
     cosine_by_id = dict(zip(ids, (rows @ prepared.vector).tolist(), strict=True)) if ids else {}
     return tuple(replace(hit, cosine=cosine_by_id.get(hit.row.id)) for hit in hits)
+
+
+def _embed_known(embedder: Embedder, text: str) -> tuple[NDArray[np.float32] | None, str]:
+    """Embed a question, with a remark on words that mean nothing to the model; None where these are all it has."""
+    words = [word for word in dict.fromkeys(text.split()) if any(character.isalnum() for character in word)]
+    # Every model knows the letters of ASCII.
+    unknown = embedder.unknown_words([word for word in words if not word.isascii()])
+    if not unknown:
+        return embedder.query(text), ""
+    if len(unknown) == len(words):
+        return None, "searched by words only: the embedding model doesn't know the letters of this question"
+    shown = ", ".join(f"'{word}'" for word in unknown[:_MAX_SHOWN_WORDS])
+    more = f" and {len(unknown) - _MAX_SHOWN_WORDS} more" if len(unknown) > _MAX_SHOWN_WORDS else ""
+    return embedder.query(text), f"the embedding model doesn't know the letters of {shown}{more}: found by words only"
 
 
 def _omission_remark(query: Query, mode: SearchMode) -> str:
@@ -526,8 +602,16 @@ def _score_chunks(snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _
     names: dict[int, float] = {}
     if question.mode != "semantic" or prepared.vector is None:
         keyword = snapshot.keyword(query, question.where, limit=_RANKING_POOL)
-        names = snapshot.names(query, question.where)
+        name_scores = snapshot.names(query, question.where)
+        names = name_scores.by_file
+        if name_scores.is_cut:
+            prepared.limits.append(
+                f"of the names with a word of the question, the best {fulltext.MAX_NAME_HITS} counted"
+            )
     dense = nearest()
+    for way, ranking in (("words", keyword), ("meaning", dense)):
+        if len(ranking) == _RANKING_POOL:
+            prepared.limits.append(f"of the passages found by their {way}, the best {_RANKING_POOL} were ranked")
     if query.phrases or query.excluded:
         matching = snapshot.matching(query, dense)
         dense = {i: score for i, score in dense.items() if i in matching}

@@ -10,12 +10,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from knapper.index import database
 from knapper.index.arrays import np
 from knapper.index.filters import Filter, FilterMasks
-from knapper.index.fulltext import KeywordRanker
+from knapper.index.fulltext import KeywordRanker, NameScores
 from knapper.index.store import ChunkRow, IndexStore, floor_key
 from knapper.index.tokenizer import Query, Stemmer
 from knapper.index.vectors import VectorCache
@@ -40,8 +41,8 @@ class IndexSnapshot(Protocol):
         """Return the best chunks by the query's words, best first."""
         ...
 
-    def names(self, query: Query, where: Filter) -> dict[int, float]:
-        """Score notes by how much of a title, alias or heading is in the query, 0 to 1."""
+    def names(self, query: Query, where: Filter) -> NameScores:
+        """Score notes by how much of a title, alias or heading is in the query."""
         ...
 
     def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
@@ -189,7 +190,7 @@ class SqliteSnapshot:
         allowed, include_log = self._mask(where), where.include_log
         return self.keywords.chunks(self.connection, query, limit=limit, allowed=allowed, include_log=include_log)
 
-    def names(self, query: Query, where: Filter) -> dict[int, float]:
+    def names(self, query: Query, where: Filter) -> NameScores:
         """Rank titles, aliases and headings."""
         return self.keywords.names(self.connection, query, allowed=self._mask(where))
 
@@ -335,12 +336,15 @@ def _candidate_words(connection: sqlite3.Connection, word: str, allowed: NDArray
     """Return the words of the names that share most trigrams with *word*."""
     pieces = sorted({word[at : at + 3] for at in range(len(word) - 2)})
     match = " OR ".join(f'"{piece}"' for piece in pieces)
-    rows = connection.execute(
-        "SELECT g.rowid, f.title_row FROM name_grams g JOIN files f ON f.id = g.rowid"
-        " WHERE name_grams MATCH ? ORDER BY bm25(name_grams) LIMIT ?",
-        (match, _MAX_CANDIDATES),
+    ranked = connection.execute(
+        "SELECT rowid FROM name_grams WHERE name_grams MATCH ? ORDER BY bm25(name_grams), rowid", (match,)
     )
-    for file, row in rows:
-        if allowed is None or (file < len(allowed) and allowed[file]):
-            names = paths.name_key(str(json.loads(row)[3]))
-            yield from ("".join(c for c in part if c.isalnum()) for part in names.split())
+    # The filter comes before the limit: names that the client may not find don't take the place of those that it may.
+    visible = (int(i) for (i,) in ranked if allowed is None or (i < len(allowed) and allowed[i]))
+    files = list(islice(visible, _MAX_CANDIDATES))
+    rows = connection.execute(
+        "SELECT title_row FROM files WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(files),)
+    )
+    for (row,) in rows:
+        names = paths.name_key(str(json.loads(row)[3]))
+        yield from ("".join(c for c in part if c.isalnum()) for part in names.split())

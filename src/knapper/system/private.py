@@ -32,7 +32,7 @@ ASIDE_NAME: Final = "set-aside"
 """Folder of the damaged files that a repair replaced, beside each."""
 STATE_NAMES: Final = frozenset(
     {
-        *("vaults", "server", SANDBOX_NAME, "eval", TOLD_VARIABLES_NAME, ASIDE_NAME),
+        *("vaults", "models", "server", SANDBOX_NAME, "eval", TOLD_VARIABLES_NAME, ASIDE_NAME),
         *("taint", "taint.db", "taint.db-wal", "taint.db-shm", "write.lock", "write.lock.pid", "write.next.lock"),
     }
 )

@@ -119,7 +119,7 @@ def search_task_relevant(
 def _search_notes(context: Context, query: str, mode: SearchMode, limit: int) -> SearchResult:
     where = context.restrict(Filter())
     return context.index.search(
-        SearchRequest(text=query, mode=mode, limit=limit, per_note=1, where=where, merges_copies=True)
+        SearchRequest(text=query, mode=mode, limit=limit, per_note=1, where=where, merges_copies=True, reranks=True)
     )
 
 

@@ -50,7 +50,7 @@ def search_vault(
         per_note: Passages of one note at most; 2 if not given.
         include_log: Find what this program logged in daily notes, too.
         explain: Return the parts of each score, and in ``matches`` which characters of the content the query's words
-            are.
+            are; ``notes`` then tells which limits of the ranking were reached.
 
     Returns:
         ``results`` with source, content, heading, start_line, end_line, hash, score (relative to the best) and cosine
@@ -73,6 +73,7 @@ def search_vault(
             per_note=per_note,
             where=context.restrict(where),
             merges_copies=True,
+            reranks=True,
         )
     )
     foreign_paths = mark_foreign_hits(context, (*ranking.hits, *ranking.nearest))
@@ -84,6 +85,7 @@ def search_vault(
     explain = more.get("explain", False)
     results = [hit_answer(hit, foreign_paths, explain=explain) for hit in ranking.hits]
     if explain:
+        remarks += ranking.limits
         _add_matches(context, query, results)
     answer["results"] = [*results]
     if ranking.nearest:

@@ -183,6 +183,11 @@ export function FoundLine({ found, isBusy }: { found: Found; isBusy: boolean }):
           {missing}
         </span>
       )}
+      {remarksOf(found).map((remark) => (
+        <span key={remark} class="k-found-remark">
+          {remark}
+        </span>
+      ))}
     </div>
   );
 }
@@ -192,6 +197,15 @@ function foundOf({ answer, mode, total = 0 }: Found): string {
   if (mode === "list") return `${count(total, "note")}, recently changed first`;
   return `${count(answer.results.length, "passage")} in ${count(new Set(answer.results.map((hit) => hit.source)).size, "note")}`;
 }
+
+/** What else is to be said of an answer, such as that it goes by words alone; how fresh it is, `missingOf` tells. */
+export function remarksOf({ answer }: Pick<Found, "answer">): string[] {
+  return (answer.notes ?? []).filter((note) => !ABOUT_FRESHNESS.test(note) && !ABOUT_RANKING.test(note));
+}
+
+const ABOUT_FRESHNESS = /\bknap (index|watch)\b|\bbeing (filled|indexed)\b|\buntil they are embedded\b/;
+/** Which limits of the ranking were reached: told because the page asks for the parts of scores, and of no use here. */
+const ABOUT_RANKING = /^of the (names|passages)\b/;
 
 /** What an answer may miss, in a few words; empty where it misses nothing. */
 export function missingOf({ answer }: Pick<Found, "answer">): string {

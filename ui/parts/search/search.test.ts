@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { chipsOf, daysAgo } from "./filters";
 import { fittingChoices } from "../picker";
 import { argumentsOf, asTyped, NO_SEARCH, piecesOf, readSearch, snippetOf, wordsOf, writeSearch, type SearchMode } from "./query";
-import { missingOf } from "./results";
+import { missingOf, remarksOf } from "./results";
 import { listBy, outermost } from "./listing";
 import { reasonsOf, SearchSession, type Hit, type SearchAnswer } from "./session";
 
@@ -104,8 +104,18 @@ it("says what an answer may miss", () => {
   expect(missingOf({ answer: answer() })).toBe("");
 });
 
+<<<<<<< HEAD
 type Asks = ConstructorParameters<typeof SearchSession>[0];
 const sessionOf = (passages: Asks["passages"], notes: Asks["notes"] = () => () => Promise.reject(new Error("nothing is listed"))) => new SearchSession({ passages, notes }, 0);
+=======
+it("says where meaning or a reranker took no part, and leaves out how fresh it is and how it was ranked", () => {
+  const letters = "searched by words only: the embedding model doesn't know the letters of this question";
+  const notes = [letters, "of the names with a word of the question, the best 100 counted", "3 changed files aren't in the index yet: run `knap index`, or keep `knap watch` running"];
+
+  expect(remarksOf({ answer: { ...answer(), notes } })).toEqual([letters]);
+  expect(remarksOf({ answer: answer() })).toEqual([]);
+});
+>>>>>>> w20c
 
 describe("a session", () => {
   it("shows words first, then meaning, and drops what is too late", async () => {

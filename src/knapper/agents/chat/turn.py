@@ -20,7 +20,7 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, estimate_message_tokens
 
-from knapper.agents import citations, loop, prompting, toolset, untrusted
+from knapper.agents import citations, loop, prompting, rewriting, toolset, untrusted
 from knapper.agents.citations import CheckedAnswer, CitationRepairer
 from knapper.agents.events import Debug, Done, Error, Event, Notice, TurnState
 from knapper.agents.loop import EventSink, LoopProgress, LoopTask
@@ -30,6 +30,7 @@ from knapper.agents.model.replies import SurrogateSafeModel
 from knapper.agents.model.usage import Meter, ModelFailure
 from knapper.agents.offers import StageName
 from knapper.agents.prompting import Clock, PromptName, Prompts
+from knapper.agents.rewriting import Question, Rewriter, RewritingModel
 from knapper.agents.toolset import MAX_RESULT_CHARS
 from knapper.changes.writer import SubmitOptions
 from knapper.codemode import model
@@ -71,6 +72,8 @@ class ChatConfig:
     prompt: PromptName = "chat"
     max_tokens: int = 0
     """How many tokens the turn may use within the owner's limits; 0 for no limit of its own."""
+    rewriter: Rewriter | None = None
+    """Rewrites each message into search queries before it is answered; None not to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,7 @@ class Stage:
             essential=False,
             small_models=set(),
             read_context=None,
+            rewriter=None,
         )
 
     def hold_to_proposals(self, context: Context) -> Context:
@@ -448,7 +452,7 @@ class ChatTurn:
                 self._session.show_essential_tools()
         task = LoopTask(
             model=chat.model,
-            system=system,
+            system="\n\n".join(filter(None, (system, await self._find_beforehand()))),
             prompt=message.text,
             session=self._session,
             rounds=chat.max_iterations,
@@ -468,6 +472,16 @@ class ChatTurn:
             # What was asked and called already isn't asked or called again.
             prompt = None if self._earlier else message.text
             await self._converse(replace(task, prompt=prompt, history=[*message.history, *self._earlier]))
+
+    async def _find_beforehand(self) -> str:
+        """Rewrite the message into search queries where that is wanted, and return what they find, for the prompt."""
+        chat = self._chat
+        if chat.rewriter is None:
+            return ""
+        by = RewritingModel(model=chat.model, name=chat.name, usage=self._usage, limits=self._limits)
+        question = Question(text=self._message.text, earlier=_last_message(self._message.history))
+        answer = await rewriting.find_by_rewriting(chat.rewriter, by, question, self._context, self._emit)
+        return rewriting.describe(answer, self._session.results.mark)
 
     async def _converse(self, task: LoopTask) -> None:
         ended = await loop.run_loop(task, self._progress, self._usage, self._emit)
@@ -525,6 +539,12 @@ class ChatTurn:
     def _fail(self, error: KnapError, *, limit: bool) -> None:
         self.state = "limit" if limit else "failed"
         self._emit(Error(error=error.message, code=error.code, hint=error.hint))
+
+
+def _last_message(history: Sequence[ModelMessage]) -> str:
+    """Return the person's last message of a conversation; empty where there is none."""
+    parts = (part for one in reversed(history) if isinstance(one, ModelRequest) for part in one.parts)
+    return next((str(part.content) for part in parts if isinstance(part, UserPromptPart)), "")
 
 
 def _ignore_event(_: Event) -> None:

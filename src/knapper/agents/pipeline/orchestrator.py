@@ -21,6 +21,7 @@ from knapper.agents.pipeline.store import AgentToggles
 from knapper.agents.pipeline.task import TaskAgentConfig
 from knapper.agents.pipeline.web import Researcher
 from knapper.agents.prompting import Prompts
+from knapper.agents.rewriting import Rewriter
 from knapper.codemode.model import ModelSpend
 from knapper.jsontypes import JSONValue
 from knapper.tools.registry import ToolSpec
@@ -150,6 +151,8 @@ class Agents:
     scout_name: str = ""
     limits: UsageLimits | None = None
     """The limits that the owner set for the run."""
+    rewriter: Rewriter | None = None
+    """Rewrites a task into search queries before the scout explores; None not to."""
 
     @property
     def models(self) -> list[Model]:
@@ -197,6 +200,8 @@ class Agents:
             rows={row.name: row for row in self.rows},
             settings=self.scout,
             limits=self._allowed(),
+            name=self.scout_name or self.name,
+            rewriter=self.rewriter,
         )
 
     def make_researcher(self) -> Researcher:

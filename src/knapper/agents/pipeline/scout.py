@@ -12,7 +12,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import loop, toolset, untrusted
+from knapper.agents import loop, rewriting, toolset, untrusted
 from knapper.agents.events import Round
 from knapper.agents.loop import EventSink, LoopProgress, LoopTask
 from knapper.agents.model.replies import Arguments
@@ -27,6 +27,7 @@ from knapper.agents.pipeline.records import (
     UserQuestion,
 )
 from knapper.agents.pipeline.scopes import ASK_USER, SCOUT_TOOLS, UPDATE_SELECTION
+from knapper.agents.rewriting import Question, Rewriter, RewritingModel
 from knapper.agents.toolset import LOOP_TOOLS, AgentTool, ToolSession
 from knapper.errors import KnapError
 from knapper.index.fulltext import MatchPlace
@@ -244,6 +245,10 @@ class Scout:
     """The table's rows, by name."""
     settings: ScoutSettings
     limits: UsageLimits
+    name: str = ""
+    """The model's, as the person wrote it."""
+    rewriter: Rewriter | None = None
+    """Rewrites the task into search queries before the exploration; None not to."""
 
 
 class ScoutRun:
@@ -280,6 +285,7 @@ class ScoutRun:
         try:
             async with asyncio.timeout(self._scout.settings.timeout_s):
                 work = await asyncio.to_thread(self._work, tell)
+                work = replace(work, system=await self._add_found(work, tell))
                 ended = await loop.run_loop(work, self.progress, self.usage, tell)
             self.ended = "asked" if self.state.question else ended
         except TimeoutError:
@@ -315,6 +321,16 @@ class ScoutRun:
             history=scout_task.history,
             limits=self._scout.limits,
         )
+
+    async def _add_found(self, work: LoopTask, tell: EventSink) -> str:
+        """Return the system prompt with what the rewritten task finds, where that is wanted and it just begins."""
+        scout, task = self._scout, self._task
+        if scout.rewriter is None or task.history:
+            return work.system
+        by = RewritingModel(model=scout.model, name=scout.name, usage=self.usage, limits=scout.limits)
+        answer = await rewriting.find_by_rewriting(scout.rewriter, by, Question(text=task.task), self._context, tell)
+        self.state.record(rewriting.STEP, {"query": task.task}, answer)
+        return "\n\n".join(filter(None, (work.system, rewriting.describe(answer, work.session.results.mark))))
 
     def _system(self) -> str:
         settings = self._scout.settings

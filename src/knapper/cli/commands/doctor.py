@@ -19,7 +19,7 @@ import watchfiles
 from knapper import app, config, extras
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName
-from knapper.app import models
+from knapper.app import e5_model, models
 from knapper.changes.disk import apply, storage
 from knapper.changes.disk import repair as database_repair
 from knapper.changes.disk.journal import JOURNAL_FILE
@@ -232,8 +232,10 @@ def check_language_model(settings: Settings) -> CheckResult:
 
 
 def check_embedder(settings: Settings) -> CheckResult:
-    """Check the embedder: the built-in files, or an endpoint's server, which needn't list its models."""
+    """Check the embedder: its files, or an endpoint's server, which needn't list its models."""
     embeddings = settings.embeddings
+    if embeddings.kind == "e5":
+        return _check_e5(settings)
     if embeddings.kind != "endpoint":
         return check_model_files(settings)
     if not embeddings.base_url or not embeddings.model:
@@ -247,6 +249,16 @@ def check_embedder(settings: Settings) -> CheckResult:
     return CheckResult(
         name="embedder", state="ok", text=f"{embeddings.model}@{embeddings.base_url}: its server answers"
     )
+
+
+def _check_e5(settings: Settings) -> CheckResult:
+    folder = e5_model.model_folder(settings)
+    try:
+        record = e5_model.read_record(folder)
+    except KnapError as error:
+        return failed_check("embedder", error)
+    text = f"multilingual-e5-small is there, with a cosine of {record.cosine:.3f} to its weights"
+    return CheckResult(name="embedder", state="ok", text=text)
 
 
 _WATCH_TIMEOUT_MS = 3_000

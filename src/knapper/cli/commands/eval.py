@@ -486,7 +486,9 @@ def _run_queries(
     where = context.restrict(Filter())
     first = next(iter(judged.queries), None)
     for name, text in [*([(first, judged.queries[first])] if first else []), *judged.queries.items()]:
-        question = SearchRequest(text=text, mode=mode, limit=_DEPTH, per_note=1, where=where, merges_copies=True)
+        question = SearchRequest(
+            text=text, mode=mode, limit=_DEPTH, per_note=1, where=where, merges_copies=True, reranks=True
+        )
         start = time.perf_counter()
         hits = context.index.search(question).hits
         times[name] = (time.perf_counter() - start) * 1000

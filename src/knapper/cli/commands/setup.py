@@ -41,6 +41,7 @@ class SetupOptions(TypedDict):
     clients: tuple[str, ...]
     no_clients: bool
     plugin: bool | None
+    e5: bool
     port: int | None
     interval: int | None
     state_dir: Path | None
@@ -57,6 +58,8 @@ class SetupChoices:
     service: bool
     clients: Sequence[McpClient]
     plugin: bool
+    e5: bool
+    """Whether to search by meaning with multilingual-e5-small."""
     settings: Mapping[SettingName, SettingValue]
     """Those of the server and the index that were named, by their names."""
 
@@ -79,6 +82,7 @@ class SetupChoices:
 @click.option("--client", "clients", multiple=True, metavar="NAME", help="MCP client to connect; may be repeated.")
 @click.option("--no-clients", is_flag=True, help="Connect no MCP client.")
 @click.option("--plugin/--no-plugin", default=None, help="Install the Obsidian plugin into the vault, and pair it.")
+@click.option("--e5", is_flag=True, help="Search by meaning with multilingual-e5-small, which is made here.")
 @click.option("--port", type=click.IntRange(1, 65_535), help="Port of the server.")
 @click.option("--interval", type=click.IntRange(min=1), metavar="MINUTES", help="How often all notes are compared.")
 @click.option(
@@ -143,6 +147,7 @@ def _choose(surroundings: Surroundings, chosen_folder: str, own: SetupOptions, *
         service=bool(service),
         clients=chosen,
         plugin=bool(plugin),
+        e5=own["e5"],
         settings=_named_settings(own),
     )
 
@@ -192,13 +197,15 @@ def _list_steps(
     if choices.settings:  # before the index, whose place may be among them
         yield lambda: run("settings", lambda: onboarding.set_settings(options, choices.settings))
     yield lambda: run("index", lambda: onboarding.fill_index(options, str(folder)))
-    missing = onboarding.missing_extras(choices.model)
+    missing = onboarding.missing_extras(choices.model, e5=choices.e5)
     if missing:
         yield lambda: run("extras", lambda: onboarding.add_extras(missing, onboarding.run_installer))
     if choices.model:
         yield lambda: run("model", lambda: onboarding.choose_model(options, choices.model))
     else:
         yield lambda: _no_model(surroundings)
+    e5_step = onboarding.use_e5 if choices.e5 else onboarding.offer_e5
+    yield lambda: run("e5", lambda: e5_step(options, str(folder)))
     yield lambda: run("prompt", lambda: onboarding.write_prompt_example(options))
     yield lambda: run("server", lambda: onboarding.show_server(options))
     if choices.service:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
+from knapper.app.e5_model import EmbedTime
 from knapper.cli import output
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import plain
@@ -13,8 +14,18 @@ from knapper.cli.render.formatting import ProgressLines, format_duration, format
 from knapper.index.refresh import Progress, RefreshOutcome
 from knapper.index.status import IndexStatus
 
+_MINUTE_S = 60
 _MAX_PROBLEMS = 5
 """Problems that a summary shows."""
+
+
+def describe_embed_time(time: EmbedTime) -> str:
+    """Return how long a vault's passages take, in a sentence."""
+    how = "as measured" if time.is_measured else "as this machine multiplies matrices"
+    took = f"{max(time.seconds, 1):.0f} s" if time.seconds < _MINUTE_S else format_duration(time.seconds)
+    rate = f"{time.per_second:.0f}" if time.per_second >= 10 else f"{time.per_second:.1f}"
+    take = "takes" if time.passages == 1 else "take"
+    return f"{pluralize(time.passages, 'passage')} of this vault {take} about {took}: {rate} a second, {how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-EmbedderKind = Literal["static", "endpoint", "onnx", "none"]
+EmbedderKind = Literal["static", "e5", "endpoint", "onnx", "none"]
 
 
 class EmbedderError(SetupError):
@@ -71,6 +71,10 @@ class Embedder(Protocol):
         """Embed a query."""
         ...
 
+    def unknown_words(self, words: Sequence[str]) -> Sequence[str]:
+        """Return those words of which no part has a meaning to the model; empty where it can't tell."""
+        ...
+
     def close(self) -> None:
         """Release connections and models; the embedder can't be used afterwards."""
         ...
@@ -97,11 +101,12 @@ class EmbedderSettings:
     env_proxies: bool = False
     """Use the proxies of the environment."""
     folder: Path | None = None
-    """Folder of a model's files, for ``static`` and ``onnx``; None takes the package's own, or those in the cache."""
+    """Folder of a model's files, for ``static``, ``e5`` and ``onnx``; None takes the package's own, or those in the
+    cache. ``e5`` needs one."""
     cache: Path | None = None
     """Where ``onnx`` stores downloaded models; None leaves it to the library, which uses a temporary folder."""
     threads: int | None = None
-    """Threads of ``onnx``; None leaves it to the library."""
+    """Threads of ``e5`` and ``onnx``; None leaves it to the library."""
 
 
 def replace_surrogates(text: str) -> str:

@@ -216,6 +216,11 @@ class EndpointEmbedder:
             return np.zeros(self.dimensions, np.float32)
         return normalize_rows(self._fit([self._prefixes.query + text], self._quick))[0]
 
+    def unknown_words(self, words: Sequence[str]) -> Sequence[str]:
+        """Return nothing: a server doesn't tell."""
+        del words
+        return ()
+
     def close(self) -> None:
         """Close the connections; the embedder can't be used afterwards."""
         self._client.close()

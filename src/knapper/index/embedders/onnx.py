@@ -118,6 +118,11 @@ class OnnxEmbedder:
             return np.zeros(self._dimensions(may_download=False), np.float32)
         return normalize_rows(self._embed([self._prefixes.query + text], may_download=False))[0]
 
+    def unknown_words(self, words: Sequence[str]) -> Sequence[str]:
+        """Return nothing: the library doesn't tell."""
+        del words
+        return ()
+
     def close(self) -> None:
         """Do nothing: there is no connection."""
 

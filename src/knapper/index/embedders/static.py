@@ -471,6 +471,12 @@ class StaticEmbedder:
         """
         return self.passages([text])[0]
 
+    def unknown_words(self, words: Sequence[str]) -> Sequence[str]:
+        """Return those words that have a vector of zeros, as in a script that no table has."""
+        if not words:
+            return ()
+        return [word for word, row in zip(words, self.passages(words), strict=True) if not row.any()]
+
     def close(self) -> None:
         """Do nothing: there is no connection."""
 

@@ -102,6 +102,27 @@ def _read_header(path: Path) -> dict[str, _Tensor]:
     return tensors
 
 
+def write_tensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
+    """Write a safetensors file.
+
+    Raises:
+        OSError: It can't be written.
+    """
+    names = {kind: name for name, kind in _DTYPES.items()}
+    header: dict[str, object] = {"__metadata__": dict(metadata)}
+    size = 0
+    for name, array in arrays.items():
+        offsets = [size, size + array.nbytes]
+        header[name] = {"dtype": names[array.dtype], "shape": array.shape, "data_offsets": offsets}
+        size += array.nbytes
+    head = json.dumps(header).encode()
+    head += b" " * (-len(head) % 8)
+    with path.open("wb") as file:
+        _ = file.write(len(head).to_bytes(8, "little") + head)
+        for array in arrays.values():
+            _ = file.write(np.ascontiguousarray(array).tobytes())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenTable:
     """A table of token vectors, as a file has it."""

@@ -13,7 +13,7 @@ import numpy as np
 from knapper.index import database, fulltext, words
 from knapper.index.database import StateCache
 from knapper.index.filters import Filter, FilterMasks
-from knapper.index.fulltext import KeywordRanker
+from knapper.index.fulltext import KeywordRanker, NameScores
 from knapper.index.postgres import rows
 from knapper.index.postgres.rows import GAP
 from knapper.index.postings import K1, B
@@ -150,16 +150,16 @@ class PublishedSnapshot:
         )
         return {int(i): float(score) for i, score in self._select(sql, [flat, slope, *values, *more, limit])}
 
-    def names(self, query: Query, where: Filter) -> dict[int, float]:
+    def names(self, query: Query, where: Filter) -> NameScores:
         """Rank titles, aliases and headings in the mirror."""
-        scores = self.cache.keywords.names(
+        names = self.cache.keywords.names(
             self.state.mirror,
             query,
             allowed=self._mask(where),
             rareness=lambda question: self._rareness(question, self._find_tokens(query), where),
         )
         stored_of = self._ids.stored_of
-        return {stored_of[i]: score for i, score in scores.items() if i in stored_of}
+        return replace(names, by_file={stored_of[i]: score for i, score in names.by_file.items() if i in stored_of})
 
     def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
         """Follow the graph where the filter leaves enough of it; compare all vectors where it gives too few."""
