@@ -104,10 +104,6 @@ it("says what an answer may miss", () => {
   expect(missingOf({ answer: answer() })).toBe("");
 });
 
-<<<<<<< HEAD
-type Asks = ConstructorParameters<typeof SearchSession>[0];
-const sessionOf = (passages: Asks["passages"], notes: Asks["notes"] = () => () => Promise.reject(new Error("nothing is listed"))) => new SearchSession({ passages, notes }, 0);
-=======
 it("says where meaning or a reranker took no part, and leaves out how fresh it is and how it was ranked", () => {
   const letters = "searched by words only: the embedding model doesn't know the letters of this question";
   const notes = [letters, "of the names with a word of the question, the best 100 counted", "3 changed files aren't in the index yet: run `knap index`, or keep `knap watch` running"];
@@ -115,7 +111,9 @@ it("says where meaning or a reranker took no part, and leaves out how fresh it i
   expect(remarksOf({ answer: { ...answer(), notes } })).toEqual([letters]);
   expect(remarksOf({ answer: answer() })).toEqual([]);
 });
->>>>>>> w20c
+
+type Asks = ConstructorParameters<typeof SearchSession>[0];
+const sessionOf = (passages: Asks["passages"], notes: Asks["notes"] = () => () => Promise.reject(new Error("nothing is listed"))) => new SearchSession({ passages, notes }, 0);
 
 describe("a session", () => {
   it("shows words first, then meaning, and drops what is too late", async () => {
