@@ -53,18 +53,24 @@ def check(is_so: object, what: str) -> None:
 
 @dataclass
 class Clock:
-    """Says how long each step took."""
+    """Says how long each step took, and how much of a processor its programs used, which another load changes less."""
 
-    rows: list[tuple[str, float]] = field(default_factory=list)
+    rows: list[tuple[str, float, float]] = field(default_factory=list)
 
     @contextlib.contextmanager
     def step(self, name: str) -> Generator[None]:
         """Time a step."""
         say(f"{name} …")
-        start = time.monotonic()
+        start, before = time.monotonic(), _children_s()
         yield
-        self.rows.append((name, time.monotonic() - start))
+        self.rows.append((name, time.monotonic() - start, _children_s() - before))
         say(f"{name}: {self.rows[-1][1]:.1f} s")
+
+
+def _children_s() -> float:
+    """Return the processor time of the programs that were started and have ended, so not that of the server."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 @dataclass(frozen=True)
@@ -473,8 +479,10 @@ def main(arguments: Sequence[str]) -> int:
             return 1
         finally:
             stop_service(home)
-    for name, seconds in clock.rows:
-        say(f"{seconds:7.1f} s  {name}")
+    say("     time   processor  step")
+    for name, seconds, work in clock.rows:
+        say(f"{seconds:7.1f} s {work:9.1f} s  {name}")
+    say(f"the load over the last minute is {os.getloadavg()[0]:.1f}, with {os.cpu_count()} processors")
     return 0
 
 

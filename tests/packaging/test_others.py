@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
-from jsonschema import Draft202012Validator
 
 from knapper import config
 
 ROOT = Path(__file__).parents[2]
 TEXT = {"type": "string", "minLength": 1, "maxLength": 255}
 ADDRESS = {"type": "string", "pattern": "^https://[^\\s]+$"}
-FORMATS = ("string", "number", "boolean", "filepath")
 ARGUMENT = {
     "type": "object",
     "required": ["type"],
@@ -28,7 +27,7 @@ ARGUMENT = {
         "value": TEXT,
         "valueHint": TEXT,
         "description": TEXT,
-        "format": {"enum": FORMATS},
+        "format": {"enum": ["string", "number", "boolean", "filepath"]},
         "isRequired": {"type": "boolean"},
     },
     "oneOf": [
@@ -88,16 +87,30 @@ def read_json(path: str) -> dict[str, Any]:
     return json.loads((ROOT / path).read_text(encoding="utf-8"))
 
 
+def keeps_rules(entry: Mapping[str, Any]) -> bool:
+    try:
+        jsonschema.validate(dict(entry), SERVER, jsonschema.Draft202012Validator)
+    except jsonschema.ValidationError:
+        return False
+    return True
+
+
 def test_the_registrys_rules_are_kept() -> None:
-    assert list(Draft202012Validator(SERVER).iter_errors(read_json("packaging/server.json"))) == []
+    assert keeps_rules(read_json("packaging/server.json"))
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"description": "x" * 101}, {"name": "no-namespace"}, {"version": "1.x"}, {"licence": "MIT"}, {"packages": [{}]}],
+    ("member", "value"),
+    [
+        ("description", "x" * 101),
+        ("name", "no-namespace"),
+        ("version", "1.x"),
+        ("licence", "MIT"),
+        ("packages", [{"registryType": "pypi"}]),
+    ],
 )
-def test_what_the_registry_would_refuse_is_seen(change: Mapping[str, object]) -> None:
-    assert list(Draft202012Validator(SERVER).iter_errors({**read_json("packaging/server.json"), **change}))
+def test_what_the_registry_would_refuse_is_seen(member: str, value: object) -> None:
+    assert not keeps_rules({**read_json("packaging/server.json"), member: value})
 
 
 @pytest.mark.slow
@@ -142,8 +155,9 @@ def call(folder: Path, vault: Path, programs: Path) -> dict[int, Any]:
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/call", "params": {"name": "search_vault", "arguments": {"query": "green fence"}}},
     ]  # fmt: skip
+    words: list[str] = [setting["command"], *setting["args"]]
     with subprocess.Popen(
-        [setting["command"], *(values.get(word, word) for word in setting["args"])],
+        [values.get(word, word) for word in words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         encoding="utf-8",
