@@ -201,7 +201,9 @@ async def load(
     frame.say(f"{options.readers} readers and {options.writers} writers for {options.seconds:g} s")
     end = time.monotonic() + options.seconds
     readers = [Client(server, found, end, pace).read(number, notes, asked) for number in range(options.readers)]
-    writers = [Client(server, found, end, pace).write(number, notes) for number in range(options.writers)]
+    own = {own_note(number) for number in range(options.writers)}
+    shared = [note for note in notes if note not in own]
+    writers = [Client(server, found, end, pace).write(number, shared) for number in range(options.writers)]
     before = server.processor_s()
     await asyncio.gather(*readers, *writers, _follow_memory(server, found, end))
     found.processor_s = server.processor_s() - before

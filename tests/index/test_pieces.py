@@ -204,12 +204,13 @@ class _CountingTokenizer(PieceTokenizer):
         return sum(map(len, self._words))
 
 
-def test_words_that_recur_stay_known_while_others_are_forgotten() -> None:
+def test_words_that_recur_stay_known_while_others_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(static, "_MAX_CACHED_WORDS", 100)
     tokenizer = _CountingTokenizer(FILE, hint="")
-    for start in range(0, 60_000, 500):
-        tokenizer.tokenize(["rain tomatoes", *(f"word{number}" for number in range(start, start + 500))])
+    for start in range(0, 300, 10):
+        tokenizer.tokenize(["rain tomatoes", *(f"word{number}" for number in range(start, start + 10))])
 
     assert [tokenizer.splits[word] for word in ("rain", "tomatoes")] == [1, 1]
-    tokenizer.tokenize(["word1 word59999"])
-    assert [tokenizer.splits[word] for word in ("word1", "word59999")] == [2, 1]
-    assert tokenizer.cached <= 20_000
+    tokenizer.tokenize(["word1 word299"])
+    assert [tokenizer.splits[word] for word in ("word1", "word299")] == [2, 1]
+    assert tokenizer.cached <= 100

@@ -59,3 +59,11 @@ def test_files_that_cant_be_read_leave_the_index_whole(tmp_path: Path) -> None:
 
     assert (report.wrong, report.untold) == ([], [])
     assert report.rounds > 0
+
+
+@pytest.mark.slow
+def test_flipped_bits_change_no_answer_without_a_word(tmp_path: Path) -> None:
+    report = damage.run_flips(6, seed=1, top=tmp_path, until=time.monotonic() + 60)
+
+    assert (report.wrong, report.untold) == ([], [])
+    assert report.right + report.told == report.rounds > 0
