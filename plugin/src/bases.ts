@@ -45,7 +45,7 @@ class PendingBase extends BasesView {
       if (files.length && group.hasKey()) root.createDiv({ cls: "knapper-base-group", text: String(group.key), attr: { role: "heading", "aria-level": "3" } });
       for (const file of files) this.drawNote(file, byPath.get(file.path) ?? []);
     }
-    if (!root.childElementCount) root.createDiv({ cls: "knapper-empty", text: "Nothing waits in the notes of this base." });
+    if (!root.childElementCount) root.createDiv({ cls: "knapper-empty", text: "No changes are waiting in the notes of this base." });
     if (at >= 0) root.querySelectorAll("button")[at]?.focus();
   }
 

@@ -94,7 +94,7 @@ function drawNew(into: HTMLElement, hunk: Hunk): void {
 function drawStale(root: HTMLElement, hunk: Hunk, standing: Standing): void {
   const box = root.createDiv({ cls: "knapper-stale" });
   const cause = hunk.stale?.message ?? "the text here was changed while this waited";
-  box.createDiv({ text: `Doesn't fit any more: ${cause}.`, cls: "knapper-stale-cause" });
+  box.createDiv({ text: `No longer applies: ${cause}.`, cls: "knapper-stale-cause" });
   const both = box.createDiv({ cls: "knapper-both" });
   for (const [name, shown] of [
     ["It was made for", plain(hunk.old)],

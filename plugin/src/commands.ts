@@ -42,7 +42,7 @@ export function addCommands(plugin: KnapperPlugin, marks: Marks): void {
   command("undo-run", "undo", "Undo a change or a whole run…", () => undoOne(plugin));
   command("search-notes", "text-search", "Search notes by meaning", () => new NoteSearch(plugin).open());
   command("open-runs", "workflow", "Show runs", () => plugin.openRun());
-  command("new-run", "circle-plus", "Begin a run", () => plugin.openRun("", "", true));
+  command("new-run", "circle-plus", "Start a run", () => plugin.openRun("", "", true));
   command("open-search", "search", "Open vault search", () => plugin.openSearch());
   command("show-related", "waypoints", "Show related notes", () => plugin.openSearch("", "related"));
   command("show-loose-ends", "unlink", "Show broken links and orphans", () => plugin.openSearch("", "links"));

@@ -6,7 +6,7 @@ import { failureOf } from "../../ui/client/transport";
 import { sentence } from "./connection";
 import type KnapperPlugin from "./main";
 
-const PHASES: Readonly<Record<string, string>> = { scan: "Looking through the vault", read: "Reading notes", embed: "Computing meaning" };
+const PHASES: Readonly<Record<string, string>> = { scan: "Scanning the vault", read: "Reading notes", embed: "Embedding passages" };
 const DONE_MS = 6_000;
 
 /** Begin a refresh, or join the one that runs; with `isFull` everything is read again. */

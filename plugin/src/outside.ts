@@ -19,7 +19,7 @@ export function registerOutside(plugin: KnapperPlugin): void {
   add("knapper", "Say whether Knapper is connected, and how much waits", null, () => Promise.resolve(standing(plugin)));
   add("knapper:ask", "Ask about the notes; the answer cites its lines", { question: { value: "<text>", description: "What to ask", required: true }, note: { value: "<path>", description: "The note it is about" } }, (given) => ask(plugin, given));
   add("knapper:search", "Search the notes by words and meaning", { query: { value: "<text>", description: "What to look for", required: true }, limit: { value: "<number>", description: "How many hits (default: 10)" } }, (given) => search(plugin, given));
-  add("knapper:pending", "List what waits for a decision", null, () => pending(plugin));
+  add("knapper:pending", "List changes waiting for a decision", null, () => pending(plugin));
   add("knapper:accept", "Accept a proposal", id, (given) => decide(plugin, "accept", given["id"] ?? ""));
   add("knapper:reject", "Reject a proposal", id, (given) => decide(plugin, "reject", given["id"] ?? ""));
   add("knapper:undo", "Undo the last change, or the one that is named, or all of a run", { id: { value: "<id>", description: "Id of the change" }, run: { value: "<id>", description: "Id of the run" } }, (given) => undo(plugin, given));

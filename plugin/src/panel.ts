@@ -109,7 +109,7 @@ export class ReviewView extends ItemView {
     const { waiting } = this.plugin;
     if (waiting.problem) this.list.createDiv({ cls: "knapper-problem", text: waiting.problem });
     if (!waiting.count && this.plugin.connection.isReady) {
-      this.list.createDiv({ cls: "knapper-empty", text: "Nothing waits for you. What agents propose appears here, and in the notes it is about." });
+      this.list.createDiv({ cls: "knapper-empty", text: "No changes are waiting for you. What agents propose appears here, and in the notes concerned." });
     }
     this.drawBlocks();
     for (const row of waiting.rows.slice(0, this.shown)) {
@@ -180,7 +180,7 @@ export class ReviewView extends ItemView {
     this.drawPath(line, file.path, open[0]?.line);
     const what = file.kind === "edit" ? `${open.length} ${open.length === 1 ? "place" : "places"}` : KINDS[file.kind];
     line.createSpan({ cls: "knapper-label", text: file.target ? `${what} to ${file.target}` : what });
-    if (stale) root.createDiv({ cls: "knapper-stale-cause", text: `Doesn't fit any more: ${stale}` });
+    if (stale) root.createDiv({ cls: "knapper-stale-cause", text: `No longer applies: ${stale}` });
     if (file.kind === "edit" && this.app.vault.getAbstractFileByPath(file.path) instanceof TFile) return;
     const more = root.createEl("details");
     more.createEl("summary", { text: "Show" });

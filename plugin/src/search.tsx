@@ -222,7 +222,7 @@ function Results({ state }: { state: State }): JSX.Element {
   return (
     <>
       <FoundLine found={found} isBusy={state.session.isBusy.value} />
-      {isNear && hits.length > 0 && <GroupTitle>Nearest in meaning</GroupTitle>}
+      {isNear && hits.length > 0 && <GroupTitle>Closest in meaning</GroupTitle>}
       <HitList hits={hits} text={isNear ? "" : found.of.text} label="Found" active={state.active.value} onActive={(index) => (state.active.value = index)} />
       {found.answer.results.length < (found.total ?? 0) && <MoreRows key={found.answer.results.length} title="Show more notes" onMore={() => state.session.more()} />}
     </>
@@ -242,7 +242,7 @@ function Related({ state, host }: PartProps): JSX.Element {
   const note = state.note.value;
   const { related } = state;
   const rows = related.data.value;
-  if (!note) return <Empty icon="file-text" title="No note is open">Open one, and what is related to it stands here.</Empty>;
+  if (!note) return <Empty icon="file-text" title="No note is open">Open one to see related notes here.</Empty>;
   if (related.failure.value) return <Problem failure={related.failure.value} />;
   if (!rows) return <SkeletonRows />;
   if (!rows.length) return <Empty icon="file-text" title="Nothing is related">No other note says something similar to “{noteName(note)}”.</Empty>;
@@ -269,7 +269,7 @@ function Related({ state, host }: PartProps): JSX.Element {
 }
 
 function InsertButton({ host, path }: { host: AppHost; path: string }): JSX.Element {
-  return <Button kind="quiet" size="small" icon="link" label={`Link to ${noteName(path)} at the cursor`} title="Put a link at the cursor" onClick={() => host.insertLink(path)} />;
+  return <Button kind="quiet" size="small" icon="link" label={`Link to ${noteName(path)} at the cursor`} title="Insert a link at the cursor" onClick={() => host.insertLink(path)} />;
 }
 
 function Ends({ state, host }: PartProps): JSX.Element {
@@ -281,7 +281,7 @@ function Ends({ state, host }: PartProps): JSX.Element {
     <>
       <section aria-label="Broken links">
         <GroupTitle>{`Broken links (${found.brokenTotal.toLocaleString()})`}</GroupTitle>
-        {!found.broken.length && <p class="k-small k-quiet knapper-none">Every link leads somewhere.</p>}
+        {!found.broken.length && <p class="k-small k-quiet knapper-none">No broken links.</p>}
         <ul class="k-rows">
           {found.broken.map((row, index) => (
             <li key={index} data-note={row.path}>

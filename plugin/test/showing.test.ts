@@ -74,7 +74,7 @@ it("is decided in reading view too, but for what doesn't fit any more", async ()
   await vi.waitFor(() => expect(decided).toEqual([["accept", hunks[0], "hunk"]]));
 
   expect([...stale.querySelectorAll("button")].map((made) => made.textContent)).not.toContain("Accept");
-  expect(stale.textContent).toContain("Doesn't fit any more: the lines are gone.");
+  expect(stale.textContent).toContain("No longer applies: the lines are gone.");
   expect(stale.textContent).toContain("Other.");
   expect(await findings()).toEqual([]);
 });
@@ -124,7 +124,7 @@ it("leaves a base as it is decided, and leaves nothing behind", () => {
   expect(document.querySelectorAll("[role=heading]")).toHaveLength(0);
   hunks = [];
   for (const listener of listeners) listener();
-  expect(document.body.textContent).toBe("Nothing waits in the notes of this base.");
+  expect(document.body.textContent).toBe("No changes are waiting in the notes of this base.");
   const before = listeners.size;
   view.unload();
 

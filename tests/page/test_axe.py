@@ -64,7 +64,7 @@ def _views(tab: Page, chat: str) -> dict[str, tuple[str, Callable[[Page], None]]
         "chat-new": ("/app/chat/new", _shown(tab, ".k-model-name")),
         "chat": (chat, _shown(tab, ".k-exchange-spent")),
         "runs": ("/app/runs?new=1", _shown(tab, ".k-run-begin textarea")),
-        "settings": ("/app/settings/models", _shown(tab, "#main h1")),
+        "settings": ("/app/settings/models", _shown(tab, ".k-set-control")),
     }
 
 

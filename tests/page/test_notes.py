@@ -116,6 +116,13 @@ def test_search_answers_while_typing_with_matches_reasons_and_keys(tmp_path: Pat
         box.press("ArrowUp")
         box.press("Shift+Enter")
         expect(tab.get_by_role("complementary")).to_contain_text("Every evening")
+        divider = tab.get_by_role("separator", name="Width of the pane")
+        divider.focus()
+        tab.keyboard.press("ArrowLeft")
+        expect(divider).to_have_attribute("aria-valuenow", "416")
+        tab.keyboard.press("Escape")
+        box.press("Shift+Enter")
+        expect(tab.get_by_role("complementary")).to_have_css("width", "416px")
         tab.keyboard.press("Escape")
         box.press("Enter")
 

@@ -74,7 +74,7 @@ def test_a_question_is_answered_where_it_is_asked(tmp_path: Path, tab: Page) -> 
         expect(tab.locator(".k-toasts")).to_contain_text("The run asks: Little was found")
         tab.reload()
         expect(tab.get_by_role("list", name="Runs")).to_contain_text("asks you")
-        question.get_by_role("button", name="Show the part").click()
+        question.get_by_role("button", name="View this part").click()
         expect(pane(tab)).to_contain_text("Waiting for an answer.")
         question.get_by_label("Where to look").fill("in the <b>barn</b>")
         tab.keyboard.press("Enter")

@@ -121,6 +121,24 @@ def test_the_page_is_gone_through_by_keys_alone(tmp_path: Path, tab: Page) -> No
 
 
 @pytest.mark.timeout(120)
+def test_the_palette_finds_conversations(tmp_path: Path, tab: Page) -> None:
+    with sites.serving(tmp_path, HELLO.open) as site:
+        site.enter(tab, "/app/chat/new")
+        sites.say(tab, "Where is the spade?")
+        sites.answered(tab)
+        tab.goto(f"{site.address}/app/search")
+        expect(tab.get_by_label("Search your notes")).to_be_focused()
+        tab.keyboard.press("Control+k")
+        tab.keyboard.type("spade")
+        group = tab.get_by_role("group", name="Conversations")
+        expect(group.get_by_role("option")).to_have_text(re.compile("Where is the spade"))
+        group.get_by_role("option").click()
+
+        expect(tab).to_have_url(re.compile(r"/app/chat/[\w-]+$"))
+        expect(tab.locator(".k-question-text")).to_have_text("Where is the spade?")
+
+
+@pytest.mark.timeout(120)
 def test_the_list_folds_and_its_width_is_remembered(tmp_path: Path, tab: Page) -> None:
     with sites.serving(tmp_path, HELLO.open) as site:
         site.enter(tab, "/app/settings")

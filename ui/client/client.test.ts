@@ -166,6 +166,21 @@ describe("events", () => {
     expect(found).toEqual([1, 2]);
   });
 
+  it("end with the last one, though the connection stays open", async () => {
+    const open = async function* () {
+      yield frame(1, "start", { turn_id: "t1" }) + frame(2, "done");
+      await new Promise(() => undefined);
+    };
+    const transport: Transport = {
+      send: () => Promise.reject(new Failure("nothing is polled", "test")),
+      stream: async () => ({ status: 200, pieces: open(), text: async () => "" }),
+    };
+    const client = new Client({ transport, headers: () => ({}), vault: () => "" });
+
+    expect(await all(converse(client, "/chat/stream", "/chat", { message: "?" }))).toEqual(["1 start", "2 done"]);
+    expect(await all(follow(client, "/runs/r/events", { isLast: (event) => event.event === "done" }))).toEqual(["1 start", "2 done"]);
+  });
+
   it("of a turn go on by its id", async () => {
     const { client, asked } = clientOf([
       { pieces: [frame(1, "start", { turn_id: "t1" }), frame(2, "text")] },

@@ -90,7 +90,7 @@ export function SkeletonRows({ count = 6 }: { count?: number }): JSX.Element {
 /** Text that is still to come. */
 export function SkeletonText({ lines = 4 }: { lines?: number }): JSX.Element {
   return (
-    <div role="status" aria-label="Loading" style={{ display: "grid", gap: "14px" }}>
+    <div class="k-skeleton-text" role="status" aria-label="Loading">
       {Array.from({ length: lines }, (_, index) => (
         <div class="k-skeleton" key={index} style={{ width: `${index === lines - 1 ? 55 : 88 + ((index * 29) % 12)}%` }} />
       ))}

@@ -138,7 +138,7 @@ function QuestionCard({ watch, question, onOpenPart }: { watch: RunWatch; questi
           <label for={id} class="k-only-read">
             Where to look
           </label>
-          <input id={id} class="k-input" maxLength={2_000} placeholder="A note or a hint where to look" value={where.value} onInput={(event) => (where.value = event.currentTarget.value)} />
+          <input id={id} class="k-input" maxLength={2_000} placeholder="A note, or a hint where to look" value={where.value} onInput={(event) => (where.value = event.currentTarget.value)} />
           <Button type="submit" isDisabled={isBusy.value || !where.value.trim()}>
             Look there
           </Button>
@@ -150,7 +150,7 @@ function QuestionCard({ watch, question, onOpenPart }: { watch: RunWatch; questi
             </Button>
           ))}
           <Button size="small" kind="quiet" onClick={() => onOpenPart(question.node_id)}>
-            Show the part
+            View this part
           </Button>
         </div>
       </div>

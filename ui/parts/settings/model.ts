@@ -54,7 +54,7 @@ const WORDS: Readonly<Record<string, Words>> = {
   "agents.can": { label: "Capabilities" },
   "agents.orchestrate": { label: "Let a model choose the agents" },
   "agents.orchestrator_steps": { label: "Context rounds" },
-  "agents.orchestrator_tokens": { label: "Context round tokens", unit: "tokens" },
+  "agents.orchestrator_tokens": { label: "Tokens per context round", unit: "tokens" },
   "agents.scout.model": { label: "Scout's model" },
   "agents.scout.rounds": { label: "Scout rounds" },
   "agents.scout.notes": { label: "Notes Scout may choose", unit: "notes" },
@@ -80,7 +80,7 @@ const WORDS: Readonly<Record<string, Words>> = {
   "scripts.net_allow": { label: "Hosts scripts may reach" },
 
   "web.access": { label: "Web access" },
-  "web.auto_search": { label: "Search by itself" },
+  "web.auto_search": { label: "Search without being asked" },
   "web.provider": { label: "Search provider" },
   "web.api_key": { label: "Search provider key" },
   "web.tavily_api_key": { label: "Tavily key" },
@@ -117,10 +117,10 @@ const WORDS: Readonly<Record<string, Words>> = {
   "embeddings.folder": { label: "Model folder" },
   "embeddings.query_prefix": { label: "Query prefix" },
   "embeddings.passage_prefix": { label: "Passage prefix" },
-  "index.interval_minutes": { label: "Full check every", unit: "min" },
+  "index.interval_minutes": { label: "Check all files every", unit: "min" },
 
   "proposals.expire_days": { label: "Proposals expire after", unit: "days" },
-  "proposals.taint_minutes": { label: "Proposals only after untrusted content", unit: "min" },
+  "proposals.taint_minutes": { label: "Propose only after untrusted content, for", unit: "min" },
 
   "default_vault": { label: "Default vault" },
   "state_dir": { label: "State folder" },

@@ -59,7 +59,7 @@ TURN_CONTENT: Final = json_content(_TURN_PROPERTIES)
 STREAM_CONTENT: Final[Mapping[str, Any]] = stream_content(
     "`start` comes first, with turn_id, session_id and message; then `text`, `tool_call`, `tool_result`, `proposal`, "
     "`question`, `debug`, `usage`, `notice` and `error`, as they happen; `done` comes last, with the answer. A lost "
-    "connection doesn't end the turn: GET /chat/{turn_id}/events goes on."
+    "connection doesn't end the turn: GET /chat/{turn_id}/events continues it."
 )
 CANCEL_CONTENT: Final = json_content(
     {"turn_id": _STRING, "session_id": _STRING, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
@@ -74,9 +74,9 @@ SESSION_SCHEMA: Final[Mapping[str, Any]] = object_schema(
         "updated": _STRING,
         "turns": {"type": "integer"},
         "forked_from": {"type": ["string", "null"]},
-        "running": {"type": ["string", "null"], "description": "The turn that goes on, if one does."},
-        "task": {"type": ["string", "null"], "description": "The run of a task of agents that goes on, if one does."},
-        "busy": {"type": "boolean", "description": "Whether something goes on in it, also in another process."},
+        "running": {"type": ["string", "null"], "description": "The turn that is running, if one is."},
+        "task": {"type": ["string", "null"], "description": "The run of an agents' task that is running, if one is."},
+        "busy": {"type": "boolean", "description": "Whether something is running in it, also in another process."},
     }
 )
 MESSAGE_SCHEMA: Final[Mapping[str, Any]] = {
@@ -514,7 +514,7 @@ def _turn_messages(turn: Exchange) -> list[dict[str, JSONValue]]:
 
 _ACTIVE_FILE: Final = Parameter(
     name="active_file",
-    doc="The note that the person looks at: it tells which session goes on, and what 'this note' means.",
+    doc="The note that the person is looking at: it decides which session continues, and what 'this note' means.",
 )
 _MESSAGE: Final = Parameter(
     name="message",

@@ -245,7 +245,7 @@ def mount_index(hub: Hub, threads: WorkerThreads, stop: StopSignal) -> Mount:
             _TAG,
             "Bring the index up to date.",
             _make_begin(hub, service),
-            "Replies at once; follow it at /index/{job_id}/events. While one goes on in a vault, the next joins it. "
+            "Replies at once; follow it at /index/{job_id}/events. While one is running in a vault, the next joins it. "
             "Only for clients that see the whole vault.",
             _BEGIN_PARAMETERS,
             _BEGUN_CONTENT,

@@ -22,7 +22,7 @@ _OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
 _RANGE_SCHEMA: Final[Mapping[str, Any]] = {"type": "array", "items": _INTEGER, "minItems": 2, "maxItems": 2}
 _QUESTION_SCHEMA: Final[Mapping[str, Any]] = {
     "type": ["object", "null"],
-    "description": "What the person is asked; the run goes on with `run_id` and `answer`.",
+    "description": "What the person is asked; `run_id` and `answer` continue the run.",
     "properties": {"question": _STRING, "options": {"type": "array"}},
 }
 _OUTCOME_PROPERTIES: Final[Mapping[str, Any]] = {
@@ -52,7 +52,7 @@ TASK_STREAM_CONTENT: Final[Mapping[str, Any]] = openapi.stream_content(
     "`start` comes first, with run_id and task; then `progress`, `round` (of the scout), `selection`, `sources`, "
     "`context`, `navigate`, `notice`, `debug`, `text`, `tool_call`, `tool_result`, `proposal`, `question`, `usage` and "
     "`error`, as they happen; "
-    "`outcome` comes last. A lost connection doesn't end the run: GET /ask/{run_id}/events goes on."
+    "`outcome` comes last. A lost connection doesn't end the run: GET /ask/{run_id}/events continues it."
 )
 CANCEL_TASK_CONTENT: Final = openapi.json_content(
     {
@@ -235,12 +235,10 @@ OVERRIDE_PARAMETERS: Final = (
 )
 """Of these, members of `toggles`, `scope` and `rules` may also stand beside them, but for `task`, which is the text."""
 TASK_PARAMETERS: Final = (
-    Parameter(name="task", doc="What is to be done; needed but where a run goes on.", maximum=200_000),
-    Parameter(
-        name="session_id", doc="The session that is gone on with, and keeps the turn; none where it is left out."
-    ),
+    Parameter(name="task", doc="What is to be done; needed unless a run is continued.", maximum=200_000),
+    Parameter(name="session_id", doc="The session to continue, which keeps the turn; none where it is left out."),
     Parameter(name="model", doc="The model that works; one of the configuration, unless a person asks.", maximum=500),
-    Parameter(name="run_id", doc="A run that asked the person something; it goes on as it was begun.", maximum=200),
+    Parameter(name="run_id", doc="A run that asked the person something; it continues as it was started.", maximum=200),
     Parameter(name="answer", doc="What the person says to that; only with run_id.", maximum=_MAX_ANSWER_CHARS),
     Parameter(
         name="debug",

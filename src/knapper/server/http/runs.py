@@ -57,7 +57,7 @@ T = TypeVar("T")
 _THREADS: Final = 8
 """For looking runs up and opening models; a run has a thread of its own."""
 MOST_RUNS: Final = 8
-"""That go on at once, of all clients together."""
+"""That run at once, of all clients together."""
 _MAX_WATCHED: Final = 32
 POLL_INTERVAL_S: Final = 1.0
 """How often is looked at runs of other processes."""
@@ -113,7 +113,7 @@ class RunService:
         running_count = len(self._carried.running()) if self._carried else 0
         if running_count + self._preparing >= MOST_RUNS:
             hint = "wait until one has ended, or cancel one"
-            raise ConflictError(f"{MOST_RUNS} runs go on here already", hint=hint, code="too_many_runs")
+            raise ConflictError(f"{MOST_RUNS} runs are already running here", hint=hint, code="too_many_runs")
         self._preparing += 1
         try:
             prepared = await self.run_blocking(ready)
@@ -193,7 +193,7 @@ class RunService:
 
 def run_busy_error(run_id: str) -> ConflictError:
     """Return the error for a run that is still running."""
-    return ConflictError(f"the run {run_id} goes on already", hint="wait for it, or cancel it", code="run_busy")
+    return ConflictError(f"the run {run_id} is already running", hint="wait for it, or cancel it", code="run_busy")
 
 
 async def _carry_out_run(going: PreparedRun, tell: JobEventSink) -> None:
