@@ -27,6 +27,10 @@ def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
+def _measure_nothing(_store: object, _folder: Path) -> None:
+    return None
+
+
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Give the folders in which the model was made; a record alone stands for it."""
@@ -39,7 +43,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         return e5.read_record(folder)
 
     monkeypatch.setattr(e5_maker, "make", make)
-    monkeypatch.setattr(e5_model, "measure_time", lambda _store, _folder: None)
+    monkeypatch.setattr(e5_model, "measure_time", _measure_nothing)
     return folders
 
 
@@ -59,7 +63,7 @@ def test_it_is_made_in_the_state_folder_once(
 @pytest.mark.usefixtures("made")
 def test_it_is_used_when_asked_and_the_settings_name_it(configuration: Path, tmp_path: Path) -> None:
     code = main.run(["e5", "--use"])
-    settings = config.load({}, config_file=configuration)
+    settings = config.load({}, config_file=str(configuration))
 
     assert (code, settings.embeddings.kind) == (0, "e5")
     assert (
@@ -73,7 +77,7 @@ def test_a_folder_of_ones_own_counts(configuration: Path, tmp_path: Path) -> Non
     text = configuration.read_text(encoding="utf-8")
     configuration.write_text(f"{text}[embeddings]\nkind = 'e5'\nfolder = '{tmp_path / 'mine'}'\n", encoding="utf-8")
 
-    assert e5_model.model_folder(config.load({}, config_file=configuration)) == tmp_path / "mine"
+    assert e5_model.model_folder(config.load({}, config_file=str(configuration))) == tmp_path / "mine"
 
 
 def test_nothing_is_set_where_it_can_not_be_made(

@@ -581,10 +581,14 @@ def test_a_model_across_languages_is_offered_with_the_time_of_this_vault(
 def test_a_model_that_is_made_is_measured_and_used(
     vault: Path, config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(e5_model, "make_model", lambda _settings: (ModelRecord(digest="0" * 12, cosine=0.9967), True))
-    monkeypatch.setattr(
-        e5_model, "measure_time", lambda _store, _folder: EmbedTime(passages=900, per_second=30.0, is_measured=True)
-    )
+    def make(_settings: object) -> tuple[ModelRecord, bool]:
+        return ModelRecord(digest="0" * 12, cosine=0.9967), True
+
+    def measure(_store: object, _folder: Path) -> EmbedTime:
+        return EmbedTime(passages=900, per_second=30.0, is_measured=True)
+
+    monkeypatch.setattr(e5_model, "make_model", make)
+    monkeypatch.setattr(e5_model, "measure_time", measure)
     _ = main.run(["setup", "--vault", str(vault), "--e5", "--json"])
     (row,) = (row for row in json.loads(capsys.readouterr().out)["steps"] if row["step"] == "e5")
 

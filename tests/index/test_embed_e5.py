@@ -67,14 +67,18 @@ def test_other_weights_are_refused(tmp_path: Path, content: bytes) -> None:
         _ = e5_maker.read_weights(tmp_path / "weights")
 
 
+def _find_nothing(_name: str) -> None:
+    return None
+
+
 def test_without_the_package_of_weights_the_command_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", _find_nothing)
 
     with pytest.raises(EmbedderError) as caught:
         _ = e5_maker.find_weights()
     assert caught.value.code == "embedder_extra"
 
-    monkeypatch.setattr(extras, "is_installed", lambda _name: True)
+    monkeypatch.setattr(extras, "is_installed", frozenset({"e5"}).__contains__)
     with pytest.raises(EmbedderError) as caught:
         _ = e5_maker.find_weights()
     assert caught.value.code == "embedder_weights"

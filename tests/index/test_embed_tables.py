@@ -20,7 +20,7 @@ def write_scaled(folder: Path, arrays: dict[str, NDArray[np.generic]]) -> Path:
     """Write a table of whole words with scales; words are those of `write_model`."""
     write_model(folder)
     (folder / "weights.safetensors").unlink()
-    pack.write_tensors(folder / tables.TABLE_FILE, arrays, {})
+    tables.write_tensors(folder / tables.TABLE_FILE, arrays, {})
     return folder
 
 
@@ -181,7 +181,7 @@ def write_trained(folder: Path, vocabulary: list[tuple[str, float]]) -> Path:
     rows[0] = 0
     packed, scales = pack.quantize(rows)
     folder.mkdir(exist_ok=True)
-    pack.write_tensors(folder / tables.TABLE_FILE, {"q": packed, "scale": scales}, {})
+    tables.write_tensors(folder / tables.TABLE_FILE, {"q": packed, "scale": scales}, {})
     model = {"type": "Unigram", "unk_id": 0, "byte_fallback": False, "vocab": vocabulary}
     (folder / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": model}), encoding="utf-8")
     return folder

@@ -12,7 +12,7 @@ from tests import states
 from tests.parity import surfaces
 from tests.parity.examples import CALLS
 
-_WAYS: Final = {
+WAYS: Final = {
     "direct": surfaces.direct,
     "agent": surfaces.by_an_agent,
     "mcp": surfaces.over_mcp,
@@ -35,7 +35,7 @@ def run(base: Path, state: Path, way: str) -> list[tuple[str, dict[str, Any]]]:
     """Make all calls one after another; what an earlier answer told stands in for a mark."""
     known: dict[str, str] = {}
     answers: list[tuple[str, dict[str, Any]]] = []
-    with _WAYS[way](base, state) as call:
+    with WAYS[way](base, state) as call:
         for name, arguments in CALLS:
             answer = call(name, {key: _filled(value, known) for key, value in arguments.items()})
             known |= {"proposal": answer["proposal_id"]} if answer.get("proposal_id") else {}

@@ -11,7 +11,7 @@ from knapper.config.settings import SearchSettings, Settings
 from tests.index.test_rerank import alphabetical
 from tests.net.servers import Reply, serving
 from tests.parity import surfaces
-from tests.parity.test_parity import _WAYS
+from tests.parity.test_parity import WAYS
 
 _QUESTION = {"query": "garden rain trip old page", "n_results": 4}
 
@@ -30,13 +30,13 @@ def _ask(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) ->
     monkeypatch.setattr(surfaces, "settings", _with_reranker(url))
     for name, value in {"": "endpoint", "_BASE_URL": url}.items():
         monkeypatch.setenv(f"KNAP_RERANK{name}", value)
-    with _WAYS[way](tmp_path, tmp_path / "state") as call:
+    with WAYS[way](tmp_path, tmp_path / "state") as call:
         answer = call("search_vault", _QUESTION)
     return [hit["source"] for hit in answer["results"]], answer.get("notes", [])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", list(_WAYS))
+@pytest.mark.parametrize("way", list(WAYS))
 def test_every_surface_gives_the_order_of_the_reranker(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,7 +48,7 @@ def test_every_surface_gives_the_order_of_the_reranker(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", list(_WAYS))
+@pytest.mark.parametrize("way", list(WAYS))
 def test_every_surface_tells_that_the_reranker_failed(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4825,7 +4825,7 @@ export interface operations {
                         "embeddings.base_url"?: string | null;
                         "embeddings.folder"?: string | null;
                         /** @enum {string|null} */
-                        "embeddings.kind"?: "static" | "endpoint" | "onnx" | "none" | null;
+                        "embeddings.kind"?: "static" | "e5" | "endpoint" | "onnx" | "none" | null;
                         "embeddings.model"?: string | null;
                         "embeddings.passage_prefix"?: string | null;
                         "embeddings.query_prefix"?: string | null;
@@ -4863,6 +4863,14 @@ export interface operations {
                         "model.turn_tokens"?: number | null;
                         "proposals.expire_days"?: number | null;
                         "proposals.taint_minutes"?: number | null;
+                        "rerank.api_key"?: string | null;
+                        "rerank.base_url"?: string | null;
+                        "rerank.folder"?: string | null;
+                        /** @enum {string|null} */
+                        "rerank.kind"?: "off" | "endpoint" | "onnx" | null;
+                        "rerank.model"?: string | null;
+                        "rerank.passages"?: number | null;
+                        "rerank.timeout_s"?: number | null;
                         "runs.cents"?: number | null;
                         /** @enum {string|null} */
                         "runs.code_mode"?: "on" | "off" | null;
@@ -4898,6 +4906,8 @@ export interface operations {
                         /** @enum {string|null} */
                         "search.fusion"?: "convex" | "rrf" | null;
                         "search.meaning_percent"?: number | null;
+                        /** @enum {string|null} */
+                        "search.rewrite"?: "off" | "on" | null;
                         /** @enum {string|null} */
                         "server.answers_commands"?: "no" | "yes" | null;
                         "server.host"?: string | null;

@@ -233,7 +233,7 @@ COMMANDS: Final = (
         "e5",
         "knapper.cli.commands.e5",
         "Check",
-        "Make a transformer for search by meaning across languages.",
+        "Make a transformer for search across languages.",
     ),
     CommandEntry("eval", "knapper.cli.commands.eval", "Check", "Measure how well search finds judged notes."),
     CommandEntry("bench", "knapper.cli.commands.bench", "Check", "Measure how well a model carries out tasks."),

@@ -24,10 +24,11 @@ from knapper.config import editing
 @options.shared_options
 @click.pass_obj
 def command(global_options: GlobalOptions, *, use: bool, anew: bool) -> ExitCode:
-    """Make multilingual-e5-small, a transformer for search by meaning across languages.
+    """Make a transformer for search across languages.
 
-    It is made on this machine, out of weights that the extra `e5` brings: nothing is downloaded. What was made is
-    compared with the weights. Then some passages of the vault are embedded, to tell how long all of them would take.
+    The model is multilingual-e5-small. It is made on this machine, out of weights that the extra `e5` brings; nothing
+    is downloaded. What was made is compared with the weights. Then some passages of the vault are embedded, to tell how
+    long all of them would take.
     """
     settings = setup.read_settings(global_options)
     record, is_new = e5_model.make_model(settings, anew=anew)
