@@ -110,7 +110,8 @@ def test_blocks_are_counted_found_stepped_through_and_decided_as_cards_are(
         wait_for_text(at, accepted)
         assert [at.status(name) for name in proposals] == ["accepted", "rejected"]
 
-        block = '```ai-edit\n{"id":"mine","type":"replace","before":"Beds along the wall.","after":"No beds."}\n```\n#ai_edit\n'
+        edit = '{"id":"mine","type":"replace","before":"Beds along the wall.","after":"No beds."}'
+        block = f"```ai-edit\n{edit}\n```\n#ai_edit\n"
         _ = (at.vault / "Garden.md").write_text(accepted.replace("Beds along the wall.\n", block), encoding="utf-8")
         expect(status).to_have_text("1 here, 1 pending")
         at.app.run("show-pending")
