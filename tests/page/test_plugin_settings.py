@@ -119,4 +119,4 @@ def test_what_was_changed_elsewhere_is_shown_when_the_tab_is_opened_and_nothing_
         assert tab.evaluate("app.tab.server") == []
         at.app.run("search-notes")
         tab.get_by_label("Find").fill("barrel")
-        expect(tab.get_by_role("listbox", name="Found")).to_contain_text("Not reachable")
+        expect(tab.get_by_role("listbox", name="Found")).to_contain_text("the server can't be reached")
