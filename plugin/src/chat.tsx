@@ -165,8 +165,11 @@ export class ChatView extends DrawnView {
 
   /** The conversation about a note that was used last; empty where there is none. */
   private async findSession(path: string): Promise<string> {
-    const { results } = await this.plugin.host.client.get("/sessions", { query: { limit: MAX_SESSIONS } });
-    return results.find((session) => (session.active_file ?? "") === path)?.id ?? "";
+    for (let offset = 0; ; offset += MAX_SESSIONS) {
+      const { results } = await this.plugin.host.client.get("/sessions", { query: { limit: MAX_SESSIONS, offset } });
+      const id = results.find((session) => (session.active_file ?? "") === path)?.id;
+      if (id || results.length < MAX_SESSIONS) return id ?? "";
+    }
   }
 
   private noticeSelection(): void {

@@ -15,6 +15,8 @@ import { plain } from "./places";
 import { nextStop, stopHere } from "./review";
 import type { Hunk } from "./waiting";
 
+/** Below each block, as the server writes it. */
+const BLOCK_TAG = "#ai_edit";
 const NOTHING_HERE = "No pending edits in current note";
 
 /** Add all commands. */
@@ -34,7 +36,7 @@ export function addCommands(plugin: KnapperPlugin, marks: Marks): void {
   command("show-changes", "history", "Show what was changed", () => plugin.openReview("changes"));
   command("search-pending", "file-search", "Search pending edits", () => new PendingSearch(plugin).open());
   command("search-drawn", "tag", "Search drawn edits", () => {
-    window.open(`obsidian://search?query=${encodeURIComponent(plugin.settings.tag)}`);
+    window.open(`obsidian://search?query=${encodeURIComponent(BLOCK_TAG)}`);
   });
   command("accept-all", "list-checks", "Accept all pending edits", () => decisions.decideAll("accept"));
   command("reject-all", "list-x", "Reject all pending edits", () => decisions.decideAll("reject"));
@@ -209,7 +211,6 @@ class NoteSearch extends SuggestModal<Hit> {
   constructor(protected readonly plugin: KnapperPlugin) {
     super(plugin.app);
     this.setPlaceholder("What are you looking for?");
-    this.emptyStateText = "Nothing found";
   }
 
   async getSuggestions(query: string): Promise<Hit[]> {

@@ -1,6 +1,6 @@
 /** The connection with one server: pairing, its token, its state, and the news of the vault. */
 
-import { type App, Platform, requestUrl } from "obsidian";
+import { type App, Platform, requestUrl, TFile } from "obsidian";
 import { Client } from "../../ui/client/client";
 import { follow, type ServerEvent } from "../../ui/client/events";
 import { Failure, failureOf, failureOfAnswer, isAbort } from "../../ui/client/transport";
@@ -15,6 +15,8 @@ export interface Pairing {
   name: string;
   /** Id of the token in the secret storage. */
   secret: string;
+  /** Whether the server's notes were found here, or somebody said that this is its vault. */
+  isSure?: boolean;
 }
 
 export type ConnectionState =
@@ -23,10 +25,13 @@ export type ConnectionState =
   | { kind: "ready"; streams: boolean }
   | { kind: "offline"; message: string }
   | { kind: "revoked" }
-  | { kind: "other_vault"; vault: string }
+  /** With notes that aren't here, where it is told by them and not by the server. */
+  | { kind: "other_vault"; vault: string; missing?: readonly string[] }
   | { kind: "failed"; message: string };
 
 const STORED = "knapper-pairing";
+/** Notes of the server that are looked for here, to tell whether this is its vault. */
+const PROBES = 20;
 const RETRY_MS = [2_000, 5_000, 10_000, 30_000];
 
 interface PairReply {
@@ -134,6 +139,8 @@ export class Connection {
         const known = await plain.raw<{ results: { name: string; vault: string }[] }>("GET", "/clients", { signal });
         const vault = known.results.find((row) => row.name === pairing.name)?.vault ?? pairing.vault;
         if (vault !== pairing.vault) return this.set({ kind: "other_vault", vault });
+        const missing = pairing.isSure ? [] : await this.missing(plain, pairing, signal);
+        if (missing.length) return this.set({ kind: "other_vault", vault, missing });
         const streams = await canStream(pairing.address);
         if (signal.aborted) return;
         this.client = streams ? new Client({ transport: appTransport(pairing.address, true), headers }) : plain;
@@ -151,6 +158,22 @@ export class Connection {
       }
       await pause(RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]!, signal);
     }
+  }
+
+  /** Say that the server's vault is this one, whatever its notes are. */
+  trustVault(): void {
+    const { pairing } = this;
+    if (pairing) this.app.saveLocalStorage(STORED, { ...pairing, isSure: true });
+    this.start();
+  }
+
+  /** Notes of the server that aren't in this vault, where those are most of them: a vault may be synced in part. */
+  private async missing(client: Client, pairing: Pairing, signal: AbortSignal): Promise<string[]> {
+    const { results } = await client.raw<{ results: { path: string }[] }>("POST", "/tools/find_notes", { body: { limit: PROBES }, signal });
+    const missing = results.map((row) => row.path).filter((path) => !(this.app.vault.getAbstractFileByPath(path) instanceof TFile));
+    if (missing.length * 2 > results.length) return missing;
+    if (results.length && this.pairing?.secret === pairing.secret) this.app.saveLocalStorage(STORED, { ...pairing, isSure: true });
+    return [];
   }
 
   /** One request that waits for news, and nothing else while idle. */
@@ -210,6 +233,7 @@ export function describeState(state: ConnectionState): string {
     case "revoked":
       return "The server doesn't know this device any more. Pair it again with `knap connect`.";
     case "other_vault":
+      if (state.missing) return `The server's vault, "${state.vault}", seems to be another one: ${state.missing.slice(0, 2).join(", ")} and others of its notes aren't here. Pair this vault with \`knap connect --vault NAME\`, or use that one all the same, in the settings.`;
       return `The server uses this pairing for another vault, "${state.vault}". Pair this vault anew with \`knap connect --vault NAME\`.`;
     case "failed":
       return `The server refused: ${state.message}`;

@@ -3,7 +3,7 @@
 import { isolateHistory } from "@codemirror/commands";
 import { type EditorState, StateEffect, StateField, Text } from "@codemirror/state";
 import type { EditorView } from "@codemirror/view";
-import { type App, Component, MarkdownView, Notice, type TAbstractFile, type TFile } from "obsidian";
+import { type App, Component, type Debouncer, MarkdownView, Notice, type TAbstractFile, type TFile } from "obsidian";
 import { Failure } from "../../ui/client/transport";
 import { lostChanges } from "./merging";
 import { plain } from "./places";
@@ -112,15 +112,21 @@ export class Editors extends Component {
   async around<T>(paths: Iterable<string> | null, work: () => Promise<T>): Promise<T> {
     const wanted = paths && new Set(paths);
     const open: Omit<Written, "after">[] = [];
+    const held: MarkdownView[] = [];
     for (const view of openNotes(this.app)) {
       const { file } = view;
       if (!file || (wanted && !wanted.has(file.path))) continue;
-      if ((await this.unsaved(view)) !== undefined && wanted) await view.save();
+      const isUnsaved = (await this.unsaved(view)) !== undefined;
+      if (isUnsaved && wanted) await view.save();
+      else if (isUnsaved) held.push(view);
       open.push({ view, file, before: await this.read(file), start: textOf(view) });
     }
+    // The app's own save, some seconds after a key, would come between the server's write and what is read of it here.
+    for (const view of held) (view.requestSave as Partial<Debouncer<[], void>>).cancel?.();
     try {
       return await work();
     } finally {
+      for (const view of held) view.requestSave();
       await Promise.all(open.map((one) => this.follow(one)));
     }
   }

@@ -68,11 +68,9 @@ export class PairDialog extends Modal {
   private async connect(): Promise<void> {
     this.problem.setText("");
     try {
-      const reply = await this.plugin.connection.pair(this.offer.address, this.offer.code);
+      const { vault } = await this.plugin.connection.pair(this.offer.address, this.offer.code);
       this.close();
-      const own = this.app.vault.getName();
-      const isOther = reply.vault !== own;
-      new Notice(isOther ? `Connected with the vault "${reply.vault}"; this one is called "${own}". Disconnect if those are two.` : "Connected", 8_000);
+      new Notice(`Paired with the vault "${vault}"`);
     } catch (error) {
       this.problem.setText(sentence(failureOf(error)));
     }

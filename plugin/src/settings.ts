@@ -16,19 +16,17 @@ export interface PluginSettings {
   clearOnSwitch: boolean;
   /** Show below each answer how many tokens it took, and what it cost. */
   showTokens: boolean;
-  /** The tag below drawn blocks, which the search for them uses. */
-  tag: string;
   /** Have the models' prompts and replies told with each answer, for "Show the prompts of the last answer". */
   debug: boolean;
 }
 
-export const DEFAULTS: PluginSettings = { showing: "cards", clearOnSwitch: false, showTokens: false, tag: "#ai_edit", debug: false };
+export const DEFAULTS: PluginSettings = { showing: "cards", clearOnSwitch: false, showTokens: false, debug: false };
 
 const SHOWINGS = { cards: "Cards", blocks: "Blocks in the file", off: "Not in notes" } as const;
 
 /** Settings out of `data.json`, which other versions and other programs write too. */
 export function readSettings(stored: unknown): PluginSettings {
-  const { marks, ...given } = (stored !== null && typeof stored === "object" ? stored : {}) as Partial<PluginSettings> & { marks?: unknown };
+  const { marks, tag: _, ...given } = (stored !== null && typeof stored === "object" ? stored : {}) as Partial<PluginSettings> & { marks?: unknown; tag?: unknown };
   const settings = { ...DEFAULTS, ...(marks === false ? { showing: "off" as const } : {}), ...given };
   return Object.hasOwn(SHOWINGS, settings.showing) ? settings : { ...settings, showing: DEFAULTS.showing };
 }
@@ -81,6 +79,10 @@ const GROUPS: readonly { heading: string; rows: Readonly<Record<string, string>>
 export class KnapperSettingTab extends PluginSettingTab {
   override icon = "file-check-2";
   private server: ServerSetting[] = [];
+  /** Why the server's settings couldn't be read. */
+  private problem = "";
+  /** Whether the tab is drawn with what was read just now. */
+  private isFresh = false;
   /** How often each text was changed, as each letter of it is told. */
   private readonly typed = new Map<string, number>();
 
@@ -89,7 +91,10 @@ export class KnapperSettingTab extends PluginSettingTab {
     owner.register(owner.connection.on("state", () => this.refresh()));
   }
 
+  /** Asked for when the tab is shown, and at each update: values that were changed elsewhere come with the second one. */
   override getSettingDefinitions(): SettingDefinitionItem[] {
+    if (this.isFresh) this.isFresh = false;
+    else void this.read();
     return [
       { type: "group", heading: "Connection", items: this.connection() },
       {
@@ -103,7 +108,6 @@ export class KnapperSettingTab extends PluginSettingTab {
           },
           { name: "Clear chat on note switch", desc: "Each note has its own conversation, which goes on when you come back. With this it begins anew.", control: { type: "toggle", key: "clearOnSwitch" } },
           { name: "Show token usage and cost", desc: "Below each answer. The cost is a dash where no price is known.", control: { type: "toggle", key: "showTokens" } },
-          { name: "Tag of drawn edits", desc: "What “Search drawn edits” looks for.", control: { type: "text", key: "tag", placeholder: DEFAULTS.tag } },
           { name: "Debug mode", desc: "Answers tell the models’ prompts and replies; “Show the prompts of the last answer” shows them. They hold the text of your notes.", control: { type: "toggle", key: "debug" } },
         ],
       },
@@ -147,6 +151,9 @@ export class KnapperSettingTab extends PluginSettingTab {
       },
     ];
     if (!pairing) return rows;
+    if (state.kind === "other_vault" && state.missing) {
+      rows.push({ name: "Use this server's vault all the same", desc: "What it knows and changes are its own notes, and not those of this vault.", action: () => this.owner.connection.trustVault() });
+    }
     const reindexing = { name: "Reindex", desc: "Saved notes are found by themselves. This looks through the whole vault again, and says how far it is.", action: () => void reindex(this.owner) };
     const disconnect = { name: "Disconnect", desc: "The server forgets this device.", action: () => void this.owner.connection.unpair() };
     return [...rows, reindexing, disconnect];
@@ -158,6 +165,7 @@ export class KnapperSettingTab extends PluginSettingTab {
 
   /** Why a setting of the server can't be shown. */
   private get reason(): string {
+    if (this.problem) return `The server's settings couldn't be read: ${this.problem}`;
     return this.owner.connection.isReady ? "The server doesn't have this setting; a newer one may." : "The server isn't connected, so its settings can't be read or changed.";
   }
 
@@ -180,7 +188,7 @@ export class KnapperSettingTab extends PluginSettingTab {
     const shown = row ? chosenOf(row) : [];
     const list: SettingDefinitionList = { type: "list", heading: "Excluded folders", emptyState: row ? `None. ${row.doc}` : this.reason, items: shown.map((name) => ({ name })) };
     if (!row?.savable) return list;
-    const save = (next: readonly string[]) => void this.save(row, next).then(() => this.containerEl.isShown() && this.update());
+    const save = (next: readonly string[]) => void this.save(row, next).then(() => this.redraw());
     list.onDelete = (at) => save(shown.filter((_, index) => index !== at));
     list.addItem = { name: "Exclude a folder", action: () => new FolderChoice(this.owner, shown, (path) => save([...shown, path])).open() };
     return list;
@@ -193,18 +201,35 @@ export class KnapperSettingTab extends PluginSettingTab {
     return [{ name: label, desc: describe(row) }, ...switches];
   }
 
+  /** The connection has another state: what was read of a server before says nothing of the one that is there now. */
   private refresh(): void {
+    if (!this.owner.connection.isReady) this.server = [];
+    this.problem = "";
     if (this.owner.connection.isReady && !this.server.length) void this.read();
-    else if (this.containerEl.isShown()) this.update();
+    else this.redraw();
   }
 
   private async read(): Promise<void> {
+    const { client } = this.owner.connection;
+    if (!client || !this.owner.connection.isReady) return;
+    let settings: ServerSetting[] = [];
+    let problem = "";
     try {
-      this.server = (await this.owner.connection.client!.raw<{ settings: ServerSetting[] }>("GET", "/settings")).settings;
-    } catch {
-      this.server = []; // the state says why
+      ({ settings } = await client.raw<{ settings: ServerSetting[] }>("GET", "/settings"));
+    } catch (error) {
+      problem = sentence(failureOf(error));
     }
-    if (this.containerEl.isShown()) this.update();
+    if (client !== this.owner.connection.client) return; // another server was asked meanwhile
+    const isSame = problem === this.problem && JSON.stringify(settings) === JSON.stringify(this.server);
+    [this.server, this.problem] = [settings, problem];
+    if (!isSame) this.redraw();
+  }
+
+  private redraw(): void {
+    if (!this.containerEl.isShown()) return;
+    this.isFresh = true;
+    this.update();
+    this.isFresh = false;
   }
 
   /** Wait while somebody types; gives whether nothing more came. */
@@ -238,14 +263,15 @@ class FolderChoice extends SuggestModal<string> {
   ) {
     super(owner.app);
     this.setPlaceholder("Which folder's notes are to stay out?");
-    this.emptyStateText = "No such folder";
   }
 
   async getSuggestions(query: string): Promise<string[]> {
     try {
+      this.emptyStateText = "No such folder";
       return (await findFolders(this.owner.host.client, query)).map(({ path }) => path).filter((path) => !this.taken.includes(path));
-    } catch {
-      return []; // the status bar says why
+    } catch (error) {
+      this.emptyStateText = sentence(failureOf(error));
+      return [];
     }
   }
 

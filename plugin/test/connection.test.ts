@@ -6,6 +6,7 @@ type Asked = { url: string; method?: string; headers?: Record<string, string>; b
 const asked: string[] = [];
 let answer: (asked: Asked) => { status: number; json: unknown } | Promise<never> = () => ({ status: 200, json: {} });
 vi.mock("obsidian", () => ({
+  TFile: class {},
   Platform: { isMobile: false, isIosApp: false, isAndroidApp: false, isMacOS: false, isWin: false },
   requestUrl: async (given: Asked) => {
     asked.push(`${given.method ?? "GET"} ${given.url}`);
@@ -14,8 +15,8 @@ vi.mock("obsidian", () => ({
     return { status, text, json, headers: {}, arrayBuffer: new ArrayBuffer(0) };
   },
 }));
-const { Platform } = await import("obsidian");
-const { Connection } = await import("../src/connection");
+const { Platform, TFile } = await import("obsidian");
+const { Connection, describeState } = await import("../src/connection");
 const { checkAddress } = await import("../src/transport");
 
 const HOME = "http://127.0.0.1:25627";
@@ -24,9 +25,13 @@ const TOKEN = "knp_secret";
 let stored = new Map<string, unknown>();
 let secrets = new Map<string, string>();
 let open: InstanceType<typeof Connection>[] = [];
+/** Notes of the vault that is open. */
+let here = new Set<string>();
+const NOTES = ["Garden.md", "Rain.md", "Plans/May.md"];
 
 function connection(): InstanceType<typeof Connection> {
   const app = {
+    vault: { getAbstractFileByPath: (path: string) => (here.has(path) ? new (TFile as new () => object)() : null) },
     loadLocalStorage: (key: string) => stored.get(key) ?? null,
     saveLocalStorage: (key: string, value: unknown) => void stored.set(key, value),
     secretStorage: { getSecret: (id: string) => secrets.get(id) ?? null, setSecret: (id: string, secret: string) => void secrets.set(id, secret) },
@@ -41,6 +46,7 @@ function serve(vault = "notes"): void {
   answer = ({ url, method }) => {
     const path = new URL(url).pathname;
     if (path === "/pair") return { status: 201, json: { name: "Obsidian", vault: "notes", token: TOKEN, product: "knapper" } };
+    if (path === "/tools/find_notes") return { status: 200, json: { results: NOTES.map((note) => ({ path: note })) } };
     if (path === "/clients") return { status: 200, json: { results: [{ name: "Obsidian", vault }] } };
     if (path === "/events" && url.includes("after=0")) return { status: 200, json: { events: [{ id: 1, event: "start", data: { waiting: [] } }], ended: false } };
     return method === "DELETE" ? { status: 200, json: {} } : new Promise<never>(() => undefined);
@@ -48,7 +54,7 @@ function serve(vault = "notes"): void {
 }
 
 beforeEach(() => {
-  [stored, secrets, open] = [new Map(), new Map(), []];
+  [stored, secrets, open, here] = [new Map(), new Map(), [], new Set(NOTES)];
   asked.length = 0;
   Object.assign(Platform, { isMobile: false });
   serve();
@@ -128,4 +134,30 @@ it("doesn't take whatever answers at an address for Knapper", async () => {
 
   await expect(made.pair(HOME, "ABCD-EFGH")).rejects.toMatchObject({ code: "other_program" });
   expect([secrets.size, stored.size]).toEqual([0, 0]);
+});
+
+it("tells another vault by its notes and not by its name, and stays away from it until somebody says otherwise", async () => {
+  vi.stubGlobal("fetch", () => Promise.reject(new TypeError("refused")));
+  here = new Set(["Garden.md"]);
+  const made = connection();
+  await made.pair(HOME, "ABCD-EFGH");
+  await vi.waitFor(() => expect(made.state).toEqual({ kind: "other_vault", vault: "notes", missing: ["Rain.md", "Plans/May.md"] }));
+
+  expect(describeState(made.state)).toContain("Rain.md, Plans/May.md and others of its notes aren't here");
+  expect(made.client).toBeNull();
+  expect(asked.some((one) => one.includes("/events"))).toBe(false);
+  made.trustVault();
+  await vi.waitFor(() => expect(made.isReady).toBe(true));
+});
+
+it("looks for the server's notes once, and takes a vault that is synced in part for the same", async () => {
+  vi.stubGlobal("fetch", () => Promise.reject(new TypeError("refused")));
+  here = new Set(["Garden.md", "Rain.md"]);
+  const made = connection();
+  await made.pair(HOME, "ABCD-EFGH");
+  await vi.waitFor(() => expect(made.isReady).toBe(true));
+  made.start();
+  await vi.waitFor(() => expect(made.isReady).toBe(true));
+
+  expect(asked.filter((one) => one.includes("/tools/find_notes"))).toHaveLength(1);
 });

@@ -16,6 +16,7 @@ class MarkdownView {
     readonly save: () => Promise<void>,
   ) {}
   getMode = () => "source";
+  requestSave = () => undefined;
 }
 vi.mock("obsidian", () => ({ setIcon: () => undefined, MarkdownView, Component: class {}, Notice: class { constructor(text: string) { notices.push(text); } } }));
 const { Decisions } = await import("../src/decisions");

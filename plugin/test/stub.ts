@@ -147,6 +147,7 @@ class MarkdownView extends Component {
   getMode() {
     return this.mode;
   }
+  requestSave() {}
   async save() {
     this.saves++;
     this.saved = this.getViewData();

@@ -357,3 +357,24 @@ def test_a_question_of_a_task_is_answered_by_a_button(
         tab.get_by_role("button", name="The left one").click()
         answered(tab)
         expect(tab.locator(".k-answer")).to_contain_text("The left one it is.")
+
+
+def test_all_of_an_answer_is_accepted_over_unsaved_text_which_stays(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = scripts.select("Garden.md", reasoning="It names the barrel.")
+    done = scripts.task("One can is enough.", ("Garden.md", "replace:8", "Tomatoes get one can."))
+    with chatting(tab, own_home, capsys, [chosen], done) as (at, _):
+        tab.get_by_role("button", name="Scout", exact=True).click()
+        say(tab, "Water less")
+        answered(tab)
+        expect(tab.get_by_role("group", name="Proposed change by")).to_be_visible()
+        tab.evaluate("window.late_ms = 600_000")
+        tab.evaluate("app.workspace.active.editor.replaceSelection('Unsaved ')")
+        tab.get_by_label("Changes").get_by_role("button", name="Accept all").click()
+        expect(tab.get_by_label("Changes")).to_contain_text("Accepted")
+        wanted = "Unsaved " + GARDEN.replace("two cans", "one can")
+        assert at.app.text() == wanted
+        tab.evaluate("app.workspace.active.save()")
+
+        assert at.read() == wanted

@@ -102,3 +102,21 @@ def test_the_tab_is_used_as_obsidian_draws_it(tab: Page, own_home: Path, capsys:
         assert 'name = "tiny@http://127.0.0.1:1/v1"' in saved
         assert "token_limit" not in saved
         assert tab.evaluate("requests").count("PUT /settings") == 1
+
+
+def test_what_was_changed_elsewhere_is_shown_when_the_tab_is_opened_and_nothing_of_a_lost_server(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        tab.wait_for_function("app.tab.server.length > 0")
+        saved = "plugin.connection.client.raw('PUT', '/settings', {body: {values: {'scout.rounds': 9}}})"
+        tab.evaluate(f"() => {saved}")
+        at.app.run("open-chat")
+        tab.evaluate("plugin.openSettings()")
+        expect(tab.get_by_role("slider", name="Exploration rounds")).to_have_value("9")
+        at.wire.cut()
+        expect(tab.locator("#status")).to_have_text("Knapper: not reachable")
+        assert tab.evaluate("app.tab.server") == []
+        at.app.run("search-notes")
+        tab.get_by_label("Find").fill("barrel")
+        expect(tab.get_by_role("listbox", name="Found")).to_contain_text("the server can't be reached")

@@ -9,7 +9,6 @@ from tests.page.test_plugin import GARDEN, Desk, desk
 
 pytestmark = pytest.mark.timeout(240)
 LATE_MS = 900
-ON_DISK = "text => fetch('/vault/Garden.md').then((answer) => answer.text()).then((found) => found === text)"
 EDITS = (("Beds along", "Two beds along"), ("two cans", "one can"), ("The spade", "A spade"))
 ALL = GARDEN.replace("Beds along", "Two beds along").replace("two cans", "one can").replace("The spade", "A spade")
 
@@ -80,10 +79,43 @@ def test_undo_over_a_note_with_unsaved_text_keeps_that_text(
         tab.evaluate("window.late_ms = 600_000")
         type_first(at, "Unsaved ")
         at.app.run("undo-last")
-        tab.wait_for_function(ON_DISK, arg=GARDEN)
+        tab.wait_for_function("plugin.editors.written.length > 0")
         tab.evaluate("app.workspace.active.save()")  # as the app may, before it has read the file
         expect(tab.locator(".notice").last).to_have_text("Change undone")
         wait_for_text(at, "Unsaved " + GARDEN)
         tab.evaluate("app.workspace.active.save()")
 
         assert at.read() == "Unsaved " + GARDEN
+
+
+def test_blocks_are_counted_found_stepped_through_and_decided_as_cards_are(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        tab.evaluate("app.tab.setControlValue('showing', 'blocks')")
+        proposals = at.propose(EDITS[1], EDITS[2])
+        status = tab.locator("#status")
+        tab.wait_for_function("text().split('#ai_edit').length === 3")
+        expect(status).to_have_text("2 here, 2 pending")
+        tab.evaluate("app.workspace.active.editor.setSelection({line: 0, ch: 0}, {line: 0, ch: 0})")
+        at.app.run("next-pending")
+        at.app.run("accept-next")
+        tab.wait_for_function("text().includes('one can') && text().split('#ai_edit').length === 2")
+        expect(status).to_have_text("1 here, 1 pending")
+        at.app.run("search-pending")
+        expect(tab.get_by_role("option")).to_contain_text("A spade")
+        tab.get_by_role("option").click()
+        at.app.run("reject-next")
+        accepted = GARDEN.replace("two cans", "one can")
+        wait_for_text(at, accepted)
+        assert [at.status(name) for name in proposals] == ["accepted", "rejected"]
+
+        edit = '{"id":"mine","type":"replace","before":"Beds along the wall.","after":"No beds."}'
+        block = f"```ai-edit\n{edit}\n```\n#ai_edit\n"
+        _ = (at.vault / "Garden.md").write_text(accepted.replace("Beds along the wall.\n", block), encoding="utf-8")
+        expect(status).to_have_text("1 here, 1 pending")
+        at.app.run("show-pending")
+        expect(tab.get_by_role("group", name="Blocks in Garden.md")).to_be_visible()
+        at.app.run("accept-all")
+        wait_for_text(at, accepted.replace("Beds along the wall.", "No beds."))
+        expect(status).to_have_text("Nothing pending")

@@ -115,7 +115,7 @@ export function Composer({ chat }: { chat: Chat }): JSX.Element {
         {isBusy ? (
           <Button key="send" kind="primary" icon="square" label="Stop" title="Stop (Esc)" onClick={() => void chat.stop()} />
         ) : (
-          <Button key="send" kind="primary" icon="arrow-up" type="submit" label="Send" title={isResting ? "Enable at least one agent to send" : "Send (Enter)"} isDisabled={isResting || !chat.text.value.trim() && !chat.attachments.value.length} />
+          <Button key="send" kind="primary" icon="arrow-up" type="submit" label="Send" title={isResting ? "Enable at least one agent to send" : "Send message (Enter)"} isDisabled={isResting || !chat.text.value.trim() && !chat.attachments.value.length} />
         )}
       </div>
     </form>

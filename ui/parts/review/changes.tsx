@@ -122,7 +122,7 @@ export function ChangesCard(props: ChangesCardProps): JSX.Element | null {
   );
 }
 
-const MAX_FILES = 6;
+const MAX_FILES = 10;
 
 function FileList({ files, onOpenNote }: { files: readonly ProposedFile[]; onOpenNote: ChangesCardProps["onOpenNote"] }): JSX.Element | null {
   const isAll = useSignal(false);
