@@ -8,6 +8,7 @@ import { markdown } from "@codemirror/lang-markdown";
 import * as state from "@codemirror/state";
 import * as view from "@codemirror/view";
 import { ICONS } from "../../ui/parts/icons.data";
+import { MarkdownRenderer, ran } from "./renderer";
 import { drawSettings } from "./settings-tab";
 
 type Options = { cls?: string; text?: string; attr?: Record<string, unknown> };
@@ -94,6 +95,9 @@ class Component {
     child.onload();
     this.register(() => child.unload());
     return child;
+  }
+  load() {
+    this.onload();
   }
   onload(): unknown {
     return undefined;
@@ -449,7 +453,7 @@ async function requestUrl(asked: { url: string; method?: string; headers?: Recor
 }
 const obsidian = {
   getIcon, Menu,
-  BasesView: Component, Component, ConfirmationModal: Modal, ItemView, MarkdownRenderChild: Component, MarkdownView, Modal, Notice, Plugin, PluginSettingTab: Tab, Setting, SuggestModal, TFile, requestUrl,
+  BasesView: Component, Component, ConfirmationModal: Modal, ItemView, MarkdownRenderChild: Component, MarkdownRenderer, MarkdownView, Modal, Notice, Plugin, PluginSettingTab: Tab, Setting, SuggestModal, TFile, requestUrl,
   Platform: { isMobile: false, isLinux: true },
   setIcon: (element: HTMLElement, icon: string) => element.setAttribute("data-icon", icon),
 };
@@ -481,6 +485,7 @@ w["unload"] = async () => {
   (w["plugin"] as any).onunload?.();
 };
 w["app"] = app;
+w["ran"] = ran;
 w["open"] = async (path: string) => {
   const parent = document.getElementById("note")!;
   parent.replaceChildren();

@@ -53,7 +53,7 @@ export class SearchSession {
     const began = performance.now();
     this.busySignal.value = true;
     void this.askOne(search, "keyword", asking, began);
-    setTimeout(() => !asking.signal.aborted && void this.askOne(search, "hybrid", asking, began), this.breathMs);
+    window.setTimeout(() => !asking.signal.aborted && void this.askOne(search, "hybrid", asking, began), this.breathMs);
   }
 
   private async askOne(search: SearchQuery, mode: SearchMode, asking: AbortController, began: number): Promise<void> {
