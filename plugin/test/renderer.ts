@@ -29,6 +29,12 @@ md.inline.ruler.before("escape", "formula", (state, isSilent) => {
   return true;
 });
 
+/** The blocks at the top of a text, with their lines from 0, the last one included; of code its language. */
+export function sections(text: string): { lineStart: number; lineEnd: number; language: string; source: string }[] {
+  const tokens = md.parse(text, {}).filter(({ level, nesting, map }) => level === 0 && nesting >= 0 && map);
+  return tokens.map(({ map, info, content }) => ({ lineStart: map![0], lineEnd: map![1] - 1, language: info.trim(), source: content.replace(/\n$/, "") }));
+}
+
 const render = async (_: unknown, text: string, into: HTMLElement): Promise<void> => {
   const shown = text.replace(/^---\n[\s\S]*?\n---\n/, "").replaceAll(/%%[\s\S]*?%%/g, "");
   const root = document.createElement("div");

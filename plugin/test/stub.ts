@@ -8,7 +8,7 @@ import { markdown } from "@codemirror/lang-markdown";
 import * as state from "@codemirror/state";
 import * as view from "@codemirror/view";
 import { ICONS } from "../../ui/parts/icons.data";
-import { MarkdownRenderer, ran } from "./renderer";
+import { MarkdownRenderer, ran, sections } from "./renderer";
 import { drawSettings } from "./settings-tab";
 
 type Options = { cls?: string; text?: string; attr?: Record<string, unknown> };
@@ -169,6 +169,7 @@ class MarkdownView extends Component {
     while (tail < Math.min(text.length, now.length) - head && text.at(-1 - tail) === now.at(-1 - tail)) tail++;
     this.saved = text;
     this.editor.cm.dispatch({ changes: { from: head, to: now.length - tail, insert: text.slice(head, text.length - tail) } });
+    if (this.mode === "preview") w["render"]();
   }
 }
 
@@ -249,6 +250,7 @@ const app: any = {
     getAbstractFileByPath: (path: string) => workspace.leaves.map(({ view }) => view.file).find((file) => file?.path === path) ?? new TFile(path),
     read: async (file: TFile) => (await fetch(`/vault/${encodeURIComponent(file.path)}`)).text(),
     write: async (path: string, text: string) => void (await fetch(`/vault/${encodeURIComponent(path)}`, { method: "PUT", body: text })),
+    process: async (file: TFile, work: (text: string) => string) => app.vault.write(file.path, work(await app.vault.read(file))),
     getMarkdownFiles: () => (w["paths"] as string[]).map((path) => new TFile(path)),
   }),
 };
@@ -498,4 +500,33 @@ w["open"] = async (path: string) => {
 };
 w["run"] = (id: string) => (app.commands[id].callback ?? (() => app.commands[id].editorCallback(null, workspace.active)))();
 w["text"] = () => workspace.active!.getViewData();
-setInterval(() => void workspace.active?.reload(), 100);
+/** Show the open note in a second pane too, which becomes the active one. */
+w["split"] = async () => {
+  const { file } = workspace.active!;
+  const pane = document.getElementById("note")!.appendChild(make("section"));
+  workspace.active = new MarkdownView(app, file, (await app.vault.read(file)).replace(/\r\n?/g, "\n"), pane);
+  workspace.leaves.push({ view: workspace.active });
+  workspace.trigger("layout-change");
+};
+/** Show the open note in reading view, block by block, as the app does. */
+w["read"] = async () => {
+  const { file } = workspace.active!;
+  const draw = async () => {
+    const text: string = (await app.vault.read(file)).replace(/\r\n?/g, "\n");
+    const shown = make("div", { cls: "markdown-reading-view" });
+    for (const { lineStart, lineEnd, language, source } of sections(text)) {
+      const element = shown.appendChild(make("div", { cls: "el" }));
+      const context = { sourcePath: file.path, getSectionInfo: () => ({ text, lineStart, lineEnd }), addChild: () => undefined };
+      if (app.blocks[language]) app.blocks[language](source, element.appendChild(make("div")), context);
+      else await MarkdownRenderer.render(app, text.split("\n").slice(lineStart, lineEnd + 1).join("\n"), element);
+      app.postProcessor(element, context);
+    }
+    document.getElementById("note")!.replaceChildren(shown);
+  };
+  w["render"] = () => void draw();
+  workspace.active!.mode = "preview";
+  await draw();
+};
+setInterval(() => {
+  for (const { view } of workspace.leaves) if (view instanceof MarkdownView) void view.reload();
+}, 100);

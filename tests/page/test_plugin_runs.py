@@ -47,6 +47,10 @@ def test_a_run_is_begun_followed_and_written_to_a_note(
             expect(tab.get_by_role("group", name="Proposal by")).to_have_count(0)
 
             assert (at.vault / "Runs" / "Water.md").is_file()
+            at.app.run("show-changes")
+            tab.get_by_role("button", name="Undo the whole run").click()
+            expect(tab.locator(".notice").last).to_have_text("Change undone")
+            assert not (at.vault / "Runs" / "Water.md").exists()
 
 
 def test_a_run_is_cancelled_and_resumed_and_a_question_of_it_leads_there(
