@@ -51,7 +51,8 @@ def test_in_reading_view_a_card_stands_below_its_part_and_decides(
         tab.evaluate("read()")
         cards = tab.locator(".markdown-reading-view").get_by_role("group", name="Proposed change by")
         expect(cards).to_have_count(2)
-        expect(tab.locator(".el", has=cards.first)).to_contain_text("Every evening, with water from the barrel.")
+        part = tab.locator(".el", has=tab.locator(".knapper-card")).first
+        expect(part).to_contain_text("Every evening, with water from the barrel.")
         assert axe.findings(tab) == []
         at.picture("reading")
         cards.first.get_by_role("button", name="Accept", exact=True).click()
