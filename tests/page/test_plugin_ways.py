@@ -1,6 +1,6 @@
 """The plugin in other ways of being used: streams, reading view, two panes, refusals, a phone, in the dark."""
 
-import threading
+import json
 from pathlib import Path
 
 import pytest
@@ -114,18 +114,17 @@ def test_a_conversation_that_is_busy_and_a_refusal_are_told_with_their_ways_out(
     tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(route: Route) -> None:
-        asked = route.request.post_data_json
+        asked = json.loads(route.request.post_data or "{}")
         if asked["method"] == "POST" and "/chat" in asked["url"]:
             route.fulfill(status=403, json={"error": "the model isn't allowed here", "code": "model_not_allowed"})
         else:
             route.fallback()
 
     with chatting(tab, own_home, capsys, Reply(parts=["One ", "two"], hang_s=60), ["After."]) as (_, model):
-        asked = threading.Event()
         body = "{body: {message: 'Count', active_file: 'Garden.md'}}"
         tab.evaluate(f"void plugin.host.client.raw('POST', '/chat', {body}).catch(() => null)")  # from another window
         while not model.asked:
-            _ = asked.wait(0.05)
+            tab.wait_for_timeout(50)
         say(tab, "And now?")
         problem = tab.locator(".k-problem")
         expect(problem).to_contain_text("Something else is running in this conversation")

@@ -2,6 +2,9 @@
 import { describe, expect, it, vi } from "vitest";
 import { Client, converse, EventReader, Failure, fillPath, follow, queryText, type Exchange, type ServerEvent, type Transport } from "./index";
 
+/** A page's window, as far as the client uses it. */
+vi.stubGlobal("window", Object.assign(new EventTarget(), { setTimeout, clearTimeout }));
+
 type Scripted = { status?: number; json?: unknown; pieces?: string[]; fails?: Failure };
 
 /** Answers requests one after the other as a test says, and remembers them. */
