@@ -20,14 +20,13 @@ TAKEN: Final = {
     "runs-run": "plugin-runs",
     "settings": "plugin-settings",
     "chat-answer-phone": "plugin-phone",
-    "plugin-card-dark": "plugin-dark",
+    "chat-task-dark": "plugin-dark",
 }
 """Each picture of a test, and its name in the docs."""
 _TESTS: Final = (
     "test_plugin_chat.py::test_scout_and_task_show_what_they_chose_and_their_edit_waits_in_the_note",
     "test_plugin_chat.py::test_an_answer_cites_lines_at_which_the_note_is_opened",
     "test_plugin.py::test_the_panel_lists_what_waits_and_takes_a_change_back",
-    "test_plugin.py::test_what_an_agent_proposes_appears_in_the_open_note_and_is_accepted_by_mouse",
     "test_plugin_search.py::test_hits_come_while_one_types_and_are_opened_and_linked_by_keys",
     "test_plugin_runs.py::test_a_run_is_begun_followed_and_written_to_a_note",
     "test_plugin_settings.py::test_the_tab_is_used_as_obsidian_draws_it",

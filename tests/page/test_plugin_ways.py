@@ -15,6 +15,12 @@ pytestmark = pytest.mark.timeout(600)
 BANNER = "```ai-new-note\nby Claude\n```\n#ai_edit\n\n"
 TABLE = f"| a | b |\n|-|-|\n| {'wide ' * 30} | x |\n\n```py\n{'long_name = ' * 30}1\n```\n\n{'a' * 120} {CITED}"
 VIEWS = "open-chat open-search show-related show-loose-ends open-runs new-run show-pending show-changes"
+ELSEWHERE = """async () => {
+    const {client} = plugin.host;
+    const {results} = await client.raw('GET', '/sessions');
+    void client.raw('POST', `/sessions/${results[0].id}/chat`, {body: {message: 'Count'}}).catch(() => null);
+}"""
+"""Goes on in the same conversation from another window."""
 WIDER = """() => [...document.querySelectorAll('html, body, #side, #side > *, .knapper-body, .k-transcript, .settings')]
     .filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.className || node.tagName)"""
 """Of what is wider than its place: what holds a view, but no table or code, which scroll within themselves."""
@@ -120,10 +126,11 @@ def test_a_conversation_that_is_busy_and_a_refusal_are_told_with_their_ways_out(
         else:
             route.fallback()
 
-    with chatting(tab, own_home, capsys, Reply(parts=["One ", "two"], hang_s=60), ["After."]) as (_, model):
-        body = "{body: {message: 'Count', active_file: 'Garden.md'}}"
-        tab.evaluate(f"void plugin.host.client.raw('POST', '/chat', {body}).catch(() => null)")  # from another window
-        while not model.asked:
+    with chatting(tab, own_home, capsys, ["First."], Reply(parts=["One ", "two"], hang_s=90), ["After."]) as (_, model):
+        say(tab, "Before")
+        answered(tab)
+        tab.evaluate(ELSEWHERE)
+        while len(model.asked) < 2:
             tab.wait_for_timeout(50)
         say(tab, "And now?")
         problem = tab.locator(".k-problem")

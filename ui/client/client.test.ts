@@ -102,6 +102,18 @@ describe("calls", () => {
 });
 
 describe("events", () => {
+  it("are said to come again as soon as a stream is open, also while nothing happens", async () => {
+    const { client } = clientOf([{ fails: offline() }, { fails: offline() }, { pieces: [": nothing yet\n\n"] }]);
+    const [abort, told] = [new AbortController(), [] as boolean[]];
+    const onConnection = (isLost: boolean): void => {
+      told.push(isLost);
+      if (!isLost) abort.abort();
+    };
+
+    expect(await all(follow(client, "/events", { signal: abort.signal, onConnection }))).toEqual([]);
+    expect(told).toEqual([true, false]);
+  });
+
   it("are read whatever pieces they come in", () => {
     const text = `: still here\n\n${frame(1, "start")}id: 2\r\nevent: text\r\ndata: {"text":\r\ndata: "ä"}\r\n\r\ndata: not json\n\n`;
     for (const size of [1, 2, 3, 7, text.length]) {

@@ -172,6 +172,7 @@ async function* streamed(client: Client, path: string, options: FollowOptions, s
   let hasPiece = false;
   try {
     const pieces = await client.pieces("GET", path, { query: options.query, headers, signal: options.signal });
+    options.onConnection?.(false);
     for await (const piece of withSilence(pieces, SILENCE_MS)) {
       hasPiece = true;
       yield* reader.push(piece);
