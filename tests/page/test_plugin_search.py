@@ -11,7 +11,9 @@ from tests.page.test_plugin import GARDEN, desk
 pytestmark = pytest.mark.timeout(300)
 OTHERS = {
     "Plans/Rain.md": "# Rain\n\nIt rains on the tomatoes. See [[Garden#Watering]] and [[Nowhere]].\n",
-    "Alone.md": "# Alone\n\nTomatoes like water from the barrel, every evening.\n",
+    "Alone.md": (
+        "# Alone\n\nTomatoes like water from the barrel, every evening of a dry summer, and less of it in spring.\n"
+    ),
     "Marked.md": "# Marked\n\nSome words are <b onclick=alert(1)>in bold</b>.\n",
 }
 DRAGGED = """row => {
