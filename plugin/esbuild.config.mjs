@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const out = process.argv.indexOf("--out");
 const TARGET = out > 0 ? process.argv[out + 1] : join(HERE, "../src/knapper/data/plugin");
-const MAX_BYTES = 530_000;
+const MAX_BYTES = 445_000;
 /** What Obsidian itself gives a plugin. */
 const EXTERNAL = ["obsidian", "electron", "@codemirror/*", "@lezer/*"];
 /** The styles of the shared parts that the plugin draws, in their order. */
@@ -35,15 +35,12 @@ async function styles() {
   return [...tokens, await read("reset.css"), code, await read("styles.css")].join("\n");
 }
 
-/**
- * Modules that Obsidian makes needless: it has icons, and code's colours aren't worth their size. What markdown-it has for
- * HTML, typography and foreign writing of addresses isn't used by what draws its tokens.
- */
+/** Modules that Obsidian makes needless: it has icons and draws Markdown, and code's colours aren't worth their size. */
 const INSTEAD = [
   [/parts[\\/]icons\.data\.ts$/, "icons.ts"],
   [/parts[\\/]markdown[\\/]code\.tsx$/, "code.tsx"],
-  [/markdown-it[\\/]lib[\\/]rules_\w+[\\/](?:html_block|html_inline|replacements|smartquotes)\.mjs$/, "nothing.ts"],
-  [/markdown-it[\\/]lib[\\/]rules_core[\\/]linkify\.mjs$/, "nothing.ts"],
+  [/parts[\\/]markdown[\\/]markdown\.tsx$/, "markdown.tsx"],
+  [/parts[\\/]markdown[\\/]citing\.tsx$/, "citing.ts"],
 ];
 const PURE = /\/\* @__PURE__ \*\/ ?/g;
 const OWN_DOCUMENT = /(?<![\w.$])document(?=\.(?:activeElement|getElementById|querySelector|body|hidden)\b)/g;
@@ -128,15 +125,7 @@ const options = {
   banner: { js: BANNER },
   external: EXTERNAL,
   // ui/ has packages of its own, for the page; here each comes once, in this lock file's version.
-  alias: {
-    ...Object.fromEntries(["preact", "@preact/signals"].map((name) => [name, join(HERE, "node_modules", name)])),
-    "markdown-it": join(HERE, "src/instead/markdown-it.ts"),
-    "markdown-it/lib": join(HERE, "node_modules/markdown-it/lib"),
-    "markdown-it-footnote": join(HERE, "src/instead/nothing.ts"),
-    entities: join(HERE, "src/instead/entities.ts"),
-    mdurl: join(HERE, "src/instead/nothing.ts"),
-    "uc.micro": join(HERE, "src/instead/nothing.ts"),
-  },
+  alias: Object.fromEntries(["preact", "@preact/signals"].map((name) => [name, join(HERE, "node_modules", name)])),
   nodePaths: [join(HERE, "node_modules")],
   jsx: "automatic",
   jsxImportSource: "preact",

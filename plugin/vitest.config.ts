@@ -1,17 +1,29 @@
 import { defineConfig } from "vitest/config";
 
 const own = (name: string) => new URL(`src/instead/${name}`, import.meta.url).pathname;
+/** As the build has it: Obsidian draws Markdown. */
+const INSTEAD = [
+  [/parts\/markdown\/markdown\.tsx$/, own("markdown.tsx")],
+  [/parts\/markdown\/citing\.tsx$/, own("citing.ts")],
+  [/parts\/markdown\/code\.tsx$/, own("code.tsx")],
+] as const;
 
 export default defineConfig({
+  plugins: [
+    {
+      name: "instead",
+      enforce: "pre",
+      async resolveId(source, importer) {
+        if (!source.startsWith(".")) return undefined;
+        const found = await this.resolve(source, importer, { skipSelf: true });
+        return INSTEAD.find(([filter]) => filter.test(found?.id.replaceAll("\\", "/") ?? ""))?.[1];
+      },
+    },
+  ],
   resolve: {
-    // markdown-it whole, where the build leaves out what isn't drawn.
-    alias: [
-      { find: "obsidian", replacement: "obsidian-test-mocks/obsidian" },
-      { find: /^markdown-it$/, replacement: new URL("node_modules/markdown-it/index.mjs", import.meta.url).pathname },
-      { find: /^markdown-it-footnote$/, replacement: own("nothing.ts") },
-    ],
+    alias: [{ find: "obsidian", replacement: "obsidian-test-mocks/obsidian" }],
     dedupe: ["preact", "@preact/signals"],
   },
   esbuild: { jsx: "automatic", jsxImportSource: "preact" },
-  test: { environment: "node", include: ["test/*.test.{ts,mjs}"], testTimeout: 60_000 },
+  test: { environment: "node", include: ["test/*.test.{ts,tsx,mjs}"], testTimeout: 60_000 },
 });

@@ -2,11 +2,12 @@
 
 .venv/bin/python -m scripts.plugin build            build it into src/knapper/data/plugin; quick when nothing changed
 .venv/bin/python -m scripts.plugin check            lint, types, unit tests, and that two builds give the same bytes
-.venv/bin/python -m scripts.plugin release FOLDER   manifest.json, main.js and styles.css, checked for the directory
+.venv/bin/python -m scripts.plugin release FOLDER   the files of a release, checked for the directory; --tag TAG: it too
 """
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,8 @@ from scripts import page
 
 ROOT: Final = Path(__file__).parents[1]
 FILES: Final = ("manifest.json", "main.js", "styles.css")
-MAX_BYTES: Final = 530_000
+VERSIONS: Final = "versions.json"
+"""By the plugin's version, the oldest Obsidian that it runs in."""
 _STAMP: Final = "sources.stamp"
 _FILES: Final = ("esbuild.config.mjs", "manifest.json", "package-lock.json", "reset.css", "styles.css")
 _FORBIDDEN: Final = (
@@ -81,8 +83,13 @@ def build(root: Path, node: Path, target: Path) -> None:
         raise RuntimeError(f"the plugin can't be built; it said:\n{(done.stdout + done.stderr).strip()[:3_000]}")
 
 
-def release(target: Path, root: Path = ROOT) -> list[str]:
-    """Put the three files into a folder, as the directory of plugins wants them.
+def release(target: Path, root: Path = ROOT, tag: str = "") -> list[str]:
+    """Put the files of a release into a folder, as the directory of plugins wants them.
+
+    Args:
+        target: Gets manifest.json, main.js, styles.css and versions.json.
+        root: The repository.
+        tag: The tag of the release; empty where there is none yet.
 
     Returns:
         What is wrong with them; empty where all is good.
@@ -90,22 +97,32 @@ def release(target: Path, root: Path = ROOT) -> list[str]:
     node = page.find_node(root)
     page.install(root / "plugin", node)
     build(root, node, target)
+    _ = shutil.copyfile(root / VERSIONS, target / VERSIONS)
     with tempfile.TemporaryDirectory() as folder:
         build(root, node, Path(folder))
         differing = [one for one in FILES if (target / one).read_bytes() != (Path(folder) / one).read_bytes()]
+    return [*(f"a second build gives another {one}" for one in differing), *inspect(target, root, tag)]
+
+
+def inspect(target: Path, root: Path = ROOT, tag: str = "") -> list[str]:
+    """Return what the directory of plugins would find wrong with a release, and with the repository's root."""
     main = (target / "main.js").read_text(encoding="utf-8")
     manifest = json.loads((target / "manifest.json").read_text(encoding="utf-8"))
-    version = _project_version(root)
+    version, project = manifest["version"], _project_version(root)
     lock = json.loads((root / "plugin" / "package-lock.json").read_text(encoding="utf-8"))["packages"]
-    problems = [f"a second build gives another {one}" for one in differing]
-    problems += (
-        [f"main.js has {len(main.encode())} bytes; {MAX_BYTES} at most"] if len(main.encode()) > MAX_BYTES else []
-    )
+    versions = json.loads((target / VERSIONS).read_text(encoding="utf-8"))
     # As whole words: a function named Retrieval isn't eval.
-    problems += [f"main.js has {word}" for word in _FORBIDDEN if re.search(rf"(?<!\w){re.escape(word)}", main)]
+    problems = [f"main.js has {word}" for word in _FORBIDDEN if re.search(rf"(?<!\w){re.escape(word)}", main)]
     problems += [f"the lock file has an address for {name}" for name, row in lock.items() if row.get("resolved")]
-    if manifest["version"] != version:
-        problems.append(f"manifest.json has version {manifest['version']}, the project {version}")
+    if version != project:
+        problems.append(f"manifest.json has version {version}, the project {project}")
+    if tag and tag != version:
+        problems.append(f"the tag is {tag}; the directory wants the version of manifest.json, {version}, without a v")
+    if versions.get(version) != manifest["minAppVersion"]:
+        problems.append(f'{VERSIONS} needs "{version}": "{manifest["minAppVersion"]}"')
+    # The directory reads the default branch's root.
+    if (root / "manifest.json").read_bytes() != (root / "plugin" / "manifest.json").read_bytes():
+        problems.append("manifest.json at the root differs from plugin/manifest.json: copy it")
     if manifest["id"] != "knapper" or manifest["isDesktopOnly"] or not manifest["description"].endswith("."):
         problems.append("manifest.json: the id is knapper, phones are served, and the description is a sentence")
     return problems
@@ -121,15 +138,16 @@ def check(root: Path = ROOT) -> list[str]:
     node = page.find_node(root)
     page.install(root / "plugin", node)
     modules = root / "plugin" / "node_modules"
+    rules = ["-c", "plugin/eslint.config.mjs", "plugin", "ui", "--max-warnings", "0"]
     steps = {
-        "eslint": ["eslint/bin/eslint.js", ".", "--max-warnings", "0"],
-        "tsc": ["typescript/bin/tsc", "-p", "."],
-        "vitest": ["vitest/vitest.mjs", "run", "--reporter=dot"],
+        "eslint": (root, ["eslint/bin/eslint.js", *rules]),  # from the root, as parts of ui/ go into main.js too
+        "tsc": (root / "plugin", ["typescript/bin/tsc", "-p", "."]),
+        "vitest": (root / "plugin", ["vitest/vitest.mjs", "run", "--reporter=dot"]),
     }
     failed = [
         name
-        for name, (program, *words) in steps.items()
-        if subprocess.run([str(node), str(modules / program), *words], cwd=root / "plugin", check=False).returncode
+        for name, (folder, (program, *words)) in steps.items()
+        if subprocess.run([str(node), str(modules / program), *words], cwd=folder, check=False).returncode
     ]
     with tempfile.TemporaryDirectory() as folder:
         return [*failed, *release(Path(folder), root)]
@@ -150,6 +168,8 @@ def main(arguments: Sequence[str]) -> int:
                 problems = check()
             case ["release", folder]:
                 problems = release(Path(folder))
+            case ["release", folder, "--tag", tag]:
+                problems = release(Path(folder), tag=tag)
             case _:
                 print(__doc__)  # noqa: T201
                 return 2

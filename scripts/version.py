@@ -71,6 +71,7 @@ PLACES: Final[Mapping[str, Sequence[str]]] = {
         r"brew install (?P<owner>[\w.-]+)/tap/",
     ],
     "plugin/manifest.json": [_AS_JSON],
+    "manifest.json": [_AS_JSON],
     "plugin/package.json": [_OF_NPM],
     "ui/package.json": [_OF_NPM],
 }

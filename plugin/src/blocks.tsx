@@ -73,10 +73,7 @@ export function registerBlocks(plugin: KnapperPlugin): void {
   });
 }
 
-/**
- * Both texts are drawn by the parts' own Markdown: Obsidian's would load what an agent embeds from other hosts, and have other
- * plugins run its code blocks, before anybody has accepted it.
- */
+/** Both texts are drawn as answers are: before anybody has accepted it, nothing that an agent wrote is loaded or run. */
 function drawBlock(plugin: KnapperPlugin, block: EditBlock, element: HTMLElement, path: string, child: MarkdownRenderChild): void {
   const root = element.createDiv({ cls: "knapper ai-edit-widget" });
   root.setAttr("role", "group");

@@ -272,7 +272,7 @@ function Head({ chat, isHistory, onClear, onHistory, onNew, onGo }: HeadProps): 
         {isHistory ? "Conversations" : shown}
       </h2>
       <IconButton icon="clock" size="small" label="Conversations" isPressed={isHistory} onClick={onHistory} />
-      {id.value && !isHistory && <IconButton icon="ellipsis" size="small" label="More about this conversation" onClick={(event) => openSessionMenu(event, chat, id.value, shown, onGo)} />}
+      {id.value && !isHistory && <IconButton icon="ellipsis" size="small" label="Conversation actions" onClick={(event) => openSessionMenu(event, chat, id.value, shown, onGo)} />}
       <IconButton icon="plus" size="small" label="New conversation" onClick={onNew} />
     </ViewHead>
   );

@@ -81,10 +81,12 @@ function following(connection: Connection): Transport {
 /** The shell of all views of the plugin. */
 export class AppHost implements Host {
   readonly client: Client;
+  readonly app: App;
   readonly floaters = new AppFloaters();
   readonly shortcuts = new Shortcuts();
 
   constructor(private readonly plugin: KnapperPlugin) {
+    this.app = plugin.app;
     this.client = new Client({ transport: following(plugin.connection), headers: () => ({}) });
   }
 

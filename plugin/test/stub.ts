@@ -8,6 +8,7 @@ import { markdown } from "@codemirror/lang-markdown";
 import * as state from "@codemirror/state";
 import * as view from "@codemirror/view";
 import { ICONS } from "../../ui/parts/icons.data";
+import { MarkdownRenderer, ran, sections } from "./renderer";
 import { drawSettings } from "./settings-tab";
 
 type Options = { cls?: string; text?: string; attr?: Record<string, unknown> };
@@ -95,6 +96,9 @@ class Component {
     this.register(() => child.unload());
     return child;
   }
+  load() {
+    this.onload();
+  }
   onload(): unknown {
     return undefined;
   }
@@ -167,6 +171,7 @@ class MarkdownView extends Component {
     this.app.vault.trigger("modify", this.file);
     if (!changes.empty) this.editor.cm.dispatch({ changes });
     if (isDirty) await this.save();
+    if (this.mode === "preview") w["render"]();
   }
 }
 function difference(before: string, after: string): state.ChangeSet {
@@ -463,7 +468,7 @@ async function requestUrl(asked: { url: string; method?: string; headers?: Recor
 }
 const obsidian = {
   getIcon, Menu,
-  BasesView: Component, Component, ConfirmationModal: Modal, ItemView, MarkdownRenderChild: Component, MarkdownView, Modal, Notice, Plugin, PluginSettingTab: Tab, Setting, SuggestModal, TFile, requestUrl,
+  BasesView: Component, Component, ConfirmationModal: Modal, ItemView, MarkdownRenderChild: Component, MarkdownRenderer, MarkdownView, Modal, Notice, Plugin, PluginSettingTab: Tab, Setting, SuggestModal, TFile, requestUrl,
   Platform: { isMobile: false, isLinux: true },
   setIcon: (element: HTMLElement, icon: string) => element.setAttribute("data-icon", icon),
 };
@@ -495,6 +500,7 @@ w["unload"] = async () => {
   (w["plugin"] as any).onunload?.();
 };
 w["app"] = app;
+w["ran"] = ran;
 w["open"] = async (path: string) => {
   const parent = document.getElementById("note")!;
   parent.replaceChildren();
@@ -510,7 +516,34 @@ w["text"] = () => workspace.active!.getViewData();
 /** How late a changed file is read anew: the app is told by the system, sooner or later. */
 w["late_ms"] = 100;
 const watch = async (): Promise<void> => {
-  await workspace.active?.reload();
+  for (const { view } of workspace.leaves) if (view instanceof MarkdownView) await view.reload();
   setTimeout(() => void watch(), w["late_ms"]);
 };
 void watch();
+/** Show the open note in a second pane too, which becomes the active one. */
+w["split"] = async () => {
+  const { file } = workspace.active!;
+  const pane = document.getElementById("note")!.appendChild(make("section"));
+  workspace.active = new MarkdownView(app, file, (await app.vault.read(file)).replace(/\r\n?/g, "\n"), pane);
+  workspace.leaves.push({ view: workspace.active });
+  workspace.trigger("layout-change");
+};
+/** Show the open note in reading view, block by block, as the app does. */
+w["read"] = async () => {
+  const { file } = workspace.active!;
+  const draw = async () => {
+    const text: string = (await app.vault.read(file)).replace(/\r\n?/g, "\n");
+    const shown = make("div", { cls: "markdown-reading-view" });
+    for (const { lineStart, lineEnd, language, source } of sections(text)) {
+      const element = shown.appendChild(make("div", { cls: "el" }));
+      const context = { sourcePath: file.path, getSectionInfo: () => ({ text, lineStart, lineEnd }), addChild: () => undefined };
+      if (app.blocks[language]) app.blocks[language](source, element.appendChild(make("div")), context);
+      else await MarkdownRenderer.render(app, text.split("\n").slice(lineStart, lineEnd + 1).join("\n"), element);
+      app.postProcessor(element, context);
+    }
+    document.getElementById("note")!.replaceChildren(shown);
+  };
+  w["render"] = () => void draw();
+  workspace.active!.mode = "preview";
+  await draw();
+};

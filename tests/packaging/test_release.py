@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import hatch_build
-from scripts import distribution, version
+from scripts import distribution, plugin, version
 
 ROOT = Path(__file__).parents[2]
 FACTS = version.read_facts(ROOT)
@@ -66,6 +66,39 @@ def test_another_owner_of_the_repository_reaches_every_place(tmp_path: Path) -> 
         if (root / file).is_file() and FACTS.repository in (root / file).read_text(encoding="utf-8")
     ]
     assert left == []
+
+
+def plugin_release(folder: Path, main: str = "// all good\n") -> Path:
+    """Copy what `scripts.plugin release` makes, with a main.js of a line."""
+    for name, source in {"manifest.json": "plugin/manifest.json", "versions.json": "versions.json"}.items():
+        _ = shutil.copyfile(ROOT / source, folder / name)
+    _ = (folder / "main.js").write_text(main, encoding="utf-8")
+    return folder
+
+
+def test_the_plugin_stands_at_the_root_as_the_directory_of_plugins_reads_it(tmp_path: Path) -> None:
+    assert plugin.inspect(plugin_release(tmp_path), tag=FACTS.version) == []
+
+
+@pytest.mark.parametrize("tag", [f"v{FACTS.version}", "9.9.9"])
+def test_a_tag_that_is_not_the_plugins_version_is_told(tmp_path: Path, tag: str) -> None:
+    (problem,) = plugin.inspect(plugin_release(tmp_path), tag=tag)
+
+    assert f"the tag is {tag}" in problem
+
+
+def test_what_the_directory_of_plugins_would_refuse_is_told(tmp_path: Path) -> None:
+    folder = plugin_release(tmp_path, "element.innerHTML = text; retrieval();")
+    manifest = {**read_json("plugin/manifest.json"), "version": "9.9.9"}
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+    problems = plugin.inspect(folder)
+
+    assert problems == [
+        "main.js has innerHTML",
+        f"manifest.json has version 9.9.9, the project {FACTS.version}",
+        f'versions.json needs "9.9.9": "{manifest["minAppVersion"]}"',
+    ]
 
 
 def test_a_file_that_is_missing_or_has_no_version_is_told(tmp_path: Path) -> None:

@@ -85,6 +85,10 @@ class Desk:
         self.tab.set_viewport_size(usual)  # pyright: ignore[reportArgumentType]
 
 
+def letting_in(app: App) -> str:
+    return f'\n[server]\norigins = ["{app.address}"]\n'
+
+
 @contextmanager
 def desk(
     tab: Page,
@@ -93,8 +97,14 @@ def desk(
     text: str = GARDEN,
     config: str = PROPOSES,
     others: Mapping[str, str] = MappingProxyType({}),
+    *,
+    streams: bool = False,
 ) -> Generator[Desk]:
-    """Serve a note and some others, and open it in the app, which is paired with the server."""
+    """Serve a note and some others, and open it in the app, which is paired with the server.
+
+    Args:
+        streams: Let the app's origin in, as that of Obsidian itself is, so that answers may come by streams.
+    """
     vault = worlds.fill(home / "notes", {"Garden.md": text, **others}).resolve()
     (vault / "Garden.md").write_bytes(text.encode())
 
@@ -103,9 +113,9 @@ def desk(
         return json.loads(capsys.readouterr().out)
 
     with (
-        servers.serving(vault, home=home, config=config) as server,
-        Wire(server.port) as wire,
         obsidian.running(tab, vault, home) as app,
+        servers.serving(vault, home=home, config=config + letting_in(app) * streams) as server,
+        Wire(server.port) as wire,
     ):
         opened = Desk(app, server, wire, vault, connect)
         app.load("Garden.md")

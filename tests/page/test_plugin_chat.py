@@ -30,12 +30,13 @@ def chatting(
     *replies: Reply | Sequence[str | Call],
     others: Mapping[str, str] | None = None,
     web: str = "",
+    streams: bool = False,
 ) -> Generator[tuple[Desk, Server]]:
     """Open the chat beside the note; the model says the replies in turn."""
     said = [one if isinstance(one, Reply) else Reply(parts=one) for one in replies]
     with protocol.serving(*said) as model:
         config = f'{PROPOSES}\n[model]\nname = "tiny@{model.base_url}"\n{web}'
-        with desk(tab, home, capsys, config=config, others={"Rain.md": RAIN, **(others or {})}) as at:
+        with desk(tab, home, capsys, config=config, others={"Rain.md": RAIN, **(others or {})}, streams=streams) as at:
             at.app.run("open-chat")
             expect(tab.get_by_label("Message", exact=True)).to_be_focused()
             yield at, model

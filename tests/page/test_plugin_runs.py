@@ -11,13 +11,14 @@ from tests.page import axe
 from tests.page.test_plugin import GARDEN, PROPOSES, Desk, desk
 
 pytestmark = pytest.mark.timeout(300)
-TASK = "water"
+TASK = "When do I water, and with what?"
+ANSWER = "Every evening, with water from the barrel. Tomatoes get two cans."
 
 
 def test_a_run_is_begun_followed_and_written_to_a_note(
     tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    brain = Brain(plans={TASK: [Part("barrel"), Part("tomatoes")]})
+    brain = Brain(plans={TASK: [Part("barrel"), Part("tomatoes")]}, answers={f"join {TASK}": ANSWER})
     with run_server.serving(brain) as model:
         config = f'{PROPOSES}\n[model]\nname = "{model.model}"\n'
         with desk(tab, own_home, capsys, GARDEN, config, others=run_world.NOTES) as at:
@@ -47,6 +48,10 @@ def test_a_run_is_begun_followed_and_written_to_a_note(
             expect(tab.get_by_role("group", name="Proposal by")).to_have_count(0)
 
             assert (at.vault / "Runs" / "Water.md").is_file()
+            at.app.run("show-changes")
+            tab.get_by_role("button", name="Undo the whole run").click()
+            expect(tab.locator(".notice").last).to_have_text("Change undone")
+            assert not (at.vault / "Runs" / "Water.md").exists()
 
 
 def test_a_run_is_cancelled_and_resumed_and_a_question_of_it_leads_there(

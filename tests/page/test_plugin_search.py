@@ -11,7 +11,10 @@ from tests.page.test_plugin import GARDEN, desk
 pytestmark = pytest.mark.timeout(300)
 OTHERS = {
     "Plans/Rain.md": "# Rain\n\nIt rains on the tomatoes. See [[Garden#Watering]] and [[Nowhere]].\n",
-    "Alone.md": "# Alone\n\nTomatoes like water from the barrel, <b onclick=alert(1)>every evening</b>.\n",
+    "Alone.md": (
+        "# Alone\n\nTomatoes like water from the barrel, every evening of a dry summer, and less of it in spring.\n"
+    ),
+    "Marked.md": "# Marked\n\nSome words are <b onclick=alert(1)>in bold</b>.\n",
 }
 DRAGGED = """row => {
     const dataTransfer = new DataTransfer();
@@ -35,7 +38,11 @@ def test_hits_come_while_one_types_and_are_opened_and_linked_by_keys(
         expect(hits.first).to_contain_text("Rain")
         at.picture("search-hits")
         assert axe.findings(tab) == []
+        box.fill("bold")
+        expect(hits.first).to_contain_text("<b onclick")
         assert tab.locator("#side b").count() == 0
+        box.fill("tomatoes ra")
+        expect(hits.first).to_contain_text("Rain")
         hits.first.hover()
         assert tab.evaluate("hovered") == "Plans/Rain.md"
         assert tab.evaluate(DRAGGED, hits.first.element_handle()) == "[[Rain]]"

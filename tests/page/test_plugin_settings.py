@@ -87,6 +87,7 @@ def test_the_tab_is_used_as_obsidian_draws_it(tab: Page, own_home: Path, capsys:
             tab.get_by_label("Find").fill(folder[:4])
             tab.get_by_role("option", name=folder).click()
             expect(shown.get_by_role("button", name=f"Delete {folder}")).to_be_visible()
+        shown.evaluate("box => box.scrollTo(0, 0)")
         at.picture("settings")
         shown.get_by_role("button", name="Delete Old").click()
         expect(shown.get_by_role("button", name="Delete Old")).to_have_count(0)

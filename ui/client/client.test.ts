@@ -2,6 +2,9 @@
 import { describe, expect, it, vi } from "vitest";
 import { Client, converse, EventReader, Failure, fillPath, follow, queryText, type Exchange, type ServerEvent, type Transport } from "./index";
 
+/** A page's window, as far as the client uses it. */
+vi.stubGlobal("window", Object.assign(new EventTarget(), { setTimeout, clearTimeout }));
+
 type Scripted = { status?: number; json?: unknown; pieces?: string[]; fails?: Failure };
 
 /** Answers requests one after the other as a test says, and remembers them. */
@@ -99,6 +102,18 @@ describe("calls", () => {
 });
 
 describe("events", () => {
+  it("are said to come again as soon as a stream is open, also while nothing happens", async () => {
+    const { client } = clientOf([{ fails: offline() }, { fails: offline() }, { pieces: [": nothing yet\n\n"] }]);
+    const [abort, told] = [new AbortController(), [] as boolean[]];
+    const onConnection = (isLost: boolean): void => {
+      told.push(isLost);
+      if (!isLost) abort.abort();
+    };
+
+    expect(await all(follow(client, "/events", { signal: abort.signal, onConnection }))).toEqual([]);
+    expect(told).toEqual([true, false]);
+  });
+
   it("are read whatever pieces they come in", () => {
     const text = `: still here\n\n${frame(1, "start")}id: 2\r\nevent: text\r\ndata: {"text":\r\ndata: "ä"}\r\n\r\ndata: not json\n\n`;
     for (const size of [1, 2, 3, 7, text.length]) {

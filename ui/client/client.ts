@@ -2,6 +2,7 @@
 
 import type { paths } from "./schema";
 import { Failure, failureOfAnswer, type Answer, type Transport } from "./transport";
+import { textOf } from "./values";
 
 type Method = "get" | "post" | "put" | "patch" | "delete";
 
@@ -147,7 +148,7 @@ export class Client {
 /** Put values into a path; those of `{path}` keep their slashes, as notes lie in folders. */
 export function fillPath(path: string, values: Readonly<Record<string, unknown>>): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => {
-    const text = String(values[name] ?? "");
+    const text = textOf(values[name]);
     return name === "path" || name === "name" ? text.split("/").map(encodeURIComponent).join("/") : encodeURIComponent(text);
   });
 }
@@ -156,6 +157,6 @@ export function fillPath(path: string, values: Readonly<Record<string, unknown>>
 export function queryText(query: Readonly<Record<string, unknown>>): string {
   const named = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
   if (!named.length) return "";
-  const rows = named.map(([name, value]) => [name, typeof value === "object" ? JSON.stringify(value) : String(value)]);
+  const rows = named.map(([name, value]) => [name, typeof value === "object" ? JSON.stringify(value) : textOf(value)]);
   return `?${new URLSearchParams(rows)}`;
 }

@@ -2,6 +2,7 @@
 
 import type { Client } from "./client";
 import { Failure, isAbort } from "./transport";
+import { textOf } from "./values";
 
 export interface ServerEvent {
   /** Grows within its stream; where to go on after a lost connection. */
@@ -136,13 +137,16 @@ export async function* converse(
     const begun = streams ? withSilence(await client.pieces("POST", path, given), SILENCE_MS) : [await begin(client, path, given)];
     for await (const piece of begun) {
       for (const event of typeof piece === "string" ? reader.push(piece) : piece) {
-        id = String(event.data["turn_id"] ?? event.data["run_id"] ?? id);
+        id = textOf(event.data["turn_id"] ?? event.data["run_id"]) || id;
         last = event.id || last;
         yield event;
         if (isLast(event)) return;
       }
     }
-    if (id && !streams) return yield* follow(client, `${root}/${encodeURIComponent(id)}/events`, { ...options, after: last });
+    if (id && !streams) {
+      yield* follow(client, `${root}/${encodeURIComponent(id)}/events`, { ...options, after: last });
+      return;
+    }
   } catch (error) {
     if (options.signal?.aborted || isAbort(error)) return;
     if (!(error instanceof Failure) || !error.isPassing || !id) throw error;
@@ -168,6 +172,7 @@ async function* streamed(client: Client, path: string, options: FollowOptions, s
   let hasPiece = false;
   try {
     const pieces = await client.pieces("GET", path, { query: options.query, headers, signal: options.signal });
+    options.onConnection?.(false);
     for await (const piece of withSilence(pieces, SILENCE_MS)) {
       hasPiece = true;
       yield* reader.push(piece);
@@ -199,16 +204,16 @@ async function* withSilence(pieces: AsyncIterable<string>, limitMs: number): Asy
   const iterator = pieces[Symbol.asyncIterator]();
   try {
     for (;;) {
-      let timer: ReturnType<typeof setTimeout> | undefined;
+      let timer: number | undefined;
       const silence = new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(new Failure("the connection timed out", "offline")), limitMs);
+        timer = window.setTimeout(() => reject(new Failure("the connection timed out", "offline")), limitMs);
       });
       try {
-        const { done, value } = await Promise.race([iterator.next(), silence]);
-        if (done) return;
-        yield value;
+        const next = await Promise.race([iterator.next(), silence]);
+        if (next.done) return;
+        yield next.value;
       } finally {
-        clearTimeout(timer);
+        window.clearTimeout(timer);
       }
     }
   } finally {
@@ -219,13 +224,13 @@ async function* withSilence(pieces: AsyncIterable<string>, limitMs: number): Asy
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const go = () => {
-      clearTimeout(timer);
-      globalThis.removeEventListener?.("online", go);
+      window.clearTimeout(timer);
+      window.removeEventListener("online", go);
       signal?.removeEventListener("abort", go);
       resolve();
     };
-    const timer = setTimeout(go, ms);
-    globalThis.addEventListener?.("online", go);
+    const timer = window.setTimeout(go, ms);
+    window.addEventListener("online", go);
     signal?.addEventListener("abort", go);
   });
 }

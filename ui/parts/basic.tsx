@@ -109,7 +109,7 @@ export function Keys({ keys }: { keys: string }): JSX.Element {
   );
 }
 
-export const isMac: boolean = /Mac|iPhone|iPad/.test(globalThis.navigator?.userAgent ?? "");
+export const isMac: boolean = /Mac|iPhone|iPad/.test(window.navigator.userAgent);
 
 const KEY_NAMES: Readonly<Record<string, string>> = {
   mod: isMac ? "⌘" : "Ctrl",

@@ -70,10 +70,12 @@ function nameOf(event: KeyboardEvent): string {
   return [isMod && "mod", event.altKey && "alt", (shift || (isMod && event.shiftKey)) && "shift", key].filter(Boolean).join("+");
 }
 
+/** Where keys write. */
+const FIELDS = 'textarea, select, input:not([type="checkbox"], [type="radio"], [type="button"], [type="submit"], [type="range"])';
+
 function isField(target: EventTarget | null): boolean {
-  if (!(target instanceof HTMLElement)) return false;
-  return target.isContentEditable || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement ||
-    (target instanceof HTMLInputElement && !["checkbox", "radio", "button", "submit", "range"].includes(target.type));
+  const node = target as Partial<HTMLElement> | null;
+  return (node?.isContentEditable ?? false) || (node?.matches?.(FIELDS) ?? false);
 }
 
 /** All keys by their groups. */

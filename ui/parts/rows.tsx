@@ -184,7 +184,7 @@ function scrollerOf(node: Element): Element | null {
 export function MoreRows({ title, onMore }: { title: string; onMore: () => void }): JSX.Element {
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    if (!button.current || !globalThis.IntersectionObserver) return undefined;
+    if (!button.current || !("IntersectionObserver" in window)) return undefined;
     const observer = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && onMore(), { root: scrollerOf(button.current), rootMargin: "400px" });
     observer.observe(button.current);
     return () => observer.disconnect();
@@ -259,7 +259,7 @@ export function VirtualList<T>(props: VirtualListProps<T>): JSX.Element {
     if (index < 0) return;
     active.value = index;
     reveal(index);
-    // eslint-disable-next-line -- only when the selection itself changes, not whenever the items do
+    // Only when the selection itself changes, not whenever the items do.
   }, [selectedKey]);
 
   const [start, stop] = visibleRange(view.top, view.height, rowHeight, items.length);
@@ -269,7 +269,7 @@ export function VirtualList<T>(props: VirtualListProps<T>): JSX.Element {
     const next = Math.max(0, Math.min(items.length - 1, index));
     active.value = next;
     reveal(next);
-    requestAnimationFrame(() => document.getElementById(`${prefix}-${next}`)?.focus({ preventScroll: true }));
+    window.requestAnimationFrame(() => document.getElementById(`${prefix}-${next}`)?.focus({ preventScroll: true }));
   };
 
   const onKeyDown = (event: KeyboardEvent): void => {
@@ -326,5 +326,5 @@ let nextList = 0;
 
 /** Whether the window is as narrow as a phone. */
 export function isNarrow(): boolean {
-  return globalThis.matchMedia?.("(max-width: 719px)").matches ?? false;
+  return window.matchMedia("(max-width: 719px)").matches;
 }

@@ -69,7 +69,7 @@ export function AnswerChanges({ chat, turn, isLast }: { chat: Chat; turn: Turn; 
   const onDecide = (proposal: Proposal, decision: Decision): void => {
     const before = [...(box.current?.querySelectorAll("[data-place]") ?? [])].indexOf(document.activeElement?.closest("[data-place]") as Element);
     void work(() => decide(proposal, decision)).then(() => {
-      requestAnimationFrame(() => focusNextPlace(box.current, Math.max(0, before)) || chat.focus());
+      window.requestAnimationFrame(() => focusNextPlace(box.current, Math.max(0, before)) || chat.focus());
     });
   };
 

@@ -22,7 +22,7 @@ export interface ChatOptions {
   /** Leave the focus where it is when the box is drawn first. */
   isQuiet?: boolean;
   /** Told which conversation is shown, so that the shell's address says it; empty for a new one. */
-  onSession(id: string): void;
+  onSession: (id: string) => void;
   debugging?: Debugging;
 }
 
@@ -63,7 +63,7 @@ export class Chat {
   /** Grows when the focus belongs into the message's box. */
   readonly focused: Signal<number> = signal(0);
   private readonly end: () => void;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private timer: number | undefined;
 
   constructor(
     readonly host: Host,
@@ -79,15 +79,15 @@ export class Chat {
     });
     this.presets = resource((abort) => client.get("/presets", { signal: abort }));
     this.gathered = resource(async (abort): Promise<Gathered> => {
-      const found = await client.post("/ask/context", { body: this.choice.body(this.conversation.about.peek()) as never, signal: abort });
+      const found = await client.post("/ask/context", { body: this.choice.body(this.conversation.about.peek()), signal: abort });
       return { ...usedOf(found), notices: found.notices, cut: found.cut ?? "", isExplored: found.explored };
     });
     if (options.keepsAgents) this.choice.restore(readToggles(options.keep.load(AGENTS_KEPT)));
     const endEffect = effect(() => {
       const isShown = this.isSheetOpen.value || !this.choice.isChat.value;
-      [this.choice.toggles.value, this.choice.chosen.value, this.conversation.about.value]; // gathered anew when one of these changes
-      clearTimeout(this.timer);
-      if (isShown && this.choice.isLearned.value) this.timer = setTimeout(() => void this.gathered.load(), WAIT_MS);
+      void [this.choice.toggles.value, this.choice.chosen.value, this.conversation.about.value]; // gathered anew when one of these changes
+      window.clearTimeout(this.timer);
+      if (isShown && this.choice.isLearned.value) this.timer = window.setTimeout(() => void this.gathered.load(), WAIT_MS);
     });
     const endNews = host.onNews?.((event) => {
       this.news.value = untracked(() => this.news.value) + 1;
@@ -102,7 +102,7 @@ export class Chat {
   /** Listen to nothing any more, such as when the view is closed; what runs goes on at the server. */
   close(): void {
     this.end();
-    clearTimeout(this.timer);
+    window.clearTimeout(this.timer);
     this.conversation.leave();
   }
 

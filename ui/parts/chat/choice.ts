@@ -173,7 +173,7 @@ export function whatHappens(toggles: Toggles, isChat: boolean): string {
 function chosenOf(data: Data, otherwise: Chosen): Chosen {
   const [scope, rules] = [record(data["scope"]), record(data["rules"])];
   const can = texts(rules["can"]);
-  const numbers = NUMBERS.filter((name) => typeof data[name] === "number").map((name) => [name, data[name]]);
+  const numbers = NUMBERS.filter((name) => typeof data[name] === "number").map((name): readonly [string, unknown] => [name, data[name]]);
   return {
     depth: number(scope["link_depth"], otherwise.depth),
     isFolder: scope["include_same_folder"] === true,
@@ -188,7 +188,7 @@ function chosenOf(data: Data, otherwise: Chosen): Chosen {
 }
 
 function togglesOf(data: Data, otherwise: Toggles): Toggles {
-  const own = (name: Agent) => (typeof data[name] === "boolean" ? (data[name] as boolean) : otherwise[name]);
+  const own = (name: Agent) => (typeof data[name] === "boolean" ? data[name] : otherwise[name]);
   return { scout: own("scout"), web: own("web"), task: own("task") };
 }
 

@@ -26,12 +26,12 @@ export function Composer({ chat }: { chat: Chat }): JSX.Element {
   useLayoutEffect(() => {
     const node = box.current;
     if (!node) return;
-    node.style.height = "auto";
+    node.style.removeProperty("height");
     node.style.height = `${Math.min(MAX_HEIGHT, node.scrollHeight)}px`;
   }, [chat.text.value]);
   // Before the next key: an effect that is painted first would take the focus back from whoever has gone on with Tab.
   useLayoutEffect(() => {
-    const isTouch = globalThis.matchMedia?.("(hover: none)").matches ?? false;
+    const isTouch = window.matchMedia("(hover: none)").matches;
     if (chat.focused.value || !(isTouch || chat.options.isQuiet)) box.current?.focus({ preventScroll: true });
   }, [chat.focused.value]);
 
@@ -381,7 +381,7 @@ function useSuggestions(chat: Chat, box: { current: HTMLTextAreaElement | null }
     chat.text.value = text.slice(0, at.from) + row.text + text.slice(at.to);
     row.run?.();
     const caret = at.from + row.text.length;
-    requestAnimationFrame(() => {
+    window.requestAnimationFrame(() => {
       box.current?.focus();
       box.current?.setSelectionRange(caret, caret);
     });
@@ -406,7 +406,7 @@ function useSuggestions(chat: Chat, box: { current: HTMLTextAreaElement | null }
       "aria-autocomplete": "list" as const,
       "aria-controls": isOpen ? id : undefined,
       "aria-activedescendant": isOpen ? `${id}-${active.value}` : undefined,
-      onBlur: () => setTimeout(close, 150),
+      onBlur: () => window.setTimeout(close, 150),
     },
     list: isOpen ? <SuggestList id={id} rows={found.value} active={active.value} onPick={pick} onActive={(index) => (active.value = index)} /> : null,
   };

@@ -360,18 +360,18 @@ function failed(turn: Turn, failure: Failure): Turn {
 /** Draws text once a frame however fast it comes, and everything else at once. */
 class Drawing {
   private pending: ServerEvent[] = [];
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private timer: number | undefined;
 
   constructor(private readonly shown: Signal<Turn>) {}
 
   take(event: ServerEvent): void {
     this.pending.push(event);
     if (event.event !== "text") this.flush();
-    else this.timer ??= setTimeout(() => this.flush(), 32);
+    else this.timer ??= window.setTimeout(() => this.flush(), 32);
   }
 
   flush(): void {
-    clearTimeout(this.timer);
+    window.clearTimeout(this.timer);
     this.timer = undefined;
     const events = this.pending.splice(0);
     if (events.length) this.shown.value = events.reduce(reduce, this.shown.value);

@@ -30,8 +30,8 @@ export function Conversations({ chat, onGo }: ConversationsProps): JSX.Element {
       isFirst.value = false;
       return undefined;
     }
-    const timer = setTimeout(() => void sessions.load(), BREATH_MS);
-    return () => clearTimeout(timer);
+    const timer = window.setTimeout(() => void sessions.load(), BREATH_MS);
+    return () => window.clearTimeout(timer);
   }, [query]);
   return (
     <>

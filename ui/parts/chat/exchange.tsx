@@ -74,7 +74,7 @@ function Question({ chat, turn }: { chat: Chat; turn: Signal<Turn> }): JSX.Eleme
   const close = (isSent: boolean): void => {
     isEdited.value = false;
     if (isSent) return; // the focus goes to the box
-    requestAnimationFrame(() => button.current?.querySelector<HTMLElement>("[aria-label^=Edit]")?.focus());
+    window.requestAnimationFrame(() => button.current?.querySelector<HTMLElement>("[aria-label^=Edit]")?.focus());
   };
   if (isEdited.value) return <EditedQuestion chat={chat} turn={turn} onClose={close} />;
   return (
@@ -266,7 +266,7 @@ function Foot({ chat, turn, isLast }: ExchangeProps): JSX.Element {
   const copy = (): void => {
     void copied(host, now.text).then(() => {
       isCopied.value = true;
-      setTimeout(() => (isCopied.value = false), 1_500);
+      window.setTimeout(() => (isCopied.value = false), 1_500);
     });
   };
   const spent = now.spent && spentText(now.spent);

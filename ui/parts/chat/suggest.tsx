@@ -127,7 +127,7 @@ export function Finder({ label, client, kind, onPick }: FinderProps): JSX.Elemen
       isEmpty.value = false;
       return undefined;
     }
-    const timer = setTimeout(() => {
+    const timer = window.setTimeout(() => {
       const asked = kind === "note" ? findNotes(client, typed, own.signal).then((paths) => paths.map(noteRow)) : findFolders(client, typed, own.signal).then((found) => found.map(folderRow));
       asked.then(
         (found) => {
@@ -139,7 +139,7 @@ export function Finder({ label, client, kind, onPick }: FinderProps): JSX.Elemen
         () => undefined,
       );
     }, BREATH_MS);
-    return () => clearTimeout(timer);
+    return () => window.clearTimeout(timer);
   }, [text.value]);
 
   const pick = (index: number): void => {
@@ -176,7 +176,7 @@ export function Finder({ label, client, kind, onPick }: FinderProps): JSX.Elemen
         value={text.value}
         onInput={(event) => (text.value = event.currentTarget.value)}
         onKeyDown={onKeyDown}
-        onBlur={() => setTimeout(() => (rows.value = []), 150)}
+        onBlur={() => window.setTimeout(() => (rows.value = []), 150)}
       />
       {isOpen && <SuggestList id={id} rows={rows.value} active={active.value} onPick={pick} onActive={(index) => (active.value = index)} />}
       {isEmpty.value && <p class="k-small k-quiet">No matches.</p>}

@@ -45,7 +45,7 @@ export function Transcript({ chat, children }: TranscriptProps): JSX.Element {
     if (!isAnew || isEarlier) return;
     isAtEnd.value = true;
     toEnd();
-    requestAnimationFrame(toEnd);
+    window.requestAnimationFrame(toEnd);
   }, [id, turns.length]);
 
   const onScroll = (): void => {
@@ -57,7 +57,7 @@ export function Transcript({ chat, children }: TranscriptProps): JSX.Element {
     const below = node ? node.scrollHeight - node.scrollTop : 0;
     isAtEnd.value = false;
     conversation.loadEarlier().then(
-      () => requestAnimationFrame(() => node && (node.scrollTop = node.scrollHeight - below)),
+      () => window.requestAnimationFrame(() => node && (node.scrollTop = node.scrollHeight - below)),
       (error: unknown) => chat.fail(error),
     );
   };

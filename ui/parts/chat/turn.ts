@@ -1,6 +1,6 @@
 /** One turn of a conversation as it is shown: made of events while it runs, or of what the session has kept. */
 
-import type { ServerEvent } from "../../client";
+import { textOf, type ServerEvent } from "../../client";
 import type { Citation } from "../markdown";
 
 export type Step =
@@ -349,10 +349,6 @@ function record(value: unknown): Data {
 
 function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
-}
-
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value : typeof value === "number" ? String(value) : "";
 }
 
 function numberOf(value: unknown): number {

@@ -1,14 +1,10 @@
 /** Citations in an answer: links to notes become chips that open the note at the lines. */
 
-import type MarkdownIt from "markdown-it";
-import type Token from "markdown-it/lib/token.mjs";
 import { createContext, type JSX } from "preact";
 import { useContext } from "preact/hooks";
 import { Icon } from "../basic";
 import { noteName } from "../format";
 import { useHost, type NoteTarget } from "../host";
-import { CodeBlock } from "./code";
-import type { MarkdownFeature } from "./markdown";
 import type { Wikilink } from "./syntax";
 
 /** A place in a note that an answer cites, or that a part of a run has read. */
@@ -36,48 +32,19 @@ const LINES = /^\s*[([,:]?\s*(?:lines?|L)\.?\s*(\d{1,7})(?:\s*(?:-|–|to)\s*L?(
 /** In the place of what is shown, as in `[[Garden|L3-5]]`. */
 const SHOWN_LINES = /^(?:lines?|L)\.?\s*(\d{1,7})(?:\s*[-–]\s*L?(\d{1,7}))?$/i;
 
-/** Take the lines that stand behind a link, as in `[[Garden]] (lines 3-5)`, into the link. */
-function citedLines(md: MarkdownIt): void {
-  md.core.ruler.after("inline", "cited_lines", (state) => {
-    for (const token of state.tokens) {
-      const children = token.children ?? [];
-      children.forEach((child, index) => {
-        if (child.type !== "wikilink") return;
-        const link = child.meta as Wikilink;
-        const next: Token | undefined = children[index + 1];
-        const shown = SHOWN_LINES.exec(link.shown);
-        const behind = shown || next?.type !== "text" ? null : LINES.exec(next.content);
-        const found = shown ?? behind;
-        if (!found) return;
-        const first = Number(found[1]);
-        child.meta = { ...link, shown: shown ? "" : link.shown, first, last: Math.max(first, Number(found[2] ?? found[1])) } satisfies CitedLink;
-        if (behind && next) next.content = next.content.slice(behind[0].length);
-      });
-    }
-  });
+/** Take the lines into a link that stand in it or behind it, as in `[[Garden]] (lines 3-5)`; gives what is left behind it. */
+export function takeLines(link: Wikilink, behind: string): { link: CitedLink; behind: string } {
+  const shown = SHOWN_LINES.exec(link.shown);
+  const next = shown ? null : LINES.exec(behind);
+  const found = shown ?? next;
+  if (!found) return { link, behind };
+  const first = Number(found[1]);
+  const last = Math.max(first, Number(found[2] ?? found[1]));
+  return { link: { ...link, shown: shown ? "" : link.shown, first, last }, behind: behind.slice(next?.[0].length ?? 0) };
 }
 
-/** Draws the links of an answer as what they cite; `CitationsContext` has what was checked. */
-export const CITATIONS: readonly MarkdownFeature[] = [
-  {
-    name: "citations",
-    setup: (md) => {
-      citedLines(md);
-      md.inline.ruler.disable("comment"); // an answer has no comments: 5%% and 6%% are what was said
-    },
-    draw: {
-      wikilink: ({ token }) => <CitedChip link={token.meta as CitedLink} />,
-      front_matter: ({ token }) => (
-        <details>
-          <summary>Properties</summary>
-          <CodeBlock text={token.content.replace(/\n$/, "")} language="yaml" />
-        </details>
-      ),
-    },
-  },
-];
-
-function CitedChip({ link }: { link: CitedLink }): JSX.Element {
+/** A link of an answer, as what it cites; `CitationsContext` has what was checked. */
+export function CitedChip({ link }: { link: CitedLink }): JSX.Element {
   const cited = findCitation(link, useContext(CitationsContext));
   return <CitationChip citation={cited ?? unchecked(link)} title={link.shown} />;
 }

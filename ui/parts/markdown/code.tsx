@@ -77,7 +77,7 @@ export function CodeBlock({ text, language }: { text: string; language: string }
   const copy = (): void => {
     void host.copy(text).then(() => {
       setCopied(true);
-      setTimeout(() => setCopied(false), 1_500);
+      window.setTimeout(() => setCopied(false), 1_500);
     });
   };
 

@@ -8,6 +8,7 @@ import { useMemo } from "preact/hooks";
 import { Icon, type IconName } from "../basic";
 import { noteName } from "../format";
 import { useHost, type Host } from "../host";
+import { decoded, kindOfAddress, whereOf } from "./address";
 import { CodeBlock } from "./code";
 import { callouts, frontMatter, marks, nest, tasks, wikilinks, type Callout, type TokenNode, type Wikilink } from "./syntax";
 
@@ -295,31 +296,6 @@ export function textOf(node: TokenNode): string {
   return node.children.length ? node.children.map(textOf).join("") : node.token.content;
 }
 
-/** Which kind of address a link has; what is neither a note nor a page of the web can't be followed. */
-export function kindOfAddress(address: string): "web" | "note" | "place" | "none" {
-  const clean = address.trim();
-  if (/^(https?:\/\/|mailto:)/i.test(clean)) return "web";
-  if (/^[a-z][a-z0-9+.-]*:/i.test(clean) || /^(\/\/|\\)/.test(clean) || hasControl(clean)) return "none";
-  return clean.startsWith("#") ? "place" : "note";
-}
-
-function hasControl(text: string): boolean {
-  return [...text].some((sign) => sign.charCodeAt(0) < 32);
-}
-
-/** Where a link of the web leads, for beside its text; empty where the text is that very address, or says its host. */
-export function whereOf(address: string, text: string): string {
-  let url: URL;
-  try {
-    url = new URL(address.trim());
-  } catch {
-    return address;
-  }
-  const where = url.hostname || url.pathname;
-  const isTold = [url.href, decoded(url.href), where].includes(text) || `${text}/` === url.href;
-  return isTold && !url.username && !url.password ? "" : where; // https://bank.example@evil.example is no bank's
-}
-
 interface LinkProps {
   address: string;
   /** What it shows, as plain text. */
@@ -346,14 +322,6 @@ export function Link({ address, text, context, children }: LinkProps): JSX.Eleme
       {children}
     </NoteLink>
   );
-}
-
-export function decoded(address: string): string {
-  try {
-    return decodeURIComponent(address);
-  } catch {
-    return address;
-  }
 }
 
 interface NoteLinkProps {

@@ -1,7 +1,7 @@
 /** What is known of a vault's notes as a whole: their paths, folders, tags, properties; and which were read last. */
 
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
-import type { Client, Reply } from "../../client";
+import { textOf, type Client, type Reply } from "../../client";
 import { allPages, resource, type Resource } from "../resource";
 
 export interface NoteRow {
@@ -58,7 +58,7 @@ export class NotesStore {
           body: { limit: PAGE, offset: rows.length, fields: ["modified"] },
           signal: abort,
         });
-        for (const row of page.results) rows.push({ path: String(row["path"]), modified: String(row["modified"] ?? "") });
+        for (const row of page.results) rows.push({ path: textOf(row["path"]), modified: textOf(row["modified"]) });
         total.value = page.total;
         if (isFirst) notes.value = [...rows]; // something to see while the others come
         isFirst = false;

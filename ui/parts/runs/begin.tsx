@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
-import { failureOf, type Failure } from "../../client";
+import { failureOf, textOf, type Failure } from "../../client";
 import { Button, Field } from "../basic";
 import { Notice, SkeletonText } from "../rows";
 import { changedLimits, type RunOptions } from "./model";
@@ -100,13 +100,13 @@ function BeginForm({ list, others, options, onBegun }: BeginProps & { options: R
     problem.value = null;
     try {
       const begun = await list.begin({
-        task: String(data.get("task") ?? ""),
-        also: data.getAll("also").map(String),
-        strategy: String(data.get("strategy") ?? "auto"),
+        task: textOf(data.get("task")),
+        also: data.getAll("also").map(textOf),
+        strategy: textOf(data.get("strategy")) || "auto",
         code_mode: data.get("code_mode") === "on",
-        profile: String(data.get("profile") ?? "") || null,
+        profile: textOf(data.get("profile")) || null,
         fresh: data.get("fresh") === "on",
-        model: String(data.get("model") ?? "").trim(),
+        model: textOf(data.get("model")).trim(),
         ...changedLimits(options.limits, given.current),
       });
       onBegun(begun);

@@ -1,7 +1,7 @@
 /** The runs of a vault, and one of them: loaded, followed while it goes, and what is done with it. */
 
 import { signal, type Signal } from "@preact/signals";
-import { failureOf, follow, isAbort, type Failure } from "../../client";
+import { failureOf, follow, isAbort, textOf, type Failure } from "../../client";
 import type { Host } from "../host";
 import { allPages, resource, type Resource } from "../resource";
 import { afterEvent, isGoing, runState, type Run, type RunOptions, type RunPart, type RunRow } from "./model";
@@ -19,7 +19,7 @@ export class RunList {
   readonly limit: Signal<number> = signal(PAGE);
   /** Told of each list, so that an open run is taken up that goes again. */
   onRows: (rows: readonly RunRow[]) => void = () => undefined;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private timer: number | undefined;
   private watchers = 0;
 
   constructor(private readonly host: Host) {
@@ -37,7 +37,7 @@ export class RunList {
   }
 
   async load(): Promise<void> {
-    clearTimeout(this.timer);
+    window.clearTimeout(this.timer);
     const found = await this.loaded.load();
     if (found) this.onRows(found.rows);
     this.plan();
@@ -49,7 +49,7 @@ export class RunList {
     void this.load();
     return () => {
       this.watchers -= 1;
-      if (!this.watchers) clearTimeout(this.timer);
+      if (!this.watchers) window.clearTimeout(this.timer);
     };
   }
 
@@ -59,10 +59,10 @@ export class RunList {
   }
 
   private plan(): void {
-    clearTimeout(this.timer);
+    window.clearTimeout(this.timer);
     if (!this.watchers) return;
     const soon = this.loaded.data.value?.rows.some(isGoing) ?? false;
-    this.timer = setTimeout(() => (document.hidden ? this.plan() : void this.load()), soon ? SOON_MS : LATER_MS);
+    this.timer = window.setTimeout(() => (document.hidden ? this.plan() : void this.load()), soon ? SOON_MS : LATER_MS);
   }
 
   get isMissing(): boolean {
@@ -131,7 +131,7 @@ export class RunWatch {
     this.following?.abort();
     this.following = null;
     this.isLost.value = false;
-    clearInterval(this.clock);
+    window.clearInterval(this.clock);
     this.now.value = Date.now();
   }
 
@@ -151,8 +151,8 @@ export class RunWatch {
   private follow(id: string): void {
     this.following?.abort();
     const own = (this.following = new AbortController());
-    clearInterval(this.clock);
-    this.clock = setInterval(() => (this.now.value = Date.now()), 1_000);
+    window.clearInterval(this.clock);
+    this.clock = window.setInterval(() => (this.now.value = Date.now()), 1_000);
     void this.hear(id, own);
   }
 
@@ -178,10 +178,10 @@ export class RunWatch {
   private take(event: Parameters<typeof afterEvent>[1]): void {
     if (event.event === "node") {
       const { id } = event.data["node"] as { id: string };
-      this.doing.value = new Map(this.doing.value).set(id, String(event.data["doing"] ?? ""));
+      this.doing.value = new Map(this.doing.value).set(id, textOf(event.data["doing"]));
     }
     if (event.event === "error") {
-      this.host.floaters.toast({ text: String(event.data["error"] ?? "Something went wrong"), hint: String(event.data["hint"] ?? ""), tone: "removed" });
+      this.host.floaters.toast({ text: textOf(event.data["error"]) || "Something went wrong", hint: textOf(event.data["hint"]), tone: "removed" });
     }
     if (this.run.value) this.run.value = afterEvent(this.run.value, event);
     this.tellQuestions();

@@ -75,7 +75,7 @@ export class SearchSession {
       return;
     }
     void this.askOne(search, "keyword", asking, began);
-    setTimeout(() => !asking.signal.aborted && void this.askOne(search, "hybrid", asking, began), this.breathMs);
+    window.setTimeout(() => !asking.signal.aborted && void this.askOne(search, "hybrid", asking, began), this.breathMs);
   }
 
   /** Read the next page of a list. */
