@@ -347,7 +347,7 @@ def test_the_page_is_drawn_before_the_server_says_who_is_signed_in(tmp_path: Pat
     with sites.serving(tmp_path, HELLO.open) as site:
         site.enter(tab)
         held: list[Route] = []
-        tab.route("**/page/session", held.append)
+        tab.route("**/page/session", lambda route: held.append(route))
         tab.goto(f"{site.address}/app/search")
         box = tab.get_by_label("Search your notes")
         expect(box).to_be_focused()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -309,16 +309,13 @@ def _run_reading_routes(service: RunService) -> tuple[RouteSpec, ...]:
     def of(work: RunHandler) -> Endpoint:
         return _run_endpoint(service, work, by_vault)
 
-    node_path, show, show_node, stale = (
-        f"{_RUN_PATH}/nodes/{{node_id}}",
-        of(_show_run),
-        of(_show_node),
-        of(_show_stale_nodes),
-    )
+    def read(path: str, summary: str, work: RunHandler, content: Mapping[str, Any]) -> RouteSpec:
+        return RouteSpec("GET", f"{_RUN_PATH}{path}", _TAG, summary, of(work), "", by_vault, content)
+
     event_parameters = (*background.EVENT_PARAMETERS, VAULT_PARAMETER)
     events_description = "Also for a run of another process, and for an ended one: its nodes, then `run_done`."
     return (
-        RouteSpec("GET", _RUN_PATH, _TAG, "Show a run.", show, "", by_vault, RUN_DETAIL_CONTENT),
+        read("", "Show a run.", _show_run, RUN_DETAIL_CONTENT),
         RouteSpec(
             "DELETE",
             _RUN_PATH,
@@ -329,7 +326,7 @@ def _run_reading_routes(service: RunService) -> tuple[RouteSpec, ...]:
             by_vault,
             DELETE_CONTENT,
         ),
-        RouteSpec("GET", node_path, _TAG, "Show a node.", show_node, "", by_vault, NODE_CONTENT),
+        read("/nodes/{node_id}", "Show a node.", _show_node, NODE_CONTENT),
         RouteSpec(
             "GET",
             f"{_RUN_PATH}/events",
@@ -340,26 +337,8 @@ def _run_reading_routes(service: RunService) -> tuple[RouteSpec, ...]:
             event_parameters,
             background.events_content(RUN_STREAM_CONTENT),
         ),
-        RouteSpec(
-            "GET",
-            f"{_RUN_PATH}/notes",
-            _TAG,
-            "List the notes that a run used.",
-            of(_list_used_notes),
-            "",
-            by_vault,
-            USED_NOTES_CONTENT,
-        ),
-        RouteSpec(
-            "GET",
-            f"{_RUN_PATH}/stale",
-            _TAG,
-            "List the nodes whose notes have changed.",
-            stale,
-            "",
-            by_vault,
-            STALE_CONTENT,
-        ),
+        read("/notes", "List the notes that a run used.", _list_used_notes, USED_NOTES_CONTENT),
+        read("/stale", "List the nodes whose notes have changed.", _show_stale_nodes, STALE_CONTENT),
     )
 
 
