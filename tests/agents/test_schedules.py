@@ -413,6 +413,8 @@ def test_the_commands_add_list_pause_resume_and_remove(
         ("--daily", "--name", "../../x"),
         ("--daily", "--results", "../outside"),
         ("--changed", "Nowhere"),
+        ("--changed", "Inbox", "--results", "Inbox"),
+        ("--changed", "Inbox", "--results", "inbox"),
     ],
 )
 def test_what_cannot_be_scheduled_is_refused_and_not_kept(
@@ -425,6 +427,21 @@ def test_what_cannot_be_scheduled_is_refused_and_not_kept(
     assert vault.root.is_dir()
 
 
+def test_reports_below_the_folder_that_is_watched_leave_its_other_changes_seen(vault: opened.Opener) -> None:
+    made = schedule("changed", folder="Inbox", results="Inbox/Reports")
+    schedules.check_can_fire(made)
+    reports = vault.root / "Inbox" / "Reports"
+    reports.mkdir()
+    with app.open_hub(vault.settings()) as hub:
+        before = schedules.take_fingerprint(hub.context(client="schedule"), made)
+        (reports / "One.md").write_text("# One\n", "utf-8")
+        reported = schedules.take_fingerprint(hub.context(client="schedule"), made)
+        (vault.root / "Inbox" / "New.md").write_text("# New\n", "utf-8")
+        changed = schedules.take_fingerprint(hub.context(client="schedule"), made)
+
+    assert (reported == before, changed == before) == (True, False)
+
+
 @pytest.mark.timeout(60)
 def test_a_schedule_is_run_at_once_where_the_person_says_so(
     vault: opened.Opener, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -435,7 +452,9 @@ def test_a_schedule_is_run_at_once_where_the_person_says_so(
         code, answer = told(capsys, "run", "weekly-review")
     monkeypatch.delenv("KNAP_MODEL")
     failed, without = told(capsys, "run", "weekly-review")
+    main.run(["status"])
 
     assert (code, answer["schedule"]["last"]["proposals"]) == (0, 1)
     assert (failed, without["schedule"]["last"]["state"]) == (8, "failed")
+    assert "weekly-review: failed last time: no model is set (" in capsys.readouterr().out
     assert vault.text("Roses.md") == NOTES["Roses.md"]

@@ -41,6 +41,19 @@ def check_client(hub: Hub, schedule: Schedule, vault: str) -> None:
     clients.check_can_act(hub, vault, schedule.client)
 
 
+def check_can_fire(schedule: Schedule) -> None:
+    """Check that a change of a schedule's folder can be seen: what happens among its own reports doesn't count.
+
+    Raises:
+        BadInput: Its folder is that of its reports, or lies in it.
+    """
+    # By whichever case: where the file system tells none apart, the reports come into that folder.
+    folder, results = f"{schedule.folder}/".casefold(), f"{schedule.results}/".casefold()
+    if schedule.cadence == "changed" and schedule.results and folder.startswith(results):
+        hint = "take another folder for the reports by --results, or none by --results ''"
+        raise BadInput(f"nothing in '{schedule.folder}' would set it to work: its reports go there", hint=hint)
+
+
 def open_schedules(hub: Hub, vault: str = "") -> ScheduleStore:
     """Open the schedules of a vault.
 

@@ -144,6 +144,7 @@ def add(said: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions]) -> Exit
             handled=stored_schedules.wall_clock(),
         )
         schedules.check_client(hub, schedule, vault)
+        schedules.check_can_fire(schedule)
         seen = schedules.take_fingerprint(hub.context(client=schedule.client, vault=vault), schedule)
         return _print_schedule(said, store.add(replace(schedule, fingerprint=seen)), "added")
 
