@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_ai.models import Model as AnyModel
 
 from knapper import app
 from knapper.agents import schedules as stored
 from knapper.agents.schedules import Cadence, Schedule, ScheduledRun, ScheduleStore
 from knapper.app import Hub, schedules
-from knapper.app.chats import ClientChatsRegistry, VaultChats
+from knapper.app.chats import VaultChats
+from knapper.app.open_clients import ModelOpeners, OpenClients
 from knapper.app.schedules import ScheduleRunner
 from knapper.changes.disk.undo import OfRun
 from knapper.changes.proposals.tables import ProposalFilter
@@ -59,17 +61,21 @@ class World:
     clock: Clock
     model: Model
     runner: ScheduleRunner = field(init=False)
+    open_model: Callable[[], AnyModel] | None = None
+    """Opens another model in its place."""
+    opened: list[OpenClients] = field(default_factory=list[OpenClients])
 
     def __post_init__(self) -> None:
         self.runner = self.another_runner()
 
     def another_runner(self, hub: Hub | None = None) -> ScheduleRunner:
         def answering(chats: VaultChats):
-            return scripted.chat(self.model, chats.hub.table.specs, meter=chats.meter)
+            model = self.open_model() if self.open_model else self.model
+            return scripted.chat(model, chats.hub.table.specs, meter=chats.meter)
 
-        return ScheduleRunner(
-            hub=hub or self.hub, open_chatting=lambda own: ClientChatsRegistry(own, answering), now=self.clock
-        )
+        opened = OpenClients(hub or self.hub, ModelOpeners(chat=answering))
+        self.opened.append(opened)
+        return ScheduleRunner(clients=opened, now=self.clock)
 
     def look(self, *, after: dt.timedelta = dt.timedelta()) -> Schedule:
         self.clock.time += after
@@ -108,7 +114,8 @@ def open_world(vault: opened.Opener) -> Generator[Callable[..., World]]:
 
     yield opened_world
     for world in hubs:
-        asyncio.run(world.runner.close())
+        for opened_clients in world.opened:
+            opened_clients.close()
         world.hub.close()
 
 
@@ -232,7 +239,6 @@ def test_two_servers_run_a_time_once(open_world: Callable[..., World]) -> None:
 
         async def both() -> None:
             _ = await asyncio.gather(world.runner.run_due(), other.run_due())
-            await other.close()
 
         asyncio.run(both())
 
@@ -338,10 +344,7 @@ def test_a_clock_that_was_ahead_does_not_silence_it(open_world: Callable[..., Wo
 
 def test_a_server_that_stops_keeps_what_a_run_has_and_runs_it_no_second_time(open_world: Callable[..., World]) -> None:
     world, gate = open_world(schedule()), Gate()
-    world.model = Model([])
-    world.runner.open_chatting = lambda own: ClientChatsRegistry(
-        own, lambda chats: scripted.chat(gate.open(), chats.hub.table.specs)
-    )
+    world.open_model = gate.open
     world.clock.time += DAY
 
     async def stop() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-import threading
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -274,84 +273,42 @@ class ClientChats:
         return files.create_file(self.context(session_id), path or store.export_path(session, turns), text)
 
 
-class ClientChatsRegistry:
-    """The chats of a server's clients, opened on first use and shared by threads."""
+def open_client_chats(
+    vault_chats: VaultChats,
+    client: str,
+    open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat,
+    open_named: Callable[[VaultChats, str], ChatConfig] = VaultChats.chat,
+) -> ClientChats:
+    """Open the chats of a client in a vault, with sessions of its own.
 
-    def __init__(
-        self,
-        hub: Hub,
-        open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat,
-        open_named: Callable[[VaultChats, str], ChatConfig] = VaultChats.chat,
-    ) -> None:
-        """Start empty; nothing is opened yet.
+    Args:
+        vault_chats: What all clients of the vault share; the caller closes it, and the client's store.
+        client: The client's name.
+        open_chat: Opens what answers.
+        open_named: Opens what answers where a message names a model.
 
-        Args:
-            hub: The vaults; the caller closes it.
-            open_chat: Opens what answers.
-            open_named: Opens what answers where a message names a model.
-        """
-        self._hub = hub
-        self._open_chat = open_chat
-        self._open_named = open_named
-        self._lock = threading.Lock()
-        self._vaults: dict[str, VaultChats] = {}
-        self._rooms: dict[tuple[str, str], ClientChats] = {}
+    Raises:
+        StorageError: The sessions can't be opened.
+        SetupError: The rules of the client and its agent can't be combined.
+    """
+    hub, vault = vault_chats.hub, vault_chats.vault
+    clients.check_can_act(hub, vault, client)
+    folder = client_sessions_folder(vault_chats.conversations.folder, client)
+    model_settings = hub.settings.model
+    session_store = store.open_session_store(folder, local_now)
+    _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
 
-    def open(self, client: str, vault: str = "") -> ClientChats:
-        """Return what is open for a client in a vault, opening it on first use.
+    def opened(run: str) -> Context:
+        return clients.open_as_agent(hub, vault, run, (client,))
 
-        Args:
-            client: Who asks.
-            vault: The vault's name; empty for the first.
-
-        Raises:
-            NotFound: There is no such vault.
-            StorageError: The sessions can't be opened.
-            SetupError: The rules of the client and its agent can't be combined.
-        """
-        name = self._hub.open(self._hub.name_for(client, vault)).vault.name
-        with self._lock:
-            client_chats = self._rooms.get((client, name))
-            if client_chats is None:
-                client_chats = self._rooms[client, name] = self._open(client, name)
-        return client_chats
-
-    def list_open(self, client: str = "") -> list[ClientChats]:
-        """List the open chats of a client; an empty name lists everybody's."""
-        return [client_chats for (owner, _), client_chats in list(self._rooms.items()) if client in {"", owner}]
-
-    def close(self) -> None:
-        """Close all sessions."""
-        with self._lock:
-            for client_chats in self._rooms.values():
-                client_chats.store.shut()
-            for shared in self._vaults.values():
-                shared.close()
-            self._rooms.clear()
-            self._vaults.clear()
-
-    def _open(self, client: str, vault: str) -> ClientChats:
-        hub = self._hub
-        vault_chats = self._vaults.get(vault)
-        if vault_chats is None:
-            vault_chats = self._vaults[vault] = open_chats(hub, vault)
-        clients.check_can_act(hub, vault, client)
-        folder = client_sessions_folder(vault_chats.conversations.folder, client)
-        model_settings = hub.settings.model
-        session_store = store.open_session_store(folder, local_now)
-        _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
-
-        def opened(run: str) -> Context:
-            return clients.open_as_agent(hub, vault, run, (client,))
-
-        conversations = Conversations(store=session_store, folder=folder, context_of=opened, wait_s=0)
-        return ClientChats(
-            client=client,
-            chats=replace(vault_chats, conversations=conversations, store=session_store),
-            open_chat=self._open_chat,
-            open_named=self._open_named,
-            may_write=not hub.settings.client(client).grants.is_read_only,
-        )
+    conversations = Conversations(store=session_store, folder=folder, context_of=opened, wait_s=0)
+    return ClientChats(
+        client=client,
+        chats=replace(vault_chats, conversations=conversations, store=session_store),
+        open_chat=open_chat,
+        open_named=open_named,
+        may_write=not hub.settings.client(client).grants.is_read_only,
+    )
 
 
 def client_sessions_folder(base: Path, client: str) -> Path:
@@ -390,8 +347,9 @@ def answer_stage(hub: Hub, context: Context, name: str) -> Answer:
         # The session that calls hears of the answer, and what it has read holds for the agent, too.
         return clients.open_as_agent(hub, context.vault, run, (client,), caller_run)
 
-    with closing(ClientChatsRegistry(hub)) as registry:
-        client_chats = registry.open(client, context.vault)
+    with open_chats(hub, context.vault) as vault_chats, ExitStack() as stack:
+        client_chats = open_client_chats(vault_chats, client)
+        _ = stack.callback(client_chats.store.shut)
         conversations = replace(client_chats.conversations, context_of=opened)
         done = asyncio.run(conversations.run_stage(client_chats.chat(), stage, tell))
     if errors and done.state in {"failed", "limit"}:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -19,8 +19,9 @@ from knapper.tools import files
 
 if TYPE_CHECKING:
     from knapper.agents.events import Done, Event
-    from knapper.app.chats import ClientChats, ClientChatsRegistry
+    from knapper.app.chats import ClientChats
     from knapper.app.hub import Hub
+    from knapper.app.open_clients import OpenClients
     from knapper.tools.context import Context
 
 LOG: Final = logging.getLogger("knapper.app.schedules")
@@ -85,11 +86,14 @@ def count_open(context: Context, schedule: Schedule) -> int:
 class ScheduleRunner:
     """What runs the schedules of a hub's vaults, one at a time."""
 
-    hub: Hub
-    open_chatting: Callable[[Hub], ClientChatsRegistry] | None = None
-    """Opens the chats that answer; None for the configured ones."""
+    clients: OpenClients
+    """Has the chats that answer; the caller closes it."""
     now: Callable[[], datetime] = schedules.wall_clock
-    _chatting: ClientChatsRegistry | None = field(default=None, repr=False)
+
+    @property
+    def hub(self) -> Hub:
+        """Return what holds the vaults."""
+        return self.clients.hub
 
     async def run_due(self) -> None:
         """Run what is due in all vaults; what goes wrong with one doesn't stop the others."""
@@ -142,12 +146,6 @@ class ScheduleRunner:
                 ended = await asyncio.shield(asyncio.to_thread(self._end, store, vault, schedule, run))
         return ended
 
-    async def close(self) -> None:
-        """Close the chats."""
-        if self._chatting is not None:
-            await asyncio.to_thread(self._chatting.close)
-            self._chatting = None
-
     def _list_due(self, store: ScheduleStore, vault: str) -> list[Schedule]:
         now, due = self.now(), list[Schedule]()
         for schedule in store.all():
@@ -185,8 +183,7 @@ class ScheduleRunner:
             if waiting >= schedule.max_open:
                 reason = f"{waiting} of its proposals wait for review: `knap edits review`"
                 return ScheduledRun(at=now, state="held", reason=reason)
-            chatting = await asyncio.to_thread(self._open_chatting)
-            client_chats = await asyncio.to_thread(chatting.open, schedule.client, vault)
+            client_chats = await asyncio.to_thread(self.clients.chats, schedule.client, vault)
             error = await _answer(client_chats, schedule, outcomes)
             done = outcomes[-1]
             if not done.session_id:
@@ -196,13 +193,6 @@ class ScheduleRunner:
             return ScheduledRun(at=now, state="failed", reason=_describe(failure.message, failure.hint))
         state = "interrupted" if done.state == "cancelled" else done.state
         return ScheduledRun(at=now, state=state, note=note, reason=error)
-
-    def _open_chatting(self) -> ClientChatsRegistry:
-        if self._chatting is None:
-            from knapper.app.chats import ClientChatsRegistry  # noqa: PLC0415 - 2 s that a server without schedules needn't wait for
-
-            self._chatting = (self.open_chatting or ClientChatsRegistry)(self.hub)
-        return self._chatting
 
     def _report(self, vault: str, schedule: Schedule, done: Done, now: datetime) -> str:
         """Write the report as a note in the results folder, by the client's own rules; empty where it can't be."""

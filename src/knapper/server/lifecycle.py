@@ -46,18 +46,14 @@ from knapper.server.http import (
 )
 from knapper.server.http import settings as settings_routes
 from knapper.server.http.app import Mount, ServerRuntime
-from knapper.server.http.chat import ChatService
+from knapper.server.http.background import JobService
 from knapper.server.http.clients import PairingService
-from knapper.server.http.runs import RunService
-from knapper.server.http.tasks import TaskService
 from knapper.server.mcp import http as mcp
 from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.system import private
 
 if TYPE_CHECKING:
-    from knapper.app.chats import ClientChatsRegistry
     from knapper.app.schedules import ScheduleRunner
-    from knapper.server.http.feed import WaitingSource
 
 
 HEAD_TIMEOUT_S: Final = 20.0
@@ -251,54 +247,33 @@ def exit_process(code: int, *, wait_s: float = 1.0) -> None:
                 os._exit(code)
 
 
-def mount_chats_and_tasks(
-    hub: Hub,
-    stop: StopSignal,
-    open_chatting: Callable[[], ClientChatsRegistry] | None = None,
-    sources: list[WaitingSource] | None = None,
-) -> Mount:
-    """Create the mounts for ``/chat``, ``/sessions``, ``/ask``, ``/presets``, ``/models`` and ``/usage``.
+def mount_jobs(service: JobService, hub: Hub, stop: StopSignal) -> Mount:
+    """Create the mount of chats, tasks and runs, and of what belongs to them: presets, models, what was spent.
 
     Args:
+        service: Has what is open, and what goes on; it ends with the mount.
         hub: The vaults; the caller closes it.
-        stop: Set when the server stops; turns end then.
-        open_chatting: Opens the chats; None for the configured ones.
-        sources: Gets what lists the tasks that wait for an answer.
+        stop: Set when the server stops; turns and tasks end then, and runs can be resumed.
     """
-    chat_service = ChatService(open_chatting or (lambda: _open_client_chats(hub)))
-    task_service = TaskService(chat_service)
-    if sources is not None:
-        sources.append(feed.task_source(hub, task_service))
-
-    async def shut() -> None:
-        await task_service.shut()
-        await chat_service.shut()
-
     specs = (
-        *chat.chat_routes(chat_service),
-        *chat.session_routes(chat_service),
-        *models.spending_routes(hub, chat_service),
-        *models.model_access_routes(hub, chat_service),
-        *tasks.task_routes(task_service),
-        *tasks.preset_routes(task_service),
+        *chat.chat_routes(service),
+        *chat.session_routes(service),
+        *models.spending_routes(hub, service),
+        *models.model_access_routes(hub, service),
+        *tasks.task_routes(service),
+        *tasks.preset_routes(service),
+        *runs.run_routes(service),
     )
     return Mount(
-        routes=[*map(openapi.make_route, specs)], lifespan=background.job_lifespan(stop, chat_service.end, shut)
+        routes=[*map(openapi.make_route, specs)], lifespan=background.job_lifespan(stop, service.end, service.shut)
     )
 
 
-def _open_client_chats(hub: Hub) -> ClientChatsRegistry:
-    with workers.IMPORT_LOCK:
-        from knapper.app.chats import ClientChatsRegistry  # noqa: PLC0415 - 2 s that a server without chats needn't wait for
-
-    return ClientChatsRegistry(hub)
-
-
-def _open_schedule_runner(hub: Hub) -> ScheduleRunner:
+def _open_schedule_runner(service: JobService) -> ScheduleRunner:
     with workers.IMPORT_LOCK:
         from knapper.app.schedules import ScheduleRunner  # noqa: PLC0415 - a server's start needn't wait for it
 
-    return ScheduleRunner(hub=hub)
+    return ScheduleRunner(clients=service.clients)
 
 
 @contextlib.asynccontextmanager
@@ -333,8 +308,6 @@ async def run_schedules(
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-        for runner in runners:
-            await runner.close()
 
 
 def serve_vaults(
@@ -400,8 +373,8 @@ def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, 
     """List the mounts beside the routes of tools."""
     opens = watchers.engine_openers(hub) if watch else {}
     codes = credentials.open_codes(hub.settings.state_dir)
-    run_service = RunService(lambda is_leaving: runs.open_client_runs(hub, is_leaving))
-    sources = [feed.run_source(hub, run_service)]
+    service = JobService(hub)
+    sources = [feed.task_source(hub, service), feed.run_source(hub, service)]
     return [
         Mount(lifespan=lambda: watchers.run_watchers(opens)),
         mcp.mount_mcp(hub, runtime.threads),
@@ -411,8 +384,7 @@ def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, 
         browsing.mount_browsing(hub, runtime.threads),
         indexing.mount_index(hub, runtime.threads, runtime.stop),
         settings_routes.mount_settings(hub, runtime.threads),
-        mount_chats_and_tasks(hub, runtime.stop, sources=sources),
-        runs.mount_runs(hub, runtime.stop, service=run_service),
+        mount_jobs(service, hub, runtime.stop),
         feed.mount_feed(hub, runtime.threads, runtime.stop, sources),
-        Mount(lifespan=lambda: run_schedules(lambda: _open_schedule_runner(hub))),
+        Mount(lifespan=lambda: run_schedules(lambda: _open_schedule_runner(service))),
     ]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TypedDict, Unpack, cast
 
@@ -13,6 +13,7 @@ from knapper.agents import schedules as stored_schedules
 from knapper.agents.offers import STAGE_SUMMARIES, StageName
 from knapper.agents.schedules import Schedule, ScheduleStore
 from knapper.app import Hub, schedules
+from knapper.app.open_clients import OpenClients
 from knapper.app.schedules import ScheduleRunner
 from knapper.cli import options, output, setup
 from knapper.cli.options import GlobalOptions
@@ -210,11 +211,8 @@ def run_now(said: GlobalOptions, name: str) -> ExitCode:
     """Run a schedule now, as the server would, and wait for it."""
 
     async def work(hub: Hub, store: ScheduleStore) -> Schedule:
-        runner = ScheduleRunner(hub=hub)
-        try:
-            return await runner.run(store, hub.vaults[0], name)
-        finally:
-            await runner.close()
+        with closing(OpenClients(hub)) as opened:
+            return await ScheduleRunner(clients=opened).run(store, hub.vaults[0], name)
 
     with _open_store(said) as (hub, store):
         _ = store.find(name)
