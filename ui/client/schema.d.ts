@@ -4236,6 +4236,7 @@ export interface operations {
                         results: {
                             active_file: string | null;
                             busy: boolean;
+                            client: string;
                             created: string;
                             forked_from: string | null;
                             id: string;
@@ -4277,6 +4278,7 @@ export interface operations {
                         session: {
                             active_file: string | null;
                             busy: boolean;
+                            client: string;
                             created: string;
                             forked_from: string | null;
                             id: string;
@@ -4327,6 +4329,7 @@ export interface operations {
                         session: {
                             active_file: string | null;
                             busy: boolean;
+                            client: string;
                             created: string;
                             forked_from: string | null;
                             id: string;
@@ -4394,6 +4397,7 @@ export interface operations {
                         session: {
                             active_file: string | null;
                             busy: boolean;
+                            client: string;
                             created: string;
                             forked_from: string | null;
                             id: string;
@@ -4527,6 +4531,7 @@ export interface operations {
                         session: {
                             active_file: string | null;
                             busy: boolean;
+                            client: string;
                             created: string;
                             forked_from: string | null;
                             id: string;
@@ -4599,6 +4604,7 @@ export interface operations {
                         session: {
                             active_file: string | null;
                             busy: boolean;
+                            client: string;
                             created: string;
                             forked_from: string | null;
                             id: string;

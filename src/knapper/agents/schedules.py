@@ -37,7 +37,7 @@ _LOCK_S: Final = 10.0
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _TIME: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 Cadence = Literal["daily", "weekly", "changed"]
-RunState = Literal["running", "complete", "limit", "asked", "failed", "interrupted", "held", "nothing"]
+RunState = Literal["running", "complete", "limit", "asked", "failed", "interrupted", "cancelled", "held", "nothing"]
 """``held``: nothing was begun, since too much of it waits for a person; ``nothing``: there was nothing to do."""
 
 
@@ -56,6 +56,8 @@ class ScheduledRun:
     """Path of the report's note; it may be a proposal yet."""
     reason: str = ""
     """Why it failed, or was held."""
+    is_cancelled: bool = False
+    """Whether the one that is at work is to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +274,26 @@ class ScheduleStore:
                 if one.name == name:
                     changed = schedules[number] = change(one)
         return changed
+
+    def cancel(self, name: str) -> Schedule:
+        """Have a schedule's run end, in whichever process it is at work.
+
+        Raises:
+            NotFound: There is no such schedule.
+            ConflictError: It isn't at work (code ``schedule_idle``).
+        """
+
+        def cancelled(one: Schedule) -> Schedule:
+            last = self._with_state(one).last
+            if last is None or last.state != "running":
+                raise ConflictError(f"the schedule '{name}' isn't at work", code="schedule_idle")
+            return replace(one, last=replace(last, is_cancelled=True))
+
+        return self.change(name, cancelled)
+
+    def is_cancelled(self, name: str) -> bool:
+        """Return whether a schedule's run is to end."""
+        return any(one.name == name and one.last is not None and one.last.is_cancelled for one in self._read())
 
     def claim(self, name: str, is_due: Callable[[Schedule], datetime | None], now: datetime) -> bool:
         """Take a due time for this process, and return whether it was still to be taken.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import re
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from knapper.agents import background
 from knapper.agents.chat.conversations import STAGES, Conversations
@@ -24,7 +22,7 @@ from knapper.app import clients, models
 from knapper.app.clients import AGENT_CLIENT
 from knapper.app.hub import Closeable
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import BadInput, RefusedError, SetupError
+from knapper.errors import BadInput, NotFound, RefusedError, SetupError
 from knapper.system import private
 from knapper.tools import answers, files
 
@@ -158,11 +156,6 @@ def local_now() -> datetime:
     return clients.local_now()
 
 
-CLIENT_SESSIONS_FOLDER: Final = "chats"
-"""Of clients' sessions, in a vault's state folder."""
-_UNSAFE_CHARACTERS: Final = re.compile(r"[^a-z0-9_-]+")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientChats:
     """The chats of one client in one vault."""
@@ -185,6 +178,14 @@ class ClientChats:
     def conversations(self) -> Conversations:
         """Return the service that answers messages in them."""
         return self.chats.conversations
+
+    def has(self, session_id: str) -> bool:
+        """Return whether a session is one of the client's."""
+        try:
+            _ = self.store.get(session_id)
+        except NotFound:
+            return False
+        return True
 
     def open_note(self, active_file: str) -> str:
         """Return the path of the open note by its path or name; as given where the client sees none.
@@ -293,7 +294,8 @@ def open_client_chats(
     """
     hub, vault = vault_chats.hub, vault_chats.vault
     clients.check_can_act(hub, vault, client)
-    folder = client_sessions_folder(vault_chats.conversations.folder, client)
+    folder = clients.client_sessions_folder(vault_chats.conversations.folder, client)
+    private.make_folder(folder)
     model_settings = hub.settings.model
     session_store = store.open_session_store(folder, local_now)
     _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
@@ -309,17 +311,6 @@ def open_client_chats(
         open_named=open_named,
         may_write=not hub.settings.client(client).grants.is_read_only,
     )
-
-
-def client_sessions_folder(base: Path, client: str) -> Path:
-    """Make the folder of a client's sessions in a vault's state folder.
-
-    Names that differ only in what a file system ignores still get separate folders.
-    """
-    digest = hashlib.sha256(client.encode()).hexdigest()[:12]
-    folder = base / CLIENT_SESSIONS_FOLDER / f"{_UNSAFE_CHARACTERS.sub('-', client.lower())[:32]}-{digest}"
-    private.make_folder(folder)
-    return folder
 
 
 def answer_stage(hub: Hub, context: Context, name: str) -> Answer:

@@ -250,15 +250,7 @@ def _can_see_client(hub: Hub, person: str, other: str, vaults: Sequence[str]) ->
     existing_vaults = [
         vault for vault in vaults if vault in hub.vaults
     ]  # of one that is gone, nobody says what is hidden
-    return all(_covers_agent_view(hub, person, other, vault) for vault in existing_vaults)
-
-
-def _covers_agent_view(hub: Hub, person: str, other: str, vault: str) -> bool:
-    try:
-        person_policy = hub.context(client=person, vault=vault).view.policy
-        return clients.policy_covers(person_policy, clients.open_as_agent(hub, vault, "", (other,)).view.policy)
-    except (NotFound, SetupError):  # by now one of them may not open it, or the rules can't be joined with the agent's
-        return False
+    return all(clients.covers_agent_view(hub, person, other, vault) for vault in existing_vaults)
 
 
 ANSWER_S: Final = 600.0

@@ -114,9 +114,9 @@ class OpenClients:
             opened = self._shared(self._vault_runs, name, lambda: runs.open_runs(self.hub, name))
         return client_runs.ClientRuns(client=client, opened_runs=opened, open_engine=self._engine)
 
-    def list_chats(self, client: str) -> list[ClientChats]:
-        """List the chats of a client that are open."""
-        return [opened for (owner, _), opened in list(self._chats.items()) if owner == client]
+    def list_chats(self) -> list[ClientChats]:
+        """List the chats that are open, of all clients."""
+        return list(self._chats.values())
 
     def list_pipelines(self, client: str) -> list[ClientPipelines]:
         """List the tasks of a client that are open."""

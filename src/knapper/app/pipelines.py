@@ -35,6 +35,7 @@ from knapper.app.hub import Closeable
 from knapper.app.presets import PresetOverrides, default_preset
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, NotFound, RefusedError, SetupError
+from knapper.system import private
 from knapper.tools import answers
 from knapper.vault import parser
 
@@ -555,7 +556,8 @@ def _open_owner_sessions(hub: Hub, vault: str, owner: str) -> tuple[SessionStore
     folder = hub.open(vault).folder
     if owner == AGENT_CLIENT:
         return app_clients.open_store(hub, vault), folder
-    client_folder = chats.client_sessions_folder(folder, owner)
+    client_folder = app_clients.client_sessions_folder(folder, owner)
+    private.make_folder(client_folder)
     return sessions_store.open_session_store(client_folder, chats.local_now), client_folder
 
 

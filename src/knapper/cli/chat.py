@@ -21,7 +21,7 @@ from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message
 from knapper.agents.events import Done, Error, Event, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Session
-from knapper.app import chats
+from knapper.app import chats, clients, schedules
 from knapper.app.chats import VaultChats
 from knapper.cli import output, review, setup
 from knapper.cli.options import GlobalOptions
@@ -507,7 +507,12 @@ def run_chat(options: GlobalOptions, *, model: str, note: str, session: str, new
     if options.as_json:
         raise BadInput("a chat isn't told as JSON", hint="`knap ask --json` answers one question", code="usage")
     config = setup.read_settings(options)
-    with app.open_hub(config, only=True) as hub, chats.open_chats(hub) as client_chats, asyncio.Runner() as runner:
+    with (
+        app.open_hub(config, only=True) as hub,
+        chats.open_chats(hub) as own_chats,
+        _open_chats_of(own_chats, session) as client_chats,
+        asyncio.Runner() as runner,
+    ):
         chat = client_chats.chat(model)
         # Before a session is chosen, so that a mistyped name begins none of its own.
         note_path = client_chats.conversations.context_of("").view.locate(note) if note else ""
@@ -521,6 +526,22 @@ def run_chat(options: GlobalOptions, *, model: str, note: str, session: str, new
         )
         output.note(options, _WELCOME.format(model=chat.name, vault=client_chats.vault))
         return _read_messages(state)
+
+
+@contextlib.contextmanager
+def _open_chats_of(own_chats: VaultChats, session: str) -> Generator[VaultChats]:
+    """Open the chats to which a session belongs: those of a schedule's client, or the agent's own."""
+    hub, base = own_chats.hub, own_chats.conversations.folder
+    for client in schedules.list_clients(hub) if session else ():
+        if clients.client_sessions_folder(base, client).is_dir():
+            client_chats = chats.open_client_chats(own_chats, client)
+            try:
+                if client_chats.has(session):
+                    yield client_chats.chats
+                    return
+            finally:
+                client_chats.store.shut()
+    yield own_chats
 
 
 def _choose_session(client_chats: VaultChats, session: str, note: str, *, new: bool) -> Session:

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, cast
@@ -53,6 +53,8 @@ from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.system import private
 
 if TYPE_CHECKING:
+    from knapper.agents.background import JobFunction, TurnJob
+    from knapper.app.chats import ClientChats
     from knapper.app.schedules import ScheduleRunner
 
 
@@ -269,45 +271,46 @@ def mount_jobs(service: JobService, hub: Hub, stop: StopSignal) -> Mount:
     )
 
 
-def _open_schedule_runner(service: JobService) -> ScheduleRunner:
+def open_schedule_runner(service: JobService) -> ScheduleRunner:
+    """Open what runs schedules among a server's jobs."""
     with workers.IMPORT_LOCK:
         from knapper.app.schedules import ScheduleRunner  # noqa: PLC0415 - a server's start needn't wait for it
 
-    return ScheduleRunner(clients=service.clients)
+    def begin(client_chats: ClientChats, session_id: str, work: JobFunction, text: str) -> TurnJob:
+        return service.jobs.begin(client_chats.turns, session_id, work, text)
+
+    return ScheduleRunner(clients=service.clients, begin=begin)
 
 
 @contextlib.asynccontextmanager
 async def run_schedules(
-    open_runner: Callable[[], ScheduleRunner], *, poll_s: float = SCHEDULE_POLL_S
+    open_runner: Callable[[], ScheduleRunner], vaults: Sequence[str], *, poll_s: float = SCHEDULE_POLL_S
 ) -> AsyncGenerator[None]:
     """Run what is due within the block; at its end, a run that goes on is cancelled, and what it has is kept.
 
     Args:
-        open_runner: Opens what runs schedules; called in a thread, after the first pause.
+        open_runner: Opens what runs schedules; called in a thread for each vault, after the first pause.
+        vaults: Their names; none waits for another's runs.
         poll_s: Pause between two looks at the schedules.
     """
-    runners: list[ScheduleRunner] = []
 
-    async def look() -> None:
-        if not runners:
-            runners.append(await asyncio.to_thread(open_runner))
-        await runners[0].run_due()
-
-    async def keep() -> None:
+    async def keep(vault: str) -> None:
+        await asyncio.sleep(poll_s)
+        runner = await asyncio.to_thread(open_runner)
         while True:
-            await asyncio.sleep(poll_s)
             # One mistake must not end all schedules until the server is started again.
-            (problem,) = await asyncio.gather(look(), return_exceptions=True)
+            (problem,) = await asyncio.gather(runner.run_due(vault), return_exceptions=True)
             if isinstance(problem, Exception):
                 LOG.error("the schedules can't be run: %s", type(problem).__name__)
+            await asyncio.sleep(poll_s)
 
-    task = asyncio.create_task(keep(), name="schedules")
+    tasks = [asyncio.create_task(keep(vault), name=f"schedules of {vault}") for vault in vaults]
     try:
         yield
     finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        for task in tasks:
+            _ = task.cancel()
+        _ = await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def serve_vaults(
@@ -386,5 +389,5 @@ def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, 
         settings_routes.mount_settings(hub, runtime.threads),
         mount_jobs(service, hub, runtime.stop),
         feed.mount_feed(hub, runtime.threads, runtime.stop, sources),
-        Mount(lifespan=lambda: run_schedules(lambda: _open_schedule_runner(service))),
+        Mount(lifespan=lambda: run_schedules(lambda: open_schedule_runner(service), hub.vaults)),
     ]

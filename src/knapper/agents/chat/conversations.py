@@ -142,6 +142,14 @@ class Conversations:
         async with sessions_store.lock_session(self.folder, session.id, wait_s=self.wait_s):
             return await self._answer(chat, session.id, message, tell)
 
+    def begin_stage(self, stage: Stage) -> Session | None:
+        """Create the session in which an agent works on its own task; None where there is nothing to do.
+
+        Raises:
+            StorageError: The session can't be stored.
+        """
+        return self.store.begin(name=stage.title) if stage.write_task(self.context_of("")) else None
+
     async def run_stage(self, chat: ChatConfig, stage: Stage, tell: EventSink, *, may_apply: bool = False) -> Done:
         """Set an agent to work on its own task, in a new session; without anything to do no model is asked.
 
@@ -154,11 +162,11 @@ class Conversations:
         Raises:
             StorageError: The session can't be stored.
         """
-        if not await asyncio.to_thread(stage.write_task, self.context_of("")):
+        session = await asyncio.to_thread(self.begin_stage, stage)
+        if session is None:
             done = Done(state="complete", answer=stage.nothing, model=chat.name)
             tell(done)
             return done
-        session = await asyncio.to_thread(lambda: self.store.begin(name=stage.title))
         return await self.reply(chat, session.id, SessionMessage(text=f"/{stage.name}", may_apply=may_apply), tell)
 
     def delete(self, session_id: str) -> None:

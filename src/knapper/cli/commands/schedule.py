@@ -181,6 +181,20 @@ def pause(said: GlobalOptions, name: str) -> ExitCode:
 
 
 @command.command(
+    "cancel",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(("knap schedule cancel nightly", "what it has proposed so far, is kept")),
+)
+@click.argument("name", type=options.TEXT)
+@options.shared_options
+@click.pass_obj
+def cancel(said: GlobalOptions, name: str) -> ExitCode:
+    """Cancel a schedule's run that is at work, in the server or elsewhere; its next time comes as usual."""
+    with _open_store(said) as (_, store):
+        return _print_schedule(said, store.cancel(name), "cancelled")
+
+
+@command.command(
     "resume",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap schedule resume nightly", "what was missed meanwhile isn't caught up")),

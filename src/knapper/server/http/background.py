@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from starlette.responses import StreamingResponse
 
+from knapper.app import clients, schedules
 from knapper.app.open_clients import OpenClients
 from knapper.errors import StorageError
 from knapper.server import logs, replies, workers
@@ -142,6 +143,31 @@ class JobService:
         """Return a client's runs in a vault, opening them on first use; raises as `client_chats` does."""
         return await self._open("client_runs", lambda: self.clients.runs(client, vault))
 
+    async def session_owner(self, client: str, vault: str, session_id: str) -> str:
+        """Return in whose name a client asks about a session: its own, or that of a schedule whose sessions it sees."""
+        seen = await self.seen_clients(client, vault)
+        for name in seen if session_id and len(seen) > 1 else ():
+            client_chats = await self.client_chats(name, vault)
+            if await self.run_blocking(lambda: client_chats.has(session_id)):  # noqa: B023  # called at once
+                return name
+        return client
+
+    async def seen_open_chats(self, client: str) -> list[ClientChats]:
+        """List the chats that are open of all clients whose sessions a client sees."""
+        opened = self.clients.list_chats()
+        seen = {vault: await self.seen_clients(client, vault) for vault in {one.chats.vault for one in opened}}
+        return [one for one in opened if one.client in seen[one.chats.vault]]
+
+    async def seen_clients(self, client: str, vault: str) -> list[str]:
+        """List the clients whose sessions a client sees: itself, and for a person those that schedules work for.
+
+        Only those from whom nothing is hidden that is hidden from the person.
+
+        Raises:
+            NotFound: There is no such vault.
+        """
+        return await self.run_blocking(lambda: _list_seen_clients(self.clients.hub, client, vault))
+
     def end(self) -> None:
         """Refuse new jobs, and cancel the running ones with a reason; runs can be resumed."""
         self.jobs.cancel_all()
@@ -160,6 +186,19 @@ class JobService:
             return open_it()
 
         return await self.run_blocking(work)
+
+
+def _list_seen_clients(hub: Hub, client: str, vault: str) -> list[str]:
+    if not hub.settings.client(client).grants.is_person or vault not in {"", *hub.names_for(client)}:
+        return [client]
+    name = hub.name_for(client, vault)
+    base = hub.open(name).folder
+    others = [
+        other
+        for other in schedules.list_clients(hub, name)
+        if clients.client_sessions_folder(base, other).is_dir() and clients.covers_agent_view(hub, client, other, name)
+    ]
+    return [client, *others]
 
 
 async def cancel_job(job: BackgroundJob[FinalT]) -> tuple[bool, FinalT | None]:

@@ -74,6 +74,10 @@ SESSION_SCHEMA: Final[Mapping[str, Any]] = object_schema(
         "running": {"type": ["string", "null"], "description": "The turn that goes on, if one does."},
         "task": {"type": ["string", "null"], "description": "The run of a task of agents that goes on, if one does."},
         "busy": {"type": "boolean", "description": "Whether something goes on in it, also in another process."},
+        "client": {
+            "type": "string",
+            "description": "Whose it is: one's own, or the client's that a schedule works for.",
+        },
     }
 )
 MESSAGE_SCHEMA: Final[Mapping[str, Any]] = {
@@ -163,7 +167,7 @@ async def find_turn(service: JobService, client: str, turn_id: str) -> TurnJob:
     Raises:
         NotFound: There is none, it ended long ago, or it is another client's (code ``no_turn``).
     """
-    for client_chats in service.clients.list_chats(client):
+    for client_chats in await service.seen_open_chats(client):
         try:
             turn = client_chats.turns.find(turn_id)
         except NotFound:
@@ -321,8 +325,9 @@ class _SessionRoutes:
 def _session_endpoint(service: JobService, work: SessionHandler, parameters: Sequence[Parameter]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, parameters)
-        client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
+        client, vault = security.client_of(request.scope), args.text("vault")
         session_id = str(request.path_params.get("session_id", ""))
+        client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
         return replies.JsonReply({"success": True, **await work(service, client_chats, session_id, args)})
 
     return endpoint
@@ -333,11 +338,19 @@ async def _list_sessions(
 ) -> dict[str, JSONValue]:
     limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
     query = args.text("query")
-    sessions, total = await service.run_blocking(
-        lambda: client_chats.store.list(limit=limit, offset=offset, query=query)
+    vault = client_chats.chats.vault
+    names = await service.seen_clients(client_chats.client, vault)
+    seen = {name: await service.client_chats(name, vault) for name in names}
+    stores = {name: one.store for name, one in seen.items()}
+    rows, total = await service.run_blocking(
+        lambda: store.list_together(stores, limit=limit, offset=offset, query=query)
     )
+    described: dict[JSONValue, dict[str, JSONValue]] = {}
+    for name, one in seen.items():
+        sessions = [session for owner, session in rows if owner == name]
+        described |= {shape["id"]: shape for shape in await _describe_sessions(service, one, *sessions)}
     return {
-        "results": [*await _describe_sessions(service, client_chats, *sessions)],
+        "results": [described[session.id] for _, session in rows],
         "total": total,
         "limit": limit,
         "offset": offset,
@@ -442,6 +455,7 @@ def _describe_session(service: JobService, client_chats: ClientChats, session: S
         "running": turn and turn.id,
         "task": task and task.subject_id,
         "busy": turn is not None or task is not None,
+        "client": client_chats.client,
     }
     return {"id": session.id, "title": session_data.pop("name"), **session_data, **activity}
 
@@ -552,7 +566,8 @@ def _make_turn_start(
         session_id = str(request.path_params.get("session_id", ""))
         args = await binding.read_arguments(request, parameters)
         try:
-            client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
+            client, vault = security.client_of(request.scope), args.text("vault")
+            client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
             message = _read_message(client_chats, request, args)
             turn = await begin_turn(service, client_chats, message, session_id, args.text("model"))
         except SetupError as error:

@@ -181,8 +181,8 @@ def _make_usage_endpoint(hub: Hub, service: JobService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, _USAGE_PARAMETERS)
         security.check_person(hub.settings, request.scope, _WHAT_USAGE)
-        client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
-        session_id = args.text("session_id")
+        client, vault, session_id = security.client_of(request.scope), args.text("vault"), args.text("session_id")
+        client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
         shape = await service.run_blocking(lambda: _describe_usage(client_chats, session_id))
         return replies.JsonReply({"success": True, **shape})
 
