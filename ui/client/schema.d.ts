@@ -1,6 +1,11 @@
 /** The server's routes. `npm run types` writes this file from its OpenAPI document; change it there. */
 
 export interface paths {
+    "/agents": {
+        parameters: {
+        };
+        get: operations["get_agents"];
+    };
     "/ask": {
         parameters: {
         };
@@ -1674,6 +1679,31 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    get_agents: {
+        parameters: {
+            query?: {
+                vault?: string;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        results: {
+                            name: string;
+                            summary: string;
+                            title: string;
+                        }[];
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
     post_ask: {
         parameters: {
         };
@@ -6708,8 +6738,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @constant */
-                    agent: "weekly-review";
+                    agent: string;
                 };
             };
         };

@@ -16,7 +16,6 @@ from typing import Final, Literal
 from filelock import BaseFileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
-from knapper.agents.offers import StageName
 from knapper.errors import BadInput, ConflictError, NotFound, StorageError
 from knapper.jsontypes import JSONValue
 from knapper.system import private
@@ -65,7 +64,7 @@ class Schedule:
     """An agent that works by itself, and what became of it so far."""
 
     name: str
-    agent: StageName
+    agent: str
     cadence: Cadence
     at: time = time(18, 0)
     weekday: int = 6

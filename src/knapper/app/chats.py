@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from knapper.agents import background
-from knapper.agents.chat.conversations import STAGES, Conversations
+from knapper.agents.chat.conversations import Conversations
 from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig
 from knapper.agents.events import Error, ToolCall
 from knapper.agents.model import names, providers, usage
@@ -141,6 +141,7 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
                 store=session_store,
                 folder=folder,
                 context_of=lambda run: clients.open_as_agent(hub, name, run, ()),
+                stages=clients.open_stages(hub),
             ),
             store=session_store,
             meter=usage.open_meter(folder, limits, local_now),
@@ -303,7 +304,7 @@ def open_client_chats(
     def opened(run: str) -> Context:
         return clients.open_as_agent(hub, vault, run, (client,))
 
-    conversations = Conversations(store=session_store, folder=folder, context_of=opened, wait_s=0)
+    conversations = replace(vault_chats.conversations, store=session_store, folder=folder, context_of=opened, wait_s=0)
     return ClientChats(
         client=client,
         chats=replace(vault_chats, conversations=conversations, store=session_store),
@@ -331,7 +332,7 @@ def answer_stage(hub: Hub, context: Context, name: str) -> Answer:
             calls.append(event.name)
             context.progress(min(len(calls), stage.rounds - 1), stage.rounds, event.name)
 
-    stage = next(stage for known, stage in STAGES.items() if known == name)
+    stage = clients.open_stages(hub).find(name)
     client, caller_run = context.writer.grants.client, context.submit_options.run if context.submit_options else ""
 
     def opened(run: str) -> Context:

@@ -9,7 +9,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from knapper.agents import stages
 from knapper.agents.sessions import store
+from knapper.agents.stages import Stages
 from knapper.changes.disk import storage
 from knapper.changes.proposals.taint import Reader
 from knapper.changes.writer import SubmitOptions
@@ -254,6 +256,13 @@ def open_store(hub: Hub, vault: str = "") -> SessionStore:
         _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
         _ = stack.pop_all()
     return session_store
+
+
+def open_stages(hub: Hub) -> Stages:
+    """Return the agents that a message may name: those that come with Knapper, and the owner's by the configuration."""
+    settings = hub.settings
+    vaults = tuple(dict.fromkeys(vault.path for vault in (*hub.vault_folders, *settings.vaults)))
+    return Stages(folder=settings.config_file.parent / stages.OWN_FOLDER, vaults=vaults)
 
 
 CLIENT_SESSIONS_FOLDER: Final = "chats"

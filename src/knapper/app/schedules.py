@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from knapper.agents.events import Done
     from knapper.agents.schedules import RunState
     from knapper.agents.sessions.store import SessionStore
+    from knapper.agents.stages import Stage
     from knapper.app.chats import ClientChats
     from knapper.app.hub import Hub
     from knapper.app.open_clients import OpenClients
@@ -252,8 +253,7 @@ class ScheduleRunner:
         return store.end(schedule.name, run, fingerprint)
 
     async def _work(self, store: ScheduleStore, vault: str, schedule: Schedule, outcomes: list[Done]) -> ScheduledRun:
-        from knapper.agents.chat.conversations import STAGES  # noqa: PLC0415 - 2 s that a server without schedules needn't wait for
-        from knapper.agents.events import Error  # noqa: PLC0415 - the same
+        from knapper.agents.events import Error  # noqa: PLC0415 - 2 s that a server without schedules needn't wait for
 
         now = self.now()
         try:
@@ -262,9 +262,10 @@ class ScheduleRunner:
                 reason = f"{waiting} of its proposals wait for review: `knap edits review`"
                 return ScheduledRun(at=now, state="held", reason=reason)
             client_chats = await asyncio.to_thread(self.clients.chats, schedule.client, vault)
-            job = await self._begin(client_chats, schedule)
+            stage = await asyncio.to_thread(client_chats.conversations.stages.find, schedule.agent)
+            job = await self._begin(client_chats, schedule, stage)
             if job is None:
-                return ScheduledRun(at=now, state="nothing", reason=STAGES[schedule.agent].nothing)
+                return ScheduledRun(at=now, state="nothing", reason=stage.nothing)
             done = await _follow(job, lambda: store.is_cancelled(schedule.name), outcomes)
             note = await asyncio.to_thread(self._report, vault, schedule, done, now)
         except KnapError as failure:
@@ -276,13 +277,13 @@ class ScheduleRunner:
         reason = "; ".join(_describe(error.error, error.hint) for error in errors)
         return ScheduledRun(at=now, state=state, note=note, reason=reason)
 
-    async def _begin(self, client_chats: ClientChats, schedule: Schedule) -> TurnJob | None:
+    async def _begin(self, client_chats: ClientChats, schedule: Schedule, stage: Stage) -> TurnJob | None:
         """Set the agent to work in a session of its own; None where there is nothing to do."""
-        from knapper.agents.chat.conversations import STAGES, SessionMessage  # noqa: PLC0415 - as above
+        from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - as above
 
-        stage, conversations = STAGES[schedule.agent], client_chats.conversations
+        conversations = client_chats.conversations
         chat = replace(await asyncio.to_thread(client_chats.chat), max_tokens=schedule.max_tokens)
-        session = await asyncio.to_thread(conversations.begin_stage, stage)
+        session = await asyncio.to_thread(conversations.begin_stage, chat, stage)
         if session is None:
             return None
         message = SessionMessage(text=f"/{stage.name}", may_apply=schedule.may_apply)

@@ -16,7 +16,7 @@ import click
 
 from knapper import app
 from knapper.agents import untrusted
-from knapper.agents.chat.conversations import STAGES, SessionMessage, find_stage
+from knapper.agents.chat.conversations import SessionMessage
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message
 from knapper.agents.events import Done, Error, Event, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
 from knapper.agents.sessions import store as sessions_store
@@ -35,7 +35,6 @@ from knapper.system import private
 from knapper.tools import answers, files, journal, proposals
 
 if TYPE_CHECKING:
-    from knapper.agents.offers import StageName
     from knapper.tools.context import Context
 
 
@@ -308,7 +307,7 @@ def answer_once(
     return _print_end(options, display, _SESSION_FIELDS, finished=finished)
 
 
-def run_agent(options: GlobalOptions, config: Settings, name: StageName, *, model: str, may_apply: bool) -> ExitCode:
+def run_agent(options: GlobalOptions, config: Settings, name: str, *, model: str, may_apply: bool) -> ExitCode:
     """Set an agent to work that has a task of its own, in a new session.
 
     Args:
@@ -323,11 +322,12 @@ def run_agent(options: GlobalOptions, config: Settings, name: StageName, *, mode
         RefusedError: A limit is reached.
     """
     with app.open_hub(config, only=True) as hub, chats.open_chats(hub) as client_chats, asyncio.Runner() as runner:
+        stage = client_chats.conversations.stages.find(name)
         chat = client_chats.chat(model)
         display = _open_answer_display(options, chat)
 
         async def work(tell: EventSink) -> None:
-            _ = await client_chats.conversations.run_stage(chat, STAGES[name], tell, may_apply=may_apply)
+            _ = await client_chats.conversations.run_stage(chat, stage, tell, may_apply=may_apply)
 
         finished = run_turn(runner, work, display)
     if display.done is not None and not display.text and not options.as_json:
@@ -375,7 +375,7 @@ class ChatState:
         display = open_display(self.options)
         try:
             finished = run_turn(self.runner, work, display)
-        except NotFound as error:  # an agent that the message names has nothing to do
+        except (NotFound, SetupError) as error:  # an agent that the message names has nothing to do, or can't
             output.print_error(error.message, error.hint)
             return output.exit_code(error)
         if display.error is not None:
@@ -390,7 +390,6 @@ SLASH_HELP: Final = """\
 /undo            take back what was last changed in this session
 /clear           begin anew; what was said isn't sent to the model again
 /save [PATH]     keep the conversation as a note
-/weekly-review   propose links between notes that have none
 /exit            end the chat"""
 
 
@@ -412,7 +411,10 @@ def run_slash_command(state: ChatState, text: str) -> bool:
 
 def _show_help(state: ChatState, rest: str) -> None:
     del rest
-    output.write(state.options, SLASH_HELP)
+    stages, problems = state.chats.conversations.stages.all()
+    rows = [(f"/{stage.name}", stage.summary or stage.title) for stage in stages]
+    rows += [(f"/{name}", error.message) for name, error in problems.items()]
+    output.write(state.options, "\n".join([SLASH_HELP, *(output.plain(f"{name:<17}{text}") for name, text in rows)]))
 
 
 def _switch_model(state: ChatState, name: str) -> None:
@@ -557,9 +559,16 @@ def _read_messages(state: ChatState) -> ExitCode:
         while (text := read_line("> ")) is not None:
             if not text.strip():
                 continue
-            if text.startswith("/") and find_stage(text) is None:
+            if text.startswith("/") and not _names_agent(state, text):
                 if not run_slash_command(state, text):
                     break
                 continue
             code = state.reply(text)
     return ExitCode.OK if stdin_is_terminal() else code
+
+
+def _names_agent(state: ChatState, text: str) -> bool:
+    try:
+        return state.chats.conversations.stages.named_by(text) is not None
+    except KnapError:  # there is one of that name, and the answer says what is wrong with it
+        return True

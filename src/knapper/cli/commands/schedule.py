@@ -4,19 +4,18 @@ import asyncio
 from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import TypedDict, Unpack, cast
+from typing import TypedDict, Unpack
 
 import click
 
 from knapper import app
 from knapper.agents import schedules as stored_schedules
-from knapper.agents.offers import STAGE_SUMMARIES, StageName
 from knapper.agents.schedules import Schedule, ScheduleStore
-from knapper.app import Hub, schedules
+from knapper.app import Hub, clients, schedules
 from knapper.app.open_clients import OpenClients
 from knapper.app.schedules import ScheduleRunner
 from knapper.cli import options, output, setup
-from knapper.cli.options import GlobalOptions
+from knapper.cli.options import AgentName, GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
@@ -83,7 +82,7 @@ def listed(said: GlobalOptions) -> ExitCode:
         ("knap schedule add weekly-review --daily --tokens 50000 --max-open 5", "within tighter limits"),
     ),
 )
-@click.argument("agent", type=click.Choice([*STAGE_SUMMARIES]))
+@click.argument("agent", type=AgentName())
 @click.option("--daily", is_flag=True, help="Every day.")
 @click.option("--weekly", default="", metavar="DAY", help="Every week on this day, such as sunday.")
 @click.option(
@@ -132,7 +131,7 @@ def add(said: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions]) -> Exit
         context = hub.context(client="cli", vault=vault)
         schedule = Schedule(
             name=own["name"] or agent,
-            agent=cast("StageName", agent),
+            agent=clients.open_stages(hub).find(agent).name,
             cadence="daily" if own["daily"] else "weekly" if own["weekly"] else "changed",
             at=stored_schedules.parse_time(own["at"]),
             weekday=stored_schedules.parse_weekday(own["weekly"]) if own["weekly"] else 6,

@@ -454,6 +454,7 @@ _STATUS_BY_ERROR_CODE: Final = {
     "stopping": replies.SERVICE_UNAVAILABLE,
     "storage": replies.SERVICE_UNAVAILABLE,
     "no_prompt": replies.SERVICE_UNAVAILABLE,
+    "agent_invalid": replies.SERVICE_UNAVAILABLE,
 }
 """Of errors while a model works; all others are the model's server's."""
 

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.agents.sessions import store
+from knapper.app import clients
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError
 from knapper.server import replies, security
 from knapper.server.http import background, binding
@@ -57,6 +58,9 @@ STREAM_CONTENT: Final[Mapping[str, Any]] = stream_content(
     "`start` comes first, with turn_id, session_id and message; then `text`, `tool_call`, `tool_result`, `proposal`, "
     "`question`, `debug`, `usage`, `notice` and `error`, as they happen; `done` comes last, with the answer. A lost "
     "connection doesn't end the turn: GET /chat/{turn_id}/events goes on."
+)
+AGENTS_CONTENT: Final = json_content(
+    {"results": {"type": "array", "items": object_schema({"name": _STRING, "title": _STRING, "summary": _STRING})}}
 )
 CANCEL_CONTENT: Final = json_content(
     {"turn_id": _STRING, "session_id": _STRING, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
@@ -483,7 +487,7 @@ _ACTIVE_FILE: Final = Parameter(
 )
 _MESSAGE: Final = Parameter(
     name="message",
-    doc="What the person says; `/weekly-review` alone sets that agent to work.",
+    doc="What the person says; a slash and an agent's name alone, such as `/weekly-review`, set that agent to work.",
     required=True,
     maximum=200_000,
 )
@@ -531,7 +535,28 @@ def chat_routes(service: JobService) -> tuple[RouteSpec, ...]:
             content=CANCEL_CONTENT,
         ),
         *_message_routes(service, "/sessions/{session_id}/chat", "sessions", by_id_description, _BY_ID_PARAMETERS),
+        RouteSpec(
+            "GET",
+            "/agents",
+            "chat",
+            "List the agents that a message may name.",
+            _make_agent_list(service),
+            "Each has a task of its own: a message of a slash and its name alone sets it to work.",
+            binding.ANY_VAULT,
+            AGENTS_CONTENT,
+        ),
     )
+
+
+def _make_agent_list(service: JobService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
+        known = clients.open_stages(service.clients.hub)
+        stages, _ = await service.run_blocking(known.all)
+        rows: list[JSONValue] = [{"name": one.name, "title": one.title, "summary": one.summary} for one in stages]
+        return replies.JsonReply({"success": True, "results": rows})
+
+    return endpoint
 
 
 def _message_routes(
