@@ -20,9 +20,10 @@ def run(places: Places, options: argparse.Namespace) -> Report:
         result = job_kills.run(work, kills=options.kills, jobs=options.jobs)
     unaccounted = result.requests - result.accounted
     about = (
-        f"{options.jobs} jobs at once: eight runs, each of six parts and ten requests, and as many chats as tasks of one "
-        "request, with a model that is played on loopback. The server is killed after 0.05 to 2 s, "
-        f"{result.kills} times; the next one goes on with what was interrupted, and begins as many more when all are done."
+        f"{options.jobs} jobs at once: eight runs, each of six parts and ten requests, and as many chats as tasks of "
+        "one request, with a model that is played on loopback and takes 1.5 s for a reply. The server is killed after "
+        f"0.05 to 2 s, {result.kills} times; the next one goes on with what was interrupted, and begins as many more "
+        "when all are done."
     )
     rows = [
         Row(what="kills", values=[result.kills], goal=Goal(limit=options.kills, sense="at least")),

@@ -317,6 +317,23 @@ def test_a_run_keeps_its_budget(open_world: Callable[..., World]) -> None:
     assert "limit" in done.last.reason
 
 
+def test_a_run_keeps_its_time_and_what_it_had_by_then(
+    open_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedules, "MINUTE_S", 0.5)
+    world, gate = open_world(schedule(max_minutes=1)), Gate()
+    world.open_model = gate.open
+
+    done = world.look(after=DAY)
+
+    assert done.last is not None
+    assert (done.last.state, done.last.reason) == ("limit", "the time for it was up")
+    with schedules.open_sessions(world.hub, done.last.session_id) as opened_sessions:
+        (kept,) = opened_sessions.values()
+        (turn,) = kept.store.turns(done.last.session_id)
+    assert turn.outcome["notes"] == ["the time for it was up"]
+
+
 def test_a_folder_that_changes_and_rests_is_due_once(open_world: Callable[..., World]) -> None:
     world = open_world(schedule("changed", folder="Inbox"))
     seen = schedules.take_fingerprint(world.hub.context(client="schedule"), world.store.find("tidy"))

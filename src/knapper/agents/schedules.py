@@ -25,6 +25,7 @@ SCHEDULES_FILE: Final = "schedules.json"
 """In the vault's state folder."""
 DEFAULT_CLIENT: Final = "schedule"
 DEFAULT_TOKENS: Final = 200_000
+DEFAULT_MINUTES: Final = 60
 DEFAULT_RESULTS: Final = "Reviews"
 DEFAULT_MAX_OPEN: Final = 20
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -74,6 +75,8 @@ class Schedule:
     client: str = DEFAULT_CLIENT
     """On whose behalf the agent works."""
     max_tokens: int = DEFAULT_TOKENS
+    """Of one run."""
+    max_minutes: int = DEFAULT_MINUTES
     """Of one run."""
     results: str = DEFAULT_RESULTS
     """The folder for reports; empty for none."""
@@ -146,6 +149,7 @@ class Schedule:
             "paused": self.is_paused,
             "client": self.client,
             "tokens": self.max_tokens,
+            "minutes": self.max_minutes,
             "results": self.results,
             "max_open": self.max_open,
             "apply": self.may_apply,

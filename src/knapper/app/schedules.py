@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     BeginTurn = Callable[[ClientChats, str, JobFunction, str], TurnJob]
 
 LOG: Final = logging.getLogger("knapper.app.schedules")
+MINUTE_S: Final = 60.0
 CANCEL_POLL_S: Final = 1.0
 """Pause between two looks at whether a run is to end."""
 
@@ -274,7 +275,7 @@ class ScheduleRunner:
         state: RunState = done.state
         if any(error.code == "stopping" for error in errors):
             state = "interrupted"
-        reason = "; ".join(_describe(error.error, error.hint) for error in errors)
+        reason = "; ".join([*(_describe(error.error, error.hint) for error in errors), *map(str, done.notes)])
         return ScheduledRun(at=now, state=state, note=note, reason=reason)
 
     async def _begin(self, client_chats: ClientChats, schedule: Schedule, stage: Stage) -> TurnJob | None:
@@ -282,7 +283,11 @@ class ScheduleRunner:
         from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - as above
 
         conversations = client_chats.conversations
-        chat = replace(await asyncio.to_thread(client_chats.chat), max_tokens=schedule.max_tokens)
+        chat = replace(
+            await asyncio.to_thread(client_chats.chat),
+            max_tokens=schedule.max_tokens,
+            timeout_s=schedule.max_minutes * MINUTE_S,
+        )
         session = await asyncio.to_thread(conversations.begin_stage, chat, stage)
         if session is None:
             return None

@@ -73,6 +73,8 @@ class ChatConfig:
     """Whether the model may ask the person a question."""
     max_tokens: int = 0
     """How many tokens the turn may use within the owner's limits; 0 for no limit of its own."""
+    timeout_s: float = 0
+    """How long the model may work on a turn; 0 for no limit."""
 
 
 def configure_stage(chat: ChatConfig, stage: Stage) -> ChatConfig:
@@ -304,6 +306,7 @@ SMALL_CONTEXT: Final = 16_000
 TOOLS_REDUCED: Final = (
     "the model can't read all tools at once, so it was offered the essential ones; it finds the others by find_tool"
 )
+TIME_IS_UP: Final = "the time for it was up"
 _RETRY_HINT: Final = "try again, or take another model"
 _TRACED: Final = InstrumentationSettings(include_content=False)
 
@@ -446,6 +449,7 @@ class ChatTurn:
             prompt=message.text,
             session=self._session,
             rounds=chat.max_iterations,
+            timeout_s=chat.timeout_s,
             is_done=lambda: self._session.question is not None,
             uncounted=toolset.UNCOUNTED_TOOLS,
             streams_text=True,
@@ -467,6 +471,9 @@ class ChatTurn:
         ended = await loop.run_loop(task, self._progress, self._usage, self._emit)
         if ended != "said":
             self.state = "asked" if ended == "done" else "limit"
+        if ended == "timeout":
+            self._tool_notices = (*self._tool_notices, TIME_IS_UP)
+            self._emit(Notice(text=TIME_IS_UP))
 
     def _reduce_tools(self) -> None:
         """Offer the essential tools alone, after the model's server refused a request for its length."""

@@ -31,6 +31,7 @@ class ScheduleOptions(TypedDict):
     changed: str
     at: str
     tokens: int
+    minutes: int
     results: str
     max_open: int
     client: str
@@ -98,6 +99,13 @@ def listed(said: GlobalOptions) -> ExitCode:
     help="Most tokens of one run.",
 )
 @click.option(
+    "--minutes",
+    type=click.IntRange(1, 1_440),
+    default=stored_schedules.DEFAULT_MINUTES,
+    show_default=True,
+    help="Most time of one run.",
+)
+@click.option(
     "--results",
     default=stored_schedules.DEFAULT_RESULTS,
     metavar="FOLDER",
@@ -138,6 +146,7 @@ def add(said: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions]) -> Exit
             folder=arguments.resolve_folder(context, own["changed"]) if own["changed"] else "",
             client=own["client"],
             max_tokens=own["tokens"],
+            max_minutes=own["minutes"],
             results=context.view.parse(own["results"]) if own["results"].strip() else "",
             max_open=own["max_open"],
             may_apply=own["may_apply"],
