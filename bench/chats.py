@@ -21,12 +21,14 @@ from bench.places import Places
 from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.prompting import Prompts
 from knapper.app import Hub
-from knapper.app.chats import ClientChatsRegistry, VaultChats
+from knapper.app.chats import VaultChats
+from knapper.app.open_clients import ModelOpeners
 from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.config.sections import ServerSettings
 from knapper.server import addresses, credentials, lifecycle, security
 from knapper.server.http import app
 from knapper.server.http.app import ServerRuntime
+from knapper.server.http.background import JobService
 from knapper.server.workers import WorkerThreads
 from knapper.tools.context import Context
 from knapper.tools.registry import ToolSpec
@@ -91,7 +93,7 @@ def _serve(folder: Path, told: Connection) -> None:
     found = addresses.socket_url(taken), credentials.read_or_make_token(settings.state_dir, "api")
     threading.Thread(target=lambda: (told.recv(), work.stop.cancel())).start()
     with Hub(settings) as hub:
-        mounts = [lifecycle.mount_chats_and_tasks(hub, work.stop, lambda: ClientChatsRegistry(hub, _chat))]
+        mounts = [lifecycle.mount_jobs(JobService(hub, ModelOpeners(chat=_chat)), hub, work.stop)]
         made = app.create_app(hub, settings.server, security.load_client_tokens(settings), work, mounts)
         lifecycle.run_uvicorn(made, taken, stop=work.stop, stop_s=10, on_start=lambda: told.send(found))
 

@@ -1,4 +1,4 @@
-"""Kill a server at random moments while runs are under way, and resume them."""
+"""Kill a server at random moments while chats, tasks and runs are under way, and go on with them."""
 
 import argparse
 
@@ -7,12 +7,12 @@ from bench.frame import Goal, Report, Row
 from bench.places import Places
 from tests.stress import job_kills
 
-SUMMARY = "kill -9 of a server with runs under way: none lost, none done twice, all accounted for"
+SUMMARY = "kill -9 of a server with 50 chats, tasks and runs under way: none lost, none done twice, all accounted for"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kills", type=int, default=100, help="how often the server is killed (default: 100)")
-    parser.add_argument("--jobs", type=int, default=8, help="runs at once; a server takes no more than 8 (default: 8)")
+    parser.add_argument("--jobs", type=int, default=50, help="jobs at once, eight of them runs (default: 50)")
 
 
 def run(places: Places, options: argparse.Namespace) -> Report:
@@ -20,17 +20,24 @@ def run(places: Places, options: argparse.Namespace) -> Report:
         result = job_kills.run(work, kills=options.kills, jobs=options.jobs)
     unaccounted = result.requests - result.accounted
     about = (
-        f"{options.jobs} runs at once, each of six parts and ten requests to a model that is played on loopback. The "
-        f"server is killed after 0.05 to 2 s, {result.kills} times; the next one resumes what was interrupted, and "
-        "begins as many more when all are complete."
+        f"{options.jobs} jobs at once: eight runs, each of six parts and ten requests, and as many chats as tasks of "
+        "one request, with a model that is played on loopback and takes 1.5 s for a reply. The server is killed after "
+        f"0.05 to 2 s, {result.kills} times; the next one goes on with what was interrupted, and begins as many more "
+        "when all are done."
     )
     rows = [
         Row(what="kills", values=[result.kills], goal=Goal(limit=options.kills, sense="at least")),
         Row(what="runs", values=[result.runs]),
+        Row(what="chats and tasks", values=[result.turns]),
         Row(what="not complete in the end", values=[len(result.lost)], goal=Goal(limit=1)),
-        Row(what="asked again although the answer was kept", values=[len(result.repeated)], goal=Goal(limit=1)),
+        Row(
+            what="kept twice, or asked again although the answer was kept",
+            values=[len(result.repeated)],
+            goal=Goal(limit=1),
+        ),
         Row(what="requests to the model", values=[result.requests]),
-        Row(what="requests in the runs' records", values=[result.accounted]),
+        Row(what="requests in the records and the account", values=[result.accounted]),
+        Row(what="requests under way at the kills, counted", values=[result.most_unaccounted]),
         Row(
             what="requests in no record, at most those under way at the kills",
             values=[unaccounted],

@@ -8,10 +8,11 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from knapper.agents import prompting, rewriting
-from knapper.agents.chat import weekly_review
+from knapper.agents.chat import turn
 from knapper.agents.events import Event, ToolCall, ToolResult
 from knapper.agents.pipeline.store import AgentToggles
 from knapper.agents.rewriting import QueryCache, Question, Rewriter
+from knapper.agents.stages import Stages
 from tests.agents import runs, scripted, scripts
 from tests.agents.scripts import Cast
 from tests.tools import opened
@@ -173,4 +174,6 @@ def test_the_scout_begins_with_what_the_rewritten_task_finds(vault: opened.Opene
 
 
 def test_an_agent_with_a_task_of_its_own_has_nothing_rewritten() -> None:
-    assert weekly_review.WEEKLY_REVIEW.configure(scripted.chat(cast("x").open(), rewriter=rewriter())).rewriter is None
+    stage = Stages().find("weekly-review")
+
+    assert turn.configure_stage(scripted.chat(cast("x").open(), rewriter=rewriter()), stage).rewriter is None

@@ -1,7 +1,9 @@
 """Schedules: when they are due, who takes a due time, what holds them, and what becomes of a run."""
 
 import asyncio
+import contextlib
 import datetime as dt
+import io
 import json
 import threading
 from collections.abc import Callable, Generator
@@ -10,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_ai.models import Model as AnyModel
 
 from knapper import app
 from knapper.agents import schedules as stored
 from knapper.agents.schedules import Cadence, Schedule, ScheduledRun, ScheduleStore
 from knapper.app import Hub, schedules
-from knapper.app.chats import ClientChatsRegistry, VaultChats
+from knapper.app.chats import VaultChats
+from knapper.app.open_clients import ModelOpeners, OpenClients
 from knapper.app.schedules import ScheduleRunner
 from knapper.changes.disk.undo import OfRun
 from knapper.changes.proposals.tables import ProposalFilter
@@ -23,10 +27,13 @@ from knapper.cli import main
 from knapper.config import ClientSettings
 from knapper.errors import BadInput, ConflictError, NotFound, StorageError
 from knapper.server import lifecycle
+from knapper.server.http.app import Mount
+from knapper.server.http.background import JobService
 from knapper.vault import access
 from tests.agents import protocol, scripted
 from tests.agents.protocol import Reply
 from tests.agents.scripted import Call, Model
+from tests.server import apps, chats
 from tests.server.chats import Gate
 from tests.tools import opened
 
@@ -59,21 +66,25 @@ class World:
     clock: Clock
     model: Model
     runner: ScheduleRunner = field(init=False)
+    open_model: Callable[[], AnyModel] | None = None
+    """Opens another model in its place."""
+    opened: list[OpenClients] = field(default_factory=list[OpenClients])
 
     def __post_init__(self) -> None:
         self.runner = self.another_runner()
 
     def another_runner(self, hub: Hub | None = None) -> ScheduleRunner:
         def answering(chats: VaultChats):
-            return scripted.chat(self.model, chats.hub.table.specs, meter=chats.meter)
+            model = self.open_model() if self.open_model else self.model
+            return scripted.chat(model, chats.hub.table.specs, meter=chats.meter)
 
-        return ScheduleRunner(
-            hub=hub or self.hub, open_chatting=lambda own: ClientChatsRegistry(own, answering), now=self.clock
-        )
+        opened = OpenClients(hub or self.hub, ModelOpeners(chat=answering))
+        self.opened.append(opened)
+        return ScheduleRunner(clients=opened, now=self.clock)
 
     def look(self, *, after: dt.timedelta = dt.timedelta()) -> Schedule:
         self.clock.time += after
-        asyncio.run(self.runner.run_due())
+        asyncio.run(self.runner.run_due(self.hub.vaults[0]))
         return self.store.all()[0]
 
     def waiting(self) -> int:
@@ -108,7 +119,8 @@ def open_world(vault: opened.Opener) -> Generator[Callable[..., World]]:
 
     yield opened_world
     for world in hubs:
-        asyncio.run(world.runner.close())
+        for opened_clients in world.opened:
+            opened_clients.close()
         world.hub.close()
 
 
@@ -228,11 +240,10 @@ def test_two_servers_run_a_time_once(open_world: Callable[..., World]) -> None:
     world = open_world(schedule())
     world.clock.time += DAY
     with app.open_hub(world.vault.settings()) as hub:
-        other = world.another_runner(hub)
+        other, vault = world.another_runner(hub), hub.vaults[0]
 
         async def both() -> None:
-            _ = await asyncio.gather(world.runner.run_due(), other.run_due())
-            await other.close()
+            _ = await asyncio.gather(world.runner.run_due(vault), other.run_due(vault))
 
         asyncio.run(both())
 
@@ -306,6 +317,23 @@ def test_a_run_keeps_its_budget(open_world: Callable[..., World]) -> None:
     assert "limit" in done.last.reason
 
 
+def test_a_run_keeps_its_time_and_what_it_had_by_then(
+    open_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedules, "MINUTE_S", 0.5)
+    world, gate = open_world(schedule(max_minutes=1)), Gate()
+    world.open_model = gate.open
+
+    done = world.look(after=DAY)
+
+    assert done.last is not None
+    assert (done.last.state, done.last.reason) == ("limit", "the time for it was up")
+    with schedules.open_sessions(world.hub, done.last.session_id) as opened_sessions:
+        (kept,) = opened_sessions.values()
+        (turn,) = kept.store.turns(done.last.session_id)
+    assert turn.outcome["notes"] == ["the time for it was up"]
+
+
 def test_a_folder_that_changes_and_rests_is_due_once(open_world: Callable[..., World]) -> None:
     world = open_world(schedule("changed", folder="Inbox"))
     seen = schedules.take_fingerprint(world.hub.context(client="schedule"), world.store.find("tidy"))
@@ -338,14 +366,11 @@ def test_a_clock_that_was_ahead_does_not_silence_it(open_world: Callable[..., Wo
 
 def test_a_server_that_stops_keeps_what_a_run_has_and_runs_it_no_second_time(open_world: Callable[..., World]) -> None:
     world, gate = open_world(schedule()), Gate()
-    world.model = Model([])
-    world.runner.open_chatting = lambda own: ClientChatsRegistry(
-        own, lambda chats: scripted.chat(gate.open(), chats.hub.table.specs)
-    )
+    world.open_model = gate.open
     world.clock.time += DAY
 
     async def stop() -> None:
-        async with lifecycle.run_schedules(lambda: world.runner, poll_s=0.01):
+        async with lifecycle.run_schedules(lambda: world.runner, world.hub.vaults, poll_s=0.01):
             _ = await asyncio.to_thread(gate.until_waiting)
             assert world.store.find("tidy").last == ScheduledRun(at=world.clock.time, state="running")
 
@@ -371,6 +396,101 @@ def test_a_run_whose_process_was_killed_is_told_as_interrupted(tmp_path: Path) -
     assert at_work is not None
     assert killed is not None
     assert (at_work.state, killed.state) == ("running", "interrupted")
+
+
+def test_a_run_is_cancelled_from_another_process_and_keeps_what_it_has(open_world: Callable[..., World]) -> None:
+    world, gate = open_world(schedule()), Gate()
+    world.open_model = gate.open
+    world.clock.time += DAY
+
+    async def cancel() -> None:
+        going = asyncio.create_task(world.runner.run_due(world.hub.vaults[0]))
+        _ = await asyncio.to_thread(gate.until_waiting)
+        _ = ScheduleStore(folder=world.store.folder).cancel("tidy")
+        await going
+
+    with pytest.raises(ConflictError):
+        _ = world.store.cancel("tidy")
+    asyncio.run(cancel())
+
+    last = world.store.find("tidy").last
+    assert last is not None
+    assert (last.state, bool(last.session_id), last.is_cancelled) == ("cancelled", True, False)
+    with schedules.open_sessions(world.hub, last.session_id) as opened:
+        ((client, kept),) = opened.items()
+        (turn,) = kept.store.turns(last.session_id)
+    assert (client, turn.outcome["state"], str(turn.outcome["answer"]).strip()) == ("schedule", "cancelled", "One.")
+
+
+def test_a_person_sees_follows_and_stops_a_run_among_the_jobs_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedules, "CANCEL_POLL_S", 0.05)
+    gate, hiding = Gate(), ClientSettings(grants=access.default_grants("page"), hidden=("Private/",))
+    with apps.world(tmp_path) as world:
+        store = schedules.open_schedules(world.hub)
+        _ = store.add(schedule())
+        service = JobService(world.hub, ModelOpeners(chat=chats.opener(gate.open)))
+        runner = lifecycle.open_schedule_runner(service)
+        runner.now = Clock(MONDAY + DAY)
+        going = Mount(lifespan=lambda: lifecycle.run_schedules(lambda: runner, world.hub.vaults, poll_s=0.01))
+        with world.client(world.token("page"), lifecycle.mount_jobs(service, world.hub, world.stop), going) as page:
+            gate.until_waiting()
+            (row,) = page.get("/sessions").json()["results"]
+            at_work = page.get(f"/sessions/{row['id']}").json()["session"]
+            stopped = page.post(f"/chat/{row['running']}/cancel").json()
+            heard = chats.again(page, f"/chat/{row['running']}")
+            api = {"authorization": f"Bearer {world.token('api')}"}
+            hidden = [page.get(path, headers=api) for path in ("/sessions", f"/sessions/{row['id']}")]
+        ended = store.find("tidy").last
+
+        async def seen() -> list[str]:
+            with Hub(replace(world.settings, clients=(hiding,))) as hub:
+                service = JobService(hub)
+                try:
+                    return await service.seen_clients("page", "")
+                finally:
+                    await service.shut()
+
+        fewer = asyncio.run(seen())
+
+    assert (row["client"], row["title"], at_work["running"]) == ("schedule", "Weekly review", row["running"])
+    assert (stopped["cancelled"], heard[-1].name, heard[-1].data["state"]) == (True, "done", "cancelled")
+    assert (hidden[0].json()["total"], hidden[1].status_code, fewer) == (0, 404, ["page"])
+    assert ended is not None
+    assert (ended.state, ended.session_id) == ("cancelled", row["id"])
+
+
+def test_a_slow_run_holds_up_no_other_vault(tmp_path: Path, own_home: Path) -> None:
+    settings = apps.settings(tmp_path, NOTES)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "Lone.md").write_text("# Lone\n", "utf-8")
+    gate, quick = Gate(), Model([[REPORT]])
+
+    def answering(opened: VaultChats):
+        model = quick if opened.vault == "other" else gate.open()
+        return scripted.chat(model, opened.hub.table.specs, meter=opened.meter)
+
+    async def run(hub: Hub) -> None:
+        with contextlib.closing(OpenClients(hub, ModelOpeners(chat=answering))) as opened:
+            runner = ScheduleRunner(clients=opened, now=Clock(MONDAY + DAY))
+            async with lifecycle.run_schedules(lambda: runner, hub.vaults, poll_s=0.01):
+                _ = await asyncio.to_thread(gate.until_waiting)
+                store = schedules.open_schedules(hub, "other")
+                last = store.find("tidy").last
+                while last is None or last.state == "running":
+                    await asyncio.sleep(0.02)
+                    last = store.find("tidy").last
+                slow = schedules.open_schedules(hub, settings.vault.name).find("tidy").last
+                assert slow is not None
+                assert (last.state, slow.state) == ("complete", "running")
+
+    with Hub(replace(settings, vaults=(settings.vault, replace(settings.vault, name="other", path=other)))) as hub:
+        for vault in hub.vaults:
+            _ = schedules.open_schedules(hub, vault).add(schedule())
+        asyncio.run(run(hub))
+    assert own_home.is_dir()
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
@@ -413,6 +533,8 @@ def test_the_commands_add_list_pause_resume_and_remove(
         ("--daily", "--name", "../../x"),
         ("--daily", "--results", "../outside"),
         ("--changed", "Nowhere"),
+        ("--changed", "Inbox", "--results", "Inbox"),
+        ("--changed", "Inbox", "--results", "inbox"),
     ],
 )
 def test_what_cannot_be_scheduled_is_refused_and_not_kept(
@@ -425,6 +547,21 @@ def test_what_cannot_be_scheduled_is_refused_and_not_kept(
     assert vault.root.is_dir()
 
 
+def test_reports_below_the_folder_that_is_watched_leave_its_other_changes_seen(vault: opened.Opener) -> None:
+    made = schedule("changed", folder="Inbox", results="Inbox/Reports")
+    schedules.check_can_fire(made)
+    reports = vault.root / "Inbox" / "Reports"
+    reports.mkdir()
+    with app.open_hub(vault.settings()) as hub:
+        before = schedules.take_fingerprint(hub.context(client="schedule"), made)
+        (reports / "One.md").write_text("# One\n", "utf-8")
+        reported = schedules.take_fingerprint(hub.context(client="schedule"), made)
+        (vault.root / "Inbox" / "New.md").write_text("# New\n", "utf-8")
+        changed = schedules.take_fingerprint(hub.context(client="schedule"), made)
+
+    assert (reported == before, changed == before) == (True, False)
+
+
 @pytest.mark.timeout(60)
 def test_a_schedule_is_run_at_once_where_the_person_says_so(
     vault: opened.Opener, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -435,7 +572,21 @@ def test_a_schedule_is_run_at_once_where_the_person_says_so(
         code, answer = told(capsys, "run", "weekly-review")
     monkeypatch.delenv("KNAP_MODEL")
     failed, without = told(capsys, "run", "weekly-review")
+    main.run(["status"])
+    status = capsys.readouterr().out
+    main.run(["sessions", "--json"])
+    (session,) = json.loads(capsys.readouterr().out)["results"]
+    main.run(["sessions", "show", session["id"]])
+    shown = capsys.readouterr().out
+    with protocol.serving(Reply(parts=["Since they are pruned."])) as server:
+        monkeypatch.setenv("KNAP_MODEL", f"tiny@{server.base_url}")
+        monkeypatch.setattr("sys.stdin", io.StringIO("Why?\n"))
+        main.run(["chat", "--session", session["id"]])
+    went_on = capsys.readouterr().out
 
     assert (code, answer["schedule"]["last"]["proposals"]) == (0, 1)
+    assert (session["id"], session["client"]) == (answer["schedule"]["last"]["session_id"], "schedule")
+    assert (REPORT in shown, "Since they are pruned." in went_on) == (True, True)
     assert (failed, without["schedule"]["last"]["state"]) == (8, "failed")
+    assert "weekly-review: failed last time: no model is set (" in status
     assert vault.text("Roses.md") == NOTES["Roses.md"]

@@ -6,17 +6,15 @@ import json
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from knapper import app
-from knapper.agents.chat import conversations
-from knapper.agents.chat.conversations import STAGES, Conversations, SessionMessage
+from knapper.agents.chat.conversations import Conversations, SessionMessage
 from knapper.agents.events import Done, Event
-from knapper.agents.offers import STAGE_SUMMARIES, StageName
 from knapper.agents.sessions import store
-from knapper.app import tables
+from knapper.agents.stages import Stages
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import main
 from knapper.config import ClientSettings, ModelSettings, Settings
@@ -67,13 +65,8 @@ def talks(vault: opened.Opener) -> Generator[Conversations]:
 
 def review(talks: Conversations, model: Model, *, may_apply: bool = False) -> tuple[Done, list[Event]]:
     events: list[Event] = []
-    stage, chat = STAGES["weekly-review"], scripted.chat(model)
+    stage, chat = Stages().find("weekly-review"), scripted.chat(model)
     return asyncio.run(talks.run_stage(chat, stage, events.append, may_apply=may_apply)), events
-
-
-def test_every_agent_that_is_offered_is_there() -> None:
-    assert set(STAGES) == set(STAGE_SUMMARIES) == set(get_args(StageName))
-    assert all(stage.tools <= {row.name for row in tables.build_table().specs} for stage in STAGES.values())
 
 
 def test_a_link_is_proposed_even_where_the_agent_may_apply(vault: opened.Opener, talks: Conversations) -> None:
@@ -103,11 +96,12 @@ def test_the_model_has_the_reviews_prompt_its_task_and_its_tools_alone(talks: Co
     _ = review(talks, model)
 
     offered = {tool.name for tool in model.infos[0].function_tools}
-    assert offered == {*STAGES["weekly-review"].tools, "get_continuation", "ask_user"}
+    assert offered == {*Stages().find("weekly-review").tools, "get_continuation"}
     assert "You review a person's notes" in str(model.infos[0].instructions)
     asked = str(model.asked[0][-1].parts)
-    assert "1 note has no link in either direction. Review up to 1 of them" in asked
+    assert "1 note has no link in either direction. Review up to 15 of them" in asked
     assert "Pruning" not in asked
+    assert "Everything inside `vault-data` blocks was written" in str(model.infos[0].instructions)
 
 
 def test_where_every_note_has_a_link_no_model_is_asked(vault: opened.Opener, talks: Conversations) -> None:
@@ -125,8 +119,8 @@ def test_where_every_note_has_a_link_no_model_is_asked(vault: opened.Opener, tal
 
 @pytest.mark.parametrize("text", ["/weekly-review now", "weekly-review", "/weekly", "say /weekly-review"])
 def test_only_the_bare_name_sets_the_agent_to_work(text: str) -> None:
-    assert conversations.find_stage(text) is None
-    assert conversations.find_stage(" /weekly-review\n") is STAGES["weekly-review"]
+    assert Stages().named_by(text) is None
+    assert Stages().named_by(" /weekly-review\n") == Stages().find("weekly-review")
 
 
 def served(*calls: Call) -> list[Reply]:

@@ -22,17 +22,20 @@ from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sy
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 
+from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.runs.engine import AskPerson, RetrievalRequest, RunEngine
 from knapper.agents.runs.model import RetrievedContext, SourceRef
 from knapper.app import Hub
-from knapper.app.client_runs import ClientRunsRegistry
+from knapper.app.chats import VaultChats
+from knapper.app.open_clients import ModelOpeners
 from knapper.app.runs import OpenedRuns
 from knapper.changes.disk.files import hash_content
 from knapper.config import EmbeddingSettings, Settings
-from knapper.server.http import browsing, feed, runs
+from knapper.server.http import browsing, feed
 from knapper.server.http.app import Mount
-from knapper.server.http.runs import RunService
+from knapper.server.http.background import JobService
 from knapper.server.workers import StopSignal, WorkerThreads
+from tests.agents import scripted
 from tests.agents.run_world import Brain, Part
 from tests.agents.scripted import Call, Model
 from tests.page import conftest, sites
@@ -185,8 +188,7 @@ def _named(found: Settings) -> Settings:
     return replace(found, model=replace(found.model, name="ollama:qwen3"), embeddings=EmbeddingSettings())
 
 
-def _mounts(hub: Hub, stop: StopSignal) -> list[Mount]:
-    threads = WorkerThreads(2)
+def _service(hub: Hub) -> JobService:
     seconds = {TASK: 0.3, **{part.task: 0.5 + 0.3 * number for number, part in enumerate(PARTS)}}
     brain = Brain(plans={TASK: PARTS}, answers=ANSWERS, wait_s=seconds)
 
@@ -194,9 +196,10 @@ def _mounts(hub: Hub, stop: StopSignal) -> list[Mount]:
         made = tasks.engine_of(brain.open(), model or "ollama:qwen3", person)
         return replace(made, retrieve=_retrieve, poll_s=0.05)
 
-    service = RunService(lambda is_leaving: ClientRunsRegistry(hub, engine, is_leaving))
-    news = feed.mount_feed(hub, threads, stop, [feed.run_source(hub, service)])
-    return [browsing.mount_browsing(hub, threads), runs.mount_runs(hub, stop, service=service), news]
+    def answering(chats: VaultChats) -> ChatConfig:
+        return scripted.chat(_model().open(), chats.hub.table.specs, meter=chats.meter)
+
+    return JobService(hub, ModelOpeners(chat=answering, engine=engine))
 
 
 async def _retrieve(need: RetrievalRequest) -> RetrievedContext:
@@ -420,7 +423,20 @@ def main(folder: Path) -> None:
     started = dt.datetime.now(tz=dt.UTC)
     with tempfile.TemporaryDirectory() as base, sync_playwright() as playwright:
         browser = conftest.launch(playwright.chromium)
-        with sites.serving(Path(base), _model().open, notes=notes(), change=_named, more=_mounts) as site:
+        services: list[JobService] = []
+
+        def service(hub: Hub) -> JobService:
+            services.append(_service(hub))
+            return services[0]
+
+        def mounts(hub: Hub, stop: StopSignal) -> list[Mount]:
+            threads = WorkerThreads(2)
+            news = feed.mount_feed(hub, threads, stop, [feed.run_source(hub, services[0])])
+            return [browsing.mount_browsing(hub, threads), news]
+
+        with sites.serving(
+            Path(base), _model().open, notes=notes(), change=_named, more=mounts, open_service=service
+        ) as site:
             _still(browser, site, folder)
             print(f"the film takes {_film(browser, site, folder):.1f} s")  # noqa: T201
         browser.close()

@@ -11,18 +11,20 @@ from playwright.sync_api import Locator, Page, expect
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
+from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.runs.engine import AskPerson, RetrievalRequest, RunEngine
 from knapper.agents.runs.model import RetrievedContext
 from knapper.app import Hub
-from knapper.app.client_runs import ClientRunsRegistry
+from knapper.app.chats import VaultChats
+from knapper.app.open_clients import ModelOpeners
 from knapper.app.runs import OpenedRuns
 from knapper.codemode.checkpoints import CheckpointStore
 from knapper.config import Settings
-from knapper.server.http import browsing, feed, runs
+from knapper.server.http import browsing, feed
 from knapper.server.http.app import Mount
-from knapper.server.http.runs import RunService
+from knapper.server.http.background import JobService
 from knapper.server.workers import StopSignal, WorkerThreads
-from tests.agents import run_world
+from tests.agents import run_world, scripted
 from tests.agents.run_world import Brain
 from tests.agents.scripted import Model
 from tests.page import sites
@@ -90,13 +92,23 @@ def serving(
         made = tasks.engine_of(brain.open(), model or "scripted", person)
         return work(tasks, replace(made, retrieve=found.of(tasks.checkpoints), poll_s=0.05))
 
+    services: list[JobService] = []
+
+    def service(hub: Hub) -> JobService:
+        services.append(JobService(hub, ModelOpeners(chat=answering, engine=engine)))
+        return services[0]
+
     def mounts(hub: Hub, stop: StopSignal) -> Sequence[Mount]:
-        service = RunService(lambda is_leaving: ClientRunsRegistry(hub, engine, is_leaving))
-        news = feed.mount_feed(hub, threads, stop, [feed.run_source(hub, service)])
-        return [runs.mount_runs(hub, stop, service=service), news, browsing.mount_browsing(hub, threads)]
+        news = feed.mount_feed(hub, threads, stop, [feed.run_source(hub, services[0])])
+        return [news, browsing.mount_browsing(hub, threads)]
+
+    def answering(chats: VaultChats) -> ChatConfig:
+        return scripted.chat(Model([["Yes."]]).open(), chats.hub.table.specs, meter=chats.meter)
 
     threads = WorkerThreads(2)
-    with sites.serving(base, Model([["Yes."]]).open, notes=NOTES, change=change, more=mounts) as site:
+    with sites.serving(
+        base, Model([["Yes."]]).open, notes=NOTES, change=change, more=mounts, open_service=service
+    ) as site:
         yield site
     threads.close()
 

@@ -12,12 +12,14 @@ from pydantic_ai.models import Model as AnyModel
 
 from knapper.agents.chat.turn import ChatConfig
 from knapper.app import Hub
-from knapper.app.chats import ClientChatsRegistry, VaultChats
+from knapper.app.chats import VaultChats
+from knapper.app.open_clients import ModelOpeners
 from knapper.config import Settings
 from knapper.server import addresses, credentials, lifecycle, security
 from knapper.server.credentials import BrowserSessions
 from knapper.server.http import app, page, settings
 from knapper.server.http.app import Mount, ServerRuntime
+from knapper.server.http.background import JobService
 from knapper.server.workers import StopSignal, WorkerThreads
 from tests.agents import scripted
 from tests.agents.scripted import Call
@@ -76,9 +78,9 @@ def serving(
     notes: Mapping[str, str] = NOTES,
     change: Callable[[Settings], Settings] = lambda found: found,
     more: Callable[[Hub, StopSignal], Sequence[Mount]] = _nothing,
-    open_chatting: Callable[[Hub], ClientChatsRegistry] | None = None,
+    open_service: Callable[[Hub], JobService] | None = None,
 ) -> Generator[Site]:
-    """Serve notes below *base*; *more* makes what is served beside the page and its chat, *open_chatting* the chats."""
+    """Serve notes below *base*; *more* makes what is served beside the page and its jobs, *open_service* those."""
 
     def answering(chats: VaultChats) -> ChatConfig:
         return scripted.chat(open_model(), chats.hub.table.specs, meter=chats.meter)
@@ -88,14 +90,13 @@ def serving(
     taken = addresses.bind_socket("127.0.0.1", 0)
     with Hub(found) as hub:
         work = ServerRuntime(threads=WorkerThreads(4))
-
-        def open_usual(own: Hub) -> ClientChatsRegistry:
-            return ClientChatsRegistry(own, answering)
-
-        open_all = open_chatting or open_usual
-        talk = lifecycle.mount_chats_and_tasks(hub, work.stop, lambda: open_all(hub))
-        usual = [page.mount_page(seats, hub.vaults), settings.mount_settings(hub, work.threads)]
-        mounts = [*usual, talk, *more(hub, work.stop)]
+        service = open_service(hub) if open_service else JobService(hub, ModelOpeners(chat=answering))
+        mounts = [
+            page.mount_page(seats, hub.vaults),
+            settings.mount_settings(hub, work.threads),
+            lifecycle.mount_jobs(service, hub, work.stop),
+            *more(hub, work.stop),
+        ]
         made = app.create_app(hub, found.server, security.load_client_tokens(found), work, mounts)
         thread = threading.Thread(
             target=lifecycle.run_uvicorn,

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from knapper.app import Hub
 from knapper.config import Settings
-from knapper.server.http import browsing, runs
+from knapper.server.http import browsing
 from knapper.server.http.app import Mount
 from knapper.server.workers import StopSignal, WorkerThreads
 from tests.agents.scripted import Model
@@ -27,7 +27,8 @@ def _named(found: Settings) -> Settings:
 
 
 def _mounts(hub: Hub, stop: StopSignal) -> Sequence[Mount]:
-    return [browsing.mount_browsing(hub, WorkerThreads(2)), runs.mount_runs(hub, stop)]
+    del stop
+    return [browsing.mount_browsing(hub, WorkerThreads(2))]
 
 
 def _open_palette(tab: Page) -> None:

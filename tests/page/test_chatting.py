@@ -13,10 +13,13 @@ from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.sessions import store
 from knapper.agents.sessions.store import Exchange
 from knapper.app import Hub, chats
-from knapper.app.chats import ClientChatsRegistry, VaultChats, client_sessions_folder
+from knapper.app.chats import VaultChats
+from knapper.app.clients import client_sessions_folder
+from knapper.app.open_clients import ModelOpeners
 from knapper.config import Settings
 from knapper.errors import SetupError
 from knapper.jsontypes import JSONValue
+from knapper.server.http.background import JobService
 from tests.agents import scripted
 from tests.agents.scripted import Call, Model
 from tests.page import axe, sites
@@ -77,26 +80,25 @@ def test_the_model_is_switched_for_the_next_message_and_kept(tmp_path: Path, tab
 def _naming(base: Path, asked: list[str]):
     """Serve with models that are told by their names."""
 
-    def opened(hub: Hub) -> ClientChatsRegistry:
-        def answering(chats: VaultChats, model: str = "") -> ChatConfig:
-            asked.append(model)
-            made = scripted.chat(Model([["Yes."]]).open(), chats.hub.table.specs, meter=chats.meter)
-            return replace(made, name=model or "scripted")
+    def answering(chats: VaultChats, model: str = "") -> ChatConfig:
+        asked.append(model)
+        made = scripted.chat(Model([["Yes."]]).open(), chats.hub.table.specs, meter=chats.meter)
+        return replace(made, name=model or "scripted")
 
-        return ClientChatsRegistry(hub, answering, answering)
-
-    return sites.serving(base, Model([["Yes."]]).open, change=priced, open_chatting=opened)
+    openers = ModelOpeners(chat=answering, named_chat=answering)
+    model = Model([["Yes."]])
+    return sites.serving(base, model.open, change=priced, open_service=lambda hub: JobService(hub, openers))
 
 
 def test_without_a_model_the_way_leads_to_the_settings_and_nothing_is_kept(tmp_path: Path, tab: Page) -> None:
-    def missing(hub: Hub) -> ClientChatsRegistry:
-        def answering(chats: VaultChats) -> ChatConfig:
-            del chats
-            raise SetupError("no model is set", code="no_model", hint="set KNAP_MODEL")
+    def missing(chats: VaultChats) -> ChatConfig:
+        del chats
+        raise SetupError("no model is set", code="no_model", hint="set KNAP_MODEL")
 
-        return ClientChatsRegistry(hub, answering)
+    def service(hub: Hub) -> JobService:
+        return JobService(hub, ModelOpeners(chat=missing))
 
-    with sites.serving(tmp_path, Model([["Yes."]]).open, open_chatting=missing) as site:
+    with sites.serving(tmp_path, Model([["Yes."]]).open, open_service=service) as site:
         site.enter(tab, CHAT)
         expect(tab.get_by_role("button", name="Set up a model")).to_be_visible()
         say(tab, "Hi")

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, Route, expect
 from knapper.app import Hub
 from knapper.config import ClientSettings, Settings, Vault
 from knapper.server import credentials
-from knapper.server.http import clients, feed, indexing, runs
+from knapper.server.http import clients, feed, indexing
 from knapper.server.http.app import Mount
 from knapper.server.http.clients import PairingService
 from knapper.server.workers import StopSignal, WorkerThreads
@@ -39,7 +39,7 @@ def serving(base: Path, notes: Mapping[str, str], model: Model | None = None) ->
     threads = WorkerThreads(2)
 
     def more(hub: Hub, stop: StopSignal) -> Sequence[Mount]:
-        return [runs.mount_runs(hub, stop), feed.mount_feed(hub, threads, stop)]
+        return [feed.mount_feed(hub, threads, stop)]
 
     with sites.serving(base, (model or Model([["Hello."]])).open, notes=notes, more=more) as site:
         yield site

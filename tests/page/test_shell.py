@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect
 
-from knapper.server.http import runs
 from tests.agents.scripted import Model
 from tests.page import sites
 from tests.page.conftest import WAIT_MS
@@ -73,7 +72,7 @@ def test_every_view_opens_by_its_address_and_nothing_overflows(
 ) -> None:
     width, height = SIZES[size]
     with (
-        sites.serving(tmp_path, HELLO.open, more=lambda hub, stop: [runs.mount_runs(hub, stop)]) as site,
+        sites.serving(tmp_path, HELLO.open) as site,
         browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme="dark" if scheme == "dark" else "light",

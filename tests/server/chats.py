@@ -17,12 +17,14 @@ from starlette.testclient import TestClient
 
 from knapper.agents.chat.turn import ChatConfig
 from knapper.app import Hub
-from knapper.app.chats import ClientChatsRegistry, VaultChats
+from knapper.app.chats import VaultChats
+from knapper.app.open_clients import ModelOpeners
 from knapper.config import ClientSettings
 from knapper.config.sections import ServerSettings
 from knapper.server import addresses, credentials, lifecycle, security
 from knapper.server.http import app
 from knapper.server.http.app import Mount, ServerRuntime
+from knapper.server.http.background import JobService
 from knapper.server.workers import StopSignal, WorkerThreads
 from tests.agents import scripted
 from tests.agents.scripted import Model
@@ -37,7 +39,12 @@ def opener(open_model: Opens) -> Callable[[VaultChats], ChatConfig]:
 
 
 def mounted(hub: Hub, stop: StopSignal, open_model: Opens) -> Mount:
-    return lifecycle.mount_chats_and_tasks(hub, stop, lambda: ClientChatsRegistry(hub, opener(open_model)))
+    return jobs(hub, stop, ModelOpeners(chat=opener(open_model)))
+
+
+def jobs(hub: Hub, stop: StopSignal, openers: ModelOpeners | None = None) -> Mount:
+    """Mount chats, tasks and runs."""
+    return lifecycle.mount_jobs(JobService(hub, openers), hub, stop)
 
 
 @contextlib.contextmanager

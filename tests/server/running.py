@@ -13,12 +13,12 @@ from starlette.testclient import TestClient
 from knapper.agents.runs.engine import AskPerson, NodeRetriever, RetrievalRequest, RunEngine
 from knapper.agents.runs.model import RetrievedContext
 from knapper.app import Hub
-from knapper.app.client_runs import ClientRunsRegistry
+from knapper.app.open_clients import ModelOpeners
 from knapper.app.runs import OpenedRuns
 from knapper.config import ClientSettings, Settings
 from knapper.config.sections import RunSettings
 from knapper.server import addresses, credentials, lifecycle, security
-from knapper.server.http import app, runs
+from knapper.server.http import app
 from knapper.server.http.app import Mount, ServerRuntime
 from knapper.server.workers import StopSignal, WorkerThreads
 from tests.agents.run_world import Brain, Part
@@ -44,7 +44,7 @@ def mounted(hub: Hub, stop: StopSignal, brain: Brain, retrieve: Retrieves | None
         made = replace(tasks.engine_of(brain.open(), "scripted", person), poll_s=0.02)
         return made if retrieve is None else replace(made, retrieve=retrieve(tasks))
 
-    return runs.mount_runs(hub, stop, lambda is_leaving: ClientRunsRegistry(hub, opened, is_leaving))
+    return chats.jobs(hub, stop, ModelOpeners(engine=opened))
 
 
 def settings(

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from knapper.server import credentials, lifecycle
+from knapper.server import credentials
 from knapper.server.http import page
-from tests.server import apps, live
+from tests.server import apps, chats, live
 
 ANSWERED = ["/health", "/tools", "/search?query=rain", "/notes/Rain.md", "/proposals", "/sessions?limit=1", "/"]
 
@@ -15,7 +15,7 @@ ANSWERED = ["/health", "/tools", "/search?query=rain", "/notes/Rain.md", "/propo
 def test_head_is_answered_as_get_is(tmp_path: Path, path: str) -> None:
     with apps.world(tmp_path) as world:
         own = page.mount_page(credentials.open_browser_sessions(world.settings.state_dir))
-        with world.client(None, lifecycle.mount_chats_and_tasks(world.hub, world.stop), own) as client:
+        with world.client(None, chats.jobs(world.hub, world.stop), own) as client:
             whole, head = client.get(path), client.head(path)
 
     told = {name: value for name, value in head.headers.items() if name != "x-request-id"}
@@ -51,7 +51,7 @@ def test_a_method_that_a_path_does_not_take_is_refused_with_those_that_it_takes(
 ) -> None:
     with (
         apps.world(tmp_path) as world,
-        world.client(None, lifecycle.mount_chats_and_tasks(world.hub, world.stop)) as client,
+        world.client(None, chats.jobs(world.hub, world.stop)) as client,
     ):
         found = [client.request(method, path) for method in ("COPY", "OPTIONS")]
 

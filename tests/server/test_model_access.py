@@ -15,14 +15,14 @@ from starlette.testclient import TestClient
 
 from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.model import names
-from knapper.app.chats import ClientChatsRegistry, VaultChats
+from knapper.app.chats import VaultChats
+from knapper.app.open_clients import ModelOpeners
 from knapper.config.sections import ModelSettings
 from knapper.errors import SetupError
-from knapper.server import lifecycle
 from tests.agents import scripted
 from tests.agents.scripted import Model
 from tests.agents.test_keys import Broken, Ring
-from tests.server import apps, contracts
+from tests.server import apps, chats, contracts
 from tests.server.apps import World
 
 KEY = "sk-nobody-is-told-1234567890"
@@ -47,10 +47,8 @@ def asking(
 
     with apps.world(base) as world:
         world.hub.settings = replace(world.settings, model=model)
-        chats = lifecycle.mount_chats_and_tasks(
-            world.hub, world.stop, lambda: ClientChatsRegistry(world.hub, answering, answering)
-        )
-        with world.client(world.token("page") if token else None, chats) as client:
+        mount = chats.jobs(world.hub, world.stop, ModelOpeners(chat=answering, named_chat=answering))
+        with world.client(world.token("page") if token else None, mount) as client:
             yield world, client
 
 
@@ -58,7 +56,7 @@ def asking(
 def real(base: Path, model: ModelSettings) -> Generator[TestClient]:
     with apps.world(base) as world:
         world.hub.settings = replace(world.settings, model=model)
-        with world.client(world.token("page"), lifecycle.mount_chats_and_tasks(world.hub, world.stop)) as client:
+        with world.client(world.token("page"), chats.jobs(world.hub, world.stop)) as client:
             yield client
 
 

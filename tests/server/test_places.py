@@ -11,7 +11,7 @@ from starlette.routing import Route
 from knapper.agents.background import BackgroundJob, FinalEventSpec, JobEventSink
 from knapper.agents.events import Done
 from knapper.errors import ConflictError, KnapError, SetupError, StorageError
-from knapper.server import lifecycle, logs
+from knapper.server import logs
 from knapper.server.http import background
 from knapper.server.http.app import Mount
 from tests.server import apps, chats
@@ -37,7 +37,7 @@ def test_an_index_that_cannot_be_opened_is_named_as_of_the_state(
     index = damaged(world)
     with (
         apps.world(tmp_path) as world,
-        world.client(None, lifecycle.mount_chats_and_tasks(world.hub, world.stop)) as client,
+        world.client(None, chats.jobs(world.hub, world.stop)) as client,
     ):
         found = [client.request(verb, path) for verb, paths in ASKED.items() for path in paths]
 

@@ -16,11 +16,10 @@ from starlette.testclient import TestClient
 
 from knapper import config
 from knapper.config.settings import SETTINGS
-from knapper.server import lifecycle
 from knapper.server.http import settings
 from knapper.server.http.app import Mount
 from knapper.server.workers import WorkerThreads
-from tests.server import apps, contracts
+from tests.server import apps, chats, contracts
 from tests.server.apps import World
 
 KEY = "sk-a-key-that-nobody-is-told"
@@ -90,7 +89,7 @@ def test_a_value_is_saved_with_comments_kept_and_counts_at_once_or_says_that_it_
         saved = save(client, agents__link_depth=3, web__timeout_s=60).json()
         text = world.settings.config_file.read_text(encoding="utf-8")
         again = shown(client)
-        with world.client(world.token("page"), lifecycle.mount_chats_and_tasks(world.hub, world.stop)) as page:
+        with world.client(world.token("page"), chats.jobs(world.hub, world.stop)) as page:
             usual = page.get("/ask/defaults").json()
 
     assert text == FILE.replace("link_depth = 1", "link_depth = 3") + "\n[web]\ntimeout_s = 60\n"
@@ -116,8 +115,8 @@ def test_a_key_is_saved_and_not_told_even_then(tmp_path: Path) -> None:
 
 def test_a_model_and_the_limits_of_a_day_count_without_a_restart(tmp_path: Path) -> None:
     with apps.world(tmp_path) as world:
-        chats = lifecycle.mount_chats_and_tasks(world.hub, world.stop)
-        with world.client(world.token("page"), mounted(world), chats) as client:
+        jobs = chats.jobs(world.hub, world.stop)
+        with world.client(world.token("page"), mounted(world), jobs) as client:
             before = (client.get("/models").json()["configured"], client.get("/usage").json()["limits"]["day_tokens"])
             saved = save(client, model__name="ollama:qwen3", model__day_tokens=5_000)
             after = (client.get("/models").json()["configured"], client.get("/usage").json()["limits"]["day_tokens"])

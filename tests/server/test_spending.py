@@ -12,13 +12,13 @@ from starlette.testclient import TestClient
 from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.model import names, usage
 from knapper.app import Hub
-from knapper.app.chats import ClientChatsRegistry, VaultChats
+from knapper.app.chats import VaultChats
+from knapper.app.open_clients import ModelOpeners
 from knapper.config.sections import ModelSettings
-from knapper.server import lifecycle
 from knapper.server.http.app import Mount
 from tests.agents import scripted
 from tests.agents.scripted import Model
-from tests.server import apps, contracts
+from tests.server import apps, chats, contracts
 from tests.server.apps import World
 
 KEY = "sk-nobody-is-told-1234567890"
@@ -38,10 +38,7 @@ def mounted(world: World, asked: list[str] | None = None) -> Mount:
         chat = scripted.chat(Model([["Hi."]]).open(), chats.hub.table.specs, meter=chats.meter)
         return replace(chat, name=model or "scripted")
 
-    def opened() -> ClientChatsRegistry:
-        return ClientChatsRegistry(world.hub, answering, answering)
-
-    return lifecycle.mount_chats_and_tasks(world.hub, world.stop, opened)
+    return chats.jobs(world.hub, world.stop, ModelOpeners(chat=answering, named_chat=answering))
 
 
 def configured(world: World, model: ModelSettings = MODEL) -> Hub:

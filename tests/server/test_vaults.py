@@ -1,5 +1,6 @@
 """Several vaults behind one server: chosen by name, each by its own rules."""
 
+import contextlib
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knapper.app import Hub, clients, open_hub
-from knapper.app.chats import ClientChatsRegistry
-from knapper.app.client_runs import ClientRunsRegistry
+from knapper.app.open_clients import OpenClients
 from knapper.config import ClientSettings, Vault
 from knapper.errors import NotFound, SetupError
 from knapper.server.http import feed, indexing
@@ -87,16 +87,11 @@ def test_a_client_without_a_binding_opens_all(bound: Hub) -> None:
     assert bound.names_for("mcp") == ("v", "x")
 
 
-@pytest.mark.parametrize("opens", [ClientChatsRegistry, ClientRunsRegistry])
-def test_chats_and_runs_keep_to_the_binding_too(
-    bound: Hub, opens: type[ClientChatsRegistry | ClientRunsRegistry]
-) -> None:
-    registry = opens(bound)
-    try:
-        with pytest.raises(NotFound, match="no vault 'x'"):
-            registry.open("http", "x")
-    finally:
-        registry.close()
+def test_chats_tasks_and_runs_keep_to_the_binding_too(bound: Hub) -> None:
+    with contextlib.closing(OpenClients(bound)) as opened:
+        for open_it in (opened.chats, opened.pipelines, opened.runs):
+            with pytest.raises(NotFound, match="no vault 'x'"):
+                open_it("http", "x")
 
 
 def test_an_agent_that_works_for_a_client_reaches_no_other_vault(bound: Hub) -> None:

@@ -1,6 +1,11 @@
 /** The server's routes. `npm run types` writes this file from its OpenAPI document; change it there. */
 
 export interface paths {
+    "/agents": {
+        parameters: {
+        };
+        get: operations["get_agents"];
+    };
     "/ask": {
         parameters: {
         };
@@ -1684,6 +1689,31 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    get_agents: {
+        parameters: {
+            query?: {
+                vault?: string;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        results: {
+                            name: string;
+                            summary: string;
+                            title: string;
+                        }[];
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
     post_ask: {
         parameters: {
         };
@@ -4326,6 +4356,7 @@ export interface operations {
                         results: {
                             active_file: string | null;
                             busy: boolean;
+                            client: string;
                             created: string;
                             forked_from: string | null;
                             id: string;
@@ -4367,6 +4398,7 @@ export interface operations {
                         session: {
                             active_file: string | null;
                             busy: boolean;
+                            client: string;
                             created: string;
                             forked_from: string | null;
                             id: string;
@@ -4417,6 +4449,7 @@ export interface operations {
                         session: {
                             active_file: string | null;
                             busy: boolean;
+                            client: string;
                             created: string;
                             forked_from: string | null;
                             id: string;
@@ -4484,6 +4517,7 @@ export interface operations {
                         session: {
                             active_file: string | null;
                             busy: boolean;
+                            client: string;
                             created: string;
                             forked_from: string | null;
                             id: string;
@@ -4617,6 +4651,7 @@ export interface operations {
                         session: {
                             active_file: string | null;
                             busy: boolean;
+                            client: string;
                             created: string;
                             forked_from: string | null;
                             id: string;
@@ -4689,6 +4724,7 @@ export interface operations {
                         session: {
                             active_file: string | null;
                             busy: boolean;
+                            client: string;
                             created: string;
                             forked_from: string | null;
                             id: string;
@@ -6802,8 +6838,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @constant */
-                    agent: "weekly-review";
+                    agent: string;
                 };
             };
         };

@@ -1,5 +1,6 @@
 """Run the loop of a model and its tools, round after round, until the task is done or a limit is reached."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -18,8 +19,8 @@ from knapper.agents.toolset import GET_CONTINUATION, TableToolset, ToolSession
 
 EventSink = Callable[[Event], None]
 """Receives an event; called in the loop's own task."""
-LoopEnd = Literal["said", "done", "rounds"]
-"""The model answered without calling tools; the task is done; the rounds are used up."""
+LoopEnd = Literal["said", "done", "rounds", "timeout"]
+"""The model answered without calling tools; the task is done; the rounds are used up; the time is."""
 _RETRIES: Final = 50
 
 
@@ -34,6 +35,8 @@ class LoopTask:
     session: ToolSession
     rounds: int
     """Maximum number of rounds of calls."""
+    timeout_s: float = 0
+    """How long it may take; 0 for no limit."""
     is_done: Callable[[], bool]
     """Checked after each round."""
     uncounted: frozenset[str] = frozenset({GET_CONTINUATION})
@@ -85,6 +88,25 @@ async def run_loop(task: LoopTask, progress: LoopProgress, usage: RunUsage, tell
         usage: Where the cost is added.
         tell: Receives each event.
     """
+    try:
+        async with asyncio.timeout(task.timeout_s or None):
+            return await _run_rounds(task, progress, usage, tell)
+    except TimeoutError:
+        if not task.timeout_s:  # the model's own, which is told as its failure
+            raise
+    await task.session.finish_writes()
+    tell_pending(task.session, tell)
+    return "timeout"
+
+
+def tell_pending(session: ToolSession, tell: EventSink) -> None:
+    """Report the events that the tools have left in the session."""
+    for event in session.pending_events:
+        tell(event)
+    session.pending_events.clear()
+
+
+async def _run_rounds(task: LoopTask, progress: LoopProgress, usage: RunUsage, tell: EventSink) -> LoopEnd:
     # The library prints a greeting to stderr, which belongs to the person's terminal.
     pydantic_ai.BANNER_ENABLED = False
     agent = Agent(
@@ -117,13 +139,6 @@ async def run_loop(task: LoopTask, progress: LoopProgress, usage: RunUsage, tell
                     return "rounds"
                 await _run_calls(node, run, task.session, tell)
     return "said"
-
-
-def tell_pending(session: ToolSession, tell: EventSink) -> None:
-    """Report the events that the tools have left in the session."""
-    for event in session.pending_events:
-        tell(event)
-    session.pending_events.clear()
 
 
 async def _stream_reply(

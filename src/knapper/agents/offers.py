@@ -3,7 +3,7 @@
 Importing this module needs no model; one is opened when a tool is called.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal, NotRequired, Unpack
 
@@ -61,11 +61,6 @@ class Answered(TypedDict):
     context: NotRequired[dict[str, object]]
     notes: NotRequired[list[str]]
     usage: dict[str, object]
-
-
-StageName = Literal["weekly-review"]
-STAGE_SUMMARIES: Final[Mapping[StageName, str]] = {"weekly-review": "propose links between notes that have none"}
-"""The agents with a task of their own, and what each does."""
 
 
 class StageAnswered(TypedDict):
@@ -191,18 +186,19 @@ class AgentTools:
         """
         return self._ask(context, AgentRequest(kind="scout", task=_check_task(task, hints), note=note, hints=hints))
 
-    def run_agent(self, context: Context, agent: StageName) -> Annotated[Answer, StageAnswered]:
+    def run_agent(self, context: Context, agent: str) -> Annotated[Answer, StageAnswered]:
         """Set an agent to work that has a task of its own; whatever it writes waits as a proposal.
 
         Args:
             context: The vault, as the client sees it.
-            agent: Which: weekly-review proposes links between notes that have none.
+            agent: Its name, such as weekly-review, which proposes links between notes that have none.
 
         Returns:
             ``answer`` with its report; ``proposals`` with the ids of what waits for a person; ``session_id`` of the
             session that it is kept in.
 
         Raises:
+            NotFound: There is no such agent; the hint lists them.
             SetupError: No model is set.
         """
         return self._ask(context, AgentRequest(kind="stage", task=agent))

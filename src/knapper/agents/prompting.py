@@ -13,7 +13,7 @@ from knapper.tools.context import Context
 from knapper.vault import parser
 from knapper.vault.access import PREFERENCES_NOTE
 
-PromptName = Literal["chat", "repair", "summary", "scout", "web", "task", "orchestrator", "rewrite", "weekly-review"]
+PromptName = Literal["chat", "repair", "summary", "scout", "web", "task", "orchestrator", "rewrite", "stage"]
 _MAX_PREFERENCES: Final = 4_000
 """Characters of the preferences that go into the prompt."""
 
@@ -42,8 +42,16 @@ class Prompts:
                     hint="model.prompt names it; correct that setting",
                 )
             return _read_prompt_file(self.own_file)
+        return self.own_text(name) or read_built_in(name)
+
+    def own_text(self, name: str) -> str:
+        """Return the person's own prompt in the folder; empty where there is none.
+
+        Raises:
+            StorageError: The file can't be read.
+        """
         own_prompt = self.folder / f"{name}.md" if self.folder else None
-        return _read_prompt_file(own_prompt) if own_prompt and own_prompt.is_file() else read_built_in(name)
+        return _read_prompt_file(own_prompt) if own_prompt and own_prompt.is_file() else ""
 
 
 def read_built_in(name: PromptName) -> str:

@@ -16,7 +16,6 @@ from typing import Final, Literal
 from filelock import BaseFileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
-from knapper.agents.offers import StageName
 from knapper.errors import BadInput, ConflictError, NotFound, StorageError
 from knapper.jsontypes import JSONValue
 from knapper.system import private
@@ -26,6 +25,7 @@ SCHEDULES_FILE: Final = "schedules.json"
 """In the vault's state folder."""
 DEFAULT_CLIENT: Final = "schedule"
 DEFAULT_TOKENS: Final = 200_000
+DEFAULT_MINUTES: Final = 60
 DEFAULT_RESULTS: Final = "Reviews"
 DEFAULT_MAX_OPEN: Final = 20
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -37,7 +37,7 @@ _LOCK_S: Final = 10.0
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _TIME: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 Cadence = Literal["daily", "weekly", "changed"]
-RunState = Literal["running", "complete", "limit", "asked", "failed", "interrupted", "held", "nothing"]
+RunState = Literal["running", "complete", "limit", "asked", "failed", "interrupted", "cancelled", "held", "nothing"]
 """``held``: nothing was begun, since too much of it waits for a person; ``nothing``: there was nothing to do."""
 
 
@@ -56,6 +56,8 @@ class ScheduledRun:
     """Path of the report's note; it may be a proposal yet."""
     reason: str = ""
     """Why it failed, or was held."""
+    is_cancelled: bool = False
+    """Whether the one that is at work is to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ class Schedule:
     """An agent that works by itself, and what became of it so far."""
 
     name: str
-    agent: StageName
+    agent: str
     cadence: Cadence
     at: time = time(18, 0)
     weekday: int = 6
@@ -73,6 +75,8 @@ class Schedule:
     client: str = DEFAULT_CLIENT
     """On whose behalf the agent works."""
     max_tokens: int = DEFAULT_TOKENS
+    """Of one run."""
+    max_minutes: int = DEFAULT_MINUTES
     """Of one run."""
     results: str = DEFAULT_RESULTS
     """The folder for reports; empty for none."""
@@ -145,6 +149,7 @@ class Schedule:
             "paused": self.is_paused,
             "client": self.client,
             "tokens": self.max_tokens,
+            "minutes": self.max_minutes,
             "results": self.results,
             "max_open": self.max_open,
             "apply": self.may_apply,
@@ -272,6 +277,26 @@ class ScheduleStore:
                 if one.name == name:
                     changed = schedules[number] = change(one)
         return changed
+
+    def cancel(self, name: str) -> Schedule:
+        """Have a schedule's run end, in whichever process it is at work.
+
+        Raises:
+            NotFound: There is no such schedule.
+            ConflictError: It isn't at work (code ``schedule_idle``).
+        """
+
+        def cancelled(one: Schedule) -> Schedule:
+            last = self._with_state(one).last
+            if last is None or last.state != "running":
+                raise ConflictError(f"the schedule '{name}' isn't at work", code="schedule_idle")
+            return replace(one, last=replace(last, is_cancelled=True))
+
+        return self.change(name, cancelled)
+
+    def is_cancelled(self, name: str) -> bool:
+        """Return whether a schedule's run is to end."""
+        return any(one.name == name and one.last is not None and one.last.is_cancelled for one in self._read())
 
     def claim(self, name: str, is_due: Callable[[Schedule], datetime | None], now: datetime) -> bool:
         """Take a due time for this process, and return whether it was still to be taken.

@@ -206,6 +206,10 @@ class ToolSession:
     """Signals to calls that can be stopped at any time, such as scripts, that the turn is cancelled."""
     _last: str = ""
 
+    def withhold_question(self) -> None:
+        """Offer no way to ask the person: nobody is there to answer."""
+        self.loop_tools = [one for one in self.loop_tools if one.name != ASK_USER]
+
     def show_essential_tools(self) -> None:
         """Show the essential tools alone from now on, until the model finds others."""
         self.brief = True

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import re
-import threading
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from knapper.agents import background
-from knapper.agents.chat.conversations import STAGES, Conversations
+from knapper.agents.chat.conversations import Conversations
 from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig
 from knapper.agents.events import Error, ToolCall
 from knapper.agents.model import names, providers, usage
@@ -26,7 +23,7 @@ from knapper.app import clients, models
 from knapper.app.clients import AGENT_CLIENT
 from knapper.app.hub import Closeable
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import BadInput, RefusedError, SetupError
+from knapper.errors import BadInput, NotFound, RefusedError, SetupError
 from knapper.system import private
 from knapper.tools import answers, files
 
@@ -150,6 +147,7 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
                 store=session_store,
                 folder=folder,
                 context_of=lambda run: clients.open_as_agent(hub, name, run, ()),
+                stages=clients.open_stages(hub),
             ),
             store=session_store,
             meter=usage.open_meter(folder, limits, local_now),
@@ -163,11 +161,6 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
 def local_now() -> datetime:
     """Return the local time."""
     return clients.local_now()
-
-
-CLIENT_SESSIONS_FOLDER: Final = "chats"
-"""Of clients' sessions, in a vault's state folder."""
-_UNSAFE_CHARACTERS: Final = re.compile(r"[^a-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +185,14 @@ class ClientChats:
     def conversations(self) -> Conversations:
         """Return the service that answers messages in them."""
         return self.chats.conversations
+
+    def has(self, session_id: str) -> bool:
+        """Return whether a session is one of the client's."""
+        try:
+            _ = self.store.get(session_id)
+        except NotFound:
+            return False
+        return True
 
     def open_note(self, active_file: str) -> str:
         """Return the path of the open note by its path or name; as given where the client sees none.
@@ -280,95 +281,43 @@ class ClientChats:
         return files.create_file(self.context(session_id), path or store.export_path(session, turns), text)
 
 
-class ClientChatsRegistry:
-    """The chats of a server's clients, opened on first use and shared by threads."""
+def open_client_chats(
+    vault_chats: VaultChats,
+    client: str,
+    open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat,
+    open_named: Callable[[VaultChats, str], ChatConfig] = VaultChats.chat,
+) -> ClientChats:
+    """Open the chats of a client in a vault, with sessions of its own.
 
-    def __init__(
-        self,
-        hub: Hub,
-        open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat,
-        open_named: Callable[[VaultChats, str], ChatConfig] = VaultChats.chat,
-    ) -> None:
-        """Start empty; nothing is opened yet.
+    Args:
+        vault_chats: What all clients of the vault share; the caller closes it, and the client's store.
+        client: The client's name.
+        open_chat: Opens what answers.
+        open_named: Opens what answers where a message names a model.
 
-        Args:
-            hub: The vaults; the caller closes it.
-            open_chat: Opens what answers.
-            open_named: Opens what answers where a message names a model.
-        """
-        self._hub = hub
-        self._open_chat = open_chat
-        self._open_named = open_named
-        self._lock = threading.Lock()
-        self._vaults: dict[str, VaultChats] = {}
-        self._rooms: dict[tuple[str, str], ClientChats] = {}
-
-    def open(self, client: str, vault: str = "") -> ClientChats:
-        """Return what is open for a client in a vault, opening it on first use.
-
-        Args:
-            client: Who asks.
-            vault: The vault's name; empty for the first.
-
-        Raises:
-            NotFound: There is no such vault.
-            StorageError: The sessions can't be opened.
-            SetupError: The rules of the client and its agent can't be combined.
-        """
-        name = self._hub.open(self._hub.name_for(client, vault)).vault.name
-        with self._lock:
-            client_chats = self._rooms.get((client, name))
-            if client_chats is None:
-                client_chats = self._rooms[client, name] = self._open(client, name)
-        return client_chats
-
-    def list_open(self, client: str = "") -> list[ClientChats]:
-        """List the open chats of a client; an empty name lists everybody's."""
-        return [client_chats for (owner, _), client_chats in list(self._rooms.items()) if client in {"", owner}]
-
-    def close(self) -> None:
-        """Close all sessions."""
-        with self._lock:
-            for client_chats in self._rooms.values():
-                client_chats.store.shut()
-            for shared in self._vaults.values():
-                shared.close()
-            self._rooms.clear()
-            self._vaults.clear()
-
-    def _open(self, client: str, vault: str) -> ClientChats:
-        hub = self._hub
-        vault_chats = self._vaults.get(vault)
-        if vault_chats is None:
-            vault_chats = self._vaults[vault] = open_chats(hub, vault)
-        clients.check_can_act(hub, vault, client)
-        folder = client_sessions_folder(vault_chats.conversations.folder, client)
-        model_settings = hub.settings.model
-        session_store = store.open_session_store(folder, local_now)
-        _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
-
-        def opened(run: str) -> Context:
-            return clients.open_as_agent(hub, vault, run, (client,))
-
-        conversations = Conversations(store=session_store, folder=folder, context_of=opened, wait_s=0)
-        return ClientChats(
-            client=client,
-            chats=replace(vault_chats, conversations=conversations, store=session_store),
-            open_chat=self._open_chat,
-            open_named=self._open_named,
-            may_write=not hub.settings.client(client).grants.is_read_only,
-        )
-
-
-def client_sessions_folder(base: Path, client: str) -> Path:
-    """Make the folder of a client's sessions in a vault's state folder.
-
-    Names that differ only in what a file system ignores still get separate folders.
+    Raises:
+        StorageError: The sessions can't be opened.
+        SetupError: The rules of the client and its agent can't be combined.
     """
-    digest = hashlib.sha256(client.encode()).hexdigest()[:12]
-    folder = base / CLIENT_SESSIONS_FOLDER / f"{_UNSAFE_CHARACTERS.sub('-', client.lower())[:32]}-{digest}"
+    hub, vault = vault_chats.hub, vault_chats.vault
+    clients.check_can_act(hub, vault, client)
+    folder = clients.client_sessions_folder(vault_chats.conversations.folder, client)
     private.make_folder(folder)
-    return folder
+    model_settings = hub.settings.model
+    session_store = store.open_session_store(folder, local_now)
+    _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
+
+    def opened(run: str) -> Context:
+        return clients.open_as_agent(hub, vault, run, (client,))
+
+    conversations = replace(vault_chats.conversations, store=session_store, folder=folder, context_of=opened, wait_s=0)
+    return ClientChats(
+        client=client,
+        chats=replace(vault_chats, conversations=conversations, store=session_store),
+        open_chat=open_chat,
+        open_named=open_named,
+        may_write=not hub.settings.client(client).grants.is_read_only,
+    )
 
 
 def answer_stage(hub: Hub, context: Context, name: str) -> Answer:
@@ -389,15 +338,16 @@ def answer_stage(hub: Hub, context: Context, name: str) -> Answer:
             calls.append(event.name)
             context.progress(min(len(calls), stage.rounds - 1), stage.rounds, event.name)
 
-    stage = next(stage for known, stage in STAGES.items() if known == name)
+    stage = clients.open_stages(hub).find(name)
     client, caller_run = context.writer.grants.client, context.submit_options.run if context.submit_options else ""
 
     def opened(run: str) -> Context:
         # The session that calls hears of the answer, and what it has read holds for the agent, too.
         return clients.open_as_agent(hub, context.vault, run, (client,), caller_run)
 
-    with closing(ClientChatsRegistry(hub)) as registry:
-        client_chats = registry.open(client, context.vault)
+    with open_chats(hub, context.vault) as vault_chats, ExitStack() as stack:
+        client_chats = open_client_chats(vault_chats, client)
+        _ = stack.callback(client_chats.store.shut)
         conversations = replace(client_chats.conversations, context_of=opened)
         done = asyncio.run(conversations.run_stage(client_chats.chat(), stage, tell))
     if errors and done.state in {"failed", "limit"}:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final, cast
@@ -251,15 +250,7 @@ def _can_see_client(hub: Hub, person: str, other: str, vaults: Sequence[str]) ->
     existing_vaults = [
         vault for vault in vaults if vault in hub.vaults
     ]  # of one that is gone, nobody says what is hidden
-    return all(_covers_agent_view(hub, person, other, vault) for vault in existing_vaults)
-
-
-def _covers_agent_view(hub: Hub, person: str, other: str, vault: str) -> bool:
-    try:
-        person_policy = hub.context(client=person, vault=vault).view.policy
-        return clients.policy_covers(person_policy, clients.open_as_agent(hub, vault, "", (other,)).view.policy)
-    except (NotFound, SetupError):  # by now one of them may not open it, or the rules can't be joined with the agent's
-        return False
+    return all(clients.covers_agent_view(hub, person, other, vault) for vault in existing_vaults)
 
 
 ANSWER_S: Final = 600.0
@@ -446,55 +437,3 @@ class ClientRuns:
 
 def _run_not_found(run_id: str) -> NotFound:
     return NotFound(f"there is no run '{run_id[:80]}'", hint="GET /runs lists them", code="no_run")
-
-
-class ClientRunsRegistry:
-    """The runs of a server's clients, opened on first use and shared by threads."""
-
-    def __init__(
-        self, hub: Hub, open_engine: OpenEngine | None = None, is_leaving: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Start empty; nothing is opened yet.
-
-        Args:
-            hub: The vaults; the caller closes it.
-            open_engine: Opens the engine of runs; None for the configured one.
-            is_leaving: Returns whether the server is stopping.
-        """
-        self._hub = hub
-        self._open_engine = open_engine or _open_configured_engine
-        self._is_leaving = is_leaving
-        self._lock = threading.Lock()
-        self._vaults: dict[str, OpenedRuns] = {}
-
-    def open(self, client: str, vault: str = "") -> ClientRuns:
-        """Return what is open for a client in a vault, opening it on first use.
-
-        Args:
-            client: Who asks.
-            vault: The vault's name; empty for the first.
-
-        Raises:
-            NotFound: There is no such vault.
-            StorageError: The runs can't be opened.
-        """
-        name = self._hub.open(self._hub.name_for(client, vault)).vault.name
-        with self._lock:
-            tasks = self._vaults.get(name)
-            if tasks is None:
-                tasks = self._vaults[name] = runs.open_runs(self._hub, name)
-        return ClientRuns(client=client, opened_runs=tasks, open_engine=self._engine)
-
-    def close(self) -> None:
-        """Close all runs."""
-        with self._lock:
-            for tasks in self._vaults.values():
-                tasks.close()
-            self._vaults.clear()
-
-    def _engine(self, tasks: OpenedRuns, model: str, person: AskPerson | None) -> RunEngine:
-        return replace(self._open_engine(tasks, model, person), is_shutting_down=self._is_leaving)
-
-
-def _open_configured_engine(tasks: OpenedRuns, model: str, person: AskPerson | None) -> RunEngine:
-    return tasks.engine(model, person=person)

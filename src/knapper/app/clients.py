@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from knapper.agents import stages
 from knapper.agents.sessions import store
+from knapper.agents.stages import Stages
 from knapper.changes.disk import storage
 from knapper.changes.proposals.taint import Reader
 from knapper.changes.writer import SubmitOptions
@@ -17,6 +21,7 @@ from knapper.vault import access
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
+    from pathlib import Path
 
     from knapper.agents.sessions.store import Session, SessionStore
     from knapper.app.hub import Hub
@@ -253,7 +258,39 @@ def open_store(hub: Hub, vault: str = "") -> SessionStore:
     return session_store
 
 
-def fork(hub: Hub, session_store: SessionStore, session_id: str, upto: int | None = None) -> Session:
+def open_stages(hub: Hub) -> Stages:
+    """Return the agents that a message may name: those that come with Knapper, and the owner's by the configuration."""
+    settings = hub.settings
+    vaults = tuple(dict.fromkeys(vault.path for vault in (*hub.vault_folders, *settings.vaults)))
+    return Stages(folder=settings.config_file.parent / stages.OWN_FOLDER, vaults=vaults)
+
+
+CLIENT_SESSIONS_FOLDER: Final = "chats"
+"""Of clients' sessions, in a vault's state folder."""
+_UNSAFE_CHARACTERS: Final = re.compile(r"[^a-z0-9_-]+")
+
+
+def client_sessions_folder(base: Path, client: str) -> Path:
+    """Return the folder of a client's sessions in a vault's state folder; it needn't exist.
+
+    Names that differ only in what a file system ignores still get separate folders.
+    """
+    digest = hashlib.sha256(client.encode()).hexdigest()[:12]
+    return base / CLIENT_SESSIONS_FOLDER / f"{_UNSAFE_CHARACTERS.sub('-', client.lower())[:32]}-{digest}"
+
+
+def covers_agent_view(hub: Hub, person: str, other: str, vault: str) -> bool:
+    """Return whether a person may see all that an agent working for another client sees in a vault."""
+    try:
+        person_policy = hub.context(client=person, vault=vault).view.policy
+        return policy_covers(person_policy, open_as_agent(hub, vault, "", (other,)).view.policy)
+    except (NotFound, SetupError):  # by now one of them may not open it, or the rules can't be joined with the agent's
+        return False
+
+
+def fork(
+    hub: Hub, session_store: SessionStore, session_id: str, upto: int | None = None, *, client: str = ""
+) -> Session:
     """Create a session that continues a copy of another one of the agent's, and has read what that has read.
 
     Args:
@@ -261,11 +298,12 @@ def fork(hub: Hub, session_store: SessionStore, session_id: str, upto: int | Non
         session_store: The vault's sessions.
         session_id: The session to copy.
         upto: The last turn to copy; None for all.
+        client: For whom the agent acts in it; empty for nobody but itself.
 
     Raises:
         NotFound: There is no such session.
     """
-    context = open_as_agent(hub, "", session_id, ())
+    context = open_as_agent(hub, "", session_id, filter(None, (client,)))
     return session_store.fork(session_id, upto=upto, before_commit=answers.taint_copier(context, session_id))
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, cast
@@ -37,6 +35,7 @@ from knapper.app.hub import Closeable
 from knapper.app.presets import PresetOverrides, default_preset
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, NotFound, RefusedError, SetupError
+from knapper.system import private
 from knapper.tools import answers
 from knapper.vault import parser
 
@@ -162,19 +161,29 @@ def open_pipelines(hub: Hub, vault: str = "") -> VaultPipelines:
         StorageError: A file of the state folder can't be opened.
     """
     with ExitStack() as stack:
-        vault_chats = stack.enter_context(chats.open_chats(hub, vault))
-        folder = vault_chats.conversations.folder
-        paused_runs = store.open_paused_runs(folder, chats.local_now)
-        _ = stack.callback(paused_runs.shut)
-        vault_pipelines = VaultPipelines(
-            chats=vault_chats,
-            runs=paused_runs,
-            presets=store.open_presets(folder),
-            hub=hub,
-            vault=vault_chats.vault,
-        )
+        vault_pipelines = open_vault_pipelines(stack.enter_context(chats.open_chats(hub, vault)), stack)
         _ = stack.pop_all()
     return vault_pipelines
+
+
+def open_vault_pipelines(vault_chats: VaultChats, stack: ExitStack) -> VaultPipelines:
+    """Open the pipelines of a vault beside its chats.
+
+    Args:
+        vault_chats: The chats; the caller closes them.
+        stack: Closes what is opened here.
+
+    Raises:
+        StorageError: A file of the state folder can't be opened.
+    """
+    folder = vault_chats.conversations.folder
+    paused_runs = store.open_paused_runs(folder, chats.local_now)
+    _ = stack.callback(paused_runs.shut)
+    vault_presets = store.open_presets(folder)
+    _ = stack.callback(vault_presets.shut)
+    return VaultPipelines(
+        chats=vault_chats, runs=paused_runs, presets=vault_presets, hub=vault_chats.hub, vault=vault_chats.vault
+    )
 
 
 def scout_settings(settings: Settings) -> ScoutSettings:
@@ -403,75 +412,37 @@ class ClientPipelines:
         )
 
 
-class ClientPipelinesRegistry:
-    """The pipelines of a server's clients, opened on first use and shared by threads."""
+def open_client_pipelines(
+    vault_pipelines: VaultPipelines, client_chats: ClientChats, stack: ExitStack
+) -> ClientPipelines:
+    """Open the pipelines of a client in a vault.
 
-    def __init__(self) -> None:
-        """Start empty; nothing is opened yet."""
-        self._lock = threading.Lock()
-        self._stack = contextlib.ExitStack()
-        self._vaults: dict[str, tuple[PausedRuns, Presets]] = {}
-        self._desks: dict[tuple[str, str], ClientPipelines] = {}
+    Args:
+        vault_pipelines: What all clients of the vault share.
+        client_chats: The client's chats.
+        stack: Closes what is opened here.
 
-    def open(self, client_chats: ClientChats) -> ClientPipelines:
-        """Return the pipelines that belong to a client's chats, opening them on first use.
+    Raises:
+        StorageError: A file of the state folder can't be opened.
+    """
 
-        Raises:
-            StorageError: A file of the state folder can't be opened.
-        """
-        key = (client_chats.client, client_chats.chats.vault)
-        with self._lock:
-            client_pipelines = self._desks.get(key)
-            if client_pipelines is None:
-                client_pipelines = self._desks[key] = self._open(client_chats)
-        return client_pipelines
+    def open_chat(vault_chats: VaultChats, model: str) -> ChatConfig:
+        return client_chats.open_named(vault_chats, model) if model else client_chats.chat()
 
-    def list_open(self, client: str) -> list[ClientPipelines]:
-        """List the open pipelines of a client."""
-        return [client_pipelines for (owner, _), client_pipelines in list(self._desks.items()) if owner == client]
-
-    def close(self) -> None:
-        """Close all."""
-        with self._lock:
-            self._stack.close()
-            self._desks.clear()
-            self._vaults.clear()
-
-    def _open(self, client_chats: ClientChats) -> ClientPipelines:
-        hub, vault = client_chats.chats.hub, client_chats.chats.vault
-        paused_runs, vault_presets = self._shared(client_chats)
-        is_person = hub.settings.client(client_chats.client).grants.is_person
-        switches = vault_presets if is_person else store.open_presets(client_chats.conversations.folder)
-        if not is_person:
-            self._stack.callback(switches.shut)
-        return ClientPipelines(
-            chats=client_chats,
-            pipelines=VaultPipelines(
-                chats=client_chats.chats,
-                runs=paused_runs,
-                presets=vault_presets,
-                hub=hub,
-                vault=vault,
-                owner=client_chats.client,
-                open_chat=lambda own, model: _open_chat(client_chats, own, model),
-            ),
-            switches=switches,
-        )
-
-    def _shared(self, client_chats: ClientChats) -> tuple[PausedRuns, Presets]:
-        vault = client_chats.chats.vault
-        if vault not in self._vaults:
-            folder = client_chats.chats.hub.open(vault).folder
-            paused_runs = store.open_paused_runs(folder, chats.local_now)
-            self._stack.callback(paused_runs.shut)
-            vault_presets = store.open_presets(folder)
-            self._stack.callback(vault_presets.shut)
-            self._vaults[vault] = paused_runs, vault_presets
-        return self._vaults[vault]
-
-
-def _open_chat(client_chats: ClientChats, vault_chats: VaultChats, model: str) -> ChatConfig:
-    return client_chats.open_named(vault_chats, model) if model else client_chats.chat()
+    switches = vault_pipelines.presets
+    if not vault_pipelines.hub.settings.client(client_chats.client).grants.is_person:
+        switches = store.open_presets(client_chats.conversations.folder)
+        _ = stack.callback(switches.shut)
+    return ClientPipelines(
+        chats=client_chats,
+        pipelines=replace(
+            vault_pipelines,
+            chats=client_chats.chats,
+            owner=client_chats.client,
+            open_chat=open_chat,
+        ),
+        switches=switches,
+    )
 
 
 _CHARS_PER_TOKEN = 4
@@ -586,7 +557,8 @@ def _open_owner_sessions(hub: Hub, vault: str, owner: str) -> tuple[SessionStore
     folder = hub.open(vault).folder
     if owner == AGENT_CLIENT:
         return app_clients.open_store(hub, vault), folder
-    client_folder = chats.client_sessions_folder(folder, owner)
+    client_folder = app_clients.client_sessions_folder(folder, owner)
+    private.make_folder(client_folder)
     return sessions_store.open_session_store(client_folder, chats.local_now), client_folder
 
 

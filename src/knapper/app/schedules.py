@@ -5,25 +5,37 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from knapper.agents import schedules
 from knapper.agents.schedules import Schedule, ScheduledRun, ScheduleStore
 from knapper.changes.proposals.tables import ProposalFilter
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import BadInput, ConflictError, KnapError
+from knapper.errors import BadInput, ConflictError, KnapError, NotFound
 from knapper.tools import files
 
 if TYPE_CHECKING:
-    from knapper.agents.events import Done, Event
-    from knapper.app.chats import ClientChats, ClientChatsRegistry
+    from collections.abc import Callable, Generator, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from knapper.agents.background import JobEventSink, JobFunction, TurnJob
+    from knapper.agents.events import Done
+    from knapper.agents.schedules import RunState
+    from knapper.agents.sessions.store import SessionStore
+    from knapper.agents.stages import Stage
+    from knapper.app.chats import ClientChats
     from knapper.app.hub import Hub
+    from knapper.app.open_clients import OpenClients
     from knapper.tools.context import Context
 
+    BeginTurn = Callable[[ClientChats, str, JobFunction, str], TurnJob]
+
 LOG: Final = logging.getLogger("knapper.app.schedules")
+MINUTE_S: Final = 60.0
+CANCEL_POLL_S: Final = 1.0
+"""Pause between two looks at whether a run is to end."""
 
 
 def check_client(hub: Hub, schedule: Schedule, vault: str) -> None:
@@ -41,6 +53,19 @@ def check_client(hub: Hub, schedule: Schedule, vault: str) -> None:
     clients.check_can_act(hub, vault, schedule.client)
 
 
+def check_can_fire(schedule: Schedule) -> None:
+    """Check that a change of a schedule's folder can be seen: what happens among its own reports doesn't count.
+
+    Raises:
+        BadInput: Its folder is that of its reports, or lies in it.
+    """
+    # By whichever case: where the file system tells none apart, the reports come into that folder.
+    folder, results = f"{schedule.folder}/".casefold(), f"{schedule.results}/".casefold()
+    if schedule.cadence == "changed" and schedule.results and folder.startswith(results):
+        hint = "take another folder for the reports by --results, or none by --results ''"
+        raise BadInput(f"nothing in '{schedule.folder}' would set it to work: its reports go there", hint=hint)
+
+
 def open_schedules(hub: Hub, vault: str = "") -> ScheduleStore:
     """Open the schedules of a vault.
 
@@ -48,6 +73,66 @@ def open_schedules(hub: Hub, vault: str = "") -> ScheduleStore:
         NotFound: There is no such vault.
     """
     return ScheduleStore(folder=hub.open(vault).folder)
+
+
+def list_clients(hub: Hub, vault: str = "") -> list[str]:
+    """List the clients for whom the agents of a vault's schedules work, or have worked.
+
+    Raises:
+        NotFound: There is no such vault.
+    """
+    opened = hub.open(vault)
+    store = ScheduleStore(folder=opened.folder)
+    names = dict.fromkeys((schedules.DEFAULT_CLIENT, *(one.client for one in store.all())))
+    settings = [hub.settings.client(name) for name in names]
+    return [one.name for one in settings if not one.grants.is_person and one.may_open(opened.vault.name)]
+
+
+@contextlib.contextmanager
+def open_sessions(hub: Hub, session_id: str = "") -> Generator[Mapping[str, ClientSessions]]:
+    """Open the sessions of a vault: the agent's own under an empty name, and those of its schedules by their clients.
+
+    Args:
+        hub: Holds the vault.
+        session_id: Open only those among which this one is; empty for all.
+
+    Raises:
+        NotFound: There is no such session (code ``no_session``).
+        StorageError: The sessions can't be opened.
+    """
+    from knapper.agents.sessions import store  # noqa: PLC0415 - a look at schedules needn't wait for it
+    from knapper.app import clients  # noqa: PLC0415 - the same
+
+    base = hub.open().folder
+    with contextlib.ExitStack() as stack:
+        opened = {"": ClientSessions(store=stack.enter_context(clients.open_sessions(hub)), folder=base)}
+        for client in list_clients(hub):
+            folder = clients.client_sessions_folder(base, client)
+            if (folder / store.SESSIONS_FILE).is_file():
+                kept = store.open_session_store(folder, clients.local_now)
+                _ = stack.callback(kept.shut)
+                opened[client] = ClientSessions(store=kept, folder=folder)
+        if session_id:
+            own = next((name for name, kept in opened.items() if kept.has(session_id)), "")
+            _ = opened[own].store.get(session_id)
+            opened = {own: opened[own]}
+        yield opened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSessions:
+    """The sessions of a client, and the folder of their locks."""
+
+    store: SessionStore
+    folder: Path
+
+    def has(self, session_id: str) -> bool:
+        """Return whether a session is among them."""
+        try:
+            _ = self.store.get(session_id)
+        except NotFound:
+            return False
+        return True
 
 
 def take_fingerprint(context: Context, schedule: Schedule) -> str:
@@ -68,32 +153,40 @@ def count_open(context: Context, schedule: Schedule) -> int:
     return sum(store.find(ProposalFilter(status="open", run=run), limit=1).total for run in schedule.runs)
 
 
+def _begin_turn(client_chats: ClientChats, session_id: str, work: JobFunction, text: str) -> TurnJob:
+    return client_chats.turns.start(session_id, work, text)
+
+
 @dataclass(slots=True, kw_only=True)
 class ScheduleRunner:
-    """What runs the schedules of a hub's vaults, one at a time."""
+    """What runs the schedules of a hub's vaults, those of a vault one after the other."""
 
-    hub: Hub
-    open_chatting: Callable[[Hub], ClientChatsRegistry] | None = None
-    """Opens the chats that answer; None for the configured ones."""
+    clients: OpenClients
+    """Has the chats that answer; the caller closes it."""
+    begin: BeginTurn = _begin_turn
+    """Starts the turn of a session, which others can then follow and cancel; for a server's, among its jobs."""
     now: Callable[[], datetime] = schedules.wall_clock
-    _chatting: ClientChatsRegistry | None = field(default=None, repr=False)
 
-    async def run_due(self) -> None:
-        """Run what is due in all vaults; what goes wrong with one doesn't stop the others."""
-        for vault in self.hub.vaults:
+    @property
+    def hub(self) -> Hub:
+        """Return what holds the vaults."""
+        return self.clients.hub
+
+    async def run_due(self, vault: str) -> None:
+        """Run what is due in a vault; what goes wrong with one doesn't stop the others."""
+        try:
+            store = open_schedules(self.hub, vault)
+            due = await asyncio.to_thread(self._list_due, store, vault)
+        except KnapError as error:
+            LOG.warning("the schedules of a vault can't be read: %s", error.code)
+            return
+        for schedule in due:
             try:
-                store = open_schedules(self.hub, vault)
-                due = await asyncio.to_thread(self._list_due, store, vault)
+                _ = await self.run(store, vault, schedule.name, is_due=self._due_at)
+            except ConflictError:
+                continue  # another process was first
             except KnapError as error:
-                LOG.warning("the schedules of a vault can't be read: %s", error.code)
-                continue
-            for schedule in due:
-                try:
-                    _ = await self.run(store, vault, schedule.name, is_due=self._due_at)
-                except ConflictError:
-                    continue  # another process was first
-                except KnapError as error:
-                    LOG.warning("the schedule '%s' can't be run: %s", schedule.name, error.code)
+                LOG.warning("the schedule '%s' can't be run: %s", schedule.name, error.code)
 
     async def run(
         self,
@@ -122,18 +215,12 @@ class ScheduleRunner:
             schedule, run = store.find(name), ScheduledRun(at=now, state="interrupted", reason="the server stopped")
             outcomes: list[Done] = []
             try:
-                run = await self._work(vault, schedule, now, outcomes)
+                run = await self._work(store, vault, schedule, outcomes)
             finally:
                 # This block runs for a cancelled task, too: then the run was interrupted, and what it proposed counts.
                 run = _with_outcome(run, outcomes)
                 ended = await asyncio.shield(asyncio.to_thread(self._end, store, vault, schedule, run))
         return ended
-
-    async def close(self) -> None:
-        """Close the chats."""
-        if self._chatting is not None:
-            await asyncio.to_thread(self._chatting.close)
-            self._chatting = None
 
     def _list_due(self, store: ScheduleStore, vault: str) -> list[Schedule]:
         now, due = self.now(), list[Schedule]()
@@ -166,30 +253,50 @@ class ScheduleRunner:
                 fingerprint = take_fingerprint(self._context(vault, schedule), schedule)
         return store.end(schedule.name, run, fingerprint)
 
-    async def _work(self, vault: str, schedule: Schedule, now: datetime, outcomes: list[Done]) -> ScheduledRun:
+    async def _work(self, store: ScheduleStore, vault: str, schedule: Schedule, outcomes: list[Done]) -> ScheduledRun:
+        from knapper.agents.events import Error  # noqa: PLC0415 - 2 s that a server without schedules needn't wait for
+
+        now = self.now()
         try:
             waiting = await asyncio.to_thread(lambda: count_open(self._context(vault, schedule), schedule))
             if waiting >= schedule.max_open:
                 reason = f"{waiting} of its proposals wait for review: `knap edits review`"
                 return ScheduledRun(at=now, state="held", reason=reason)
-            chatting = await asyncio.to_thread(self._open_chatting)
-            client_chats = await asyncio.to_thread(chatting.open, schedule.client, vault)
-            error = await _answer(client_chats, schedule, outcomes)
-            done = outcomes[-1]
-            if not done.session_id:
-                return ScheduledRun(at=now, state="nothing", reason=done.answer)
+            client_chats = await asyncio.to_thread(self.clients.chats, schedule.client, vault)
+            stage = await asyncio.to_thread(client_chats.conversations.stages.find, schedule.agent)
+            job = await self._begin(client_chats, schedule, stage)
+            if job is None:
+                return ScheduledRun(at=now, state="nothing", reason=stage.nothing)
+            done = await _follow(job, lambda: store.is_cancelled(schedule.name), outcomes)
             note = await asyncio.to_thread(self._report, vault, schedule, done, now)
         except KnapError as failure:
             return ScheduledRun(at=now, state="failed", reason=_describe(failure.message, failure.hint))
-        state = "interrupted" if done.state == "cancelled" else done.state
-        return ScheduledRun(at=now, state=state, note=note, reason=error)
+        errors = [event for event in job.events if isinstance(event, Error)]
+        state: RunState = done.state
+        if any(error.code == "stopping" for error in errors):
+            state = "interrupted"
+        reason = "; ".join([*(_describe(error.error, error.hint) for error in errors), *map(str, done.notes)])
+        return ScheduledRun(at=now, state=state, note=note, reason=reason)
 
-    def _open_chatting(self) -> ClientChatsRegistry:
-        if self._chatting is None:
-            from knapper.app.chats import ClientChatsRegistry  # noqa: PLC0415 - 2 s that a server without schedules needn't wait for
+    async def _begin(self, client_chats: ClientChats, schedule: Schedule, stage: Stage) -> TurnJob | None:
+        """Set the agent to work in a session of its own; None where there is nothing to do."""
+        from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - as above
 
-            self._chatting = (self.open_chatting or ClientChatsRegistry)(self.hub)
-        return self._chatting
+        conversations = client_chats.conversations
+        chat = replace(
+            await asyncio.to_thread(client_chats.chat),
+            max_tokens=schedule.max_tokens,
+            timeout_s=schedule.max_minutes * MINUTE_S,
+        )
+        session = await asyncio.to_thread(conversations.begin_stage, chat, stage)
+        if session is None:
+            return None
+        message = SessionMessage(text=f"/{stage.name}", may_apply=schedule.may_apply)
+
+        async def work(tell: JobEventSink) -> None:
+            _ = await conversations.reply(chat, session.id, message, tell)
+
+        return self.begin(client_chats, session.id, work, message.text)
 
     def _report(self, vault: str, schedule: Schedule, done: Done, now: datetime) -> str:
         """Write the report as a note in the results folder, by the client's own rules; empty where it can't be."""
@@ -205,23 +312,19 @@ class ScheduleRunner:
         return path
 
 
-async def _answer(client_chats: ClientChats, schedule: Schedule, outcomes: list[Done]) -> str:
-    """Have the agent work, add its outcome however it ends, and return the error that ended it, if one did."""
-    from knapper.agents.chat.conversations import STAGES  # noqa: PLC0415 - as above
-    from knapper.agents.events import Done, Error  # noqa: PLC0415 - as above
-
-    errors: list[str] = []
-
-    def hear(event: Event) -> None:
-        if isinstance(event, Error):
-            errors.append(_describe(event.error, event.hint))
-        elif isinstance(event, Done):
-            outcomes.append(event)
-
-    chat = replace(client_chats.chat(), max_tokens=schedule.max_tokens)
-    stage = STAGES[schedule.agent]
-    _ = await client_chats.conversations.run_stage(chat, stage, hear, may_apply=schedule.may_apply)
-    return "; ".join(errors)
+async def _follow(job: TurnJob, is_cancelled: Callable[[], bool], outcomes: list[Done]) -> Done:
+    """Wait for the end of a turn, which somebody may cancel meanwhile, and add its outcome."""
+    ending = asyncio.ensure_future(job.wait())
+    try:
+        while not (await asyncio.wait([ending], timeout=CANCEL_POLL_S))[0]:
+            if await asyncio.to_thread(is_cancelled):
+                _ = job.cancel()
+    except asyncio.CancelledError:
+        _ = job.cancel()
+        outcomes.append(await asyncio.shield(ending))  # it keeps first what it has
+        raise
+    outcomes.append(ending.result())
+    return outcomes[-1]
 
 
 def _with_outcome(run: ScheduledRun, outcomes: Sequence[Done]) -> ScheduledRun:

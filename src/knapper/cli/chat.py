@@ -16,12 +16,12 @@ import click
 
 from knapper import app
 from knapper.agents import untrusted
-from knapper.agents.chat.conversations import STAGES, SessionMessage, find_stage
+from knapper.agents.chat.conversations import SessionMessage
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message
 from knapper.agents.events import Done, Error, Event, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Session
-from knapper.app import chats
+from knapper.app import chats, clients, schedules
 from knapper.app.chats import VaultChats
 from knapper.cli import output, review, setup
 from knapper.cli.options import GlobalOptions
@@ -35,7 +35,6 @@ from knapper.system import private
 from knapper.tools import answers, files, journal, proposals
 
 if TYPE_CHECKING:
-    from knapper.agents.offers import StageName
     from knapper.tools.context import Context
 
 
@@ -308,7 +307,7 @@ def answer_once(
     return _print_end(options, display, _SESSION_FIELDS, finished=finished)
 
 
-def run_agent(options: GlobalOptions, config: Settings, name: StageName, *, model: str, may_apply: bool) -> ExitCode:
+def run_agent(options: GlobalOptions, config: Settings, name: str, *, model: str, may_apply: bool) -> ExitCode:
     """Set an agent to work that has a task of its own, in a new session.
 
     Args:
@@ -323,11 +322,12 @@ def run_agent(options: GlobalOptions, config: Settings, name: StageName, *, mode
         RefusedError: A limit is reached.
     """
     with app.open_hub(config, only=True) as hub, chats.open_chats(hub) as client_chats, asyncio.Runner() as runner:
+        stage = client_chats.conversations.stages.find(name)
         chat = client_chats.chat(model)
         display = _open_answer_display(options, chat)
 
         async def work(tell: EventSink) -> None:
-            _ = await client_chats.conversations.run_stage(chat, STAGES[name], tell, may_apply=may_apply)
+            _ = await client_chats.conversations.run_stage(chat, stage, tell, may_apply=may_apply)
 
         finished = run_turn(runner, work, display)
     if display.done is not None and not display.text and not options.as_json:
@@ -375,7 +375,7 @@ class ChatState:
         display = open_display(self.options)
         try:
             finished = run_turn(self.runner, work, display)
-        except NotFound as error:  # an agent that the message names has nothing to do
+        except (NotFound, SetupError) as error:  # an agent that the message names has nothing to do, or can't
             output.print_error(error.message, error.hint)
             return output.exit_code(error)
         if display.error is not None:
@@ -390,7 +390,6 @@ SLASH_HELP: Final = """\
 /undo            take back what was last changed in this session
 /clear           begin anew; what was said isn't sent to the model again
 /save [PATH]     keep the conversation as a note
-/weekly-review   propose links between notes that have none
 /exit            end the chat"""
 
 
@@ -412,7 +411,10 @@ def run_slash_command(state: ChatState, text: str) -> bool:
 
 def _show_help(state: ChatState, rest: str) -> None:
     del rest
-    output.write(state.options, SLASH_HELP)
+    stages, problems = state.chats.conversations.stages.all()
+    rows = [(f"/{stage.name}", stage.summary or stage.title) for stage in stages]
+    rows += [(f"/{name}", error.message) for name, error in problems.items()]
+    output.write(state.options, "\n".join([SLASH_HELP, *(output.plain(f"{name:<17}{text}") for name, text in rows)]))
 
 
 def _switch_model(state: ChatState, name: str) -> None:
@@ -507,7 +509,12 @@ def run_chat(options: GlobalOptions, *, model: str, note: str, session: str, new
     if options.as_json:
         raise BadInput("a chat isn't told as JSON", hint="`knap ask --json` answers one question", code="usage")
     config = setup.read_settings(options)
-    with app.open_hub(config, only=True) as hub, chats.open_chats(hub) as client_chats, asyncio.Runner() as runner:
+    with (
+        app.open_hub(config, only=True) as hub,
+        chats.open_chats(hub) as own_chats,
+        _open_chats_of(own_chats, session) as client_chats,
+        asyncio.Runner() as runner,
+    ):
         chat = client_chats.chat(model)
         # Before a session is chosen, so that a mistyped name begins none of its own.
         note_path = client_chats.conversations.context_of("").view.locate(note) if note else ""
@@ -523,6 +530,22 @@ def run_chat(options: GlobalOptions, *, model: str, note: str, session: str, new
         return _read_messages(state)
 
 
+@contextlib.contextmanager
+def _open_chats_of(own_chats: VaultChats, session: str) -> Generator[VaultChats]:
+    """Open the chats to which a session belongs: those of a schedule's client, or the agent's own."""
+    hub, base = own_chats.hub, own_chats.conversations.folder
+    for client in schedules.list_clients(hub) if session else ():
+        if clients.client_sessions_folder(base, client).is_dir():
+            client_chats = chats.open_client_chats(own_chats, client)
+            try:
+                if client_chats.has(session):
+                    yield client_chats.chats
+                    return
+            finally:
+                client_chats.store.shut()
+    yield own_chats
+
+
 def _choose_session(client_chats: VaultChats, session: str, note: str, *, new: bool) -> Session:
     if session:
         return client_chats.store.get(session)
@@ -536,9 +559,16 @@ def _read_messages(state: ChatState) -> ExitCode:
         while (text := read_line("> ")) is not None:
             if not text.strip():
                 continue
-            if text.startswith("/") and find_stage(text) is None:
+            if text.startswith("/") and not _names_agent(state, text):
                 if not run_slash_command(state, text):
                     break
                 continue
             code = state.reply(text)
     return ExitCode.OK if stdin_is_terminal() else code
+
+
+def _names_agent(state: ChatState, text: str) -> bool:
+    try:
+        return state.chats.conversations.stages.named_by(text) is not None
+    except KnapError:  # there is one of that name, and the answer says what is wrong with it
+        return True

@@ -81,6 +81,21 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+class AgentName(click.Choice[str]):
+    """The name of an agent: those that come with Knapper are completed, and the owner's are taken, too."""
+
+    def __init__(self) -> None:
+        """Offer the names of those that come with Knapper."""
+        from knapper.agents import stages  # noqa: PLC0415 - only commands that name an agent pay for it
+
+        super().__init__(stages.built_in_names())
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Take any name; whether there is such an agent, the configuration says."""
+        del param, ctx
+        return str(value)
+
+
 def limit_option(default: int, most: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds the option for the number of results."""
     return click.option(

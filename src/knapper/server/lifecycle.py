@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Final, cast
 
@@ -44,18 +44,16 @@ from knapper.server.http import (
 )
 from knapper.server.http import settings as settings_routes
 from knapper.server.http.app import Mount, ServerRuntime
-from knapper.server.http.chat import ChatService
+from knapper.server.http.background import JobService
 from knapper.server.http.clients import PairingService
-from knapper.server.http.runs import RunService
-from knapper.server.http.tasks import TaskService
 from knapper.server.mcp import http as mcp
 from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.system import private
 
 if TYPE_CHECKING:
-    from knapper.app.chats import ClientChatsRegistry
+    from knapper.agents.background import JobFunction, TurnJob
+    from knapper.app.chats import ClientChats
     from knapper.app.schedules import ScheduleRunner
-    from knapper.server.http.feed import WaitingSource
 
 
 HEAD_TIMEOUT_S: Final = 20.0
@@ -249,90 +247,68 @@ def exit_process(code: int, *, wait_s: float = 1.0) -> None:
                 os._exit(code)
 
 
-def mount_chats_and_tasks(
-    hub: Hub,
-    stop: StopSignal,
-    open_chatting: Callable[[], ClientChatsRegistry] | None = None,
-    sources: list[WaitingSource] | None = None,
-) -> Mount:
-    """Create the mounts for ``/chat``, ``/sessions``, ``/ask``, ``/presets``, ``/models`` and ``/usage``.
+def mount_jobs(service: JobService, hub: Hub, stop: StopSignal) -> Mount:
+    """Create the mount of chats, tasks and runs, and of what belongs to them: presets, models, what was spent.
 
     Args:
+        service: Has what is open, and what goes on; it ends with the mount.
         hub: The vaults; the caller closes it.
-        stop: Set when the server stops; turns end then.
-        open_chatting: Opens the chats; None for the configured ones.
-        sources: Gets what lists the tasks that wait for an answer.
+        stop: Set when the server stops; turns and tasks end then, and runs can be resumed.
     """
-    chat_service = ChatService(open_chatting or (lambda: _open_client_chats(hub)))
-    task_service = TaskService(chat_service)
-    if sources is not None:
-        sources.append(feed.task_source(hub, task_service))
-
-    async def shut() -> None:
-        await task_service.shut()
-        await chat_service.shut()
-
     specs = (
-        *chat.chat_routes(chat_service),
-        *chat.session_routes(chat_service),
-        *models.spending_routes(hub, chat_service),
-        *models.model_access_routes(hub, chat_service),
-        *tasks.task_routes(task_service),
-        *tasks.preset_routes(task_service),
+        *chat.chat_routes(service),
+        *chat.session_routes(service),
+        *models.spending_routes(hub, service),
+        *models.model_access_routes(hub, service),
+        *tasks.task_routes(service),
+        *tasks.preset_routes(service),
+        *runs.run_routes(service),
     )
     return Mount(
-        routes=[*map(openapi.make_route, specs)], lifespan=background.job_lifespan(stop, chat_service.end, shut)
+        routes=[*map(openapi.make_route, specs)], lifespan=background.job_lifespan(stop, service.end, service.shut)
     )
 
 
-def _open_client_chats(hub: Hub) -> ClientChatsRegistry:
-    with workers.IMPORT_LOCK:
-        from knapper.app.chats import ClientChatsRegistry  # noqa: PLC0415 - 2 s that a server without chats needn't wait for
-
-    return ClientChatsRegistry(hub)
-
-
-def _open_schedule_runner(hub: Hub) -> ScheduleRunner:
+def open_schedule_runner(service: JobService) -> ScheduleRunner:
+    """Open what runs schedules among a server's jobs."""
     with workers.IMPORT_LOCK:
         from knapper.app.schedules import ScheduleRunner  # noqa: PLC0415 - a server's start needn't wait for it
 
-    return ScheduleRunner(hub=hub)
+    def begin(client_chats: ClientChats, session_id: str, work: JobFunction, text: str) -> TurnJob:
+        return service.jobs.begin(client_chats.turns, session_id, work, text)
+
+    return ScheduleRunner(clients=service.clients, begin=begin)
 
 
 @contextlib.asynccontextmanager
 async def run_schedules(
-    open_runner: Callable[[], ScheduleRunner], *, poll_s: float = SCHEDULE_POLL_S
+    open_runner: Callable[[], ScheduleRunner], vaults: Sequence[str], *, poll_s: float = SCHEDULE_POLL_S
 ) -> AsyncGenerator[None]:
     """Run what is due within the block; at its end, a run that goes on is cancelled, and what it has is kept.
 
     Args:
-        open_runner: Opens what runs schedules; called in a thread, after the first pause.
+        open_runner: Opens what runs schedules; called in a thread for each vault, after the first pause.
+        vaults: Their names; none waits for another's runs.
         poll_s: Pause between two looks at the schedules.
     """
-    runners: list[ScheduleRunner] = []
 
-    async def look() -> None:
-        if not runners:
-            runners.append(await asyncio.to_thread(open_runner))
-        await runners[0].run_due()
-
-    async def keep() -> None:
+    async def keep(vault: str) -> None:
+        await asyncio.sleep(poll_s)
+        runner = await asyncio.to_thread(open_runner)
         while True:
-            await asyncio.sleep(poll_s)
             # One mistake must not end all schedules until the server is started again.
-            (problem,) = await asyncio.gather(look(), return_exceptions=True)
+            (problem,) = await asyncio.gather(runner.run_due(vault), return_exceptions=True)
             if isinstance(problem, Exception):
                 LOG.error("the schedules can't be run: %s", type(problem).__name__)
+            await asyncio.sleep(poll_s)
 
-    task = asyncio.create_task(keep(), name="schedules")
+    tasks = [asyncio.create_task(keep(vault), name=f"schedules of {vault}") for vault in vaults]
     try:
         yield
     finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-        for runner in runners:
-            await runner.close()
+        for task in tasks:
+            _ = task.cancel()
+        _ = await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def serve_vaults(
@@ -397,8 +373,8 @@ def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, 
     """List the mounts beside the routes of tools."""
     opens = watchers.engine_openers(hub) if watch else {}
     codes = credentials.open_codes(hub.settings.state_dir)
-    run_service = RunService(lambda is_leaving: runs.open_client_runs(hub, is_leaving))
-    sources = [feed.run_source(hub, run_service)]
+    service = JobService(hub)
+    sources = [feed.task_source(hub, service), feed.run_source(hub, service)]
     return [
         Mount(lifespan=lambda: watchers.run_watchers(opens)),
         mcp.mount_mcp(hub, runtime.threads),
@@ -408,8 +384,7 @@ def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, 
         browsing.mount_browsing(hub, runtime.threads),
         indexing.mount_index(hub, runtime.threads, runtime.stop),
         settings_routes.mount_settings(hub, runtime.threads),
-        mount_chats_and_tasks(hub, runtime.stop, sources=sources),
-        runs.mount_runs(hub, runtime.stop, service=run_service),
+        mount_jobs(service, hub, runtime.stop),
         feed.mount_feed(hub, runtime.threads, runtime.stop, sources),
-        Mount(lifespan=lambda: run_schedules(lambda: _open_schedule_runner(hub))),
+        Mount(lifespan=lambda: run_schedules(lambda: open_schedule_runner(service), hub.vaults)),
     ]

@@ -11,7 +11,6 @@ from knapper.agents.model import names, providers
 from knapper.agents.model.providers import ModelTimeouts
 from knapper.cli import main
 from knapper.config import ClientSettings, ModelSettings
-from knapper.server import lifecycle
 from knapper.vault import access
 from tests.agents import protocol
 from tests.agents.protocol import Reply
@@ -348,7 +347,7 @@ def test_a_number_out_of_its_range_is_told_the_range(tmp_path: Path) -> None:
 def test_without_a_model_the_owner_is_told_what_to_set(tmp_path: Path) -> None:
     with (
         apps.world(tmp_path) as world,
-        world.client(None, lifecycle.mount_chats_and_tasks(world.hub, world.stop)) as client,
+        world.client(None, chats.jobs(world.hub, world.stop)) as client,
     ):
         found = [client.post(path, json=TASK) for path in ("/ask", "/ask/stream")]
         usual = client.get("/ask/defaults").json()

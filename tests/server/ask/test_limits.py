@@ -1,5 +1,6 @@
 """The limits that a task sets for itself: all that the settings have, for this task alone."""
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,7 @@ import pytest
 
 from knapper.agents.pipeline.records import ResearchSettings, ScoutSettings
 from knapper.app import Hub, pipelines
-from knapper.app.chats import ClientChatsRegistry
-from knapper.app.pipelines import ClientPipelinesRegistry
+from knapper.app.open_clients import OpenClients
 from knapper.config.settings import SETTINGS, Settings
 from knapper.server.http.binding import RequestArguments
 from knapper.server.http.job_schemas import NUMBER_RANGES, OVERRIDE_PARAMETERS, read_task_order
@@ -56,14 +56,11 @@ def test_a_task_takes_each_limit_that_the_settings_have() -> None:
 
 def test_the_agents_work_within_them_also_when_a_run_goes_on(tmp_path: Path) -> None:
     settings = apps.settings(tmp_path)
-    with Hub(settings) as hub:
-        registry, desks = ClientChatsRegistry(hub), ClientPipelinesRegistry()
-        desk = desks.open(registry.open("http"))
+    with Hub(settings) as hub, contextlib.closing(OpenClients(hub)) as opened:
+        desk = opened.pipelines("http")
         order = read_task_order(RequestArguments(values={**TASK, **LIMITS, "chat_history_length": 3}))
         request = desk.request(order)
         stored = pipelines.pipeline_context.read_request(request.as_dict())
-        desks.close()
-        registry.close()
 
     assert stored == request
     assert (request.chat_history_length, request.limits.as_dict()) == (3, LIMITS)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from knapper.app.chats import ClientChatsRegistry
+from knapper.app.open_clients import ModelOpeners
 from knapper.server import lifecycle
 from knapper.server.http import feed
+from knapper.server.http.background import JobService
 from knapper.server.workers import WorkerThreads
 from tests.agents import protocol
 from tests.agents.protocol import Reply
@@ -102,13 +103,11 @@ def test_a_signal_ends_tasks_in_good_order(vault: Path, own_home: Path) -> None:
 
 
 def test_a_task_that_asks_waits_in_the_news_of_its_vault_until_it_is_answered(tmp_path: Path) -> None:
-    sources: list[feed.WaitingSource] = []
     with apps.world(tmp_path) as world:
         chat = chats.opener(tasks.asking().open)
-        task_mount = lifecycle.mount_chats_and_tasks(
-            world.hub, world.stop, lambda: ClientChatsRegistry(world.hub, chat), sources
-        )
-        news = feed.mount_feed(world.hub, WorkerThreads(2), world.stop, sources)
+        service = JobService(world.hub, ModelOpeners(chat=chat))
+        task_mount = lifecycle.mount_jobs(service, world.hub, world.stop)
+        news = feed.mount_feed(world.hub, WorkerThreads(2), world.stop, [feed.task_source(world.hub, service)])
         with world.client(None, task_mount, news) as client:
             start = client.get("/events?after=0").json()
             order = {"task": "rain?", "note": "Rain.md", "scout": True}

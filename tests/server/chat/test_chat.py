@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from knapper.config import ClientSettings
-from knapper.server import lifecycle
 from knapper.vault import access
 from tests.agents import protocol
 from tests.agents.protocol import Reply
@@ -149,7 +148,7 @@ def test_the_agent_of_a_client_that_only_reads_is_given_no_tools_that_write(tmp_
 def test_without_a_model_the_owner_is_told_what_to_set(tmp_path: Path) -> None:
     with (
         apps.world(tmp_path) as world,
-        world.client(None, lifecycle.mount_chats_and_tasks(world.hub, world.stop)) as client,
+        world.client(None, chats.jobs(world.hub, world.stop)) as client,
     ):
         found = client.post("/chat", json={"message": "hi"})
 
@@ -160,7 +159,7 @@ def test_without_a_model_the_owner_is_told_what_to_set(tmp_path: Path) -> None:
 def test_a_message_that_no_model_can_answer_leaves_no_session_behind(tmp_path: Path) -> None:
     with (
         apps.world(tmp_path) as world,
-        world.client(None, lifecycle.mount_chats_and_tasks(world.hub, world.stop)) as client,
+        world.client(None, chats.jobs(world.hub, world.stop)) as client,
     ):
         for path in ("/chat", "/chat/stream"):
             _ = client.post(path, json={"message": "hi"})

@@ -10,6 +10,7 @@ from filelock import FileLock
 from starlette.testclient import TestClient
 
 from knapper.app import Hub
+from knapper.app.open_clients import OpenClients
 from knapper.config import ClientSettings, Settings, Vault
 from knapper.config.sections import ModelSettings
 from knapper.vault import access
@@ -87,12 +88,10 @@ def test_a_session_that_another_process_answers_in_is_busy(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["a/b", "A", "a", "..", "con"])
 def test_clients_with_odd_names_have_sessions_of_their_own(tmp_path: Path, name: str) -> None:
-    from knapper.app.chats import ClientChatsRegistry  # noqa: PLC0415 - only here without a server
-
     odd = ClientSettings(grants=access.default_grants(name, "named"))
     settings = replace(apps.settings(tmp_path), clients=(odd,))
-    with Hub(settings) as hub, contextlib.closing(ClientChatsRegistry(hub)) as chatting:
-        own, api = chatting.open(name), chatting.open("http")
+    with Hub(settings) as hub, contextlib.closing(OpenClients(hub)) as opened:
+        own, api = opened.chats(name), opened.chats("http")
         session = own.conversations.route("")
 
         assert own.store.list()[1] == 1

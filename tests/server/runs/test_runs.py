@@ -8,9 +8,8 @@ import pytest
 
 from knapper.codemode.sandbox import machine_code
 from knapper.config.sections import ScriptSettings
-from knapper.server.http import runs
 from tests.agents.run_world import Brain, Part
-from tests.server import apps, running
+from tests.server import apps, chats, running
 from tests.server.running import PLAN, begun, done, heard
 
 pytestmark = pytest.mark.timeout(60)
@@ -256,7 +255,7 @@ def test_without_a_model_the_owner_is_told_what_to_set_and_runs_can_be_looked_at
         run_id = done(client)
     with (
         apps.world(tmp_path, notes=running.NOTES) as world,
-        world.client(None, runs.mount_runs(world.hub, world.stop)) as bare,
+        world.client(None, chats.jobs(world.hub, world.stop)) as bare,
     ):
         begin = bare.post("/runs", json={"task": "T", "code_mode": False})
         options = bare.get("/runs/options").json()

@@ -18,7 +18,8 @@ from knapper.agents.runs.model import RunEventSink, RunOrder, RunRecord
 from knapper.app import Hub
 from knapper.app.runs import OpenedRuns, open_runs
 from knapper.jsontypes import JSONValue
-from knapper.server.http import feed, runs
+from knapper.server.http import feed
+from knapper.server.http.background import JobService
 from tests.agents.run_world import Brain, Part
 from tests.server import chats, running
 from tests.server.running import PLAN, Gate, begun, done, heard
@@ -193,7 +194,7 @@ def test_a_run_of_this_server_is_ended_by_another_process(tmp_path: Path) -> Non
 
 def test_a_runs_question_waits_for_who_may_see_the_run(tmp_path: Path) -> None:
     async def listed(hub: Hub) -> list[list[Mapping[str, JSONValue]]]:
-        service = runs.RunService(lambda is_leaving: runs.open_client_runs(hub, is_leaving))
+        service = JobService(hub)
         source = feed.run_source(hub, service)
         try:
             return [[*await source(client, "v")] for client in ("page", "http")]

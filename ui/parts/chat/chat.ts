@@ -52,6 +52,7 @@ export class Chat {
   readonly conversation: Conversation;
   readonly gathered;
   readonly presets;
+  readonly agents;
   /** What is being written. */
   readonly text: Signal<string> = signal("");
   readonly attachments: Signal<readonly Attachment[]> = signal([]);
@@ -78,6 +79,7 @@ export class Chat {
       onChange: () => void Promise.all([this.sessions.load(), this.loadUsage()]),
     });
     this.presets = resource((abort) => client.get("/presets", { signal: abort }));
+    this.agents = resource((abort) => client.get("/agents", { signal: abort }));
     this.gathered = resource(async (abort): Promise<Gathered> => {
       const found = await client.post("/ask/context", { body: this.choice.body(this.conversation.about.peek()), signal: abort });
       return { ...usedOf(found), notices: found.notices, cut: found.cut ?? "", isExplored: found.explored };
@@ -109,7 +111,7 @@ export class Chat {
   /** Load what stands around a conversation. */
   async load(): Promise<void> {
     const defaults = this.host.client.get("/ask/defaults").then((found) => this.choice.learn(found));
-    await Promise.all([defaults.catch(() => undefined), this.sessions.load(), this.spending.models.load(), this.presets.load(), this.loadUsage()]);
+    await Promise.all([defaults.catch(() => undefined), this.sessions.load(), this.spending.models.load(), this.presets.load(), this.agents.load(), this.loadUsage()]);
   }
 
   async loadUsage(): Promise<void> {

@@ -32,9 +32,10 @@ export async function suggest(chat: Chat, trigger: Trigger, abort: AbortSignal):
 
 function commands(chat: Chat, query: string): Suggestion[] {
   const presets = (chat.presets.data.value?.results ?? []) as unknown as readonly Preset[];
+  const agents = chat.agents.data.value?.results ?? [];
   const rows = [
     ...presets.map((preset) => ({ id: `preset ${preset.name}`, title: preset.name, detail: "preset", icon: "sliders-horizontal" as const, run: () => void chat.takePreset(preset) })),
-    { id: "weekly-review", title: "weekly-review", detail: "propose links for unlinked notes", icon: "waypoints" as const, run: () => void chat.send("/weekly-review") },
+    ...agents.map(({ name, title, summary }) => ({ id: `agent ${name}`, title: name, detail: summary || title, icon: "waypoints" as const, run: () => void chat.send(`/${name}`) })),
     { id: "new", title: "New conversation", icon: "plus" as const, run: () => chat.conversation.begin() },
     { id: "notes", title: "Notes and rules", icon: "sliders-horizontal" as const, run: () => (chat.isSheetOpen.value = true) },
     { id: "plain", title: "Defaults", detail: "reset notes, rules and agents", icon: "rotate-ccw" as const, run: () => chat.choice.reset() },

@@ -1,25 +1,24 @@
 """Continue conversations: find the session, load its history, answer, and store the turn."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import events
 from knapper.agents.chat import turn as chat_turn
-from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message, Stage
-from knapper.agents.chat.weekly_review import WEEKLY_REVIEW
+from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message
 from knapper.agents.events import Done, Error, Event, TraceRecorder
 from knapper.agents.loop import EventSink
 from knapper.agents.model import usage
-from knapper.agents.offers import StageName
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Exchange, HistorySummary, Session, SessionStore
+from knapper.agents.stages import Stage, Stages
 from knapper.codemode.model import ModelSpend
 from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError, StorageError
 from knapper.jsontypes import JSONValue
@@ -41,16 +40,6 @@ class SessionMessage:
     """Whether the model's conversation is reported."""
     may_apply: bool = False
     """Whether an agent that the message names may apply changes, as far as the rules allow; otherwise it proposes."""
-
-
-STAGES: Final[Mapping[StageName, Stage]] = {stage.name: stage for stage in (WEEKLY_REVIEW,)}
-"""The agents that a message may name."""
-
-
-def find_stage(text: str) -> Stage | None:
-    """Return the agent that a message names, as in ``/weekly-review``; None for a message to the chat."""
-    words = text.strip()
-    return next((stage for name, stage in STAGES.items() if words == f"/{name}"), None)
 
 
 class FinishedTurn(NamedTuple):
@@ -75,6 +64,8 @@ class Conversations:
     """The vault's state folder."""
     context_of: Callable[[str], Context]
     """Opens the vault as the agent of a run sees it; cheap."""
+    stages: Stages = field(default_factory=Stages)
+    """The agents that a message may name."""
     wait_s: float = sessions_store.WAIT_S
     """How long a message waits for another one in its session."""
 
@@ -136,11 +127,21 @@ class Conversations:
             raise BadInput(
                 f"the message has {len(message.text):,} characters", hint=f"give at most {MAX_MESSAGE_CHARS:,}"
             )
-        session, stage = self.store.get(session_id), find_stage(message.text)
+        session, stage = self.store.get(session_id), await asyncio.to_thread(self.stages.named_by, message.text)
         if stage is not None and not await asyncio.to_thread(stage.write_task, self.context_of(session_id)):
             raise NotFound(stage.nothing.rstrip(".").lower(), hint="name it again when there is", code="nothing_to_do")
         async with sessions_store.lock_session(self.folder, session.id, wait_s=self.wait_s):
-            return await self._answer(chat, session.id, message, tell)
+            return await self._answer(chat, session.id, message, stage, tell)
+
+    def begin_stage(self, chat: ChatConfig, stage: Stage) -> Session | None:
+        """Create the session in which an agent works on its own task; None where there is nothing to do.
+
+        Raises:
+            SetupError: The agent's file names tools that no agent has.
+            StorageError: The session can't be stored.
+        """
+        _ = chat_turn.configure_stage(chat, stage)  # first, so that nothing is begun for a file with a mistake
+        return self.store.begin(name=stage.title) if stage.write_task(self.context_of("")) else None
 
     async def run_stage(self, chat: ChatConfig, stage: Stage, tell: EventSink, *, may_apply: bool = False) -> Done:
         """Set an agent to work on its own task, in a new session; without anything to do no model is asked.
@@ -154,11 +155,11 @@ class Conversations:
         Raises:
             StorageError: The session can't be stored.
         """
-        if not await asyncio.to_thread(stage.write_task, self.context_of("")):
+        session = await asyncio.to_thread(self.begin_stage, chat, stage)
+        if session is None:
             done = Done(state="complete", answer=stage.nothing, model=chat.name)
             tell(done)
             return done
-        session = await asyncio.to_thread(lambda: self.store.begin(name=stage.title))
         return await self.reply(chat, session.id, SessionMessage(text=f"/{stage.name}", may_apply=may_apply), tell)
 
     def delete(self, session_id: str) -> None:
@@ -172,15 +173,21 @@ class Conversations:
             sessions_store.remove_lock(self.folder, session_id)
 
     async def _answer(
-        self, chat: ChatConfig, session_id: str, session_message: SessionMessage, tell: EventSink
+        self,
+        chat: ChatConfig,
+        session_id: str,
+        session_message: SessionMessage,
+        stage: Stage | None,
+        tell: EventSink,
     ) -> Done:
         spent, context = RunUsage(), self.context_of(session_id)
         await asyncio.to_thread(answers.begin_run, context)
         last = await asyncio.to_thread(self.store.last, session_id)
         history = await self._history(chat, session_id, last, spent)
-        text, stage = session_message.text, find_stage(session_message.text)
+        text = session_message.text
         if stage is not None:
-            text, chat = await asyncio.to_thread(stage.write_task, context), stage.configure(chat)
+            text = await asyncio.to_thread(stage.write_task, context)
+            chat = await asyncio.to_thread(chat_turn.configure_stage, chat, stage)
             context = context if session_message.may_apply else stage.hold_to_proposals(context)
         message = Message(
             text=text,

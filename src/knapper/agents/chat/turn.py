@@ -28,13 +28,12 @@ from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
 from knapper.agents.model.usage import Meter, ModelFailure
-from knapper.agents.offers import StageName
-from knapper.agents.prompting import Clock, PromptName, Prompts
+from knapper.agents.prompting import Clock, Prompts
 from knapper.agents.rewriting import Question, Rewriter, RewritingModel
+from knapper.agents.stages import Stage
 from knapper.agents.toolset import MAX_RESULT_CHARS
-from knapper.changes.writer import SubmitOptions
 from knapper.codemode import model
-from knapper.errors import KnapError
+from knapper.errors import KnapError, SetupError
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from knapper.tools.registry import ToolSpec
@@ -69,48 +68,43 @@ class ChatConfig:
     may_write: bool = True
     telemetry: bool = False
     """Whether the turn is traced with OpenTelemetry, without the messages' contents."""
-    prompt: PromptName = "chat"
+    instructions: str = ""
+    """What stands in the place of the chat's prompt; empty for that."""
+    may_ask: bool = True
+    """Whether the model may ask the person a question."""
     max_tokens: int = 0
     """How many tokens the turn may use within the owner's limits; 0 for no limit of its own."""
     rewriter: Rewriter | None = None
     """Rewrites each message into search queries before it is answered; None not to."""
+    timeout_s: float = 0
+    """How long the model may work on a turn; 0 for no limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """An agent with a task of its own, which a session answers in the place of the chat."""
+def configure_stage(chat: ChatConfig, stage: Stage) -> ChatConfig:
+    """Return a chat's settings with those of an agent in their place.
 
-    name: StageName
-    title: str
-    """For the session, and for the proposals."""
-    prompt: PromptName
-    tools: frozenset[str]
-    """The table's tools that it is offered."""
-    rounds: int
-    """How many rounds of calls it may make; they end it, or its own word that it is done."""
-    write_task: Callable[[Context], str]
-    """Returns the message that it works on, from the vault as the agent sees it; empty where there is nothing to do."""
-    nothing: str
-    """What is said then."""
-
-    def configure(self, chat: ChatConfig) -> ChatConfig:
-        """Return the chat's settings with those of the stage in their place."""
-        return replace(
-            chat,
-            prompt=self.prompt,
-            rows=[row for row in chat.rows if row.name in self.tools],
-            max_iterations=self.rounds,
-            # It has few tools, and each is needed: none waits to be found.
-            essential=False,
-            small_models=set(),
-            read_context=None,
-            rewriter=None,
-        )
-
-    def hold_to_proposals(self, context: Context) -> Context:
-        """Return the vault in which every change waits for a person, whatever the client may do otherwise."""
-        options = context.submit_options or SubmitOptions()
-        return replace(context, submit_options=replace(options, propose=True, reason=options.reason or self.title))
+    Raises:
+        SetupError: The agent's file names tools that no agent has (code ``agent_invalid``).
+    """
+    unknown = sorted(stage.tools - set(toolset.choose_tools(chat.rows)))
+    if unknown:
+        hint = f"correct 'tools' in agents/{stage.name}.md; `knap tool` lists them"
+        message = f"the agent '{stage.name}' names tools that no agent has: {', '.join(unknown)[:200]}"
+        raise SetupError(message, hint=hint, code="agent_invalid")
+    own = chat.prompts.own_text(stage.name) or stage.prompt
+    return replace(
+        chat,
+        # Its rules about data come last, and from here alone, whoever wrote the rest.
+        instructions=f"{own.strip()}\n\n{prompting.read_built_in('stage').strip()}",
+        rows=[row for row in chat.rows if row.name in stage.tools],
+        max_iterations=stage.rounds,
+        may_ask=False,
+        # It has few tools, and each is needed: none waits to be found.
+        essential=False,
+        small_models=set(),
+        read_context=None,
+        rewriter=None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,6 +310,7 @@ SMALL_CONTEXT: Final = 16_000
 TOOLS_REDUCED: Final = (
     "the model can't read all tools at once, so it was offered the essential ones; it finds the others by find_tool"
 )
+TIME_IS_UP: Final = "the time for it was up"
 _RETRY_HINT: Final = "try again, or take another model"
 _TRACED: Final = InstrumentationSettings(include_content=False)
 
@@ -337,6 +332,8 @@ class ChatTurn:
         rows = toolset.choose_tools(chat.rows, may_write=chat.may_write)
         essential = chat.essential or chat.name in chat.small_models
         self._session = toolset.open_tool_session(rows, context, max_chars=chat.result_chars, essential=essential)
+        if not chat.may_ask:
+            self._session.withhold_question()
         self._usage = RunUsage()
         self._limits = UsageLimits(request_limit=model_usage.MAX_REQUESTS)
         self._progress = LoopProgress()
@@ -434,7 +431,7 @@ class ChatTurn:
         chat, message = self._chat, self._message
         system = await asyncio.to_thread(
             prompting.write_system_prompt,
-            chat.prompts.load(chat.prompt),
+            chat.instructions or chat.prompts.load("chat"),
             self._context,
             chat.now(),
             active_file=message.active_file,
@@ -456,6 +453,7 @@ class ChatTurn:
             prompt=message.text,
             session=self._session,
             rounds=chat.max_iterations,
+            timeout_s=chat.timeout_s,
             is_done=lambda: self._session.question is not None,
             uncounted=toolset.UNCOUNTED_TOOLS,
             streams_text=True,
@@ -487,6 +485,9 @@ class ChatTurn:
         ended = await loop.run_loop(task, self._progress, self._usage, self._emit)
         if ended != "said":
             self.state = "asked" if ended == "done" else "limit"
+        if ended == "timeout":
+            self._tool_notices = (*self._tool_notices, TIME_IS_UP)
+            self._emit(Notice(text=TIME_IS_UP))
 
     def _reduce_tools(self) -> None:
         """Offer the essential tools alone, after the model's server refused a request for its length."""

@@ -282,14 +282,10 @@ class ScoutRun:
         Args:
             tell: Receives each event.
         """
-        try:
-            async with asyncio.timeout(self._scout.settings.timeout_s):
-                work = await asyncio.to_thread(self._work, tell)
-                work = replace(work, system=await self._add_found(work, tell))
-                ended = await loop.run_loop(work, self.progress, self.usage, tell)
-            self.ended = "asked" if self.state.question else ended
-        except TimeoutError:
-            self.ended = "timeout"
+        work = await asyncio.to_thread(self._work, tell)
+        work = replace(work, system=await self._add_found(work, tell))
+        ended = await loop.run_loop(work, self.progress, self.usage, tell)
+        self.ended = "asked" if self.state.question and ended != "timeout" else ended
         return self.result()
 
     def result(self) -> ScoutResult:
@@ -315,6 +311,7 @@ class ScoutRun:
             prompt=prompt,
             session=self._open_tools(mark),
             rounds=rounds,
+            timeout_s=self._scout.settings.timeout_s,
             on_round=lambda number: tell(Round(phase="scout", number=number, limit=rounds)),
             is_done=lambda: self.state.question is not None or self.state.confidence == "done",
             spared=frozenset({ASK_USER}),

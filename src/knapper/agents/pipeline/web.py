@@ -1,6 +1,5 @@
 """Search the web with a model where the notes don't answer the task."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
@@ -285,11 +284,7 @@ class WebResearch:
         Args:
             tell: Receives each event.
         """
-        try:
-            async with asyncio.timeout(self._researcher.settings.timeout_s):
-                self.ended = await loop.run_loop(self._work(), self.progress, self.usage, tell)
-        except TimeoutError:
-            self.ended = "timeout"
+        self.ended = await loop.run_loop(self._work(), self.progress, self.usage, tell)
         return self.result()
 
     def result(self) -> WebResult:
@@ -327,6 +322,7 @@ class WebResearch:
             prompt=f"The notes:\n\n{notes}\n\nThe task: {self._query.task}",
             session=toolset.open_tool_session({}, web_notes.context, max_chars=WEB_ANSWER_CHARS, own=tools, mark=mark),
             rounds=settings.rounds,
+            timeout_s=settings.timeout_s,
             is_done=lambda: web_notes.is_done,
             limits=self._researcher.limits,
         )

@@ -1,12 +1,11 @@
 """Set an agent to work that has a task of its own."""
 
-from typing import cast
-
 import click
 
-from knapper.agents.offers import STAGE_SUMMARIES, StageName
+from knapper import app
+from knapper.app import clients
 from knapper.cli import options, output, setup
-from knapper.cli.options import GlobalOptions
+from knapper.cli.options import AgentName, GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.jsontypes import JSONValue
 
@@ -21,7 +20,7 @@ from knapper.jsontypes import JSONValue
         ("knap schedule add weekly-review --weekly sunday", "every week, by the server"),
     ),
 )
-@click.argument("name", default="", metavar="[NAME]", type=click.Choice(["", *STAGE_SUMMARIES]))
+@click.argument("name", default="", metavar="[NAME]", type=AgentName())
 @click.option("--model", default="", metavar="NAME", help="Model to use, such as ollama:qwen3.")
 @click.option("--apply", "may_apply", is_flag=True, help="Apply what the rules of the agent allow it to apply.")
 @options.shared_options
@@ -29,16 +28,23 @@ from knapper.jsontypes import JSONValue
 def command(said: GlobalOptions, name: str, model: str, *, may_apply: bool) -> ExitCode:
     """Set an agent to work that has a task of its own.
 
-    Without a name, the command lists the agents. An agent works alone, in a session of its own, and ends with a report.
-    Whatever it writes waits as a proposal: `knap edits review` shows them one by one. With --apply, it may change notes
-    as far as the configuration lets the client `agent` do that; `knap undo` takes it back.
+    Without a name, the command lists the agents: those that come with Knapper, and yours in the folder `agents` beside
+    the configuration file. An agent works alone, in a session of its own, and ends with a report. Whatever it writes
+    waits as a proposal: `knap edits review` shows them one by one. With --apply, it may change notes as far as the
+    configuration lets the client `agent` do that; `knap undo` takes it back.
     """
+    config = setup.read_settings(said)
     if name:
         from knapper.cli import chat  # noqa: PLC0415 - 2 s that a list needn't cost
 
-        config = setup.read_settings(said)
-        return chat.run_agent(said, config, cast("StageName", name), model=model, may_apply=may_apply)
-    rows: list[JSONValue] = [{"name": known, "summary": summary} for known, summary in STAGE_SUMMARIES.items()]
+        return chat.run_agent(said, config, name, model=model, may_apply=may_apply)
+    with app.open_hub(config) as hub:
+        stages, problems = clients.open_stages(hub).all()
+    rows: list[JSONValue] = [{"name": one.name, "summary": one.summary} for one in stages]
     answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
-    text = "\n".join(f"{known}  {summary}" for known, summary in STAGE_SUMMARIES.items())
+    if problems:
+        answer["problems"] = {own: error.as_dict() for own, error in problems.items()}
+    lines = [f"{one.name}  {one.summary or one.title}" for one in stages]
+    lines += [f"{own}  {error.message}: {error.hint}" for own, error in problems.items()]
+    text = "\n".join(map(output.plain, lines))
     return output.print_listing(said, answer, text, nothing="there is no agent")

@@ -2,20 +2,20 @@
 
 import asyncio
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import TypedDict, Unpack, cast
+from typing import TypedDict, Unpack
 
 import click
 
 from knapper import app
 from knapper.agents import schedules as stored_schedules
-from knapper.agents.offers import STAGE_SUMMARIES, StageName
 from knapper.agents.schedules import Schedule, ScheduleStore
-from knapper.app import Hub, schedules
+from knapper.app import Hub, clients, schedules
+from knapper.app.open_clients import OpenClients
 from knapper.app.schedules import ScheduleRunner
 from knapper.cli import options, output, setup
-from knapper.cli.options import GlobalOptions
+from knapper.cli.options import AgentName, GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
@@ -31,6 +31,7 @@ class ScheduleOptions(TypedDict):
     changed: str
     at: str
     tokens: int
+    minutes: int
     results: str
     max_open: int
     client: str
@@ -82,7 +83,7 @@ def listed(said: GlobalOptions) -> ExitCode:
         ("knap schedule add weekly-review --daily --tokens 50000 --max-open 5", "within tighter limits"),
     ),
 )
-@click.argument("agent", type=click.Choice([*STAGE_SUMMARIES]))
+@click.argument("agent", type=AgentName())
 @click.option("--daily", is_flag=True, help="Every day.")
 @click.option("--weekly", default="", metavar="DAY", help="Every week on this day, such as sunday.")
 @click.option(
@@ -96,6 +97,13 @@ def listed(said: GlobalOptions) -> ExitCode:
     default=stored_schedules.DEFAULT_TOKENS,
     show_default=True,
     help="Most tokens of one run.",
+)
+@click.option(
+    "--minutes",
+    type=click.IntRange(1, 1_440),
+    default=stored_schedules.DEFAULT_MINUTES,
+    show_default=True,
+    help="Most time of one run.",
 )
 @click.option(
     "--results",
@@ -131,19 +139,21 @@ def add(said: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions]) -> Exit
         context = hub.context(client="cli", vault=vault)
         schedule = Schedule(
             name=own["name"] or agent,
-            agent=cast("StageName", agent),
+            agent=clients.open_stages(hub).find(agent).name,
             cadence="daily" if own["daily"] else "weekly" if own["weekly"] else "changed",
             at=stored_schedules.parse_time(own["at"]),
             weekday=stored_schedules.parse_weekday(own["weekly"]) if own["weekly"] else 6,
             folder=arguments.resolve_folder(context, own["changed"]) if own["changed"] else "",
             client=own["client"],
             max_tokens=own["tokens"],
+            max_minutes=own["minutes"],
             results=context.view.parse(own["results"]) if own["results"].strip() else "",
             max_open=own["max_open"],
             may_apply=own["may_apply"],
             handled=stored_schedules.wall_clock(),
         )
         schedules.check_client(hub, schedule, vault)
+        schedules.check_can_fire(schedule)
         seen = schedules.take_fingerprint(hub.context(client=schedule.client, vault=vault), schedule)
         return _print_schedule(said, store.add(replace(schedule, fingerprint=seen)), "added")
 
@@ -179,6 +189,20 @@ def pause(said: GlobalOptions, name: str) -> ExitCode:
 
 
 @command.command(
+    "cancel",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(("knap schedule cancel nightly", "what it has proposed so far, is kept")),
+)
+@click.argument("name", type=options.TEXT)
+@options.shared_options
+@click.pass_obj
+def cancel(said: GlobalOptions, name: str) -> ExitCode:
+    """Cancel a schedule's run that is at work, in the server or elsewhere; its next time comes as usual."""
+    with _open_store(said) as (_, store):
+        return _print_schedule(said, store.cancel(name), "cancelled")
+
+
+@command.command(
     "resume",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap schedule resume nightly", "what was missed meanwhile isn't caught up")),
@@ -209,11 +233,8 @@ def run_now(said: GlobalOptions, name: str) -> ExitCode:
     """Run a schedule now, as the server would, and wait for it."""
 
     async def work(hub: Hub, store: ScheduleStore) -> Schedule:
-        runner = ScheduleRunner(hub=hub)
-        try:
-            return await runner.run(store, hub.vaults[0], name)
-        finally:
-            await runner.close()
+        with closing(OpenClients(hub)) as opened:
+            return await ScheduleRunner(clients=opened).run(store, hub.vaults[0], name)
 
     with _open_store(said) as (hub, store):
         _ = store.find(name)

@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import cast
 
 import click
@@ -10,7 +9,7 @@ import click
 from knapper import app
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import SessionStore
-from knapper.app import clients
+from knapper.app import Hub, clients, schedules
 from knapper.cli import options, output, setup, writing
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
@@ -38,10 +37,16 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
     if ctx.invoked_subcommand:
         return None
     global_options = ctx.ensure_object(GlobalOptions)
-    with _open_store_and_folder(global_options) as (store, folder):
-        newest, total = store.list(limit=number)
+    with app.open_hub(setup.read_settings(global_options), only=True) as hub, schedules.open_sessions(hub) as opened:
+        stores = {client: one.store for client, one in opened.items()}
+        newest, total = sessions_store.list_together(stores, limit=number)
         rows: list[JSONValue] = [
-            {**one.as_dict(), "busy": sessions_store.is_session_locked(folder, one.id)} for one in newest
+            {
+                **one.as_dict(),
+                "busy": sessions_store.is_session_locked(opened[client].folder, one.id),
+                "client": client or None,
+            }
+            for client, one in newest
         ]
     answer: dict[str, object] = {"success": True, "results": rows, "total": total, "limit": number, "offset": 0}
     text = "\n".join(_session_line(cast("Mapping[str, JSONValue]", row)) for row in rows)
@@ -54,7 +59,7 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
 @click.pass_obj
 def show(said: GlobalOptions, session: str) -> ExitCode:
     """Show the messages of a session."""
-    with _open_store(said) as store:
+    with _open_store(said, session) as (_, _, store):
         record, turns = store.get(session), store.turns(session)
     fields = {**record.as_dict(), "turns": [turn.as_dict() for turn in turns]}
     return output.print_result(
@@ -69,8 +74,7 @@ def show(said: GlobalOptions, session: str) -> ExitCode:
 @click.pass_obj
 def save(said: GlobalOptions, session: str, path: str) -> ExitCode:
     """Export a session as a new note."""
-    config = setup.read_settings(said)
-    with app.open_hub(config, only=True) as hub, clients.open_sessions(hub) as store:
+    with _open_store(said, session) as (hub, _, store):
         text = sessions_store.write_session_markdown(store.get(session), store.turns(session))
         return writing.report_changes(said, files.create_file(hub.context(client="cli"), path, text))
 
@@ -82,7 +86,7 @@ def save(said: GlobalOptions, session: str, path: str) -> ExitCode:
 @click.pass_obj
 def rename(said: GlobalOptions, session: str, name: str) -> ExitCode:
     """Rename a session."""
-    with _open_store(said) as store:
+    with _open_store(said, session) as (_, _, store):
         return _print_session(said, store.rename(session, name).as_dict())
 
 
@@ -93,8 +97,8 @@ def rename(said: GlobalOptions, session: str, name: str) -> ExitCode:
 @click.pass_obj
 def fork(said: GlobalOptions, session: str, upto: int | None) -> ExitCode:
     """Start a new session from a copy of another one."""
-    with app.open_hub(setup.read_settings(said), only=True) as hub, clients.open_sessions(hub) as store:
-        return _print_session(said, clients.fork(hub, store, session, upto).as_dict())
+    with _open_store(said, session) as (hub, client, store):
+        return _print_session(said, clients.fork(hub, store, session, upto, client=client).as_dict())
 
 
 @command.command("clear", context_settings=options.CONTEXT_SETTINGS)
@@ -106,7 +110,7 @@ def clear(said: GlobalOptions, session: str) -> ExitCode:
 
     Earlier messages are kept but no longer sent to a model.
     """
-    with _open_store(said) as store:
+    with _open_store(said, session) as (_, _, store):
         return _print_session(said, store.clear(session).as_dict())
 
 
@@ -119,22 +123,20 @@ def delete(said: GlobalOptions, session: str) -> ExitCode:
 
     Changes made to notes stay and can be undone.
     """
-    with _open_store(said) as store:
+    with _open_store(said, session) as (_, _, store):
         store.delete(session)
     return output.print_result(said, {"id": session, "deleted": True}, f"{session} deleted")
 
 
 @contextmanager
-def _open_store_and_folder(options: GlobalOptions) -> Generator[tuple[SessionStore, Path]]:
-    """Open the sessions, with the folder of their locks."""
-    with app.open_hub(setup.read_settings(options), only=True) as hub, clients.open_sessions(hub) as store:
-        yield store, hub.open().folder
-
-
-@contextmanager
-def _open_store(options: GlobalOptions) -> Generator[SessionStore]:
-    with _open_store_and_folder(options) as (store, _):
-        yield store
+def _open_store(options: GlobalOptions, session: str) -> Generator[tuple[Hub, str, SessionStore]]:
+    """Open the sessions among which one is, with the name of the client that a schedule works for, if they are its."""
+    with (
+        app.open_hub(setup.read_settings(options), only=True) as hub,
+        schedules.open_sessions(hub, session) as opened,
+    ):
+        ((client, kept),) = opened.items()
+        yield hub, client, kept.store
 
 
 def _print_session(options: GlobalOptions, row: Mapping[str, JSONValue]) -> ExitCode:
@@ -147,5 +149,6 @@ def _session_line(row: Mapping[str, JSONValue]) -> str:
     name = output.plain(str(row["name"] or "nothing said yet")).replace("\n", " ")
     moment = changes.format_time(str(row["updated"]))
     busy = click.style("  … at work", fg="cyan") if row.get("busy") else ""
+    busy += f"  for {output.plain(str(row['client']))}" if row.get("client") else ""
     head = f"{click.style(str(row['id']), fg='yellow')}  {moment}"
     return f"{head}  {formatting.pluralize(turns, 'message')}{busy}{about}  {name}"

@@ -42,7 +42,8 @@ def command(said: GlobalOptions) -> ExitCode:
     if scheduled:
         rows: list[JSONValue] = [one.as_dict(now) for one in scheduled]
         answer = {**answer, "schedules": rows}
-        held = [one.name for one in scheduled if one.last is not None and one.last.state in {"held", "failed"}]
-        stuck = f", of which {', '.join(held)} did nothing last time" if held else ""
-        text = f"{text}\n{pluralize(len(scheduled), 'schedule')}{stuck}; `knap schedule` lists them"
+        text = f"{text}\n{pluralize(len(scheduled), 'schedule')}; `knap schedule` lists them"
+        for one in scheduled:
+            if one.last is not None and one.last.state in {"held", "failed"}:
+                text += "\n  " + output.plain(f"{one.name}: {one.last.state} last time: {one.last.reason}")
     return output.print_result(said, answer, text)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from starlette.responses import StreamingResponse
 
+from knapper.app import clients, schedules
+from knapper.app.open_clients import OpenClients
 from knapper.errors import StorageError
 from knapper.server import logs, replies, workers
 from knapper.server.http import openapi
 from knapper.server.http.binding import Parameter
+from knapper.server.workers import WorkerThreads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -24,6 +28,11 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from knapper.agents.background import BackgroundJob, BackgroundJobs, FinalT, JobFunction
+    from knapper.app.chats import ClientChats
+    from knapper.app.client_runs import ClientRuns
+    from knapper.app.hub import Hub
+    from knapper.app.open_clients import ModelOpeners
+    from knapper.app.pipelines import ClientPipelines
     from knapper.errors import SetupError
     from knapper.jsontypes import JSONValue
     from knapper.server.http.app import Lifespan
@@ -31,7 +40,11 @@ if TYPE_CHECKING:
     from knapper.server.workers import StopSignal
 
 
-LOG: Final = logging.getLogger("knapper.server.ongoing")
+LOG: Final = logging.getLogger("knapper.server.http.background")
+T = TypeVar("T")
+_THREADS: Final = 16
+"""For looking up sessions and runs and opening models; never for tools, so that slow ones hold none of these up."""
+_PREVIEW_THREADS: Final = 2
 _END_S: Final = 5.0
 _CANCEL_S: Final = 2.0
 """How long work that is cancelled is waited for."""
@@ -44,7 +57,7 @@ class JobSet:
         """Start empty."""
         self.is_stopping = False
         """Whether the server stops."""
-        self._lives: list[BackgroundJob[Any]] = []
+        self._running: list[BackgroundJob[Any]] = []
         self._watching: set[asyncio.Task[None]] = set()
 
     def begin(
@@ -59,7 +72,7 @@ class JobSet:
         if self.is_stopping:
             raise StorageError("the server stops", hint="try again in a moment", code="stopping")
         job = jobs.start(about, work, question)
-        self._lives = [*(running_job for running_job in self._lives if not running_job.has_ended), job]
+        self._running = [*(running_job for running_job in self._running if not running_job.has_ended), job]
         watch_task = asyncio.create_task(_log_failure(job))
         self._watching.add(watch_task)
         watch_task.add_done_callback(self._watching.discard)
@@ -67,18 +80,18 @@ class JobSet:
 
     def within(self, session_id: str) -> BackgroundJob[Any] | None:
         """Return the job that runs within a session, if its subject is something else."""
-        return next((job for job in self._lives if job.session_id == session_id and not job.has_ended), None)
+        return next((job for job in self._running if job.session_id == session_id and not job.has_ended), None)
 
     def cancel_all(self) -> None:
         """Refuse new jobs, and cancel the running ones with a reason."""
         from knapper.agents.events import Error  # noqa: PLC0415 - a server without chats needn't pay for models
 
         self.is_stopping = True
-        for job in self._lives:
+        for job in self._running:
             if not job.has_ended:
                 job.tell(Error(error="the server stops", code="stopping", hint="what there is so far, is kept"))
                 _ = job.cancel()
-        self._lives = []
+        self._running = []
 
     async def shut(self) -> None:
         """End all jobs, and wait until their results are saved."""
@@ -89,6 +102,103 @@ class JobSet:
                     await asyncio.wait(set(self._watching))
         except TimeoutError:
             LOG.warning("%d that go on didn't end in time", len(self._watching))
+
+
+class JobService:
+    """What one server's clients have open, and the jobs that go on for them; used from its event loop."""
+
+    def __init__(self, hub: Hub, openers: ModelOpeners | None = None) -> None:
+        """Start empty.
+
+        Args:
+            hub: The vaults; the caller closes it.
+            openers: Open what answers; None for what the configuration says.
+        """
+        self.jobs = JobSet()
+        self.clients = OpenClients(hub, openers, lambda: self.jobs.is_stopping)
+        self._threads = WorkerThreads(_THREADS)
+        self._preview_threads = WorkerThreads(_PREVIEW_THREADS)
+
+    async def run_blocking(self, work: Callable[[], T]) -> T:
+        """Run blocking work in a thread."""
+        return await self._threads.run("read", work)
+
+    async def preview(self, work: Callable[[], T]) -> T:
+        """Read many notes in a thread of a separate pool, so that only the same kind of request waits."""
+        return await self._preview_threads.run("read", work)
+
+    async def client_chats(self, client: str, vault: str) -> ClientChats:
+        """Return a client's chats in a vault, opening them on first use.
+
+        Raises:
+            KnapError: They can't be opened.
+        """
+        return await self._open("chats", lambda: self.clients.chats(client, vault))
+
+    async def client_pipelines(self, client: str, vault: str) -> ClientPipelines:
+        """Return a client's tasks in a vault, opening them on first use; raises as `client_chats` does."""
+        return await self._open("pipelines", lambda: self.clients.pipelines(client, vault))
+
+    async def client_runs(self, client: str, vault: str) -> ClientRuns:
+        """Return a client's runs in a vault, opening them on first use; raises as `client_chats` does."""
+        return await self._open("client_runs", lambda: self.clients.runs(client, vault))
+
+    async def session_owner(self, client: str, vault: str, session_id: str) -> str:
+        """Return in whose name a client asks about a session: its own, or that of a schedule whose sessions it sees."""
+        seen = await self.seen_clients(client, vault)
+        for name in seen if session_id and len(seen) > 1 else ():
+            client_chats = await self.client_chats(name, vault)
+            if await self.run_blocking(lambda: client_chats.has(session_id)):  # noqa: B023  # called at once
+                return name
+        return client
+
+    async def seen_open_chats(self, client: str) -> list[ClientChats]:
+        """List the chats that are open of all clients whose sessions a client sees."""
+        opened = self.clients.list_chats()
+        seen = {vault: await self.seen_clients(client, vault) for vault in {one.chats.vault for one in opened}}
+        return [one for one in opened if one.client in seen[one.chats.vault]]
+
+    async def seen_clients(self, client: str, vault: str) -> list[str]:
+        """List the clients whose sessions a client sees: itself, and for a person those that schedules work for.
+
+        Only those from whom nothing is hidden that is hidden from the person.
+
+        Raises:
+            NotFound: There is no such vault.
+        """
+        return await self.run_blocking(lambda: _list_seen_clients(self.clients.hub, client, vault))
+
+    def end(self) -> None:
+        """Refuse new jobs, and cancel the running ones with a reason; runs can be resumed."""
+        self.jobs.cancel_all()
+
+    async def shut(self) -> None:
+        """End all jobs, wait until their results are saved, and close what is open."""
+        await self.jobs.shut()
+        await asyncio.to_thread(self.clients.close)
+        self._threads.close()
+        self._preview_threads.close()
+
+    async def _open(self, module: str, open_it: Callable[[], T]) -> T:
+        def work() -> T:
+            with workers.IMPORT_LOCK:  # the first call imports the models
+                _ = importlib.import_module(f"knapper.app.{module}")
+            return open_it()
+
+        return await self.run_blocking(work)
+
+
+def _list_seen_clients(hub: Hub, client: str, vault: str) -> list[str]:
+    if not hub.settings.client(client).grants.is_person or vault not in {"", *hub.names_for(client)}:
+        return [client]
+    name = hub.name_for(client, vault)
+    base = hub.open(name).folder
+    others = [
+        other
+        for other in schedules.list_clients(hub, name)
+        if clients.client_sessions_folder(base, other).is_dir() and clients.covers_agent_view(hub, client, other, name)
+    ]
+    return [client, *others]
 
 
 async def cancel_job(job: BackgroundJob[FinalT]) -> tuple[bool, FinalT | None]:
@@ -344,6 +454,7 @@ _STATUS_BY_ERROR_CODE: Final = {
     "stopping": replies.SERVICE_UNAVAILABLE,
     "storage": replies.SERVICE_UNAVAILABLE,
     "no_prompt": replies.SERVICE_UNAVAILABLE,
+    "agent_invalid": replies.SERVICE_UNAVAILABLE,
 }
 """Of errors while a model works; all others are the model's server's."""
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.agents.sessions import store
+from knapper.app import clients
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError
 from knapper.server import replies, security
 from knapper.server.http import background, binding
-from knapper.server.http.background import JobSet
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import RouteSpec, json_content, object_schema, page_content, stream_content
-from knapper.server.workers import WorkerThreads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
@@ -28,8 +25,9 @@ if TYPE_CHECKING:
     from knapper.agents.chat.conversations import SessionMessage
     from knapper.agents.chat.turn import ChatConfig
     from knapper.agents.sessions.store import Exchange, Session
-    from knapper.app.chats import ClientChats, ClientChatsRegistry
+    from knapper.app.chats import ClientChats
     from knapper.jsontypes import JSONValue
+    from knapper.server.http.background import JobService
     from knapper.server.http.binding import Endpoint, RequestArguments
 
 
@@ -61,6 +59,9 @@ STREAM_CONTENT: Final[Mapping[str, Any]] = stream_content(
     "`question`, `debug`, `usage`, `notice` and `error`, as they happen; `done` comes last, with the answer. A lost "
     "connection doesn't end the turn: GET /chat/{turn_id}/events continues it."
 )
+AGENTS_CONTENT: Final = json_content(
+    {"results": {"type": "array", "items": object_schema({"name": _STRING, "title": _STRING, "summary": _STRING})}}
+)
 CANCEL_CONTENT: Final = json_content(
     {"turn_id": _STRING, "session_id": _STRING, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
 )
@@ -77,6 +78,10 @@ SESSION_SCHEMA: Final[Mapping[str, Any]] = object_schema(
         "running": {"type": ["string", "null"], "description": "The turn that is running, if one is."},
         "task": {"type": ["string", "null"], "description": "The run of an agents' task that is running, if one is."},
         "busy": {"type": "boolean", "description": "Whether something is running in it, also in another process."},
+        "client": {
+            "type": "string",
+            "description": "Whose it is: one's own, or the client's that a schedule works for.",
+        },
     }
 )
 MESSAGE_SCHEMA: Final[Mapping[str, Any]] = {
@@ -117,110 +122,64 @@ TRACE_SCHEMA: Final[Mapping[str, Any]] = {
     },
 }
 
-_THREADS: Final = 8
-"""For looking up sessions and opening models; never for tools, so that slow ones hold no chat up."""
-T = TypeVar("T")
+
+async def begin_turn(
+    service: JobService, client_chats: ClientChats, message: SessionMessage, session_id: str = "", model: str = ""
+) -> TurnJob:
+    """Start answering a message.
+
+    Args:
+        service: Has the job.
+        client_chats: The sender's chats.
+        message: The message, with the note that the person has open by its path or name.
+        session_id: The session; empty for the open note's.
+        model: The name of the model that answers; empty for the configured one.
+
+    Raises:
+        BadInput: The message is empty.
+        NotFound: There is no such session.
+        ConflictError: It is answering another message (code ``session_busy``).
+        SetupError: There is no model.
+        RefusedError: The client may not use that model (code ``model_not_allowed``).
+        StorageError: The server is stopping (code ``stopping``).
+        KnapError: The note is hidden, several have its name, or too many turns are running.
+    """
+    if not message.text.strip():
+        raise BadInput("the message is empty", hint="say something")
+
+    def prepare() -> tuple[Session, ChatConfig, str]:
+        note = client_chats.open_note(message.active_file)
+        if session_id:
+            return client_chats.store.get(session_id), client_chats.chat(model), note
+        chat = client_chats.chat(model)  # first, so that where no model is set up, no session is begun
+        return client_chats.conversations.route(note), chat, note
+
+    session, chat, note = await service.run_blocking(prepare)
+    if find_running_turn(client_chats, session.id) is not None:
+        raise session_busy_error()
+    opened = replace(message, active_file=note)
+
+    def work(tell: JobEventSink) -> Coroutine[object, object, object]:
+        return client_chats.conversations.reply(chat, session.id, opened, tell)
+
+    return service.jobs.begin(client_chats.turns, session.id, work, message.text)
 
 
-class ChatService:
-    """The chats of one server; used from its event loop."""
+async def find_turn(service: JobService, client: str, turn_id: str) -> TurnJob:
+    """Find a client's turn by its id, or the latest one of a session by the session's id, to show it.
 
-    def __init__(self, open_chatting: Callable[[], ClientChatsRegistry]) -> None:
-        """Start empty.
-
-        Args:
-            open_chatting: Opens the registry; called once, in a thread, on first use.
-        """
-        self._open = open_chatting
-        self._chatting: ClientChatsRegistry | None = None
-        self._lock = threading.Lock()
-        self._threads = WorkerThreads(_THREADS)
-        self.jobs = JobSet()
-
-    async def run_blocking(self, work: Callable[[], T]) -> T:
-        """Run blocking work in a thread."""
-        return await self._threads.run("read", work)
-
-    async def client_chats(self, client: str, vault: str) -> ClientChats:
-        """Return what is open for a client in a vault, opening it on first use.
-
-        Raises:
-            KnapError: It can't be opened.
-        """
-        return await self.run_blocking(lambda: self._all().open(client, vault))
-
-    async def begin(
-        self, client_chats: ClientChats, message: SessionMessage, session_id: str = "", model: str = ""
-    ) -> TurnJob:
-        """Start answering a message.
-
-        Args:
-            client_chats: The sender's chats.
-            message: The message, with the note that the person has open by its path or name.
-            session_id: The session; empty for the open note's.
-            model: The name of the model that answers; empty for the configured one.
-
-        Raises:
-            BadInput: The message is empty.
-            NotFound: There is no such session.
-            ConflictError: It is answering another message (code ``session_busy``).
-            SetupError: There is no model.
-            RefusedError: The client may not use that model (code ``model_not_allowed``).
-            StorageError: The server is stopping (code ``stopping``).
-            KnapError: The note is hidden, several have its name, or too many turns are running.
-        """
-        if not message.text.strip():
-            raise BadInput("the message is empty", hint="say something")
-
-        def prepare() -> tuple[Session, ChatConfig, str]:
-            note = client_chats.open_note(message.active_file)
-            if session_id:
-                return client_chats.store.get(session_id), client_chats.chat(model), note
-            chat = client_chats.chat(model)  # first, so that where no model is set up, no session is begun
-            return client_chats.conversations.route(note), chat, note
-
-        session, chat, note = await self.run_blocking(prepare)
-        if find_running_turn(client_chats, session.id) is not None:
-            raise session_busy_error()
-        opened = replace(message, active_file=note)
-
-        def work(tell: JobEventSink) -> Coroutine[object, object, object]:
-            return client_chats.conversations.reply(chat, session.id, opened, tell)
-
-        return self.jobs.begin(client_chats.turns, session.id, work, message.text)
-
-    async def find(self, client: str, turn_id: str) -> TurnJob:
-        """Find a client's turn by its id, or the latest one of a session by the session's id, to show it.
-
-        Raises:
-            NotFound: There is none, it ended long ago, or it is another client's (code ``no_turn``).
-        """
-        for client_chats in self._chatting.list_open(client) if self._chatting else ():
-            try:
-                turn = client_chats.turns.find(turn_id)
-            except NotFound:
-                continue
-            await self.run_blocking(lambda: client_chats.mark_shown(turn.subject_id))  # noqa: B023  # called at once
-            return turn
-        hint = "the session contains the results of ended turns"
-        raise NotFound("there is no such turn", hint=hint, code="no_turn")
-
-    def end(self) -> None:
-        """Refuse new turns, and cancel the running ones with a reason."""
-        self.jobs.cancel_all()
-
-    async def shut(self) -> None:
-        """End all turns, wait until their results are saved, and close the sessions."""
-        await self.jobs.shut()
-        if self._chatting is not None:
-            await asyncio.to_thread(self._chatting.close)
-        self._threads.close()
-
-    def _all(self) -> ClientChatsRegistry:
-        with self._lock:
-            if self._chatting is None:
-                self._chatting = self._open()
-            return self._chatting
+    Raises:
+        NotFound: There is none, it ended long ago, or it is another client's (code ``no_turn``).
+    """
+    for client_chats in await service.seen_open_chats(client):
+        try:
+            turn = client_chats.turns.find(turn_id)
+        except NotFound:
+            continue
+        await service.run_blocking(lambda: client_chats.mark_shown(turn.subject_id))  # noqa: B023  # called at once
+        return turn
+    hint = "the session contains the results of ended turns"
+    raise NotFound("there is no such turn", hint=hint, code="no_turn")
 
 
 def find_running_turn(client_chats: ClientChats, session_id: str) -> TurnJob | None:
@@ -238,7 +197,7 @@ def session_busy_error() -> ConflictError:
 
 
 @asynccontextmanager
-async def hold_idle_session(service: ChatService, client_chats: ClientChats, session_id: str) -> AsyncGenerator[None]:
+async def hold_idle_session(service: JobService, client_chats: ClientChats, session_id: str) -> AsyncGenerator[None]:
     """Lock a session in which no turn is running.
 
     Raises:
@@ -286,8 +245,8 @@ def _describe_turn(
 
 
 if TYPE_CHECKING:
-    SessionHandler = Callable[[ChatService, ClientChats, str, RequestArguments], Awaitable[dict[str, JSONValue]]]
-    """Does what a route is for, in a room, with the session of the path."""
+    SessionHandler = Callable[[JobService, ClientChats, str, RequestArguments], Awaitable[dict[str, JSONValue]]]
+    """Does what a route is for, in a client's chats, with the session of the path."""
 
 _LIMIT: Final = Parameter(name="limit", doc="How many at most; 50 where it is left out.", kind="count", maximum=500)
 _OFFSET: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=1_000_000_000)
@@ -307,7 +266,7 @@ _EXPORT_PATH: Final = Parameter(name="path", doc="Of the new note; one below Cha
 _DEFAULT_LIMIT: Final = 50
 
 
-def session_routes(service: ChatService) -> tuple[RouteSpec, ...]:
+def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of sessions."""
     route = _SessionRoutes(service).route
     session_content = json_content({"session": SESSION_SCHEMA})
@@ -350,7 +309,7 @@ def session_routes(service: ChatService) -> tuple[RouteSpec, ...]:
 class _SessionRoutes:
     """What the routes below ``/sessions`` have in common."""
 
-    service: ChatService
+    service: JobService
 
     def route(
         self,
@@ -367,26 +326,35 @@ class _SessionRoutes:
         return RouteSpec(method, f"/sessions{path}", "sessions", summary, endpoint, "", every, content)
 
 
-def _session_endpoint(service: ChatService, work: SessionHandler, parameters: Sequence[Parameter]) -> Endpoint:
+def _session_endpoint(service: JobService, work: SessionHandler, parameters: Sequence[Parameter]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, parameters)
-        client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
+        client, vault = security.client_of(request.scope), args.text("vault")
         session_id = str(request.path_params.get("session_id", ""))
+        client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
         return replies.JsonReply({"success": True, **await work(service, client_chats, session_id, args)})
 
     return endpoint
 
 
 async def _list_sessions(
-    service: ChatService, client_chats: ClientChats, _: str, args: RequestArguments
+    service: JobService, client_chats: ClientChats, _: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
     limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
     query = args.text("query")
-    sessions, total = await service.run_blocking(
-        lambda: client_chats.store.list(limit=limit, offset=offset, query=query)
+    vault = client_chats.chats.vault
+    names = await service.seen_clients(client_chats.client, vault)
+    seen = {name: await service.client_chats(name, vault) for name in names}
+    stores = {name: one.store for name, one in seen.items()}
+    rows, total = await service.run_blocking(
+        lambda: store.list_together(stores, limit=limit, offset=offset, query=query)
     )
+    described: dict[JSONValue, dict[str, JSONValue]] = {}
+    for name, one in seen.items():
+        sessions = [session for owner, session in rows if owner == name]
+        described |= {shape["id"]: shape for shape in await _describe_sessions(service, one, *sessions)}
     return {
-        "results": [*await _describe_sessions(service, client_chats, *sessions)],
+        "results": [described[session.id] for _, session in rows],
         "total": total,
         "limit": limit,
         "offset": offset,
@@ -394,7 +362,7 @@ async def _list_sessions(
 
 
 async def _begin_session(
-    service: ChatService, client_chats: ClientChats, _: str, args: RequestArguments
+    service: JobService, client_chats: ClientChats, _: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
     active_file, title = args.text("active_file"), args.text("title")
 
@@ -405,7 +373,7 @@ async def _begin_session(
 
 
 async def _read_session(
-    service: ChatService, client_chats: ClientChats, session_id: str, args: RequestArguments
+    service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
     session, exchanges = await service.run_blocking(lambda: client_chats.read(session_id))
     limit = args.integer_or_default("limit", _DEFAULT_LIMIT)
@@ -416,7 +384,7 @@ async def _read_session(
 
 
 async def _show_trace(
-    service: ChatService, client_chats: ClientChats, session_id: str, args: RequestArguments
+    service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
     from knapper.agents import events  # noqa: PLC0415 - a server without chats needn't pay for models
 
@@ -429,7 +397,7 @@ async def _show_trace(
 
 
 async def _rename_session(
-    service: ChatService, client_chats: ClientChats, session_id: str, args: RequestArguments
+    service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
     return await _session_answer(
         service,
@@ -439,7 +407,7 @@ async def _rename_session(
 
 
 async def _fork_session(
-    service: ChatService, client_chats: ClientChats, session_id: str, args: RequestArguments
+    service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
     upto = args.integer_or_default("upto", -1)
     forked = await service.run_blocking(lambda: client_chats.fork(session_id, upto=None if upto < 0 else upto))
@@ -447,7 +415,7 @@ async def _fork_session(
 
 
 async def _clear_session(
-    service: ChatService, client_chats: ClientChats, session_id: str, _: RequestArguments
+    service: JobService, client_chats: ClientChats, session_id: str, _: RequestArguments
 ) -> dict[str, JSONValue]:
     async with hold_idle_session(service, client_chats, session_id):
         cleared = await service.run_blocking(lambda: client_chats.store.clear(session_id))
@@ -455,26 +423,26 @@ async def _clear_session(
 
 
 async def _export_session(
-    service: ChatService, client_chats: ClientChats, session_id: str, args: RequestArguments
+    service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
     return dict(await service.run_blocking(lambda: client_chats.export(session_id, args.text("path"))))
 
 
 async def _delete_session(
-    service: ChatService, client_chats: ClientChats, session_id: str, _: RequestArguments
+    service: JobService, client_chats: ClientChats, session_id: str, _: RequestArguments
 ) -> dict[str, JSONValue]:
     async with hold_idle_session(service, client_chats, session_id):
         await service.run_blocking(lambda: client_chats.conversations.delete(session_id))
     return {"deleted": session_id}
 
 
-async def _session_answer(service: ChatService, client_chats: ClientChats, session: Session) -> dict[str, JSONValue]:
+async def _session_answer(service: JobService, client_chats: ClientChats, session: Session) -> dict[str, JSONValue]:
     (shape,) = await _describe_sessions(service, client_chats, session)
     return {"session": shape}
 
 
 async def _describe_sessions(
-    service: ChatService, client_chats: ClientChats, *found: Session
+    service: JobService, client_chats: ClientChats, *found: Session
 ) -> list[dict[str, JSONValue]]:
     folder = client_chats.conversations.folder
     rows = [_describe_session(service, client_chats, each) for each in found]
@@ -483,7 +451,7 @@ async def _describe_sessions(
     return [{**row, "busy": row["busy"] or row["id"] in held_ids} for row in rows]
 
 
-def _describe_session(service: ChatService, client_chats: ClientChats, session: Session) -> dict[str, JSONValue]:
+def _describe_session(service: JobService, client_chats: ClientChats, session: Session) -> dict[str, JSONValue]:
     """Describe a session and the jobs running in it here, without reading the disk."""
     turn, task = find_running_turn(client_chats, session.id), service.jobs.within(session.id)
     session_data = session.as_dict()
@@ -491,6 +459,7 @@ def _describe_session(service: ChatService, client_chats: ClientChats, session: 
         "running": turn and turn.id,
         "task": task and task.subject_id,
         "busy": turn is not None or task is not None,
+        "client": client_chats.client,
     }
     return {"id": session.id, "title": session_data.pop("name"), **session_data, **activity}
 
@@ -518,7 +487,7 @@ _ACTIVE_FILE: Final = Parameter(
 )
 _MESSAGE: Final = Parameter(
     name="message",
-    doc="What the person says; `/weekly-review` alone sets that agent to work.",
+    doc="What the person says; a slash and an agent's name alone, such as `/weekly-review`, set that agent to work.",
     required=True,
     maximum=200_000,
 )
@@ -537,7 +506,7 @@ _BY_FILE_PARAMETERS: Final = (_MESSAGE, _IGNORED_SESSION_ID, _ACTIVE_FILE, _CHAT
 _BY_ID_PARAMETERS: Final = (_MESSAGE, _ACTIVE_FILE, _CHAT_MODEL, _DEBUG, VAULT_PARAMETER)
 
 
-def chat_routes(service: ChatService) -> tuple[RouteSpec, ...]:
+def chat_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes that answer messages."""
     by_file_description = "Uses the session of the active file; another file has another session."
     by_id_description = "Uses the session in the path, whichever file is open."
@@ -566,11 +535,32 @@ def chat_routes(service: ChatService) -> tuple[RouteSpec, ...]:
             content=CANCEL_CONTENT,
         ),
         *_message_routes(service, "/sessions/{session_id}/chat", "sessions", by_id_description, _BY_ID_PARAMETERS),
+        RouteSpec(
+            "GET",
+            "/agents",
+            "chat",
+            "List the agents that a message may name.",
+            _make_agent_list(service),
+            "Each has a task of its own: a message of a slash and its name alone sets it to work.",
+            binding.ANY_VAULT,
+            AGENTS_CONTENT,
+        ),
     )
 
 
+def _make_agent_list(service: JobService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        _ = await binding.read_arguments(request, binding.ANY_VAULT)
+        known = clients.open_stages(service.clients.hub)
+        stages, _ = await service.run_blocking(known.all)
+        rows: list[JSONValue] = [{"name": one.name, "title": one.title, "summary": one.summary} for one in stages]
+        return replies.JsonReply({"success": True, "results": rows})
+
+    return endpoint
+
+
 def _message_routes(
-    service: ChatService, path: str, tag: str, description: str, parameters: Sequence[Parameter]
+    service: JobService, path: str, tag: str, description: str, parameters: Sequence[Parameter]
 ) -> tuple[RouteSpec, RouteSpec]:
     """List the routes that answer a message: at the end of the turn, and as it happens."""
     streamed = (*parameters, background.WAIT_PARAMETER)
@@ -593,7 +583,7 @@ def _message_routes(
 
 
 def _make_turn_start(
-    service: ChatService,
+    service: JobService,
     answer: Callable[[TurnJob, Request, RequestArguments], Awaitable[Response]],
     parameters: Sequence[Parameter],
 ) -> Endpoint:
@@ -601,9 +591,10 @@ def _make_turn_start(
         session_id = str(request.path_params.get("session_id", ""))
         args = await binding.read_arguments(request, parameters)
         try:
-            client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
+            client, vault = security.client_of(request.scope), args.text("vault")
+            client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
             message = _read_message(client_chats, request, args)
-            turn = await service.begin(client_chats, message, session_id, args.text("model"))
+            turn = await begin_turn(service, client_chats, message, session_id, args.text("model"))
         except SetupError as error:
             return background.setup_needed_reply(error, request)
         return await answer(turn, request, args)
@@ -637,19 +628,19 @@ async def _tell_started_turn(turn: TurnJob, request: Request, args: RequestArgum
     return await background.events_reply(turn, _describe_start(turn), request, args)
 
 
-def _make_turn_events(service: ChatService) -> Endpoint:
+def _make_turn_events(service: JobService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, (*background.EVENT_PARAMETERS, *binding.ANY_VAULT))
-        turn = await service.find(security.client_of(request.scope), request.path_params["turn_id"])
+        turn = await find_turn(service, security.client_of(request.scope), request.path_params["turn_id"])
         return await background.events_reply(turn, _describe_start(turn), request, args)
 
     return endpoint
 
 
-def _make_turn_cancel(service: ChatService) -> Endpoint:
+def _make_turn_cancel(service: JobService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         _ = await binding.read_arguments(request, binding.ANY_VAULT)
-        turn = await service.find(security.client_of(request.scope), request.path_params["turn_id"])
+        turn = await find_turn(service, security.client_of(request.scope), request.path_params["turn_id"])
         cancelled, _ = await background.cancel_job(turn)
         result = {"turn_id": turn.id, "session_id": turn.subject_id, "cancelled": cancelled, "ended": turn.has_ended}
         return replies.JsonReply({"success": True, **result})

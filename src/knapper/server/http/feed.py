@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
     from knapper.app import Hub
     from knapper.app.client_runs import ClientRuns
+    from knapper.server.http.background import JobService
     from knapper.server.http.binding import Endpoint
-    from knapper.server.http.runs import RunService
-    from knapper.server.http.tasks import TaskService
     from knapper.server.workers import StopSignal, WorkerThreads
     from knapper.tools.context import Context
 
@@ -284,7 +283,7 @@ async def _encode_frames(feed: VaultFeed, last_id: int, stop: StopSignal) -> Asy
 _CHECKPOINTS_FILE: Final = "checkpoints.db"
 
 
-def task_source(hub: Hub, service: TaskService) -> WaitingSource:
+def task_source(hub: Hub, service: JobService) -> WaitingSource:
     """Return a function that lists the tasks which wait for an answer: rows of the kind ``task``."""
 
     async def source(client: str, vault: str) -> Sequence[Mapping[str, JSONValue]]:
@@ -298,7 +297,7 @@ def task_source(hub: Hub, service: TaskService) -> WaitingSource:
     return source
 
 
-def run_source(hub: Hub, service: RunService) -> WaitingSource:
+def run_source(hub: Hub, service: JobService) -> WaitingSource:
     """Return a function that lists the questions of runs which nobody has answered: rows of the kind ``run``."""
 
     async def source(client: str, vault: str) -> Sequence[Mapping[str, JSONValue]]:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from knapper.codemode.model import ModelSpend
     from knapper.config import Settings
     from knapper.jsontypes import JSONValue
+    from knapper.server.http.background import JobService
     from knapper.server.http.binding import Endpoint, RequestArguments
-    from knapper.server.http.chat import ChatService
 
 
 _TAG: Final = "models"
@@ -100,12 +100,12 @@ _KEYLESS: Final = frozenset({"ollama", "compatible"})
 _LOOPBACK: Final = ("http://localhost", "http://127.0.0.1", "http://[::1]")
 
 
-def spending_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
+def spending_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of models and their cost.
 
     Args:
         hub: Whose settings name the models.
-        chats: The chats, whose account is shown.
+        service: Has the chats, whose account is shown.
     """
     return (
         RouteSpec(
@@ -113,7 +113,7 @@ def spending_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
             "/models",
             _TAG,
             "List the configured models with their prices.",
-            _make_models_endpoint(hub, chats),
+            _make_models_endpoint(hub, service),
             "No server is asked. Only for persons.",
             binding.ANY_VAULT,
             _MODELS_CONTENT,
@@ -123,7 +123,7 @@ def spending_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
             "/usage",
             _TAG,
             "Show what models have cost today.",
-            _make_usage_endpoint(hub, chats),
+            _make_usage_endpoint(hub, service),
             "With what the limits leave, and what a conversation took. Only for persons.",
             _USAGE_PARAMETERS,
             _USAGE_CONTENT,
@@ -131,11 +131,11 @@ def spending_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
     )
 
 
-def _make_models_endpoint(hub: Hub, chats: ChatService) -> Endpoint:
+def _make_models_endpoint(hub: Hub, service: JobService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         _ = await binding.read_arguments(request, binding.ANY_VAULT)
         security.check_person(hub.settings, request.scope, _WHAT_MODELS)
-        rows = await chats.run_blocking(lambda: _list_models(hub.settings))
+        rows = await service.run_blocking(lambda: _list_models(hub.settings))
         return replies.JsonReply({"success": True, "configured": hub.settings.model.name, "results": [*rows]})
 
     return endpoint
@@ -177,13 +177,13 @@ def _model_row(settings: Settings, name: str, use: str, model: ModelName) -> JSO
     }
 
 
-def _make_usage_endpoint(hub: Hub, chats: ChatService) -> Endpoint:
+def _make_usage_endpoint(hub: Hub, service: JobService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, _USAGE_PARAMETERS)
         security.check_person(hub.settings, request.scope, _WHAT_USAGE)
-        client_chats = await chats.client_chats(security.client_of(request.scope), args.text("vault"))
-        session_id = args.text("session_id")
-        shape = await chats.run_blocking(lambda: _describe_usage(client_chats, session_id))
+        client, vault, session_id = security.client_of(request.scope), args.text("vault"), args.text("session_id")
+        client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
+        shape = await service.run_blocking(lambda: _describe_usage(client_chats, session_id))
         return replies.JsonReply({"success": True, **shape})
 
     return endpoint
@@ -315,12 +315,12 @@ _TRIAL_CONTENT: Final = openapi.json_content(
 )
 
 
-def model_access_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
+def model_access_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of keys and trials.
 
     Args:
         hub: Whose settings name the models.
-        chats: The chats, which open them.
+        service: Has the chats, which open them.
     """
     return (
         RouteSpec(
@@ -328,7 +328,7 @@ def model_access_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
             _KEYS_PATH,
             _TAG,
             "List whose keys are set, and where.",
-            _make_list(hub, chats),
+            _make_list(hub, service),
             "No key is told, nor any part of one. Only for persons.",
             binding.ANY_VAULT,
             _KEYS_CONTENT,
@@ -338,7 +338,7 @@ def model_access_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
             _KEYS_PATH,
             _TAG,
             "Keep a key in the system's keyring, or remove it there.",
-            _make_keep(hub, chats),
+            _make_keep(hub, service),
             "It is sent to that provider, or the server at that address, alone. Only for persons.",
             _KEY_PARAMETERS,
             _KEPT_CONTENT,
@@ -348,7 +348,7 @@ def model_access_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
             _OFFERED_PATH,
             _TAG,
             "List the models that a provider offers.",
-            _make_offered(hub, chats),
+            _make_offered(hub, service),
             "Asks the provider's server, at its usual or configured address, with its key. Only for persons.",
             _OFFERED_PARAMETERS,
             _OFFERED_CONTENT,
@@ -358,7 +358,7 @@ def model_access_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
             _TRIAL_PATH,
             _TAG,
             "Try a model with one short question.",
-            _make_trial(hub, chats),
+            _make_trial(hub, service),
             "It answers 200 as well where the model doesn't answer, with the reason in `problem`. Only for persons.",
             _TRIAL_PARAMETERS,
             _TRIAL_CONTENT,
@@ -366,11 +366,11 @@ def model_access_routes(hub: Hub, chats: ChatService) -> tuple[RouteSpec, ...]:
     )
 
 
-def _make_list(hub: Hub, chats: ChatService) -> Endpoint:
+def _make_list(hub: Hub, service: JobService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         _ = await binding.read_arguments(request, binding.ANY_VAULT)
         security.check_person(hub.settings, request.scope, _WHAT_SEE)
-        return replies.JsonReply({"success": True, **await chats.run_blocking(lambda: _list_keys(hub.settings))})
+        return replies.JsonReply({"success": True, **await service.run_blocking(lambda: _list_keys(hub.settings))})
 
     return endpoint
 
@@ -413,11 +413,11 @@ def _has_keyring() -> bool:
     return True
 
 
-def _make_keep(hub: Hub, chats: ChatService) -> Endpoint:
+def _make_keep(hub: Hub, service: JobService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, _KEY_PARAMETERS)
         security.check_person(hub.settings, request.scope, _WHAT_KEEP)
-        return replies.JsonReply({"success": True, **await chats.run_blocking(lambda: _keep_key(hub.settings, args))})
+        return replies.JsonReply({"success": True, **await service.run_blocking(lambda: _keep_key(hub.settings, args))})
 
     return endpoint
 
@@ -450,12 +450,12 @@ def _store_key(name: str, key: str) -> None:
         raise problem from error
 
 
-def _make_offered(hub: Hub, chats: ChatService) -> Endpoint:
+def _make_offered(hub: Hub, service: JobService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, _OFFERED_PARAMETERS)
         security.check_person(hub.settings, request.scope, _WHAT_SEE)
         provider = cast("Provider", args.text("provider"))
-        status = await chats.run_blocking(lambda: _ask_offered(hub.settings, provider))
+        status = await service.run_blocking(lambda: _ask_offered(hub.settings, provider))
         return replies.JsonReply({"success": True, **status})
 
     return endpoint
@@ -467,13 +467,13 @@ def _ask_offered(settings: Settings, provider: Provider) -> dict[str, JSONValue]
     return names.check_server(server, models.configured_keys(settings).find(server)).as_dict()
 
 
-def _make_trial(hub: Hub, chats: ChatService) -> Endpoint:
+def _make_trial(hub: Hub, service: JobService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, _TRIAL_PARAMETERS)
         security.check_person(hub.settings, request.scope, _WHAT_TRY)
-        client_chats = await chats.client_chats(security.client_of(request.scope), args.text("vault"))
+        client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
         name = args.text("model").strip() or hub.settings.model.name
-        trial = _try_model(client_chats, name, chats.run_blocking)
+        trial = _try_model(client_chats, name, service.run_blocking)
         return replies.JsonReply({"success": True, **await workers.run_unless_disconnected(request.receive, trial)})
 
     return endpoint

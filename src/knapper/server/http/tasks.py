@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,7 +14,7 @@ from knapper.agents.pipeline import scopes, store
 from knapper.agents.sessions import store as sessions_store
 from knapper.app.presets import TaskOrder
 from knapper.errors import KnapError, NotFound, RefusedError, SetupError
-from knapper.server import replies, security, workers
+from knapper.server import replies, security
 from knapper.server.http import background, binding, openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 from knapper.server.http.job_schemas import (
@@ -37,7 +36,6 @@ from knapper.server.http.job_schemas import (
     read_task_order,
 )
 from knapper.server.http.openapi import RouteSpec
-from knapper.server.workers import WorkerThreads
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -47,166 +45,119 @@ if TYPE_CHECKING:
     from knapper.agents.pipeline.records import PipelineOutcome
     from knapper.agents.pipeline.service import PipelineService
     from knapper.agents.pipeline.store import PausedRun, Preset
-    from knapper.app.pipelines import ClientPipelines, ClientPipelinesRegistry
+    from knapper.app.pipelines import ClientPipelines
     from knapper.config import Settings
     from knapper.jsontypes import JSONValue
+    from knapper.server.http.background import JobService
     from knapper.server.http.binding import Endpoint, RequestArguments
-    from knapper.server.http.chat import ChatService
     from knapper.tools.context import Context
 
 
-_THREADS: Final = 2
-T = TypeVar("T")
+async def begin_task(
+    service: JobService, client_pipelines: ClientPipelines, order: TaskOrder, model: str = ""
+) -> BackgroundJob[PipelineOutcome]:
+    """Begin a task.
+
+    Args:
+        service: Has the job.
+        client_pipelines: The client's pipelines.
+        order: The task.
+        model: Its model's name; empty for the configured one.
+
+    Raises:
+        NotFound: There is no such note, preset or session.
+        ConflictError: The session is busy (code ``session_busy``), or too many jobs are running.
+        SetupError: There is no model.
+        RefusedError: The client may not use that model.
+        StorageError: The server is stopping (code ``stopping``).
+        BadInput: A value can't be used.
+    """
+
+    def prepare() -> tuple[PipelineService, TaskRequest, Context]:
+        answering = client_pipelines.answering(model)
+        request = client_pipelines.request(order)
+        return answering, request, client_pipelines.agent_context(request.run_id)
+
+    answering, request, context = await service.run_blocking(prepare)
+    if request.session_id:
+        async with sessions_store.lock_session(answering.folder, request.session_id, wait_s=0):
+            pass  # who comes later than this is told in the stream
+
+    async def work(tell: JobEventSink) -> None:
+        _ = await answering.ask(request, context, tell)
+
+    job = service.jobs.begin(client_pipelines.jobs, request.run_id, work, request.task)
+    job.session_id = request.session_id
+    return job
 
 
-class TaskService:
-    """The tasks of one server; used from its event loop."""
+async def resume_task(
+    service: JobService, client_pipelines: ClientPipelines, run_id: str, answer: str, model: str = ""
+) -> BackgroundJob[PipelineOutcome]:
+    """Resume a run that asked a question.
 
-    def __init__(self, chats: ChatService) -> None:
-        """Start empty.
+    Args:
+        service: Has the job.
+        client_pipelines: The pipelines of the client that answers.
+        run_id: The run's.
+        answer: The person's answer.
+        model: The model's name; empty for the configured one.
 
-        Args:
-            chats: The chats, in whose sessions tasks are kept.
-        """
-        self._talks = chats
-        self._tasking: ClientPipelinesRegistry | None = None
-        self._lock = threading.Lock()
-        self._threads = WorkerThreads(_THREADS)
+    Raises:
+        NotFound: There is no such paused run, or it is another client's (code ``no_run``).
+        KnapError: As for `begin_task`.
+    """
+    stack = ExitStack()
 
-    async def show(self, work: Callable[[], T]) -> T:
-        """Read many notes in a thread of a separate pool, so that only the same kind of request waits."""
-        return await self._threads.run("read", work)
+    def prepare() -> tuple[PausedRun, PipelineService, Context]:
+        from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
 
-    async def run_blocking(self, work: Callable[[], T]) -> T:
-        """Run blocking work in a thread."""
-        return await self._talks.run_blocking(work)
+        run = pipelines.find_paused_run(client_pipelines.pipelines, run_id, client_pipelines.client)
+        resumption = pipelines.open_paused_run(
+            client_pipelines.pipelines, run, client_pipelines.client, client_pipelines.model(model)
+        )
+        answering, context = stack.enter_context(resumption)
+        return run, replace(answering, wait_s=0, is_stopping=lambda: service.jobs.is_stopping), context
 
-    async def client_pipelines(self, client: str, vault: str) -> ClientPipelines:
-        """Return a client's pipelines in a vault, opening them on first use.
-
-        Raises:
-            KnapError: It can't be opened.
-        """
-        client_chats = await self._talks.client_chats(client, vault)
-        return await self.run_blocking(lambda: self._all().open(client_chats))
-
-    async def begin(
-        self, client_pipelines: ClientPipelines, order: TaskOrder, model: str = ""
-    ) -> BackgroundJob[PipelineOutcome]:
-        """Begin a task.
-
-        Args:
-            client_pipelines: The client's pipelines.
-            order: The task.
-            model: Its model's name; empty for the configured one.
-
-        Raises:
-            NotFound: There is no such note, preset or session.
-            ConflictError: The session is busy (code ``session_busy``), or too many jobs are running.
-            SetupError: There is no model.
-            RefusedError: The client may not use that model.
-            StorageError: The server is stopping (code ``stopping``).
-            BadInput: A value can't be used.
-        """
-
-        def prepare() -> tuple[PipelineService, TaskRequest, Context]:
-            answering = client_pipelines.answering(model)
-            request = client_pipelines.request(order)
-            return answering, request, client_pipelines.agent_context(request.run_id)
-
-        answering, request, context = await self.run_blocking(prepare)
-        if request.session_id:
-            async with sessions_store.lock_session(answering.folder, request.session_id, wait_s=0):
-                pass  # who comes later than this is told in the stream
+    try:
+        run, answering, context = await service.run_blocking(prepare)
+        by = client_pipelines.client.grants
 
         async def work(tell: JobEventSink) -> None:
-            _ = await answering.ask(request, context, tell)
-
-        job = self._talks.jobs.begin(client_pipelines.jobs, request.run_id, work, request.task)
-        job.session_id = request.session_id
-        return job
-
-    async def go_on(
-        self, client_pipelines: ClientPipelines, run_id: str, answer: str, model: str = ""
-    ) -> BackgroundJob[PipelineOutcome]:
-        """Resume a run that asked a question.
-
-        Args:
-            client_pipelines: The pipelines of the client that answers.
-            run_id: The run's.
-            answer: The person's answer.
-            model: The model's name; empty for the configured one.
-
-        Raises:
-            NotFound: There is no such paused run, or it is another client's (code ``no_run``).
-            KnapError: As for `begin`.
-        """
-        stack = ExitStack()
-
-        def prepare() -> tuple[PausedRun, PipelineService, Context]:
-            from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
-
-            run = pipelines.find_paused_run(client_pipelines.pipelines, run_id, client_pipelines.client)
-            resumption = pipelines.open_paused_run(
-                client_pipelines.pipelines, run, client_pipelines.client, client_pipelines.model(model)
-            )
-            answering, context = stack.enter_context(resumption)
-            return run, replace(answering, wait_s=0, is_stopping=lambda: self._talks.jobs.is_stopping), context
-
-        try:
-            run, answering, context = await self.run_blocking(prepare)
-            by = client_pipelines.client.grants
-
-            async def work(tell: JobEventSink) -> None:
-                try:
-                    _ = await answering.resume(run_id, answer, context, tell, by=by)
-                finally:
-                    await asyncio.shield(asyncio.to_thread(stack.close))
-
-            job = self._talks.jobs.begin(client_pipelines.jobs, run_id, work, str(run.request.get("task", "")))
-        except BaseException:
-            stack.close()
-            raise
-        job.session_id = str(run.request.get("session_id", ""))
-        return job
-
-    async def find(self, client: str, run_id: str) -> BackgroundJob[PipelineOutcome]:
-        """Find a client's task by its run, to show it to the client; the latest job of a resumed one.
-
-        Raises:
-            NotFound: There is none, it ended long ago, or it is another client's (code ``no_run``).
-        """
-        for client_pipelines in self._tasking.list_open(client) if self._tasking else ():
             try:
-                job = client_pipelines.jobs.find(run_id)
-            except NotFound:
-                continue
-            await self.run_blocking(lambda: client_pipelines.chats.mark_shown(run_id))  # noqa: B023  # called at once
-            return job
-        raise NotFound("there is no such run", hint="the session holds what came of runs that ended", code="no_run")
+                _ = await answering.resume(run_id, answer, context, tell, by=by)
+            finally:
+                await asyncio.shield(asyncio.to_thread(stack.close))
 
-    async def shut(self) -> None:
-        """End all tasks, and wait until their results are saved."""
-        await self._talks.jobs.shut()
-        if self._tasking is not None:
-            await asyncio.to_thread(self._tasking.close)
-        self._threads.close()
+        job = service.jobs.begin(client_pipelines.jobs, run_id, work, str(run.request.get("task", "")))
+    except BaseException:
+        stack.close()
+        raise
+    job.session_id = str(run.request.get("session_id", ""))
+    return job
 
-    def _all(self) -> ClientPipelinesRegistry:
-        with workers.IMPORT_LOCK:
-            from knapper.app.pipelines import ClientPipelinesRegistry  # noqa: PLC0415 - the same
 
-        with self._lock:
-            if self._tasking is None:
-                self._tasking = ClientPipelinesRegistry()
-            return self._tasking
+async def find_task(service: JobService, client: str, run_id: str) -> BackgroundJob[PipelineOutcome]:
+    """Find a client's task by its run, to show it to the client; the latest job of a resumed one.
+
+    Raises:
+        NotFound: There is none, it ended long ago, or it is another client's (code ``no_run``).
+    """
+    for client_pipelines in service.clients.list_pipelines(client):
+        try:
+            job = client_pipelines.jobs.find(run_id)
+        except NotFound:
+            continue
+        await service.run_blocking(lambda: client_pipelines.chats.mark_shown(run_id))  # noqa: B023  # called at once
+        return job
+    raise NotFound("there is no such run", hint="the session holds what came of runs that ended", code="no_run")
 
 
 async def show_defaults(
-    tasks: TaskService, client_pipelines: ClientPipelines, _: RequestArguments
+    service: JobService, client_pipelines: ClientPipelines, _: RequestArguments
 ) -> dict[str, JSONValue]:
     """Return the configured choices, the agents used last, the ranges of numbers, and what is available."""
-    return await tasks.run_blocking(lambda: _describe_defaults(client_pipelines))
+    return await service.run_blocking(lambda: _describe_defaults(client_pipelines))
 
 
 def _describe_defaults(client_pipelines: ClientPipelines) -> dict[str, JSONValue]:
@@ -263,7 +214,7 @@ _PRESETS_PATH: Final = "/presets"
 _PRESET_PATH: Final = "/presets/{name:path}"
 
 
-def preset_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
+def preset_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of presets."""
     save_parameters: tuple[Parameter, ...] = (*PRESET_PARAMETERS, VAULT_PARAMETER)
     tag, by_vault = "presets", (VAULT_PARAMETER,)
@@ -277,7 +228,7 @@ def preset_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             _PRESETS_PATH,
             tag,
             "List presets.",
-            _preset_endpoint(tasks, by_vault, _list_presets),
+            _preset_endpoint(service, by_vault, _list_presets),
             "",
             by_vault,
             presets_content,
@@ -287,7 +238,7 @@ def preset_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             _PRESET_PATH,
             tag,
             "Save a preset.",
-            _preset_endpoint(tasks, save_parameters, _save_preset),
+            _preset_endpoint(service, save_parameters, _save_preset),
             save_description,
             save_parameters,
             preset_content,
@@ -297,7 +248,7 @@ def preset_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             _PRESET_PATH,
             tag,
             "Delete a preset.",
-            _preset_endpoint(tasks, by_vault, _delete_preset),
+            _preset_endpoint(service, by_vault, _delete_preset),
             "",
             by_vault,
             deleted_content,
@@ -305,13 +256,13 @@ def preset_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
     )
 
 
-def _preset_endpoint(tasks: TaskService, parameters: tuple[Parameter, ...], work: PresetHandler) -> Endpoint:
+def _preset_endpoint(service: JobService, parameters: tuple[Parameter, ...], work: PresetHandler) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, parameters)
-        client_pipelines = await tasks.client_pipelines(security.client_of(request.scope), args.text("vault"))
+        client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
         name = str(request.path_params.get("name", ""))
         return replies.JsonReply(
-            {"success": True, **await tasks.run_blocking(lambda: work(client_pipelines, name, args))}
+            {"success": True, **await service.run_blocking(lambda: work(client_pipelines, name, args))}
         )
 
     return endpoint
@@ -348,16 +299,16 @@ def _check_may_change(client_pipelines: ClientPipelines) -> None:
 
 
 if TYPE_CHECKING:
-    TaskHandler = Callable[[TaskService, ClientPipelines, RequestArguments], Awaitable[dict[str, JSONValue]]]
-    """Does what a route is for, at a client's desk."""
+    TaskHandler = Callable[[JobService, ClientPipelines, RequestArguments], Awaitable[dict[str, JSONValue]]]
+    """Does what a route is for, with a client's tasks."""
 
 
-def task_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
+def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of tasks."""
-    return (*_task_run_routes(tasks), *_task_choice_routes(tasks))
+    return (*_task_run_routes(service), *_task_choice_routes(service))
 
 
-def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
+def _task_run_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes that begin, follow and stop a task."""
     start_description = "Runs the agents that are switched on; a run that asked a question is resumed with its answer."
     streamed = (*TASK_PARAMETERS, background.WAIT_PARAMETER)
@@ -367,7 +318,7 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "/ask",
             "ask",
             "Carry out a task.",
-            _make_task_start(tasks, _wait_for_outcome),
+            _make_task_start(service, _wait_for_outcome),
             start_description,
             TASK_PARAMETERS,
             OUTCOME_CONTENT,
@@ -377,7 +328,7 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "/ask/stream",
             "ask",
             "Carry out a task and stream its events.",
-            _make_task_start(tasks, _tell_task, streamed),
+            _make_task_start(service, _tell_task, streamed),
             start_description,
             streamed,
             background.events_content(TASK_STREAM_CONTENT),
@@ -387,7 +338,7 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "/ask/{run_id}/events",
             "ask",
             "Stream the events of a run.",
-            _make_task_events(tasks),
+            _make_task_events(service),
             "After `Last-Event-ID`, or from the beginning.",
             (*background.EVENT_PARAMETERS, *binding.ANY_VAULT),
             background.events_content(TASK_STREAM_CONTENT),
@@ -397,18 +348,18 @@ def _task_run_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "/ask/{run_id}/cancel",
             "ask",
             "Cancel a run; the partial result is kept.",
-            _make_task_cancel(tasks),
+            _make_task_cancel(service),
             parameters=binding.ANY_VAULT,
             content=CANCEL_TASK_CONTENT,
         ),
     )
 
 
-def _task_choice_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
+def _task_choice_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes that show what waits for an answer, and show and keep what a task is done with."""
     by_vault, switches = (VAULT_PARAMETER,), (*SWITCH_PARAMETERS, VAULT_PARAMETER)
-    waiting_endpoint = _task_endpoint(tasks, by_vault, list_waiting_runs)
-    defaults_endpoint = _task_endpoint(tasks, by_vault, show_defaults)
+    waiting_endpoint = _task_endpoint(service, by_vault, list_waiting_runs)
+    defaults_endpoint = _task_endpoint(service, by_vault, show_defaults)
     return (
         RouteSpec(
             "GET",
@@ -425,7 +376,7 @@ def _task_choice_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "/ask/context",
             "ask",
             "Preview the notes that a task would use.",
-            _task_endpoint(tasks, CONTEXT_PARAMETERS, _preview_context),
+            _task_endpoint(service, CONTEXT_PARAMETERS, _preview_context),
             "No model is asked. The scout's choice can't be known in advance: only the other notes are shown.",
             CONTEXT_PARAMETERS,
             CONTEXT_CONTENT,
@@ -435,7 +386,7 @@ def _task_choice_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
             "/ask/switches",
             "ask",
             "Save the choice of agents.",
-            _task_endpoint(tasks, switches, _save_switches),
+            _task_endpoint(service, switches, _save_switches),
             "For the next task; agents that aren't named keep theirs.",
             switches,
             SWITCHES_CONTENT,
@@ -454,7 +405,7 @@ def _task_choice_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
 
 
 def _make_task_start(
-    tasks: TaskService,
+    service: JobService,
     answer: Callable[[BackgroundJob[PipelineOutcome], Request, RequestArguments], Awaitable[Response]],
     parameters: tuple[Parameter, ...] = TASK_PARAMETERS,
 ) -> Endpoint:
@@ -462,10 +413,10 @@ def _make_task_start(
         args = await binding.read_arguments(request, parameters)
         check_task_or_answer(args)
         try:
-            client_pipelines = await tasks.client_pipelines(security.client_of(request.scope), args.text("vault"))
+            client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
             if args.flag("debug") is True:
                 security.check_person(client_pipelines.pipelines.hub.settings, request.scope, "see a model's prompts")
-            job = await _start_task(tasks, client_pipelines, args)
+            job = await _start_task(service, client_pipelines, args)
         except SetupError as error:
             return background.setup_needed_reply(error, request)
         return await answer(job, request, args)
@@ -474,12 +425,12 @@ def _make_task_start(
 
 
 async def _start_task(
-    tasks: TaskService, client_pipelines: ClientPipelines, args: RequestArguments
+    service: JobService, client_pipelines: ClientPipelines, args: RequestArguments
 ) -> BackgroundJob[PipelineOutcome]:
     model = args.text("model")
     if args.text("run_id"):
-        return await tasks.go_on(client_pipelines, args.text("run_id"), args.text("answer"), model)
-    return await tasks.begin(client_pipelines, read_task_order(args), model)
+        return await resume_task(service, client_pipelines, args.text("run_id"), args.text("answer"), model)
+    return await begin_task(service, client_pipelines, read_task_order(args), model)
 
 
 async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Request, args: RequestArguments) -> Response:
@@ -505,19 +456,19 @@ def _describe_start(job: BackgroundJob[PipelineOutcome]) -> dict[str, JSONValue]
     return {"run_id": job.subject_id, "task": job.question}
 
 
-def _make_task_events(tasks: TaskService) -> Endpoint:
+def _make_task_events(service: JobService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, (*background.EVENT_PARAMETERS, *binding.ANY_VAULT))
-        job = await tasks.find(security.client_of(request.scope), request.path_params["run_id"])
+        job = await find_task(service, security.client_of(request.scope), request.path_params["run_id"])
         return await background.events_reply(job, _describe_start(job), request, args)
 
     return endpoint
 
 
-def _make_task_cancel(tasks: TaskService) -> Endpoint:
+def _make_task_cancel(service: JobService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         _ = await binding.read_arguments(request, binding.ANY_VAULT)
-        job = await tasks.find(security.client_of(request.scope), request.path_params["run_id"])
+        job = await find_task(service, security.client_of(request.scope), request.path_params["run_id"])
         cancelled, last_event = await background.cancel_job(job)
         outcome = last_event.as_dict() if last_event else None
         result = {"run_id": job.subject_id, "cancelled": cancelled, "ended": job.has_ended, "outcome": outcome}
@@ -526,17 +477,17 @@ def _make_task_cancel(tasks: TaskService) -> Endpoint:
     return endpoint
 
 
-def _task_endpoint(tasks: TaskService, parameters: tuple[Parameter, ...], work: TaskHandler) -> Endpoint:
+def _task_endpoint(service: JobService, parameters: tuple[Parameter, ...], work: TaskHandler) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, parameters)
-        client_pipelines = await tasks.client_pipelines(security.client_of(request.scope), args.text("vault"))
-        return replies.JsonReply({"success": True, **await work(tasks, client_pipelines, args)})
+        client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
+        return replies.JsonReply({"success": True, **await work(service, client_pipelines, args)})
 
     return endpoint
 
 
 async def list_waiting_runs(
-    tasks: TaskService, client_pipelines: ClientPipelines, _: RequestArguments
+    service: JobService, client_pipelines: ClientPipelines, _: RequestArguments
 ) -> dict[str, JSONValue]:
     """Return the tasks that wait for an answer which the client may give."""
     from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
@@ -546,7 +497,7 @@ async def list_waiting_runs(
         client_pipelines.chats.mark_shown(*(run.id for run in paused_runs))
         return paused_runs
 
-    paused_runs = await tasks.run_blocking(list_shown)
+    paused_runs = await service.run_blocking(list_shown)
     rows: list[JSONValue] = [_paused_run_row(client_pipelines, run) for run in paused_runs]
     return {"results": rows}
 
@@ -566,14 +517,14 @@ def _paused_run_row(client_pipelines: ClientPipelines, run: PausedRun) -> dict[s
 
 
 async def _save_switches(
-    tasks: TaskService, client_pipelines: ClientPipelines, args: RequestArguments
+    service: JobService, client_pipelines: ClientPipelines, args: RequestArguments
 ) -> dict[str, JSONValue]:
-    toggles = await tasks.run_blocking(lambda: client_pipelines.save_switches(read_switches(args)))
+    toggles = await service.run_blocking(lambda: client_pipelines.save_switches(read_switches(args)))
     return {"switches": toggles.as_dict()}
 
 
 async def _preview_context(
-    tasks: TaskService, client_pipelines: ClientPipelines, args: RequestArguments
+    service: JobService, client_pipelines: ClientPipelines, args: RequestArguments
 ) -> dict[str, JSONValue]:
     from knapper.app import pipelines  # noqa: PLC0415 - the same
 
@@ -584,4 +535,4 @@ async def _preview_context(
             client_pipelines.agent_context(""), reader, preview_request, texts=args.flag("texts") is True
         )
 
-    return await tasks.show(work)
+    return await service.preview(work)

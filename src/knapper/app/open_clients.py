@@ -1,0 +1,145 @@
+"""What is open for the clients of a server: their chats, tasks and runs, opened on first use and shared by threads."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from knapper.agents.chat.turn import ChatConfig
+    from knapper.agents.runs.engine import AskPerson, RunEngine
+    from knapper.app.chats import ClientChats, VaultChats
+    from knapper.app.client_runs import ClientRuns, OpenEngine
+    from knapper.app.hub import Closeable, Hub
+    from knapper.app.pipelines import ClientPipelines, VaultPipelines
+    from knapper.app.runs import OpenedRuns
+
+    CloseableT = TypeVar("CloseableT", bound=Closeable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOpeners:
+    """Open what answers; where one is None, the configuration says it."""
+
+    chat: Callable[[VaultChats], ChatConfig] | None = None
+    """For chats and tasks, where no model is named."""
+    named_chat: Callable[[VaultChats, str], ChatConfig] | None = None
+    """The same, where one is named."""
+    engine: OpenEngine | None = None
+    """For runs."""
+
+
+class OpenClients:
+    """The chats, tasks and runs of each vault, and of each client in it.
+
+    Models and what runs are carried out with are imported by the first call that needs them: seconds, which a server
+    without chats needn't wait for.
+    """
+
+    def __init__(
+        self, hub: Hub, openers: ModelOpeners | None = None, is_leaving: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Start empty; nothing is opened yet.
+
+        Args:
+            hub: The vaults; the caller closes it.
+            openers: Open what answers; None for what the configuration says.
+            is_leaving: Returns whether the server is stopping, when runs are interrupted.
+        """
+        self.hub = hub
+        self._openers = openers or ModelOpeners()
+        self._is_leaving = is_leaving
+        self._lock = threading.RLock()
+        self._stack = ExitStack()
+        self._vault_chats: dict[str, VaultChats] = {}
+        self._vault_pipelines: dict[str, VaultPipelines] = {}
+        self._vault_runs: dict[str, OpenedRuns] = {}
+        self._chats: dict[tuple[str, str], ClientChats] = {}
+        self._pipelines: dict[tuple[str, str], ClientPipelines] = {}
+
+    def chats(self, client: str, vault: str = "") -> ClientChats:
+        """Return a client's chats in a vault.
+
+        Args:
+            client: Who asks.
+            vault: The vault's name; empty for the first.
+
+        Raises:
+            NotFound: There is no such vault.
+            StorageError: The sessions can't be opened.
+            SetupError: The rules of the client and its agent can't be combined.
+        """
+        from knapper.app import chats  # noqa: PLC0415 - as the class says
+
+        name = self._name(client, vault)
+        with self._lock:
+            if (client, name) not in self._chats:
+                shared = self._shared(self._vault_chats, name, lambda: chats.open_chats(self.hub, name))
+                usual, openers = chats.VaultChats.chat, self._openers
+                opened = chats.open_client_chats(shared, client, openers.chat or usual, openers.named_chat or usual)
+                _ = self._stack.callback(opened.store.shut)
+                self._chats[client, name] = opened
+            return self._chats[client, name]
+
+    def pipelines(self, client: str, vault: str = "") -> ClientPipelines:
+        """Return a client's tasks in a vault; raises as `chats` does."""
+        from knapper.app import pipelines  # noqa: PLC0415 - as the class says
+
+        client_chats = self.chats(client, vault)
+        key = (client, client_chats.chats.vault)
+        with self._lock:
+            if key not in self._pipelines:
+                shared = self._vault_pipelines.get(key[1])
+                if shared is None:
+                    shared = pipelines.open_vault_pipelines(self._vault_chats[key[1]], self._stack)
+                    self._vault_pipelines[key[1]] = shared
+                self._pipelines[key] = pipelines.open_client_pipelines(shared, client_chats, self._stack)
+            return self._pipelines[key]
+
+    def runs(self, client: str, vault: str = "") -> ClientRuns:
+        """Return a client's runs in a vault.
+
+        Raises:
+            NotFound: There is no such vault.
+            StorageError: The runs can't be opened.
+        """
+        from knapper.app import client_runs, runs  # noqa: PLC0415 - as the class says
+
+        name = self._name(client, vault)
+        with self._lock:
+            opened = self._shared(self._vault_runs, name, lambda: runs.open_runs(self.hub, name))
+        return client_runs.ClientRuns(client=client, opened_runs=opened, open_engine=self._engine)
+
+    def list_chats(self) -> list[ClientChats]:
+        """List the chats that are open, of all clients."""
+        return list(self._chats.values())
+
+    def list_pipelines(self, client: str) -> list[ClientPipelines]:
+        """List the tasks of a client that are open."""
+        return [opened for (owner, _), opened in list(self._pipelines.items()) if owner == client]
+
+    def close(self) -> None:
+        """Close everything; the hub stays open."""
+        with self._lock:
+            self._stack.close()
+            for opened in (self._chats, self._pipelines, self._vault_chats, self._vault_pipelines, self._vault_runs):
+                opened.clear()
+
+    def _name(self, client: str, vault: str) -> str:
+        return self.hub.open(self.hub.name_for(client, vault)).vault.name
+
+    def _shared(self, opened: dict[str, CloseableT], vault: str, open_it: Callable[[], CloseableT]) -> CloseableT:
+        """Return what all clients of a vault share, opening it on first use."""
+        if vault not in opened:
+            opened[vault] = open_it()
+            _ = self._stack.callback(opened[vault].close)
+        return opened[vault]
+
+    def _engine(self, opened: OpenedRuns, model: str, person: AskPerson | None) -> RunEngine:
+        open_engine = self._openers.engine
+        engine = open_engine(opened, model, person) if open_engine else opened.engine(model, person=person)
+        return replace(engine, is_shutting_down=self._is_leaving)
