@@ -13,7 +13,8 @@ from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.sessions import store
 from knapper.agents.sessions.store import Exchange
 from knapper.app import Hub, chats
-from knapper.app.chats import VaultChats, client_sessions_folder
+from knapper.app.chats import VaultChats
+from knapper.app.clients import client_sessions_folder
 from knapper.app.open_clients import ModelOpeners
 from knapper.config import Settings
 from knapper.errors import SetupError
