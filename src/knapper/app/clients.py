@@ -20,7 +20,7 @@ from knapper.tools import answers
 from knapper.vault import access
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Generator, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from knapper.agents.sessions.store import Session, SessionStore
@@ -277,6 +277,27 @@ def client_sessions_folder(base: Path, client: str) -> Path:
     """
     digest = hashlib.sha256(client.encode()).hexdigest()[:12]
     return base / CLIENT_SESSIONS_FOLDER / f"{_UNSAFE_CHARACTERS.sub('-', client.lower())[:32]}-{digest}"
+
+
+def list_sessions(
+    stores: Mapping[str, SessionStore], *, limit: int, offset: int = 0, query: str = ""
+) -> tuple[Sequence[tuple[str, Session]], int]:
+    """List the sessions of several clients, the last used first, each with its client, and their total number.
+
+    Args:
+        stores: Their sessions, by the clients' names.
+        limit: How many at most.
+        offset: How many of the last used to skip.
+        query: As `SessionStore.list` takes it.
+    """
+    rows: list[tuple[str, Session]] = []
+    total = 0
+    for client, kept in stores.items():
+        sessions, number = kept.list(limit=limit + offset, query=query)
+        rows += [(client, session) for session in sessions]
+        total += number
+    rows.sort(key=lambda row: (-row[1].updated.timestamp(), row[1].id))
+    return rows[offset : offset + limit], total
 
 
 def covers_agent_view(hub: Hub, person: str, other: str, vault: str) -> bool:

@@ -663,27 +663,6 @@ def open_session_store(folder: Path, now: Callable[[], datetime]) -> SessionStor
     return SessionStore(open_shared_database(folder / SESSIONS_FILE, SESSIONS_SCHEMA, SESSIONS_VERSION), now)
 
 
-def list_together(
-    stores: Mapping[str, SessionStore], *, limit: int, offset: int = 0, query: str = ""
-) -> tuple[Sequence[tuple[str, Session]], int]:
-    """List the sessions of several clients, the last used first, each with its client, and their total number.
-
-    Args:
-        stores: Their sessions, by the clients' names.
-        limit: How many at most.
-        offset: How many of the last used to skip.
-        query: As `SessionStore.list` takes it.
-    """
-    rows: list[tuple[str, Session]] = []
-    total = 0
-    for client, store in stores.items():
-        sessions, number = store.list(limit=limit + offset, query=query)
-        rows += [(client, session) for session in sessions]
-        total += number
-    rows.sort(key=lambda row: (-row[1].updated.timestamp(), row[1].id))
-    return rows[offset : offset + limit], total
-
-
 def _clean_name(name: str) -> str:
     return " ".join(name.split())[:_MAX_NAME]
 

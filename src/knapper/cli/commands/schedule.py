@@ -197,7 +197,10 @@ def pause(said: GlobalOptions, name: str) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def cancel(said: GlobalOptions, name: str) -> ExitCode:
-    """Cancel a schedule's run that is at work, in the server or elsewhere; its next time comes as usual."""
+    """Cancel the run of a schedule.
+
+    It may be at work in the server or elsewhere. What it has by then is kept, and its next time comes as usual.
+    """
     with _open_store(said) as (_, store):
         return _print_schedule(said, store.cancel(name), "cancelled")
 

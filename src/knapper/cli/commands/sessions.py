@@ -39,7 +39,7 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
     global_options = ctx.ensure_object(GlobalOptions)
     with app.open_hub(setup.read_settings(global_options), only=True) as hub, schedules.open_sessions(hub) as opened:
         stores = {client: one.store for client, one in opened.items()}
-        newest, total = sessions_store.list_together(stores, limit=number)
+        newest, total = clients.list_sessions(stores, limit=number)
         rows: list[JSONValue] = [
             {
                 **one.as_dict(),

@@ -347,7 +347,7 @@ async def _list_sessions(
     seen = {name: await service.client_chats(name, vault) for name in names}
     stores = {name: one.store for name, one in seen.items()}
     rows, total = await service.run_blocking(
-        lambda: store.list_together(stores, limit=limit, offset=offset, query=query)
+        lambda: clients.list_sessions(stores, limit=limit, offset=offset, query=query)
     )
     described: dict[JSONValue, dict[str, JSONValue]] = {}
     for name, one in seen.items():
