@@ -466,9 +466,7 @@ def _save_note(state: ChatState, path: str) -> None:
         return
     path = path or sessions_store.export_path(session, turns)
     with _open_vault(state) as context:
-        answer: Mapping[str, JSONValue] = files.create_file(
-            context, path, sessions_store.write_session_markdown(session, turns)
-        )
+        answer = files.create_file(context, path, sessions_store.write_session_markdown(session, turns))
     output.write(state.options, changes.render_outcome(answer))
 
 

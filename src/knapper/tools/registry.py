@@ -22,12 +22,14 @@ from typing import (
 
 import docstring_parser
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
+from typing_extensions import is_typeddict
 
 from knapper import extras
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.index import database
 from knapper.index.engine import DAMAGE_ERRORS
 from knapper.jsontypes import JSONValue
+from knapper.tools import answers
 from knapper.tools.context import Context, ToolSelection
 from knapper.tools.shapes import Answer
 
@@ -44,7 +46,8 @@ class ToolSpec:
     Its signature is the schema, its docstring the description, its name the tool's.
     """
 
-    function: Callable[..., Answer]
+    function: Callable[..., Mapping[str, object]]
+    """Its return type is a TypedDict, or ``Annotated[Answer, Shape]`` where it passes on JSON that others made."""
     effect: ToolEffect = "read"
     profile: ToolProfile = "full"
     alias: str = ""
@@ -199,10 +202,10 @@ def answer_schema(row: ToolSpec) -> dict[str, JSONValue]:
 def answer_type(row: ToolSpec) -> Any:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
     """Return the TypedDict that a tool declares as its answer."""
     return_type = get_type_hints(row.function, None, _RECURSIVE_TYPES, include_extras=True)["return"]
-    metadata = get_args(return_type)[1:] if get_origin(return_type) is Annotated else ()
-    if not metadata:
-        raise TypeError(f"the tool {row.name} doesn't say what it answers: -> Annotated[Answer, Shape]")
-    return metadata[0]
+    shape = get_args(return_type)[1] if get_origin(return_type) is Annotated else return_type
+    if not is_typeddict(shape):
+        raise TypeError(f"the tool {row.name} doesn't say what it answers: -> Shape")
+    return shape
 
 
 @cache
@@ -339,7 +342,7 @@ def invoke_tool(row: ToolSpec, context: Context, arguments: Mapping[str, object]
 
         context = replace(context, submit_options=replace(context.submit_options or SubmitOptions(), **submit_options))
     try:
-        return row.function(context, **values)
+        return answers.as_json(row.function(context, **values))
     except ImportError as error:
         problem = extras.explain_import(error)
         if problem is None:

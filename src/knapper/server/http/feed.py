@@ -154,9 +154,8 @@ class VaultFeed:
         rows: list[_Row] = []
         while True:
             page = journal.list_changes(context, limit=_PAGE if self._stamp else 1, offset=len(rows), since=since)
-            found = _rows_of(page)
-            rows += found
-            if not self._stamp or not found or len(rows) >= int(str(page["total"])):
+            rows += map(answers.as_json, page["results"])
+            if not self._stamp or not page["results"] or len(rows) >= page["total"]:
                 break
         new_rows = [row for row in reversed(rows) if str(row["id"]) not in self._seen_changes]
         if rows:
@@ -173,15 +172,11 @@ def _read_proposals(context: Context) -> list[_Row]:
         found: list[_Row] = []
         while True:
             page = proposals.list_proposals(context, status, limit=_PAGE, offset=len(found))
-            found += _rows_of(page)
-            if len(found) >= int(str(page["total"])) or not _rows_of(page):
+            found += map(answers.as_json, page["results"])
+            if len(found) >= page["total"] or not page["results"]:
                 break
         rows += found
     return [{"kind": "proposal", **row} for row in rows]
-
-
-def _rows_of(page: Mapping[str, JSONValue]) -> list[_Row]:
-    return [row for row in answers.results_of(page) if isinstance(row, dict)]
 
 
 def _stamp_files(folder: Path) -> tuple[tuple[int, int], ...]:

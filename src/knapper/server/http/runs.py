@@ -37,6 +37,7 @@ from knapper.server.http.job_schemas import (
 )
 from knapper.server.http.openapi import RouteSpec
 from knapper.server.workers import WorkerThreads
+from knapper.tools import answers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -553,7 +554,7 @@ async def _export_run(
 ) -> dict[str, JSONValue]:
     del request
     to = args.text("to")
-    return dict(await service.run_blocking(lambda: client_runs.export(run_id, to)))
+    return answers.as_json(await service.run_blocking(lambda: client_runs.export(run_id, to)))
 
 
 async def _answer_checkpoint(
