@@ -81,7 +81,7 @@ class TerminalReply(NamedTuple):
 
     notices: tuple[str, ...]
     """What a person is told of the vault as it was opened, each once."""
-    answer: Mapping[str, Any] | None
+    answer: dict[str, Any] | None
     """None where the command has to find its own answer, such as after an error."""
 
 

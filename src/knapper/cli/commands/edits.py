@@ -270,7 +270,7 @@ def _waiting_proposals(context: Context, path: str, number: int) -> ProposalList
 
 def _newest_reviewable(context: Context) -> str:
     """Return the id of the newest proposal with a part to decide; staleness shows only when it is read."""
-    found = [str(row["id"]) for row in changes.get_rows(_waiting_proposals(context, "", _MAX_CANDIDATES), "results")]
+    found = [row["id"] for row in _waiting_proposals(context, "", _MAX_CANDIDATES)["results"]]
     fitting = (name for name in found if any(reviewing.reviewable_parts(proposals.show_proposal(context, name))))
     return next(fitting, found[0] if found else "")
 
