@@ -33,11 +33,21 @@ def is_list(value: object) -> TypeIs[list[JSONValue]]:
     return isinstance(value, list)
 
 
+def object_or_empty(value: object) -> dict[str, JSONValue]:
+    """Return an object that came as JSON; an empty one for anything else."""
+    return value if is_object(value) else {}
+
+
+def list_or_empty(value: object) -> list[JSONValue]:
+    """Return a list that came as JSON; an empty one for anything else."""
+    return value if is_list(value) else []
+
+
 def objects_in(value: object) -> list[dict[str, JSONValue]]:
     """Return the objects of a list; none of anything else."""
-    return [one for one in value if is_object(one)] if is_list(value) else []
+    return [one for one in list_or_empty(value) if is_object(one)]
 
 
 def strings_in(value: object) -> list[str]:
     """Return the strings of a list; none of anything else."""
-    return [one for one in value if isinstance(one, str)] if is_list(value) else []
+    return [one for one in list_or_empty(value) if isinstance(one, str)]

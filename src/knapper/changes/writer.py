@@ -1,9 +1,9 @@
 """Submission of changes: checked, then applied, proposed or refused, and reported."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from knapper.changes import drafting, drafts, rules
 from knapper.changes.disk import apply, undo
@@ -20,6 +20,7 @@ from knapper.changes.proposals.taint import Taints
 from knapper.changes.rules import LogTarget, Refusal, Verdict
 from knapper.changes.text import diff
 from knapper.errors import ConflictError, RefusedError
+from knapper.jsontypes import objects_in
 from knapper.vault import access, parser
 from knapper.vault.access import Grants, Scope
 from knapper.vault.paths import NotePath
@@ -123,7 +124,7 @@ class SubmitOptions:
 
 def _was_overtaken(error: ConflictError) -> bool:
     """Return whether another writer changed files between reading and writing, so that a second attempt may succeed."""
-    conflicts = cast("Sequence[Mapping[str, object]]", error.details.get("conflicts", ()))
+    conflicts = objects_in(error.details.get("conflicts"))
     return bool(conflicts) and all(one["problem"] == "has changed" for one in conflicts)
 
 

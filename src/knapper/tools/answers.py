@@ -56,9 +56,9 @@ CHANGE_FIELDS = frozenset({"success", "status", *_FIRST_FIELDS, "files", "hidden
 
 
 def as_json(answer: Mapping[str, object]) -> Answer:
-    """Return a tool's typed answer as the surfaces pass it on.
+    """Return a tool's typed answer, or an error's fields, as the surfaces pass it on.
 
-    A TypedDict is the JSON object that it describes; the checker only can't see it as one.
+    A TypedDict is the JSON object that it describes, and an error's details are JSON; the checker can't see it as such.
     """
     return cast("Answer", answer)
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Literal, TypedDict, Unpack, cast, get_args
+from typing import Final, Literal, TypedDict, Unpack, get_args
 
 from knapper.changes import text_edits
 from knapper.changes.drafts import (
@@ -23,7 +23,7 @@ from knapper.changes.drafts import (
 )
 from knapper.changes.text import diff, splices, yaml_values
 from knapper.errors import BadInput, KnapError
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, is_object
 from knapper.tools import answers, notes
 from knapper.tools.context import Context
 from knapper.tools.shapes.read import NoteProperties
@@ -192,9 +192,9 @@ def _parse_properties(frontmatter: str | Mapping[str, JSONValue]) -> Mapping[str
         value: object = json.loads(frontmatter)
     except (ValueError, RecursionError) as error:
         raise BadInput(f"frontmatter isn't JSON: {error}", hint=_PROPERTIES_HINT, code="invalid_json") from None
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise BadInput("frontmatter isn't an object", hint=_PROPERTIES_HINT, code="invalid_json")
-    return cast("dict[str, JSONValue]", value)
+    return value
 
 
 SectionOperation = Literal["replace", "replace_body", "append", "prepend"]

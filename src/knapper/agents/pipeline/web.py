@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
@@ -135,7 +135,7 @@ class WebNotes:
         # A decision that wasn't made is none: taken for a no, it would end the search.
         if not isinstance(needs_web, bool):
             error = BadInput("needs_web is neither true nor false", hint=_EVALUATE_HINT, code="bad_arguments")
-            return cast("Answer", error.as_dict())
+            return answers.as_json(error.as_dict())
         self.evaluated = True
         self.needed = needs_web
         self.reasoning = str(arguments.get("reasoning", ""))[:2_000]

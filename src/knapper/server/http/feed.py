@@ -8,14 +8,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from knapper.agents.pipeline import store
 from knapper.errors import NotFound
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, objects_in
 from knapper.server import replies, security, workers
 from knapper.server.http import background, binding, openapi, tasks
 from knapper.server.http.app import Mount
@@ -287,7 +287,7 @@ def task_source(hub: Hub, service: TaskService) -> WaitingSource:
             return []
         client_pipelines = await service.client_pipelines(client, vault)
         listing = await tasks.list_waiting_runs(service, client_pipelines, RequestArguments(values={}))
-        rows = cast("list[dict[str, JSONValue]]", listing["results"])
+        rows = objects_in(listing["results"])
         return [{"kind": "task", "id": row["run_id"], **row} for row in rows]
 
     return source
