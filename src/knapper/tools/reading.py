@@ -66,7 +66,7 @@ def _embed_content(context: Context, path: NotePath, link: Link) -> EmbeddedText
     start, stop = span
     text = parser.decode_text(_utf8_bytes(embedded)[start:stop])
     content = text[:_EMBED_LENGTH]
-    line = _line_at(embedded.outline.line_starts, start)
+    line = max(bisect_right(embedded.outline.line_starts, start), 1)
     ends_line = content.endswith(("\r", "\n"))
     breaks = content.count("\n") + content.replace("\r\n", "").count("\r")
     fields: EmbeddedText = {
@@ -108,10 +108,6 @@ def _heading_path_fits(wanted: Sequence[str], path: Sequence[str]) -> bool:
 def _utf8_bytes(note: Note) -> bytes:
     """Return the bytes that an outline's spans refer to: UTF-8, also for a UTF-16 note."""
     return source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
-
-
-def _line_at(starts: Sequence[int], at: int) -> int:
-    return max(bisect_right(starts, at), 1)
 
 
 DEFAULT_LENGTH: Final = 4_000

@@ -8,7 +8,7 @@ from knapper.errors import BadInput, KnapError, NotFound
 from knapper.net.speech import Audio, Segment, Transcriber, Transcript
 from knapper.tools import answers
 from knapper.tools.context import Context
-from knapper.tools.shapes.read import (
+from knapper.tools.shapes.web import (
     FetchedPage,
     RecordingTranscript,
     SpokenSegment,

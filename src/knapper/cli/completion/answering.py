@@ -9,12 +9,11 @@ import re
 import sys
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from knapper.cli import places
 from knapper.cli.completion import line
 from knapper.cli.completion.line import Candidate, Word
-from knapper.jsontypes import is_object
 
 if TYPE_CHECKING:
     import sqlite3
@@ -89,7 +88,7 @@ def read_setup(request: Request) -> Setup:
 
 def _section(document: Mapping[str, object], name: str) -> Mapping[str, object]:
     section = document.get(name)
-    return section if is_object(section) else {}
+    return cast("Mapping[str, object]", section) if isinstance(section, dict) else {}
 
 
 def _choose_vault(
@@ -409,7 +408,7 @@ def answer(arguments: Sequence[str]) -> str:
         return ""
     expected = expect([word.value for word in words], read_table())
     directive, candidates = suggest(expected)
-    rows = _render(shell, [_with_prefix(each, expected.before) for each in candidates], words[-1])
+    rows = _render(shell, [each._replace(value=f"{expected.before}{each.value}") for each in candidates], words[-1])
     if candidates and all(each.goes_on for each in candidates):
         directive += " nospace"
     return "".join(f"{row}\n" for row in [directive, *rows])
@@ -441,10 +440,6 @@ def _render(shell: str, candidates: Sequence[Candidate], word: Word) -> list[str
             return line.render_fish(candidates)
         case _:
             return line.render_powershell(candidates)
-
-
-def _with_prefix(candidate: Candidate, before: str) -> Candidate:
-    return candidate._replace(value=f"{before}{candidate.value}")
 
 
 def expect(words: Sequence[str], table: Mapping[str, Any]) -> Expected:

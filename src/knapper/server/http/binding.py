@@ -280,7 +280,7 @@ async def read_arguments(request: Request, parameters: Sequence[Parameter]) -> R
     """
     in_query = request.method in {"GET", "HEAD", "DELETE"}
     route = ToolRoute(method="GET" if in_query else "POST", path="/", tool="")
-    schemas: dict[str, JSONValue] = {parameter.name: _query_schema(parameter) for parameter in parameters}
+    schemas: dict[str, JSONValue] = {parameter.name: {"type": parameter.type} for parameter in parameters}
     raw_values = await read_tool_arguments(route, request, schemas)
     values = {name: value for name, value in raw_values.items() if name not in request.path_params}
     _check_all(parameters, values)
@@ -293,10 +293,6 @@ def _check_all(parameters: Sequence[Parameter], values: Mapping[str, object]) ->
         raise _argument_error(f"'{name[:60]}' isn't taken here", f"it takes {', '.join(allowed_names) or 'nothing'}")
     for parameter in parameters:
         _check_value(parameter, values.get(parameter.name))
-
-
-def _query_schema(parameter: Parameter) -> dict[str, JSONValue]:
-    return {"type": parameter.type}
 
 
 def _check_value(parameter: Parameter, value: object) -> None:
