@@ -845,7 +845,7 @@ export interface components {
             id: string;
             is_whole: boolean;
             line: number;
-            type: string;
+            type: string | null;
         };
         "daily_note.WrittenFile": {
             /** @enum {string} */
@@ -1021,7 +1021,7 @@ export interface components {
             id: string;
             is_whole: boolean;
             line: number;
-            type: string;
+            type: string | null;
         };
         "find_backlinks.LinkRow": {
             alias?: string;
@@ -1216,7 +1216,7 @@ export interface components {
             id: string;
             is_whole: boolean;
             line: number;
-            type: string;
+            type: string | null;
         };
         "note_info.TaskRow": {
             line: number;
@@ -1277,7 +1277,7 @@ export interface components {
             id: string;
             is_whole: boolean;
             line: number;
-            type: string;
+            type: string | null;
         };
         "remove_preference.RequestFailure": {
             code: string;
@@ -5357,7 +5357,7 @@ export interface operations {
                         review_url?: string;
                         start_line?: number;
                         /** @enum {string} */
-                        status?: "applied" | "proposed" | "planned";
+                        status?: "applied" | "proposed" | "refused" | "planned";
                         success: boolean;
                         total_chars?: number;
                         truncated?: boolean;
