@@ -5,14 +5,14 @@ the terms of the tool that installed Knapper.
 """
 
 import importlib.util
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypeVar, cast, get_args
+from typing import Final, Literal, TypeVar, get_args
 
 from knapper.errors import SetupError
+from knapper.jsontypes import is_object, loads, object_or_empty
 
 ExtraName = Literal["models", "anthropic", "web", "audio", "e5", "embeddings", "postgres", "vectors"]
 Installer = Literal["pip", "pipx", "uv", "uv tool"]
@@ -142,15 +142,14 @@ def _read_source() -> str:
 
     try:
         text = metadata.distribution(_PACKAGE).read_text("direct_url.json")
-        origin = cast("Mapping[str, object]", json.loads(text or "{}"))
+        origin = object_or_empty(loads(text or "{}"))
     except (metadata.PackageNotFoundError, OSError, ValueError):
         return ""
     url, repository = origin.get("url"), origin.get("vcs_info")
     if not isinstance(url, str):
         return ""
-    if isinstance(repository, dict):
-        details = cast("Mapping[str, object]", repository)
-        return f"{details.get('vcs', 'git')}+{url}@{details.get('commit_id', 'HEAD')}"
+    if is_object(repository):
+        return f"{repository.get('vcs', 'git')}+{url}@{repository.get('commit_id', 'HEAD')}"
     return url
 
 

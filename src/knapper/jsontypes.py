@@ -1,6 +1,53 @@
-"""Types of JSON values."""
+"""Types of JSON values, and checks that tell one from another."""
 
-from typing import TypeAlias
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 JSONValue: TypeAlias = "bool | int | float | str | list[JSONValue] | dict[str, JSONValue] | None"
 """What ``json.loads`` returns; also the values of a note's frontmatter."""
+
+
+def loads(text: str | bytes) -> JSONValue:
+    """Parse JSON.
+
+    Raises:
+        ValueError: It isn't valid.
+        RecursionError: It is nested too deeply.
+    """
+    value: JSONValue = json.loads(text)
+    return value
+
+
+def is_object(value: object) -> TypeIs[dict[str, JSONValue]]:
+    """Return whether a value that came as JSON is an object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeIs[list[JSONValue]]:
+    """Return whether a value that came as JSON is a list."""
+    return isinstance(value, list)
+
+
+def object_or_empty(value: object) -> dict[str, JSONValue]:
+    """Return an object that came as JSON; an empty one for anything else."""
+    return value if is_object(value) else {}
+
+
+def list_or_empty(value: object) -> list[JSONValue]:
+    """Return a list that came as JSON; an empty one for anything else."""
+    return value if is_list(value) else []
+
+
+def objects_in(value: object) -> list[dict[str, JSONValue]]:
+    """Return the objects of a list; none of anything else."""
+    return [one for one in list_or_empty(value) if is_object(one)]
+
+
+def strings_in(value: object) -> list[str]:
+    """Return the strings of a list; none of anything else."""
+    return [one for one in list_or_empty(value) if isinstance(one, str)]

@@ -119,7 +119,7 @@ def row_of_lines() -> ToolSpec:
         """Read lines."""
         return reading.read_lines(context, path, first, last)  # pyright: ignore[reportReturnType]
 
-    return ToolSpec(function=read_lines)  # pyright: ignore[reportArgumentType]
+    return ToolSpec(function=read_lines)
 
 
 def logging(context: Context, summary: str = "") -> dict[str, object]:
@@ -133,7 +133,7 @@ def test_calls_of_uncounted_tools_do_not_count_unless_others_come_with_them(vaul
     model = Model([*replies, ["Done."]])
 
     with scripted.agent(vault) as context:
-        rows = (ToolSpec(function=logging, alias="log_interaction"),)  # pyright: ignore[reportArgumentType]
+        rows = (ToolSpec(function=logging, alias="log_interaction"),)
         events = scripted.run(scripted.chat(model, rows=rows), context)
 
     assert len(scripted.of(events, "tool_call")) == 25
@@ -145,7 +145,7 @@ def test_a_model_that_only_calls_uncounted_tools_is_stopped_all_the_same(vault: 
     model = Model([[Call("log_interaction", {"summary": str(number)})] for number in range(200)])
 
     with scripted.agent(vault) as context:
-        rows = (ToolSpec(function=logging, alias="log_interaction"),)  # pyright: ignore[reportArgumentType]
+        rows = (ToolSpec(function=logging, alias="log_interaction"),)
         events = scripted.run(scripted.chat(model, rows=rows), context)
 
     assert scripted.done(events).state == "limit"
@@ -234,7 +234,7 @@ class Gauge:
             del context
             return self.work(name)
 
-        return ToolSpec(function=look), ToolSpec(function=change, effect="write", has_submit_options=False)  # pyright: ignore[reportArgumentType]
+        return ToolSpec(function=look), ToolSpec(function=change, effect="write", has_submit_options=False)
 
     def work(self, name: str) -> dict[str, object]:
         with self.lock:

@@ -26,6 +26,7 @@ from knapper.changes.reviewer import Reviewer
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import Ambiguous, BadInput, CallerError, ConflictError, KnapError, NotFound, RefusedError
 from knapper.index.search import SearchRequest
+from knapper.tools import answers
 from knapper.vault import access, parser
 from knapper.vault.access import Policy, Scope
 from tests.changes import desks
@@ -106,7 +107,7 @@ def test_the_items_of_a_batch_that_can_be_done_go_on_and_the_others_are_listed(t
             (2, "not_found"),
         ]
         assert "ALPHA" in world.text("A.md")
-        assert submission.as_dict()["failures"]
+        assert answers.write_result(submission)["failures"]
 
 
 def test_a_batch_of_which_nothing_can_be_done_lists_every_failure(tmp_path: Path) -> None:
@@ -319,7 +320,7 @@ def test_a_client_changes_nothing_that_it_may_not_see(tmp_path: Path) -> None:
         moved = world.submit(Move(source="A.md", destination="A9.md"))
 
         assert world.text("secret/s.md") == "[[A9]]\n"
-        assert "secret" not in str(moved.as_dict())
+        assert "secret" not in str(answers.write_result(moved))
         assert moved.hidden == 1
 
 

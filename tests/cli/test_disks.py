@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -272,6 +271,6 @@ def test_files_that_could_not_be_compared_in_time_are_told(
         in_time = engine.freshen()
 
     assert (late.unchecked, in_time.is_current) == (True, True)
-    (note,) = cast("list[str]", freshness_fields(late)["notes"])
+    (note,) = freshness_fields(late).get("notes", [])
     assert "not every file could be checked" in note
     assert "`knap index`" in note

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,6 +15,7 @@ from knapper.cli import main, review
 from knapper.cli.render import changes, formatting
 from knapper.cli.review import Decisions, ReviewTerminal
 from knapper.tools import files, proposals
+from knapper.tools.shapes.write import ProposalAnswer
 from tests.cli import terminals
 from tests.cli.terminals import Key, Line
 from tests.tools import opened
@@ -29,7 +29,7 @@ def vault(tmp_path: Path) -> Opener:
     return opened.vault(tmp_path, {"Garden.md": NOTE, "Link.md": "[[Garden]]\n"})
 
 
-def propose(vault: Opener) -> dict[str, Any]:
+def propose(vault: Opener) -> ProposalAnswer:
     """Propose three hunks for Garden.md; gives the proposal as it is shown."""
     with vault.open(asked=SubmitOptions(propose=True)) as context:
         text = NOTE.replace("One.", "1.").replace("Two.", "2.").replace("Three.", "3.")
@@ -37,7 +37,7 @@ def propose(vault: Opener) -> dict[str, Any]:
         return proposals.show_proposal(context, str(done["proposal_id"]))
 
 
-def answer(shown: dict[str, Any], keys: str, *, new: str | None = None) -> tuple[Decisions, list[str]]:
+def answer(shown: ProposalAnswer, keys: str, *, new: str | None = None) -> tuple[Decisions, list[str]]:
     """Review with a person who presses these keys; gives what was decided, and what was shown."""
     left, printed = list(keys), list[str]()
 
@@ -105,7 +105,7 @@ def test_what_was_decided_is_done(vault: Opener) -> None:
 
     with vault.open() as context:
         review.apply_decisions(context, shown, made)
-        left: dict[str, Any] = proposals.show_proposal(context, shown["id"])
+        left = proposals.show_proposal(context, shown["id"])
 
     assert vault.text("Garden.md") == NOTE.replace("One.", "1.")
     assert [one["state"] for one in left["files"][0]["hunks"]] == ["accepted", "rejected", "open"]
@@ -117,7 +117,7 @@ def test_a_dry_run_tells_what_the_answers_would_do(vault: Opener) -> None:
 
     with vault.open(asked=SubmitOptions(dry_run=True)) as context:
         lines = review.apply_decisions(context, shown, made)
-        left: dict[str, Any] = proposals.show_proposal(context, shown["id"])
+        left = proposals.show_proposal(context, shown["id"])
 
     said = "\n".join(lines)
     assert (vault.text("Garden.md"), left) == (NOTE, shown)
@@ -127,7 +127,7 @@ def test_a_dry_run_tells_what_the_answers_would_do(vault: Opener) -> None:
 def test_a_move_is_asked_about_with_all_that_follows_it(vault: Opener) -> None:
     with vault.open(asked=SubmitOptions(propose=True)) as context:
         name = str(files.move_file(context, "Garden.md", "Yard.md")["proposal_id"])
-        shown: dict[str, Any] = proposals.show_proposal(context, name)
+        shown = proposals.show_proposal(context, name)
 
     made, printed = answer(shown, "y")
     with vault.open() as context:
@@ -143,7 +143,7 @@ def test_what_is_settled_or_stale_is_not_asked_about(vault: Opener) -> None:
     with vault.open() as context:
         proposals.reject_proposal(context, shown["id"], hunks=["1.2"])
         files.edit_file(context, "Garden.md", "# Garden", "# Yard")
-        now: dict[str, Any] = proposals.show_proposal(context, shown["id"])
+        now = proposals.show_proposal(context, shown["id"])
 
     assert names(list(review.reviewable_parts(now))) == ["1.3"]
 

@@ -11,7 +11,6 @@ from playwright.sync_api import Locator, Page, expect
 from knapper.app import Hub
 from knapper.changes.writer import SubmitOptions
 from knapper.config import Settings
-from knapper.jsontypes import JSONValue
 from knapper.server.http import feed
 from knapper.server.http.app import Mount
 from knapper.server.workers import StopSignal, WorkerThreads
@@ -69,7 +68,7 @@ def accept(site: Site, path: str = "Garden.md", *, run: str = "", reason: str = 
     name = propose(site, path, run=run, reason=reason, **changed)
     context = site.hub.context(client="page")
     shown = proposals.show_proposal(context, name)
-    answer: dict[str, JSONValue] = dict(proposals.accept_proposal(context, name, str(shown["digest"])))
+    answer = proposals.accept_proposal(context, name, shown["digest"])
     assert answer["status"] == "applied", answer
     return str(answer["change_id"])
 

@@ -46,7 +46,7 @@ def vault(tmp_path: Path, note: str, files: Mapping[str, str]) -> Opener:
     return opened.vault(tmp_path, {"Work/Call.md": note, **files}, hidden=("Secret/",))
 
 
-def transcribed(made: Opener, ear: Ear | None = None, client: str = "cli") -> dict[str, Any]:
+def transcribed(made: Opener, ear: Ear | None = None, client: str = "cli") -> Mapping[str, Any]:
     heard = ear or Ear()
     with made.open(client) as context:
         return web.transcribe_audio(replace(context, open_transcriber=lambda: heard), "Work/Call.md")
@@ -232,7 +232,7 @@ def test_a_hidden_namesake_does_not_stand_in_the_way(tmp_path: Path) -> None:
 def test_through_a_real_server_once_and_then_from_what_is_kept(tmp_path: Path) -> None:
     made = vault(tmp_path, "![[a.mp3]]\n", {"a.mp3": "sound"})
 
-    def ask(context: Context) -> dict[str, Any]:
+    def ask(context: Context) -> Mapping[str, Any]:
         settings = SpeechSettings(access="local", base_url=server.url)
         transcriber = service.open_transcriber(settings, folder=tmp_path / "transcripts")
         return web.transcribe_audio(replace(context, open_transcriber=lambda: transcriber), "Work/Call.md")

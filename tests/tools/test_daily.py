@@ -31,7 +31,7 @@ def at_two(context: Context) -> Context:
     return replace(context, now=lambda: NOW)
 
 
-def log(vault: Opener, client: str | ClientSettings = "agent", **said: str | list[str]) -> dict[str, Any]:
+def log(vault: Opener, client: str | ClientSettings = "agent", **said: str | list[str]) -> Mapping[str, Any]:
     told: dict[str, Any] = {"task_description": "Water", "query": "When?", "summary": "Done.", **said}
     with vault.open(client) as context:
         return daily.log_interaction(at_two(context), **told)
@@ -269,7 +269,7 @@ def test_settings_cannot_lead_out_of_the_vault(tmp_path: Path) -> None:
 def test_no_entry_is_lost_where_several_log_at_once(tmp_path: Path) -> None:
     vault = make(tmp_path)
 
-    def entry(number: int) -> dict[str, Any]:
+    def entry(number: int) -> Mapping[str, Any]:
         return log(vault, summary=f"Entry {number}.")
 
     with ThreadPoolExecutor(3) as pool:

@@ -1,5 +1,6 @@
 """Embeds of a note that is read, and slices of a section."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def vault(tmp_path: Path) -> Opener:
 
 def test_embeds_come_beside_the_text_which_stays_as_it_is(vault: Opener) -> None:
     with vault.open() as context:
-        read: dict[str, Any] = reading.read_file(context, "Note.md", expand_embeds=True)
+        read: Mapping[str, Any] = reading.read_file(context, "Note.md", expand_embeds=True)
         plain = reading.read_file(context, "Note.md")
 
     body, _, more = NOTES["Other.md"].partition("---\n# One")
@@ -71,14 +72,14 @@ def test_embeds_come_beside_the_text_which_stays_as_it_is(vault: Opener) -> None
 
 def test_only_embeds_of_the_stretch_that_is_shown_are_expanded(vault: Opener) -> None:
     with vault.open() as context:
-        read: dict[str, Any] = reading.read_file(context, "Note.md", 0, 15, expand_embeds=True)
+        read: Mapping[str, Any] = reading.read_file(context, "Note.md", 0, 15, expand_embeds=True)
 
     assert [row["embed"] for row in read["embeds"]] == ["![[Other]]"]
 
 
 def test_what_is_hidden_is_not_embedded_and_what_others_wrote_counts_as_read(vault: Opener) -> None:
     with vault.open("mcp") as context:
-        read: dict[str, Any] = reading.read_file(context, "Foreign.md", expand_embeds=True)
+        read: Mapping[str, Any] = reading.read_file(context, "Foreign.md", expand_embeds=True)
         tainted = context.writer.taints.is_tainted("mcp")
 
     assert [row.get("code", row.get("content")) for row in read["embeds"]] == ["theirs\n", "not_found"]

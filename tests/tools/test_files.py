@@ -1,6 +1,6 @@
 """Making notes, changing their text, and the trash: shapes, and each documented error."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from knapper.vault import access
 from tests.tools import opened
 from tests.tools.opened import Opener
 
-Call = Callable[[Context, str], dict[str, Any]]
+Call = Callable[[Context, str], Mapping[str, Any]]
 
 WRITERS: dict[str, Call] = {
     "append_to_file": lambda context, path: files.append_to_file(context, path, "x"),
@@ -107,7 +107,7 @@ def test_a_dry_run_changes_nothing_and_shows_the_difference(vault: Opener) -> No
     before = vault.text("Garden.md")
 
     with vault.open(asked=SubmitOptions(dry_run=True)) as context:
-        done: dict[str, Any] = files.append_to_file(context, "Garden.md", "More.")
+        done: Mapping[str, Any] = files.append_to_file(context, "Garden.md", "More.")
 
     assert done["status"] == "planned"
     assert "+More." in done["files"][0]["diff"]
@@ -187,7 +187,7 @@ def test_a_match_in_another_spelling_is_reported(vault: Opener) -> None:
     (vault.root / "Quote.md").write_text("It\u2019s \u201clate\u201d\n", encoding="utf-8")
 
     with vault.open() as context:
-        done: dict[str, Any] = files.edit_file(context, "Quote.md", 'It\'s "late"', "It is late")
+        done: Mapping[str, Any] = files.edit_file(context, "Quote.md", 'It\'s "late"', "It is late")
 
     assert "quotes" in done["notes"][0]
 
@@ -196,7 +196,7 @@ def test_a_change_made_against_an_older_note_moves_along_or_is_refused(vault: Op
     with vault.open() as context:
         old = str(reading.read_file(context, "Garden.md")["hash"])
         files.edit_file(context, "Garden.md", "Every evening.", "Every night.")
-        moved: dict[str, Any] = files.edit_file(context, "Garden.md", "weed", "mow", 1, old)
+        moved: Mapping[str, Any] = files.edit_file(context, "Garden.md", "weed", "mow", 1, old)
         with pytest.raises(ConflictError) as caught:
             files.edit_file(context, "Garden.md", "Every evening.", "Never.", 1, old)
 
@@ -246,7 +246,7 @@ def test_a_deleted_file_is_in_the_trash(vault: Opener) -> None:
     before = vault.text("Garden.md")
 
     with vault.open() as context:
-        done: dict[str, Any] = files.delete_file(context, "Garden.md")
+        done: Mapping[str, Any] = files.delete_file(context, "Garden.md")
 
     assert done["files"][0]["action"] == "trashed"
     assert vault.text(".trash/Garden.md") == before
@@ -258,7 +258,7 @@ def test_files_come_out_of_the_trash_and_overwrite_nothing(vault: Opener) -> Non
         files.create_file(context, "Old.md", "old\n")
         for name in ("Garden.md", "Old.md"):
             files.delete_file(context, name)
-        done: dict[str, Any] = files.restore_files(context, ["Garden.md"])
+        done: Mapping[str, Any] = files.restore_files(context, ["Garden.md"])
         files.create_file(context, "Old.md", "another\n")
         with pytest.raises(KnapError, match=r"Old\.md"):
             files.restore_files(context, ["Old.md", "Never.md"])

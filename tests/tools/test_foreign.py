@@ -114,7 +114,7 @@ def test_what_is_offered_as_nearest_in_meaning_shows_foreign_text_too(vault: Ope
         after = status(context)
 
     assert (answer["results"], before, after) == ([], "applied", "proposed")
-    assert {row["source"] for row in answer["nearest"] if row.get("foreign")} >= {"Cited.md"}  # type: ignore[union-attr, call-overload, index]
+    assert {row["source"] for row in answer["nearest"] if row.get("foreign")} >= {"Cited.md"}
 
 
 def test_a_copy_of_foreign_text_is_foreign_wherever_it_stands(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_copy_of_foreign_text_is_foreign_wherever_it_stands(tmp_path: Path) ->
         after = status(context)
 
     rows = answer["results"]
-    assert [(len(row["also"]), row["foreign"]) for row in rows] == [(1, True)]  # type: ignore[union-attr, call-overload, index]
+    assert [(len(row["also"]), row["foreign"]) for row in rows] == [(1, True)]
     assert after == "proposed"
 
 
@@ -166,8 +166,7 @@ def test_a_search_says_which_hits_others_wrote(vault: Opener) -> None:
         context.index.refresh()
         hits = search.search_vault(context, "say somebody One", n_results=9, mode="keyword")["results"]
 
-    assert isinstance(hits, list)
-    marked = {row["source"]: row.get("foreign", False) for row in hits if isinstance(row, dict)}
+    marked = {row["source"]: row.get("foreign", False) for row in hits}
     assert marked == {"Mine.md": False, "Cited.md": True, "Clippings/Web.md": True}
 
 

@@ -124,7 +124,7 @@ def test_a_tool_answers_or_says_why_not_and_tells_nothing_hidden(
 ) -> None:
     given_ = data.draw(arguments(row))
 
-    answer: dict[str, Any] | None = None
+    answer: Mapping[str, Any] | None = None
     with suppress(KnapError):
         answer = row.function(context, **given_)
 

@@ -1,5 +1,6 @@
 """What there is to know about a note."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def vault(tmp_path: Path) -> Opener:
 
 def test_a_note_is_told_about(vault: Opener) -> None:
     with vault.open() as context:
-        answer: dict[str, Any] = notes.note_info(context, "garden.md")
+        answer: Mapping[str, Any] = notes.note_info(context, "garden.md")
 
     assert (answer["path"], answer["title"], answer["kind"]) == ("Garden.md", "Garden", "note")
     assert (answer["hash"], answer["size"]) == (parser.content_hash(NOTE.encode()), len(NOTE))
@@ -68,8 +69,8 @@ def test_a_note_is_told_about(vault: Opener) -> None:
 
 def test_an_empty_note_and_one_that_cannot_be_read_whole_are_told_about(vault: Opener) -> None:
     with vault.open() as context:
-        empty: dict[str, Any] = notes.note_info(context, "Empty.md")
-        broken: dict[str, Any] = notes.note_info(context, "Broken.md")
+        empty: Mapping[str, Any] = notes.note_info(context, "Empty.md")
+        broken: Mapping[str, Any] = notes.note_info(context, "Broken.md")
 
     assert (empty["lines"], empty["outline"], empty["tags"]) == (0, [], [])
     assert [row["code"] for row in broken["problems"]] == ["invalid_yaml"]

@@ -1,5 +1,6 @@
 """What a client that isn't a person hears of the journal, and what it may take back."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -142,7 +143,7 @@ def test_changes_of_hidden_files_alone_are_neither_listed_nor_counted(vault: Ope
         files.append_to_file(context, "Mine.md", "x")
         files.delete_file(context, "Secret/Plan.md")
     with replace(vault, hidden=("Secret/",)).open("mcp") as context:
-        told: dict[str, Any] = journal.list_changes(context, limit=1)
+        told: Mapping[str, Any] = journal.list_changes(context, limit=1)
 
     assert (told["total"], len(told["results"])) == (1, 1)
     assert told["results"][0]["files"][0]["path"] == "Mine.md"
@@ -153,9 +154,9 @@ def test_who_changed_hidden_files_too_hears_how_many_and_nobody_else(vault: Open
     mover = ClientSettings(grants=replace(MCP, large="apply"), hidden=("Secret/",))
     with vault.open(mover) as context:
         files.move_file(context, "Mine.md", "Ours.md")
-        own: dict[str, Any] = journal.list_changes(context)
+        own: Mapping[str, Any] = journal.list_changes(context)
     with vault.open(ClientSettings(grants=access.default_grants("http"), hidden=("Secret/",))) as context:
-        others: dict[str, Any] = journal.list_changes(context)
+        others: Mapping[str, Any] = journal.list_changes(context)
 
     assert own["results"][0]["hidden_files"] == 1
     assert [file["path"] for file in others["results"][0]["files"]] == ["Mine.md"]

@@ -1,5 +1,6 @@
 """Links, tags and moves: shapes, order, stretches, and what a client doesn't see."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def partly(tmp_path: Path) -> Opener:
 
 def test_backlinks_of_every_form_count_and_those_in_code_do_not(vault: Opener) -> None:
     with vault.open() as context:
-        found: dict[str, Any] = links.find_backlinks(context, "shed")
+        found: Mapping[str, Any] = links.find_backlinks(context, "shed")
 
     assert (found["results"], found["total"], found["exists"]) == (["Garden.md"], 1, True)
     assert [(row["kind"], row["line"]) for row in found["links"]] == [
@@ -55,7 +56,7 @@ def test_a_note_is_named_in_any_way(vault: Opener, name: str) -> None:
 def test_a_note_with_a_wide_space_in_its_name_is_named_with_any(tmp_path: Path, name: str) -> None:
     vault = opened.vault(tmp_path, {"Yard/Big\xa0shed.md": "", "Plan.md": "[[Big shed]] [[Big\xa0shed]]"})
     with vault.open() as context:
-        found: dict[str, Any] = links.find_backlinks(context, name)
+        found: Mapping[str, Any] = links.find_backlinks(context, name)
 
     assert (found["results"], found["notes_of_that_name"]) == (["Plan.md"], ["Yard/Big\xa0shed.md"])
 
@@ -70,9 +71,9 @@ def test_a_name_without_note_finds_the_links_that_want_it(vault: Opener) -> None
 def test_a_link_of_a_note_to_itself_is_a_backlink_and_marked(tmp_path: Path) -> None:
     notes = {"A.md": "# A\n\n[[A]] and [[#A]] and [up](#A)\n", "B.md": "[[A]]\n", "C.md": "[[#C]]\n"}
     with opened.vault(tmp_path, notes).open() as context:
-        found: dict[str, Any] = links.find_backlinks(context, "A")
+        found: Mapping[str, Any] = links.find_backlinks(context, "A")
         alone = links.find_backlinks(context, "C")
-        out: dict[str, Any] = links.find_outlinks(context, "A.md")
+        out: Mapping[str, Any] = links.find_outlinks(context, "A.md")
         info: dict[str, Any] = opened.call(context, "note_info", path="A.md")
 
     assert found["results"] == ["A.md", "B.md"]
@@ -120,7 +121,7 @@ def test_a_name_is_needed(vault: Opener) -> None:
 
 def test_outlinks_are_names_each_once_with_where_they_lead(vault: Opener) -> None:
     with vault.open() as context:
-        found: dict[str, Any] = links.find_outlinks(context, "garden.md")
+        found: Mapping[str, Any] = links.find_outlinks(context, "garden.md")
         itself = links.find_outlinks(context, "Shed.md")
 
     assert (found["path"], found["results"]) == ("Garden.md", ["Gone", "Shed", "Shed.md"])
@@ -138,7 +139,7 @@ def test_broken_links_and_orphans_are_listed(vault: Opener) -> None:
     (vault.root / "Lost.md").write_text("text\n", encoding="utf-8")
 
     with vault.open() as context:
-        broken: dict[str, Any] = links.broken_links(context)
+        broken: Mapping[str, Any] = links.broken_links(context)
         elsewhere = links.broken_links(context, "Secret")
         alone = links.orphans(context)
 
@@ -177,7 +178,7 @@ def test_hidden_files_show_through_nowhere(partly: Opener) -> None:
         broken: Any = links.broken_links(context)["results"]
         assert [row["target"] for row in broken] == ["Diary", "Gone"]
         assert links.orphans(context)["results"] == ["Alone.md", "Ask.md"]
-        assert [row["tag"] for row in notes.list_tags(context)["results"]] == ["home", "Home/Yard"]  # type: ignore[union-attr, call-overload, index]
+        assert [row["tag"] for row in notes.list_tags(context)["results"]] == ["home", "Home/Yard"]
         with pytest.raises(NotFound):
             links.find_outlinks(context, "Secret/Diary.md")
 
@@ -187,7 +188,7 @@ def test_a_link_to_a_hidden_note_is_listed_as_one_to_a_note_that_is_not_there(va
     (vault.root / "Ask.md").write_text("[[Diary]] [[Secret/Diary]] [[Nothing]]\n", encoding="utf-8")
 
     with vault.open(ClientSettings(grants=access.default_grants("guest"), hidden=("Secret/",))) as context:
-        found: dict[str, Any] = links.find_backlinks(context, name)
+        found: Mapping[str, Any] = links.find_backlinks(context, name)
 
     assert (found["results"], found["exists"]) == (["Ask.md"], False)
     assert [(row["target"], row["leads_to"]) for row in found["links"]] == [(name, None)]
@@ -222,7 +223,7 @@ def test_a_renamed_tag_waits_as_a_proposal_unless_its_notes_are_named(vault: Ope
 
 def test_a_move_lists_the_links_that_follow(vault: Opener) -> None:
     with vault.open() as context:
-        done: dict[str, Any] = files.move_file(context, "Shed.md", "Buildings/Garden shed.md")
+        done: Mapping[str, Any] = files.move_file(context, "Shed.md", "Buildings/Garden shed.md")
 
     assert (done["status"], done["path"]) == ("applied", "Buildings/Garden shed.md")
     assert {row["path"] for row in done["links_rewritten"]} == {"Garden.md"}
@@ -258,7 +259,7 @@ def test_several_moves_go_on_after_a_failure(vault: Opener) -> None:
     ]
 
     with vault.open() as context:
-        done: dict[str, Any] = files.batch_move_files(context, wanted)
+        done: Mapping[str, Any] = files.batch_move_files(context, wanted)
 
     assert (done["status"], done["message"]) == ("applied", "applied: 1 of 3")
     assert [(row["path"], row["code"]) for row in done["failures"]] == [("No.md", "not_found"), ("Alone.md", "exists")]
@@ -276,7 +277,7 @@ def test_several_files_go_to_the_trash_as_one_change(vault: Opener) -> None:
     (vault.root / ".obsidian/app.json").write_text('{"trashOption": "local"}', encoding="utf-8")
 
     with vault.open() as context:
-        done: dict[str, Any] = files.delete_files(context, ["Shed.md", "Alone.md", "No.md"])
+        done: Mapping[str, Any] = files.delete_files(context, ["Shed.md", "Alone.md", "No.md"])
 
     assert [row["action"] for row in done["files"]] == ["trashed", "trashed"]
     assert [row["path"] for row in done["failures"]] == ["No.md"]

@@ -1,5 +1,6 @@
 """Following links: direction, depth, walls."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def test_neighbors_are_told_with_their_direction(
     vault: Opener, direction: links.LinkDirection, found: list[tuple[str, str]]
 ) -> None:
     with vault.open() as context:
-        answer: dict[str, Any] = links.get_links(context, "Hub.md", direction)
+        answer: Mapping[str, Any] = links.get_links(context, "Hub.md", direction)
 
     assert [(row["path"], row["direction"]) for row in answer["results"]] == found
     assert answer["unresolved"] == ([] if direction == "in" else ["Gone"])
@@ -55,7 +56,7 @@ def test_neighbors_are_told_with_their_direction(
 )
 def test_each_note_is_reached_by_its_shortest_way(vault: Opener, depth: int, found: dict[str, int]) -> None:
     with vault.open() as context:
-        answer: dict[str, Any] = links.get_links_recursive(context, "hub.md", depth)
+        answer: Mapping[str, Any] = links.get_links_recursive(context, "hub.md", depth)
 
     assert {row["path"]: row["depth"] for row in answer["results"]} == found
     assert [row["depth"] for row in answer["results"]] == sorted(found.values())
@@ -63,9 +64,9 @@ def test_each_note_is_reached_by_its_shortest_way(vault: Opener, depth: int, fou
 
 def test_what_is_reached_comes_in_stretches(vault: Opener) -> None:
     with vault.open() as context:
-        whole: dict[str, Any] = links.get_links_recursive(context, "Hub.md", 3)
-        first: dict[str, Any] = links.get_links_recursive(context, "Hub.md", 3, limit=4)
-        rest: dict[str, Any] = links.get_links_recursive(context, "Hub.md", 3, limit=4, offset=first["next_offset"])
+        whole: Mapping[str, Any] = links.get_links_recursive(context, "Hub.md", 3)
+        first: Mapping[str, Any] = links.get_links_recursive(context, "Hub.md", 3, limit=4)
+        rest: Mapping[str, Any] = links.get_links_recursive(context, "Hub.md", 3, limit=4, offset=first["next_offset"])
 
     assert [*first["results"], *rest["results"]] == whole["results"]
     assert (rest["total"], rest["offset"], "next_offset" in rest) == (7, 4, False)
@@ -73,7 +74,7 @@ def test_what_is_reached_comes_in_stretches(vault: Opener) -> None:
 
 def test_an_excluded_folder_is_a_wall(vault: Opener) -> None:
     with vault.open() as context:
-        answer: dict[str, Any] = links.get_links_recursive(
+        answer: Mapping[str, Any] = links.get_links_recursive(
             context, "Hub.md", 3, direction="out", exclude_folders=["wall"]
         )
 

@@ -1,5 +1,6 @@
 """Finding notes: filters joined, order, fields, words, and what a client may not see."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def vault(tmp_path: Path) -> Opener:
     return opened.vault(tmp_path, NOTES, hidden=("Secret/",))
 
 
-def paths(answer: dict[str, Any]) -> list[str]:
+def paths(answer: Mapping[str, Any]) -> list[str]:
     return [row["path"] for row in answer["results"]]
 
 

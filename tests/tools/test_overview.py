@@ -1,5 +1,6 @@
 """Looking around: previews, names, folders."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def vault(tmp_path: Path) -> Opener:
 
 def test_notes_are_listed_with_how_they_begin_and_others_text_is_not_shown(vault: Opener) -> None:
     with vault.open("mcp") as context:
-        answer: dict[str, Any] = notes.list_notes(context)
+        answer: Mapping[str, Any] = notes.list_notes(context)
         tainted = context.writer.taints.is_tainted("mcp")
 
     rows = {row["path"]: row for row in answer["results"]}
@@ -39,7 +40,7 @@ def test_notes_are_listed_with_how_they_begin_and_others_text_is_not_shown(vault
 
 def test_a_folders_notes_are_listed_at_any_depth(vault: Opener) -> None:
     with vault.open() as context:
-        answer: dict[str, Any] = notes.list_notes(context, "Work", 1)
+        answer: Mapping[str, Any] = notes.list_notes(context, "Work", 1)
         with pytest.raises(NotFound):
             notes.list_notes(context, "Play")
 
@@ -48,7 +49,7 @@ def test_a_folders_notes_are_listed_at_any_depth(vault: Opener) -> None:
 
 def test_all_notes_are_named_with_what_they_say_of_themselves(vault: Opener) -> None:
     with vault.open() as context:
-        answer: dict[str, Any] = notes.view_all_notes(context)
+        answer: Mapping[str, Any] = notes.view_all_notes(context)
 
     assert answer["results"] == [
         {"path": "Clippings/Web.md", "title": "Web", "foreign": True},
@@ -61,8 +62,8 @@ def test_all_notes_are_named_with_what_they_say_of_themselves(vault: Opener) -> 
 
 def test_a_folder_is_explored(vault: Opener) -> None:
     with vault.open() as context:
-        top: dict[str, Any] = notes.explore_vault(context)
-        work: dict[str, Any] = notes.explore_vault(context, "work")
+        top: Mapping[str, Any] = notes.explore_vault(context)
+        work: Mapping[str, Any] = notes.explore_vault(context, "work")
 
     assert top["folders"] == [{"path": "Clippings", "notes": 1}, {"path": "Work", "notes": 2}]
     assert [row["path"] for row in top["results"]] == ["Home.md", "work.md"]
@@ -72,8 +73,8 @@ def test_a_folder_is_explored(vault: Opener) -> None:
 
 def test_a_tags_notes_are_found_at_any_depth(vault: Opener) -> None:
     with vault.open() as context:
-        every: dict[str, Any] = notes.explore_vault(context, tag="#work")
-        nested: dict[str, Any] = notes.explore_vault(context, "Work", "work/old")
+        every: Mapping[str, Any] = notes.explore_vault(context, tag="#work")
+        nested: Mapping[str, Any] = notes.explore_vault(context, "Work", "work/old")
 
     assert [row["path"] for row in every["results"]] == ["Work/Old/Done.md", "Work/Plan.md"]
     assert ([row["path"] for row in nested["results"]], nested["tag"]) == (["Work/Old/Done.md"], "work/old")

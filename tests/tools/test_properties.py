@@ -1,5 +1,6 @@
 """Properties: of one note, of several, and what can go wrong."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -137,7 +138,7 @@ def test_a_property_that_is_missing_cannot_be_removed(vault: Opener) -> None:
 
 def test_a_batch_goes_on_after_a_failure_and_lists_it(vault: Opener) -> None:
     with vault.open() as context:
-        done: dict[str, Any] = files.batch_update_frontmatter(
+        done: Mapping[str, Any] = files.batch_update_frontmatter(
             context, ["N0.md", "Missing.md", "Bad.md", "N1.md", "N0.md"], "status", value="x"
         )
 

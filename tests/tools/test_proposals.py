@@ -1,5 +1,6 @@
 """Proposals and the journal as tools: shapes, who may decide, and what can go wrong."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -33,7 +34,7 @@ def propose(vault: Opener, client: str = "agent", *texts: tuple[str, str]) -> st
         return str(files.write_file(context, "Garden.md", note, hash_)["proposal_id"])
 
 
-def show(context: Context, name: str) -> dict[str, Any]:
+def show(context: Context, name: str) -> Mapping[str, Any]:
     return proposals.show_proposal(context, name)
 
 
@@ -41,7 +42,7 @@ def test_a_list_tells_what_waits_and_why(vault: Opener) -> None:
     name = propose(vault)
 
     with vault.open() as context:
-        found: dict[str, Any] = proposals.list_proposals(context, "open")
+        found: Mapping[str, Any] = proposals.list_proposals(context, "open")
 
     assert (found["total"], found["limit"], found["offset"]) == (1, 20, 0)
     row = found["results"][0]
@@ -61,12 +62,12 @@ def test_a_list_knows_what_somebody_saved_meanwhile(vault: Opener) -> None:
 
     with vault.open() as context:
         _ = (vault.root / "Garden.md").write_text("all new\n", encoding="utf-8")
-        stale: dict[str, Any] = proposals.list_proposals(context)
+        stale: Mapping[str, Any] = proposals.list_proposals(context)
         waiting = proposals.list_proposals(context, "open")
         _ = (vault.root / "Garden.md").write_text(before.replace("One.", "Uno."), encoding="utf-8")
-        half: dict[str, Any] = proposals.list_proposals(context)
+        half: Mapping[str, Any] = proposals.list_proposals(context)
         _ = (vault.root / "Garden.md").write_text(before, encoding="utf-8")
-        again: dict[str, Any] = proposals.list_proposals(context)
+        again: Mapping[str, Any] = proposals.list_proposals(context)
 
     row = stale["results"][0]
     assert (row["id"], row["status"], row["items"]) == (name, "stale", {"stale": 2})
@@ -144,7 +145,7 @@ def test_a_planned_decision_says_what_it_would_do_and_does_nothing(vault: Opener
 
     with vault.open("cli", SubmitOptions(dry_run=True)) as context:
         before = show(context, name)
-        accepted: dict[str, Any] = proposals.accept_proposal(context, name, before["digest"], hunks=["1.2"])
+        accepted: Mapping[str, Any] = proposals.accept_proposal(context, name, before["digest"], hunks=["1.2"])
         rejected = proposals.reject_proposal(context, name, "no", hunks=["1.1"])
         with pytest.raises(ConflictError):
             proposals.accept_proposal(context, name, "another")
@@ -161,7 +162,7 @@ def test_an_edited_hunk_is_accepted_as_edited(vault: Opener) -> None:
 
     with vault.open() as context:
         digest = show(context, name)["digest"]
-        edited: dict[str, Any] = proposals.edit_proposal(context, name, digest, "1.1", "uno.\n")
+        edited: Mapping[str, Any] = proposals.edit_proposal(context, name, digest, "1.1", "uno.\n")
         proposals.accept_proposal(context, name, edited["digest"])
 
     assert edited["files"][0]["hunks"][0]["edited"] is True
@@ -250,7 +251,7 @@ def test_blocks_are_drawn_listed_and_resolved_to_exact_bytes(vault: Opener) -> N
 
     with vault.open() as context:
         proposals.show_proposal_in_notes(context, name)
-        found: dict[str, Any] = proposals.list_blocks(context, "Garden.md")
+        found: Mapping[str, Any] = proposals.list_blocks(context, "Garden.md")
         first, second = (row["id"] for row in found["results"])
         proposals.resolve_blocks(context, "Garden.md", accept=[first], reject=[second])
         states = [one["state"] for one in show(context, name)["files"][0]["hunks"]]
@@ -269,15 +270,15 @@ def test_what_cannot_be_drawn_is_told_and_waits_on(tmp_path: Path) -> None:
 
     with vault.open() as context:
         done = proposals.show_proposal_in_notes(context, name)
-        found: dict[str, Any] = proposals.list_blocks(context, "Garden.md")
+        found: Mapping[str, Any] = proposals.list_blocks(context, "Garden.md")
         proposals.resolve_blocks(context, "Garden.md", accept=[found["results"][0]["id"]])
-        left: dict[str, Any] = proposals.list_blocks(context, "Garden.md")
+        left: Mapping[str, Any] = proposals.list_blocks(context, "Garden.md")
         shown = show(context, name)
         proposals.accept_proposal(context, name, shown["digest"], hunks=["1.3"])
-        again: dict[str, Any] = proposals.list_blocks(context, "Garden.md")
+        again: Mapping[str, Any] = proposals.list_blocks(context, "Garden.md")
         states = [one["state"] for one in show(context, name)["files"][0]["hunks"]]
 
-    assert [note for note in cast("list[str]", done["notes"]) if note.startswith("1.1 of Garden.md isn't shown")]
+    assert [note for note in done["notes"] if note.startswith("1.1 of Garden.md isn't shown")]
     assert [(row["before"], row["after"]) for row in found["results"]] == [("One.\n", "1.\n"), ("Three.\n", "3.\n")]
     assert [row["after"] for row in left["results"]] == ["3.\n"]
     assert again["results"] == []
@@ -309,7 +310,7 @@ def test_a_damaged_block_is_reported_and_left_alone(vault: Opener) -> None:
         proposals.show_proposal_in_notes(context, name)
         hurt = vault.text("Garden.md").replace('"after":"1.', '"after":"100.')
         (vault.root / "Garden.md").write_text(hurt, encoding="utf-8")
-        found: dict[str, Any] = proposals.list_blocks(context, "Garden.md")
+        found: Mapping[str, Any] = proposals.list_blocks(context, "Garden.md")
         with pytest.raises(ConflictError):
             proposals.resolve_blocks(context, "Garden.md", accept=["all"])
 
@@ -322,8 +323,8 @@ def test_changes_are_listed_newest_first_with_who_and_why(vault: Opener) -> None
         first = files.edit_file(context, "Garden.md", "One.", "1.")
     with vault.open() as context:
         second = files.create_file(context, "New.md", "x\n")
-        found: dict[str, Any] = journal.list_changes(context)
-        mine: dict[str, Any] = journal.list_changes(context, client="mcp", run="r1")
+        found: Mapping[str, Any] = journal.list_changes(context)
+        mine: Mapping[str, Any] = journal.list_changes(context, client="mcp", run="r1")
 
     assert [row["id"] for row in found["results"]] == [second["change_id"], first["change_id"]]
     assert [row["files"][0]["action"] for row in found["results"]] == ["created", "edited"]
@@ -333,7 +334,7 @@ def test_changes_are_listed_newest_first_with_who_and_why(vault: Opener) -> None
 def test_undo_gives_back_the_bytes_and_can_be_undone(vault: Opener) -> None:
     with vault.open() as context:
         change = files.edit_file(context, "Garden.md", "One.", "1.")
-        undone: dict[str, Any] = journal.undo_change(context)
+        undone: Mapping[str, Any] = journal.undo_change(context)
         back = vault.text("Garden.md")
         again = journal.undo_change(context, str(undone["change_id"]))
 
@@ -347,7 +348,7 @@ def test_a_planned_undo_shows_the_difference_and_does_nothing(vault: Opener) -> 
     with vault.open() as context:
         files.edit_file(context, "Garden.md", "One.", "1.")
     with vault.open(asked=SubmitOptions(dry_run=True)) as context:
-        planned: dict[str, Any] = journal.undo_change(context)
+        planned: Mapping[str, Any] = journal.undo_change(context)
 
     assert planned["status"] == "planned"
     assert "-1.\n+One.\n" in planned["files"][0]["diff"]
@@ -361,7 +362,7 @@ def test_an_undo_leaves_what_was_changed_since_if_asked_to(vault: Opener) -> Non
         (vault.root / "Garden.md").write_text("mine\n", encoding="utf-8")
         with pytest.raises(ConflictError) as caught:
             journal.undo_change(context, run="r")
-        done: dict[str, Any] = journal.undo_change(context, run="r", partial=True)
+        done: Mapping[str, Any] = journal.undo_change(context, run="r", partial=True)
 
     assert "Garden.md" in str(caught.value)
     assert [row["path"] for row in done["left"]] == ["Garden.md"]

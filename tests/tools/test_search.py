@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import NoReturn
 
 import pytest
 
@@ -41,8 +41,8 @@ def test_a_result_has_the_documented_fields(tmp_path: Path) -> None:
             "heading": "# Alpha",
             "start_line": 1,
             "end_line": 3,
-            "score": answer["results"][0]["score"],  # type: ignore[index, call-overload]
-            "hash": answer["results"][0]["hash"],  # type: ignore[index, call-overload]
+            "score": answer["results"][0]["score"],
+            "hash": answer["results"][0]["hash"],
             "cosine": 0.8944,
         }
     ]
@@ -61,7 +61,7 @@ def test_a_folder_that_is_not_there_is_told_where_nothing_is_found(tmp_path: Pat
     with context(tmp_path, Policy(client="test", hidden=("secret/",))) as ctx:
         answer = search_vault(ctx, "alpha", folders=[folder])
 
-    (told,) = cast("list[str]", answer["notes"])
+    (told,) = answer["notes"]
     assert f"'{folder}'" in told
     assert answer["results"] == []
     assert "nearest" not in told
@@ -87,7 +87,7 @@ def test_where_a_score_comes_from_is_told_when_asked(tmp_path: Path) -> None:
     with context(tmp_path) as ctx:
         answer = search_vault(ctx, "alpha", explain=True)
 
-    assert set(answer["results"][0]["explain"]) == {"keyword", "dense", "chunk", "name", "passages", "note"}  # type: ignore[index, call-overload]
+    assert set(answer["results"][0]["explain"]) == {"keyword", "dense", "chunk", "name", "passages", "note"}
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_client_neither_finds_nor_counts_what_it_may_not_see(tmp_path: Path) -
         typo = search_vault(ctx, "secrett")
         status = vault_status(ctx)
 
-    assert {row["source"] for row in answer["results"]} == {"a.md"}  # type: ignore[union-attr, index, call-overload]
+    assert {row["source"] for row in answer["results"]} == {"a.md"}
     assert named["results"] == []
     assert "secret/b" not in str(typo)
     assert (status["notes"], status["files"], status["problems"], status["skipped"]) == (1, 1, 0, [])
@@ -177,5 +177,5 @@ def test_what_could_not_be_listed_is_told_to_those_who_may_see_it(tmp_path: Path
         ctx.index.refresh()
         status = vault_status(ctx)
 
-    assert [row["path"] for row in status["skipped"]] == ["bad.md", "out.md"]  # type: ignore[union-attr, index, call-overload]
+    assert [row["path"] for row in status["skipped"]] == ["bad.md", "out.md"]
     assert status["problems"] == 2

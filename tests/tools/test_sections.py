@@ -1,6 +1,6 @@
 """Sections: what is documented of them, and each error."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.tools import opened
 from tests.tools.opened import Opener
 
 NOTE = "# Log\n\n## May\n\nOne.\n\n### Deep\n\nTwo.\n\n```\n## May\n```\n\n## June\n\nThree.\n\n## june\n\nFour.\n"
-Call = Callable[[Context, str], dict[str, Any]]
+Call = Callable[[Context, str], Mapping[str, Any]]
 CALLS: dict[str, Call] = {
     "replace_section": lambda context, heading: files.replace_section(context, "Log.md", heading, "New."),
     "append_to_section": lambda context, heading: files.append_to_section(context, "Log.md", heading, "New."),

@@ -1,5 +1,6 @@
 """A proposal that was accepted and taken back says so, on every surface, for as long as it isn't done again."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def undo(context: Context, change: str) -> str:
 
 def told(context: Context, name: str) -> tuple[str, str | None, list[str] | None]:
     """Give what a list says of a proposal, which showing it says, too."""
-    shown: dict[str, Any] = proposals.show_proposal(context, name)
+    shown: Mapping[str, Any] = proposals.show_proposal(context, name)
     listed: dict[str, Any] = next(row for row in answer(context) if row["id"] == name)
     facts = [(one["status"], one.get("undone"), one.get("undone_by")) for one in (shown, listed)]
 
@@ -98,8 +99,8 @@ def test_what_was_accepted_as_a_block_in_its_note_is_undone_with_its_proposal(va
 
     with vault.open() as context:
         proposals.show_proposal_in_notes(context, name)
-        done: dict[str, Any] = proposals.resolve_blocks(context, "Garden.md", accept=["all"])
-        undone: dict[str, Any] = journal.undo_change(context, proposal_id=name)
+        done: Mapping[str, Any] = proposals.resolve_blocks(context, "Garden.md", accept=["all"])
+        undone: Mapping[str, Any] = journal.undo_change(context, proposal_id=name)
 
         assert (done["proposal_id"], undone["undone"]) == (name, [done["change_id"]])
         assert told(context, name) == ("accepted", "all", [undone["change_id"]])
@@ -110,7 +111,7 @@ def test_rejecting_blocks_in_a_note_accepts_nothing(vault: Opener) -> None:
 
     with vault.open() as context:
         proposals.show_proposal_in_notes(context, name)
-        done: dict[str, Any] = proposals.resolve_blocks(context, "Garden.md", reject=["all"])
+        done: Mapping[str, Any] = proposals.resolve_blocks(context, "Garden.md", reject=["all"])
         undo(context, done["change_id"])
 
         assert "proposal_id" not in done

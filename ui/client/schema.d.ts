@@ -860,7 +860,7 @@ export interface components {
             id: string;
             is_whole: boolean;
             line: number;
-            type: string;
+            type: string | null;
         };
         "daily_note.WrittenFile": {
             /** @enum {string} */
@@ -1036,7 +1036,7 @@ export interface components {
             id: string;
             is_whole: boolean;
             line: number;
-            type: string;
+            type: string | null;
         };
         "find_backlinks.LinkRow": {
             alias?: string;
@@ -1231,7 +1231,7 @@ export interface components {
             id: string;
             is_whole: boolean;
             line: number;
-            type: string;
+            type: string | null;
         };
         "note_info.TaskRow": {
             line: number;
@@ -1292,7 +1292,7 @@ export interface components {
             id: string;
             is_whole: boolean;
             line: number;
-            type: string;
+            type: string | null;
         };
         "remove_preference.RequestFailure": {
             code: string;
@@ -5493,7 +5493,7 @@ export interface operations {
                         review_url?: string;
                         start_line?: number;
                         /** @enum {string} */
-                        status?: "applied" | "proposed" | "planned";
+                        status?: "applied" | "proposed" | "refused" | "planned";
                         success: boolean;
                         total_chars?: number;
                         truncated?: boolean;

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar, Final, Literal, TypeAlias, cast
 
 from knapper.jsontypes import JSONValue
+from knapper.tools.shapes.write import ProposalAnswer
 
 TurnState = Literal["complete", "limit", "asked", "cancelled", "failed"]
 """How a turn ended: answered; stopped at a limit; with a question; by its person; by an error."""
@@ -89,7 +90,7 @@ class ProposalEvent(BaseEvent):
     """A proposal of the turn, which a person can accept by its id and digest."""
 
     kind: ClassVar[str] = "proposal"
-    proposal: dict[str, JSONValue]
+    proposal: ProposalAnswer
     """As `knapper.tools.proposals.show_proposal` returns it."""
 
 

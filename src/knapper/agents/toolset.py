@@ -23,7 +23,7 @@ from knapper.agents.model import replies
 from knapper.agents.model.replies import Arguments
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.jsontypes import JSONValue
-from knapper.tools import proposals, registry
+from knapper.tools import answers, proposals, registry
 from knapper.tools.context import CancelSignal, Context
 from knapper.tools.registry import CALL_TOOL, ToolSpec
 from knapper.tools.shapes import Answer
@@ -405,7 +405,7 @@ def _answer_call(session: ToolSession, name: str, arguments: Arguments) -> Answe
         try:
             return session.own[name].handle(encodable)
         except KnapError as error:
-            return cast("Answer", error.as_dict())
+            return answers.as_json(error.as_dict())
     context = session.context
     fitted = {key: _normalize_spaces(context, key, one) for key, one in arguments.items()}
     for key, limit in session.argument_limits.get(name, {}).items():
@@ -436,9 +436,9 @@ def _refuse_call(session: ToolSession, call_id: str, name: str, row: ToolSpec | 
     """Return an error for a tool that doesn't exist or a call whose arguments are cut off."""
     if row is None:
         missing = NotFound(f"there is no tool '{name[:80]}' here", hint="find_tool finds others", code="no_tool")
-        return _return_answer(session, call_id, CALL_TOOL, cast("dict[str, JSONValue]", missing.as_dict()))
+        return _return_answer(session, call_id, CALL_TOOL, answers.as_json(missing.as_dict()))
     cut = BadInput(_TRUNCATED_CALL, hint="send the whole call again, and a long text in several calls", code="cut_off")
-    return _return_answer(session, call_id, name, cast("dict[str, JSONValue]", cut.as_dict()))
+    return _return_answer(session, call_id, name, answers.as_json(cut.as_dict()))
 
 
 def _read_on(session: ToolSession, call_id: str, arguments: Arguments) -> str:
@@ -448,7 +448,7 @@ def _read_on(session: ToolSession, call_id: str, arguments: Arguments) -> str:
             raise BadInput(f"offset is {str(offset)[:40]!r}", hint="give a whole number")  # noqa: TRY301 - returned to the model like other errors
         excerpt = session.results.read_on(str(arguments.get("tool_call_id", "")), offset)
     except (BadInput, NotFound) as error:
-        return _return_answer(session, call_id, GET_CONTINUATION, cast("dict[str, JSONValue]", error.as_dict()))
+        return _return_answer(session, call_id, GET_CONTINUATION, answers.as_json(error.as_dict()))
     session.pending_events.append(_make_result(call_id, GET_CONTINUATION, {"success": True}, excerpt))
     return excerpt.text
 
@@ -458,7 +458,7 @@ def _ask_person(session: ToolSession, call_id: str, arguments: Arguments) -> str
     try:
         check_question(question, is_first=session.question is None)
     except BadInput as error:
-        return _return_answer(session, call_id, ASK_USER, cast("dict[str, JSONValue]", error.as_dict()))
+        return _return_answer(session, call_id, ASK_USER, answers.as_json(error.as_dict()))
     session.question = QuestionEvent(id=call_id, question=question, options=[*options])
     session.pending_events.append(session.question)
     return _QUESTION_ASKED

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from knapper.config.sections import ModelSettings
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
+    from knapper.tools.shapes.write import WriteResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +263,7 @@ class ClientChats:
         """Record that the client is shown what came of runs or sessions."""
         answers.mark_if_derived(self.context(""), runs)
 
-    def export(self, session_id: str, path: str = "") -> Answer:
+    def export(self, session_id: str, path: str = "") -> WriteResult:
         """Export a session as a note, at the client's request.
 
         Args:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from knapper.config import Settings
     from knapper.jsontypes import JSONValue
     from knapper.tools.context import ScriptProfile
-    from knapper.tools.shapes import Answer
+    from knapper.tools.shapes.write import WriteResult
     from knapper.vault.access import Grants
 
 
@@ -378,7 +378,7 @@ class ClientRuns:
         run = self.show(run_id).run
         self.opened_runs.delete(run.id)
 
-    def export(self, run_id: str, to: str) -> Answer:
+    def export(self, run_id: str, to: str) -> WriteResult:
         """Propose a run's answer as a note, or with the answers of its parts as a folder, under the client's own rules.
 
         Raises:

@@ -99,9 +99,7 @@ class ToolFinder:
         """Search in *table*."""
         self._table = table
 
-    def find_tool(
-        self, context: Context, query: str, limit: int = 5, *, returns: bool = False
-    ) -> Annotated[Answer, FoundTools]:
+    def find_tool(self, context: Context, query: str, limit: int = 5, *, returns: bool = False) -> FoundTools:
         """Find more tools: for links, tags, dates, sections, daily notes, review, the web; call one with call_tool.
 
         They are found by what they do, and returned with their parameters. Only callable tools are found: a read-only
@@ -120,18 +118,22 @@ class ToolFinder:
             raise BadInput(f"limit is {limit}", hint="give 1 to 50")
         choice = "read-only" if context.tool_selection == "read-only" else "full"
         matches = rank_tools(query, self._table.listed_tools(choice))
-        rows: list[JSONValue] = [self._describe_tool(context, row, returns=returns) for row in matches[:limit]]
-        answer: Answer = {"success": True, "results": rows, "total": len(matches)}
-        return answer if rows else {**answer, "message": "no tool fits; other words may help"}
+        rows = [self._describe_tool(context, row, returns=returns) for row in matches[:limit]]
+        answer: FoundTools = {"success": True, "results": rows, "total": len(matches)}
+        if not rows:
+            answer["message"] = "no tool fits; other words may help"
+        return answer
 
-    def _describe_tool(self, context: Context, row: ToolSpec, *, returns: bool) -> JSONValue:
-        description: dict[str, JSONValue] = {
+    def _describe_tool(self, context: Context, row: ToolSpec, *, returns: bool) -> ToolDescription:
+        description: ToolDescription = {
             "name": row.name,
             "description": registry.describe(row),
             "effect": row.effect,
-            "parameters": self._table.parameters(row, vaults=context.vaults or None),
+            "parameters": {**self._table.parameters(row, vaults=context.vaults or None)},
         }
-        return {**description, "returns": registry.answer_schema(row)} if returns else description
+        if returns:
+            description["returns"] = {**registry.answer_schema(row)}
+        return description
 
     def call_tool(
         self, context: Context, name: str, arguments: Mapping[str, JSONValue] | None = None

@@ -258,12 +258,6 @@ class Failure:
     error: KnapError
 
 
-def failure_row(failure: Failure) -> dict[str, JSONValue]:
-    """Return a failure in the shape that every surface shows."""
-    error = failure.error
-    return {"request": failure.number, "error": error.message, "code": error.code, "hint": error.hint}
-
-
 def failure_rows(failures: Sequence[Failure], batch: Sequence[Request]) -> JSONValue:
     """Return failures in the shape of an error's details: each with the path that it is about.
 
@@ -271,7 +265,16 @@ def failure_rows(failures: Sequence[Failure], batch: Sequence[Request]) -> JSONV
         failures: Some requests of the batch.
         batch: The batch.
     """
-    return [{"path": subject(batch[one.number]), **failure_row(one)} for one in failures]
+    return [
+        {
+            "path": subject(batch[one.number]),
+            "request": one.number,
+            "error": one.error.message,
+            "code": one.error.code,
+            "hint": one.error.hint,
+        }
+        for one in failures
+    ]
 
 
 def batch_error(failures: Sequence[Failure], batch: Sequence[Request]) -> KnapError:

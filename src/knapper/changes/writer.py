@@ -1,9 +1,9 @@
 """Submission of changes: checked, then applied, proposed or refused, and reported."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from knapper.changes import drafting, drafts, rules
 from knapper.changes.disk import apply, undo
@@ -20,7 +20,7 @@ from knapper.changes.proposals.taint import Taints
 from knapper.changes.rules import LogTarget, Refusal, Verdict
 from knapper.changes.text import diff
 from knapper.errors import ConflictError, RefusedError
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import objects_in
 from knapper.vault import access, parser
 from knapper.vault.access import Grants, Scope
 from knapper.vault.paths import NotePath
@@ -66,33 +66,6 @@ class Submission:
     notices: tuple[str, ...] = ()
     rewritten: tuple[LinkRewrite, ...] = ()
 
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return the outcome in the shape that every surface shows; empty parts are left out."""
-        answer: dict[str, JSONValue] = {"success": self.status != "refused", "status": self.status}
-        files: list[JSONValue] = [_file_row(report) for report in self.files]
-        failures: list[JSONValue] = [drafts.failure_row(one) for one in self.failures]
-        refusals: list[JSONValue] = [
-            {"path": one.path, "error": one.reason, "code": one.code, "hint": one.hint} for one in self.refusals
-        ]
-        rewritten: list[JSONValue] = [
-            {"path": one.path, "line": one.line, "old": one.old, "new": one.new} for one in self.rewritten
-        ]
-        notices: list[JSONValue] = [*self.notices]
-        parts: dict[str, JSONValue] = {
-            "reason": self.reason,
-            "change_id": self.change_id,
-            "proposal_id": self.proposal_id,
-            "files": files,
-            "hidden_files": self.hidden,
-            "failures": failures,
-            "refusals": refusals,
-            "links_rewritten": rewritten,
-            "notes": notices,
-        }
-        if len(self.files) == 1 and self.status == "applied":
-            answer |= {"path": self.files[0].target or self.files[0].path, "hash": self.files[0].after_hash}
-        return answer | {name: value for name, value in parts.items() if value}
-
 
 def report_files(draft: Draft) -> tuple[tuple[FileReport, ...], int]:
     """Report the files of a draft that its caller may see, and count the others."""
@@ -120,17 +93,6 @@ def _action_of(file: FileDraft) -> Literal["edited", "created", "moved", "trashe
     if file.before is None and file.base is None:
         return "created"
     return "linked" if file.cause == "link" else "edited"
-
-
-def _file_row(report: FileReport) -> JSONValue:
-    row: dict[str, JSONValue] = {"path": report.path, "action": report.action}
-    parts: dict[str, JSONValue] = {
-        "target": report.target,
-        "before_hash": report.before_hash,
-        "hash": report.after_hash,
-        "diff": report.diff,
-    }
-    return row | {name: value for name, value in parts.items() if value}
 
 
 _TRASH_PREFIX: Final = ".trash/"
@@ -162,7 +124,7 @@ class SubmitOptions:
 
 def _was_overtaken(error: ConflictError) -> bool:
     """Return whether another writer changed files between reading and writing, so that a second attempt may succeed."""
-    conflicts = cast("Sequence[Mapping[str, object]]", error.details.get("conflicts", ()))
+    conflicts = objects_in(error.details.get("conflicts"))
     return bool(conflicts) and all(one["problem"] == "has changed" for one in conflicts)
 
 

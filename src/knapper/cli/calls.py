@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from knapper.cli import output, places
 
@@ -17,6 +17,18 @@ if TYPE_CHECKING:
 
     from knapper.cli.options import GlobalOptions
     from knapper.server.terminal import TerminalQuestion, TerminalReply
+    from knapper.tools.shapes.read import (
+        BacklinkPage,
+        BrokenLinkPage,
+        FoundNotePage,
+        NoteInfo,
+        NoteText,
+        OutlinkPage,
+        PassageHits,
+        PathPage,
+        TagPage,
+    )
+    from knapper.tools.shapes.write import ChangeList
 
 ToolAnswer = dict[str, Any]
 """What a tool answers: JSON."""
@@ -25,7 +37,29 @@ USE_VARIABLE: Final = "KNAP_USE_SERVER"
 _OFF_WORDS: Final = frozenset({"no", "off", "false", "0"})
 
 
-def call(options: GlobalOptions, tool: str, **arguments: object) -> ToolAnswer:
+@overload
+def call(options: GlobalOptions, tool: Literal["search.search_vault"], **arguments: object) -> PassageHits: ...
+@overload
+def call(options: GlobalOptions, tool: Literal["notes.find_notes"], **arguments: object) -> FoundNotePage: ...
+@overload
+def call(options: GlobalOptions, tool: Literal["notes.note_info"], **arguments: object) -> NoteInfo: ...
+@overload
+def call(options: GlobalOptions, tool: Literal["notes.list_tags"], **arguments: object) -> TagPage: ...
+@overload
+def call(options: GlobalOptions, tool: Literal["reading.read_file"], **arguments: object) -> NoteText: ...
+@overload
+def call(options: GlobalOptions, tool: Literal["reading.read_lines"], **arguments: object) -> NoteText: ...
+@overload
+def call(options: GlobalOptions, tool: Literal["links.find_backlinks"], **arguments: object) -> BacklinkPage: ...
+@overload
+def call(options: GlobalOptions, tool: Literal["links.find_outlinks"], **arguments: object) -> OutlinkPage: ...
+@overload
+def call(options: GlobalOptions, tool: Literal["links.broken_links"], **arguments: object) -> BrokenLinkPage: ...
+@overload
+def call(options: GlobalOptions, tool: Literal["links.orphans"], **arguments: object) -> PathPage: ...
+@overload
+def call(options: GlobalOptions, tool: Literal["journal.list_changes"], **arguments: object) -> ChangeList: ...
+def call(options: GlobalOptions, tool: str, **arguments: object) -> object:
     """Call a tool on the chosen vault.
 
     Args:
@@ -51,7 +85,8 @@ def call_here(options: GlobalOptions, tool: str, arguments: Mapping[str, object]
 def find_function(tool: str) -> Callable[..., ToolAnswer]:
     """Return a tool's function."""
     module, _, name = tool.rpartition(".")
-    return cast("Callable[..., ToolAnswer]", getattr(import_module(f"knapper.tools.{module}"), name))
+    function: Callable[..., ToolAnswer] = getattr(import_module(f"knapper.tools.{module}"), name)
+    return function
 
 
 def call_named(options: GlobalOptions, name: str, arguments: Mapping[str, object], client: str) -> ToolAnswer:
@@ -86,7 +121,7 @@ def ask_server(
         return None
     for notice in reply.notices:
         output.warn(notice)
-    return cast("ToolAnswer | None", reply.answer)
+    return reply.answer
 
 
 def _ask(options: GlobalOptions, tool: str, arguments: Mapping[str, object], *, by_name: bool) -> TerminalReply | None:

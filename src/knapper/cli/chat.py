@@ -427,14 +427,14 @@ def _review_edits(state: ChatState, rest: str) -> None:
     del rest
     with _open_vault(state) as context:
         open_proposals = proposals.list_proposals(context, "open")
-        rows = [row for row in changes.get_rows(open_proposals, "results") if row.get("run") == state.session.id]
+        rows = [row for row in open_proposals["results"] if row.get("run") == state.session.id]
         if not rows:
             output.note(state.options, "nothing waits in this session; `knap edits` lists all that waits")
         for row in rows:
             if stdin_is_terminal():
-                review.review_proposal(state.options, context, str(row["id"]))
+                review.review_proposal(state.options, context, row["id"])
             else:
-                output.write(state.options, changes.render_proposal(proposals.show_proposal(context, str(row["id"]))))
+                output.write(state.options, changes.render_proposal(proposals.show_proposal(context, row["id"])))
 
 
 def _undo_last_change(state: ChatState, rest: str) -> None:
@@ -444,13 +444,13 @@ def _undo_last_change(state: ChatState, rest: str) -> None:
         if not change_id:
             output.note(state.options, "nothing was changed in this session that isn't undone")
             return
-        output.write(state.options, changes.render_outcome(journal.undo_change(context, change_id)))
+        output.write(state.options, changes.render_undo(journal.undo_change(context, change_id), fails=False))
 
 
 def _find_last_change(state: ChatState, context: Context) -> str:
     """Find the session's last change that isn't undone, by the model or accepted by the person."""
-    entries = changes.get_rows(journal.list_changes(context, run=state.session.id), "results")
-    return next((str(row["id"]) for row in entries if not row.get("undone") and not row.get("undoes")), "")
+    entries = journal.list_changes(context, run=state.session.id)["results"]
+    return next((row["id"] for row in entries if not row.get("undone") and not row.get("undoes")), "")
 
 
 def _clear_session(state: ChatState, rest: str) -> None:
@@ -468,9 +468,7 @@ def _save_note(state: ChatState, path: str) -> None:
         return
     path = path or sessions_store.export_path(session, turns)
     with _open_vault(state) as context:
-        answer: Mapping[str, JSONValue] = files.create_file(
-            context, path, sessions_store.write_session_markdown(session, turns)
-        )
+        answer = files.create_file(context, path, sessions_store.write_session_markdown(session, turns))
     output.write(state.options, changes.render_outcome(answer))
 
 

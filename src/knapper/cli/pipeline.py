@@ -32,7 +32,7 @@ from knapper.cli.render.formatting import pluralize
 from knapper.cli.task_options import PipelineOptions
 from knapper.config import Settings
 from knapper.errors import BadInput, RefusedError, SetupError
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, is_object, list_or_empty, object_or_empty
 
 JSONRow = Mapping[str, JSONValue]
 _MAX_NOTES = 30
@@ -52,11 +52,11 @@ def render_context(context: JSONRow) -> list[str]:
     return lines + [f"  {one['path']}: {one['why']}" for one in notes[:_MAX_NOTES]]
 
 
-def render_question(question: JSONRow | None) -> list[str]:
+def render_question(question: JSONValue) -> list[str]:
     """Format a question to the person."""
-    if question is None:
+    if not is_object(question):
         return []
-    options = cast("list[JSONValue]", question.get("options") or [])
+    options = list_or_empty(question.get("options"))
     return [f"? {question['question']}", *(f"  - {one}" for one in options)]
 
 
@@ -64,23 +64,23 @@ def render_outcome(outcome: JSONRow) -> list[str]:
     """Format a run's outcome, after its answer."""
     lines: list[str] = []
     if outcome["state"] == "asked":
-        lines += [*render_question(cast("JSONRow | None", outcome["question"]))]
+        lines += [*render_question(outcome["question"])]
         lines.append(f'answer it with: knap ask --resume {outcome["run_id"]} "…"')
-    lines += [f"open: {path}" for path in cast("list[JSONValue]", outcome["opened"])]
-    for failure in _rows(cast("JSONRow", outcome["edit_results"]), "failures"):
+    lines += [f"open: {path}" for path in list_or_empty(outcome["opened"])]
+    for failure in _rows(object_or_empty(outcome["edit_results"]), "failures"):
         lines.append(f"can't be made: {failure['file']} {failure['position']}: {failure['error']}")
     for one in _rows(outcome, "removed"):
         lines.append(f"a citation was dropped: {one['citation']}: {one['reason']}")
-    for one in _rows(cast("JSONRow", cast("JSONRow", outcome["pipeline"]).get("web") or {}), "sources"):
+    for one in _rows(object_or_empty(object_or_empty(outcome["pipeline"]).get("web")), "sources"):
         lines.append(f"source: {one['title']} {one['url']}{_date_suffix(one)}")
-    lines += [f"waits for your word: `knap edits show {one}`" for one in cast("list[JSONValue]", outcome["proposals"])]
+    lines += [f"waits for your word: `knap edits show {one}`" for one in list_or_empty(outcome["proposals"])]
     return [*lines, _usage_line(outcome)]
 
 
 def _usage_line(outcome: JSONRow) -> str:
-    usage = cast("JSONRow", outcome["usage"])
-    phases = cast("JSONRow", usage.get("phases") or {})
-    by_phase = ", ".join(f"{name} {cast('JSONRow', one)['total_tokens']}" for name, one in phases.items())
+    usage = object_or_empty(outcome["usage"])
+    phases = object_or_empty(usage.get("phases"))
+    by_phase = ", ".join(f"{name} {object_or_empty(one)['total_tokens']}" for name, one in phases.items())
     cost = f", ${float(str(usage['cost_usd'])):.4f}" if usage.get("cost_usd") is not None else ""
     return f"{outcome['model']}, {usage['total_tokens']} tokens{f' ({by_phase})' if by_phase else ''}{cost}"
 

@@ -11,9 +11,10 @@ import stat
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from knapper.errors import RefusedError, SetupError, StorageError
+from knapper.jsontypes import JSONValue, is_list, is_object
 from knapper.system import private
 
 PLUGIN_ID: Final = "knapper"
@@ -312,7 +313,7 @@ class VaultPlugin:
         except OSError:
             return False
 
-    def _read_enabled(self) -> list[object] | None:
+    def _read_enabled(self) -> list[JSONValue] | None:
         """Return Obsidian's list of enabled plugins as it is; None if there is none.
 
         Raises:
@@ -325,9 +326,9 @@ class VaultPlugin:
             return None
         except (OSError, ValueError, RecursionError) as error:
             raise _refusal(f"{file} can't be read as Obsidian's list of plugins", "enable it in Obsidian") from error
-        if not isinstance(decoded, list):
+        if not is_list(decoded):
             raise _refusal(f"{file} holds no list", "enable it in Obsidian, under Community plugins")
-        return cast("list[object]", decoded)
+        return decoded
 
     def _write_enabled(self, names: Sequence[object]) -> None:
         file = self.settings_folder / _LIST_FILE
@@ -346,7 +347,7 @@ def _manifest_version(content: bytes) -> str | None:
         manifest: object = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return None
-    fields = cast("dict[str, object]", manifest) if isinstance(manifest, dict) else {}
+    fields = manifest if is_object(manifest) else {}
     version = fields.get("version")
     is_ours = fields.get("id") == PLUGIN_ID and isinstance(version, str) and _VERSION.fullmatch(version)
     return str(version) if is_ours else None

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 import click
 
@@ -11,9 +11,9 @@ from knapper.cli import output
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.cli.render import changes
-from knapper.cli.render.changes import AnswerRow
 from knapper.tools import proposals
 from knapper.tools.context import Context
+from knapper.tools.shapes.write import ProposalAnswer, ProposalFile, ProposalHunk
 
 Decision = Literal["yes", "no", "skip"]
 
@@ -74,14 +74,14 @@ class Decisions:
                 self.skipped_count += 1
 
 
-def reviewable_parts(proposal: AnswerRow) -> Iterator[ReviewPart]:
+def reviewable_parts(proposal: ProposalAnswer) -> Iterator[ReviewPart]:
     """Split a proposal into parts that can be decided separately; settled and stale ones are left out.
 
     Args:
         proposal: From the tool ``show_proposal``.
     """
-    groups: dict[object, list[AnswerRow]] = {}
-    for row in changes.get_rows(proposal, "files"):
+    groups: dict[int, list[ProposalFile]] = {}
+    for row in proposal["files"]:
         groups.setdefault(row["group"], []).append(row)
     for rows in groups.values():
         if len(rows) == 1 and rows[0]["kind"] == "edit":
@@ -90,7 +90,7 @@ def reviewable_parts(proposal: AnswerRow) -> Iterator[ReviewPart]:
             yield _file_part(rows)
 
 
-def ask_decisions(proposal: AnswerRow, terminal: ReviewTerminal) -> Decisions:
+def ask_decisions(proposal: ProposalAnswer, terminal: ReviewTerminal) -> Decisions:
     """Ask about each part of a proposal.
 
     Args:
@@ -131,22 +131,22 @@ def _ask_decision(
         terminal.show(REVIEW_HELP)
 
 
-def _hunk_parts(row: AnswerRow) -> Iterator[ReviewPart]:
-    for one in changes.get_rows(row, "hunks"):
+def _hunk_parts(row: ProposalFile) -> Iterator[ReviewPart]:
+    for one in row["hunks"]:
         if one["state"] == "open" and not _is_stale(one):
-            file_with_hunk = {**row, "hunks": [one]}
+            file_with_hunk: ProposalFile = {**row, "hunks": [one]}
             text = "\n".join(["", changes.render_file_head(row), *changes.render_file_body(file_with_hunk)])
             yield ReviewPart(text=text, hunk_id=str(one["id"]), new_text=str(one["new"]))
 
 
-def _file_part(rows: list[AnswerRow]) -> ReviewPart:
+def _file_part(rows: list[ProposalFile]) -> ReviewPart:
     lines = [line for row in rows for line in ("", changes.render_file_head(row), *changes.render_file_body(row))]
-    paths = tuple(str(row["path"]) for row in rows if not row.get("follows"))
+    paths = tuple(row["path"] for row in rows if not row["follows"])
     return ReviewPart(text="\n".join(lines), paths=paths)
 
 
-def _is_stale(row: AnswerRow) -> bool:
-    return cast("object", row.get("stale")) is not None
+def _is_stale(row: ProposalFile | ProposalHunk) -> bool:
+    return "stale" in row
 
 
 _CTRL_D = "\x04"
@@ -166,7 +166,7 @@ def review_proposal(options: GlobalOptions, context: Context, proposal: str) -> 
     return ExitCode.OK
 
 
-def apply_decisions(context: Context, details: AnswerRow, decisions: Decisions) -> list[str]:
+def apply_decisions(context: Context, details: ProposalAnswer, decisions: Decisions) -> list[str]:
     """Apply the decisions: edits of hunks, then accepted parts, then rejected ones.
 
     Args:

@@ -38,7 +38,7 @@ from knapper.cli.render import changes, formatting
 from knapper.cli.render.formatting import pluralize
 from knapper.cli.task_options import RunLimitOptions, RunResumeOptions, RunStartOptions
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, is_object, object_or_empty, objects_in, strings_in
 from knapper.tools import answers
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def render_tree(rows: Sequence[JSONRow]) -> str:
 
     def add(row: JSONRow, depth: int) -> None:
         lines.append(render_node_line(row, depth))
-        for child in cast("Sequence[str]", row["children"]):
+        for child in strings_in(row["children"]):
             if child in by_id:
                 add(by_id[child], depth + 1)
 
@@ -106,15 +106,15 @@ def render_node_line(row: JSONRow, depth: int) -> str:
 
 def render_run(row: JSONRow) -> str:
     """Format the state of a run."""
-    limits = cast("JSONRow", row["limits"])
-    usage = cast("JSONRow", row["usage"] or {})
+    limits = object_or_empty(row["limits"])
+    usage = object_or_empty(row["usage"])
     lines = [
         render_run_line(row),
         f"model {row['model']}, strategy {row['strategy']}, Code Mode {'on' if row['code_mode'] else 'off'}",
         f"{pluralize(cast('int', row['node_count']), 'node')}, {row['cached']} from the cache, "
         f"{usage.get('total_tokens', 0)} of {limits['tokens'] or 'any number of'} tokens{_cost_suffix(usage)}",
     ]
-    lines += [f"- {plain(str(reason))}" for reason in cast("Sequence[str]", row["reasons"])]
+    lines += [f"- {plain(str(reason))}" for reason in strings_in(row["reasons"])]
     lines += [f"? {one['node_id']}  {plain(str(one['question']))}" for one in _rows(row, "checkpoints")]
     return "\n".join(lines)
 
@@ -126,15 +126,15 @@ def render_node(row: JSONRow) -> str:
         [f"why it is {'split' if row['children'] else 'one piece'}: {plain(str(row['why']))}"] if row["why"] else []
     )
     lines += _dependency_lines(row)
-    retrieval = cast("JSONRow | None", row["retrieval"])
-    if retrieval is not None:
+    retrieval = row["retrieval"]
+    if is_object(retrieval):
         lines += _retrieval_lines(retrieval)
-    lines += [f"checkpoint: {_checkpoint_text(cast('JSONRow', row['checkpoint']))}"] if row["checkpoint"] else []
+    lines += [f"checkpoint: {_checkpoint_text(object_or_empty(row['checkpoint']))}"] if row["checkpoint"] else []
     lines += ["", "## Answer", "", plain(str(row["answer"]))] if row["answer"] else []
     lines += [f"cites {_location(one)}" for one in _rows(row, "citations")]
     lines += [f"dropped: {plain(str(one['citation']))}: {plain(str(one['reason']))}" for one in _rows(row, "removed")]
-    lines += [f"note: {plain(str(one))}" for one in cast("Sequence[str]", row["notes"])]
-    usage = cast("JSONRow", row["usage"])
+    lines += [f"note: {plain(str(one))}" for one in strings_in(row["notes"])]
+    usage = object_or_empty(row["usage"])
     lines.append(f"{usage['input_tokens']} + {usage['output_tokens']} tokens{_cost_suffix(usage)}")
     return "\n".join(lines)
 
@@ -163,7 +163,7 @@ def render_footer(done: RunDone) -> str:
 def _dependency_lines(row: JSONRow) -> list[str]:
     lines: list[str] = []
     for name, word in (("hard", "needs"), ("soft", "uses")):
-        others = cast("Sequence[str]", row[name])
+        others = strings_in(row[name])
         lines += [f"{word}: {', '.join(others)}"] if others else []
     return lines
 
@@ -181,7 +181,7 @@ def _retrieval_lines(retrieval: JSONRow) -> list[str]:
         script = str(one.get("script") or "")
         lines += [f"    {plain(text)}" for text in script.splitlines()]
     lines += [f"found {_location(one)}" for one in _rows(retrieval, "sources")]
-    return lines + [f"note: {plain(str(one))}" for one in cast("Sequence[str]", retrieval["notes"])]
+    return lines + [f"note: {plain(str(one))}" for one in strings_in(retrieval["notes"])]
 
 
 def _location(row: JSONRow) -> str:
@@ -195,7 +195,7 @@ def _checkpoint_text(row: JSONRow) -> str:
 
 
 def _rows(row: JSONRow, name: str) -> Sequence[JSONRow]:
-    return cast("Sequence[JSONRow]", row.get(name) or ())
+    return objects_in(row.get(name))
 
 
 def _cost_suffix(usage: JSONRow) -> str:
@@ -426,9 +426,7 @@ def show_status(options: GlobalOptions, run_id: str) -> ExitCode:
 def show_tree(options: GlobalOptions, run_id: str) -> ExitCode:
     """Show a run's nodes."""
     run_fields = _read_run(options, run_id)
-    return output.print_result(
-        options, run_fields, render_tree(cast("list[Mapping[str, JSONValue]]", run_fields["nodes"]))
-    )
+    return output.print_result(options, run_fields, render_tree(objects_in(run_fields["nodes"])))
 
 
 def show_node(options: GlobalOptions, run_id: str, node_id: str) -> ExitCode:

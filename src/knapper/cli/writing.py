@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
@@ -13,10 +13,11 @@ from knapper.cli.render import changes
 from knapper.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from knapper.cli.options import GlobalOptions
     from knapper.tools.context import Context
+    from knapper.tools.shapes.write import WriteResult
 
 
 class ChangeOptions(TypedDict):
@@ -88,20 +89,20 @@ def complete_index(options: GlobalOptions, context: Context) -> None:
         _ = context.index.refresh(progress=on_progress)
 
 
-def report_changes(options: GlobalOptions, answer: Mapping[str, object]) -> ExitCode:
+def report_changes(options: GlobalOptions, answer: WriteResult) -> ExitCode:
     """Print the outcome of the requested changes.
 
     Returns:
         The exit code, which says whether any part failed.
     """
-    failures = [*_rows(answer, "failures"), *_rows(answer, "refusals")]
+    failures = [*answer.get("failures", ()), *answer.get("refusals", ())]
     if options.as_json:
         output.write_json(answer)
     else:
         output.write(options, changes.render_outcome(answer, takes_yes=_accepts_yes()))
         for row in failures:
             click.echo(changes.render_failure(row), err=True)
-        for notice in cast("Sequence[str]", answer.get("notes", ())):
+        for notice in answer.get("notes", ()):
             output.note(options, f"note: {output.plain(notice)}")
     return ExitCode.NOTHING if failures else ExitCode.OK
 
@@ -110,7 +111,3 @@ def _accepts_yes() -> bool:
     """Return whether ``--yes`` would make a difference: the command has that option, and isn't set to propose."""
     own = click.get_current_context().params
     return own.get("yes") is False and not own.get("propose")
-
-
-def _rows(answer: Mapping[str, object], name: str) -> Sequence[Mapping[str, object]]:
-    return cast("Sequence[Mapping[str, object]]", answer.get(name, ()))

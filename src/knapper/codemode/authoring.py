@@ -143,7 +143,12 @@ class ScriptAuthor:
         Raises:
             KnapError: The model doesn't answer.
         """
-        return self._write("mend", task, PromptData(source="script", value=script), _error_data(error))
+        return self._write(
+            "mend",
+            task,
+            PromptData(source="script", value=script),
+            PromptData(source="error", value=error[:_MAX_ERROR]),
+        )
 
     def write_again(self, task: str, script: str, hints: Mapping[str, JSONValue]) -> ScriptDraft:
         """Write another script where one found too little.
@@ -196,10 +201,6 @@ def _fenced_blocks(text: str) -> Iterator[tuple[str, str]]:
             fence, language, block_lines = match[1], match[2].casefold(), []
     if fence:
         yield language, "\n".join(block_lines)
-
-
-def _error_data(error: str) -> PromptData:
-    return PromptData(source="error", value=error[:_MAX_ERROR])
 
 
 def _prompt_text(name: str) -> str:

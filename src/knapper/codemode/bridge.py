@@ -12,6 +12,7 @@ from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupErr
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context, ProposalRef, ScriptProfile, ToolSignature
+from knapper.tools.shapes.write import WriteResult
 from knapper.vault import parser
 from knapper.vault.parser import Note
 
@@ -221,7 +222,7 @@ def _first_line(doc: str | None) -> str:
 
 def propose_note(
     context: Context, raw: str, content: str, values: Mapping[str, JSONValue], existing: tuple[Note, str] | None
-) -> dict[str, JSONValue]:
+) -> WriteResult:
     """Propose a new note, or a new text of an existing one.
 
     Args:
@@ -409,8 +410,8 @@ class Bridge:
         base_hash = self._read.get((context.vault, note.path), note.hash) if note else ""
         answer = propose_note(context, raw_path, content, values, (note, base_hash) if note else None)
         if name := answer.get("proposal_id"):
-            self._proposals.append(ProposalRef(id=str(name), vault=context.vault, review=context.review))
-        return answer
+            self._proposals.append(ProposalRef(id=name, vault=context.vault, review=context.review))
+        return answers.as_json(answer)
 
     def _read_file(self, given: Arguments) -> JSONValue:
         if "read_file" not in self.methods:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Final, NotRequired, cast
+from typing import Final, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -17,7 +17,6 @@ from knapper.tools.context import (
     ScriptProfile,
     ScriptResult,
 )
-from knapper.tools.shapes import Answer
 
 _EXIT_HINTS: Final[Mapping[ScriptExit, str]] = {
     "syntax": "write it as Python 3, and correct the line that is named",
@@ -72,7 +71,7 @@ class ScriptAnswer(TypedDict):
 
 def run_script(
     context: Context, code: str, profile: ScriptProfile = "strict", timeout_s: float | None = None
-) -> Annotated[Answer, ScriptAnswer]:
+) -> ScriptAnswer:
     """Run a Python script over the vault in a sandbox: many searches and reads in one call; only its result comes back.
 
     The script has `obsidian` with search(query, limit), read_note(path), read_notes(paths), list_notes(directory,
@@ -127,7 +126,7 @@ def script_inputs(context: Context, bridge: Bridge) -> ScriptInputs:
     )
 
 
-def result_answer(outcome: ScriptResult) -> Answer:
+def result_answer(outcome: ScriptResult) -> ScriptAnswer:
     """Return an outcome as every surface shows it."""
     fields: ScriptAnswer = {
         "success": outcome.ok,
@@ -148,7 +147,7 @@ def result_answer(outcome: ScriptResult) -> Answer:
         fields["notes"] = [outcome.wall_notice]
     if not outcome.ok:
         fields["code"], fields["hint"] = f"script_{outcome.kind}", _EXIT_HINTS[outcome.kind]
-    return cast("Answer", fields)
+    return fields
 
 
 def _proposal_row(proposal: ProposalRef) -> ScriptProposal:

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, Self, TypedDict, TypeVar, Unpack, 
 
 from knapper.config.files import ConfigDocument
 from knapper.errors import SetupError
+from knapper.jsontypes import is_list
 
 SettingKind = Literal["text", "verbatim", "path", "url", "count", "choice", "texts"]
 SettingValue = str | int | tuple[str, ...]
@@ -318,13 +319,12 @@ def _parse_count(setting: Setting, raw: object) -> int | None:
 
 
 def _parse_texts(setting: Setting, raw: object) -> tuple[str, ...] | None:
-    if not isinstance(raw, list):
+    if not is_list(raw):
         return None
-    items = cast("list[object]", raw)
-    texts = tuple(item for item in items if isinstance(item, str) and "\0" not in item)
+    texts = tuple(item for item in raw if isinstance(item, str) and "\0" not in item)
     if setting.choices:
         texts = tuple(item for item in texts if item in setting.choices)
-    return texts if len(texts) == len(items) else None
+    return texts if len(texts) == len(raw) else None
 
 
 def _wrong_value_error(setting: Setting, raw: object, place: str) -> SetupError:

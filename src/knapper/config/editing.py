@@ -14,6 +14,7 @@ from knapper.config import declarations, files, loading
 from knapper.config.declarations import Setting, SettingValue
 from knapper.config.settings import CLIENT_SETTINGS, RIGHTS, SETTINGS, VAULT_SETTINGS, Settings
 from knapper.errors import BadInput, ConflictError, RefusedError, SetupError, StorageError
+from knapper.jsontypes import is_list, is_object
 from knapper.system import private
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def parse_name(name: str) -> SettingName:
     except ValueError:
         keys = None
     parts: list[str] = []
-    while isinstance(keys, dict):
-        table = cast("dict[str, object]", keys)
+    while is_object(keys):
+        table = keys
         if len(table) != 1:
             break
         part, keys = next(iter(table.items()))
@@ -311,7 +312,7 @@ def _check_savable(settings: Settings, name: str, raw: object) -> None:
             hint="it decides who gets in, or what is run or read on the machine; `knap config path` tells the file",
             code="file_only",
         )
-    texts = cast("list[object]", raw) if isinstance(raw, list) else [raw]
+    texts = raw if is_list(raw) else [raw]
     is_address = setting.kind == "url" or any(_ADDRESS_MARK in str(text) for text in texts)
     if is_address and not setting.secret and _has_key(settings):
         raise RefusedError(

@@ -12,10 +12,11 @@ from collections.abc import Callable, Collection, Generator
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from knapper.config import declarations
 from knapper.errors import BadInput, NotFound, StorageError
+from knapper.jsontypes import is_object
 from knapper.system import private
 
 MAX_CLIENTS: Final = 50
@@ -255,9 +256,9 @@ def _read(file: Path) -> PairedClient | None:
         decoded: object = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(decoded, dict):
+    if not is_object(decoded):
         return None
-    texts = {str(name): value for name, value in cast("dict[str, object]", decoded).items() if isinstance(value, str)}
+    texts = {str(name): value for name, value in decoded.items() if isinstance(value, str)}
     names = [each.name for each in fields(PairedClient)]
     if any(name not in texts for name in names):
         return None

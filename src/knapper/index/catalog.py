@@ -7,7 +7,7 @@ import sqlite3
 from array import array
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from knapper.errors import StorageError
 from knapper.index import database, filters, fulltext
@@ -18,7 +18,7 @@ from knapper.index.fulltext import MatchPlace
 from knapper.index.graph import Graph
 from knapper.index.store import IndexStore
 from knapper.index.tokenizer import segment
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, loads, object_or_empty
 from knapper.vault import files, links, paths
 from knapper.vault.paths import NotePath
 
@@ -423,7 +423,7 @@ class CatalogEntry:
     @property
     def properties(self) -> Mapping[str, JSONValue]:
         """Parse the properties; on demand, as most listings don't show them."""
-        return cast("dict[str, JSONValue]", json.loads(self.raw_properties))
+        return object_or_empty(loads(self.raw_properties))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,14 +9,14 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from knapper.index import database, documents, integrity, words
 from knapper.index.arrays import np
 from knapper.index.database import Database
 from knapper.index.documents import HEADING_SEPARATOR, FileRecord, FileState
 from knapper.index.tokenizer import segment
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, loads, object_or_empty
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
@@ -585,9 +585,7 @@ class IndexStore:
             "SELECT path, properties FROM files WHERE path IN (SELECT value FROM json_each(?))",
             (json.dumps(paths, ensure_ascii=False),),
         )
-        return {
-            NotePath(path): cast("dict[str, JSONValue]", json.loads(properties_json)) for path, properties_json in rows
-        }
+        return {NotePath(path): object_or_empty(loads(properties_json)) for path, properties_json in rows}
 
     def rows(self, ids: Sequence[int]) -> list[ChunkRow]:
         """Read chunks by id in the given order, without those that were removed."""

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from html import unescape
 from re import sub
-from typing import Final, Protocol, cast
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from knapper.errors import SetupError
+from knapper.jsontypes import JSONValue, is_object, objects_in
 from knapper.net import client, urls
 from knapper.net.client import HttpClient, HttpResponse, Unreachable
 from knapper.net.urls import BadAddress, SearchFailed
 
-JsonObject = dict[str, object]
+JsonObject = dict[str, JSONValue]
 _MAX_TITLE: Final = 300
 _MAX_SNIPPET: Final = 1_000
 
@@ -63,9 +64,8 @@ def list_objects(answer: object, *path: str) -> list[JsonObject]:
     """Return the objects in a list of the response; values of other types are left out."""
     value = answer
     for name in path:
-        value = cast("JsonObject", value).get(name) if isinstance(value, dict) else None
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return [cast("JsonObject", item) for item in items if isinstance(item, dict)]
+        value = value.get(name) if is_object(value) else None
+    return objects_in(value)
 
 
 def read_text_field(row: JsonObject, name: str) -> str:

@@ -19,6 +19,7 @@ from knapper import __version__
 from knapper.config import Settings
 from knapper.config.sections import DEFAULT_PORT, ServerSettings
 from knapper.errors import SetupError, StorageError
+from knapper.jsontypes import is_object
 from knapper.system import private
 
 MAY_PASS: Final = frozenset({"already_serving", "no_address", "port_taken"})
@@ -252,7 +253,7 @@ def read_health(url: str) -> Mapping[str, object] | None:
         decoded: object = json.loads(body) if head.split(b" ")[1:2] == [b"200"] else None
     except (OSError, ValueError, RecursionError):
         return None
-    health = cast("dict[str, object]", decoded) if isinstance(decoded, dict) else {}
+    health = decoded if is_object(decoded) else {}
     return health if health.get("product") == PRODUCT else None
 
 

@@ -9,6 +9,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 
 from knapper.errors import CallerError, ConflictError, KnapError, NotFound, RefusedError, SetupError, StorageError
+from knapper.jsontypes import is_object
 
 BAD_REQUEST: Final = 400
 UNAUTHORIZED: Final = 401
@@ -123,8 +124,8 @@ def add_header(headers: MutableHeaders, name: str, value: str) -> None:
 def _replace_nonfinite(value: object) -> object:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: _replace_nonfinite(each) for name, each in cast("dict[str, object]", value).items()}
+    if is_object(value):
+        return {name: _replace_nonfinite(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_replace_nonfinite(each) for each in cast("list[object]", value)]
     return value

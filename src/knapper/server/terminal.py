@@ -20,9 +20,10 @@ import re
 import socket
 import stat
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 from knapper import __version__
+from knapper.jsontypes import is_object, strings_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -81,7 +82,7 @@ class TerminalReply(NamedTuple):
 
     notices: tuple[str, ...]
     """What a person is told of the vault as it was opened, each once."""
-    answer: Mapping[str, Any] | None
+    answer: dict[str, Any] | None
     """None where the command has to find its own answer, such as after an error."""
 
 
@@ -135,7 +136,7 @@ def _ask(state_dir: str, question: TerminalQuestion, environment: Mapping[str, s
         facts = _as_object(hello)
         if facts.get("instance") != instance or facts.get("version") != __version__:
             raise NoAnswerError
-        names = cast("list[str]", facts.get("variables"))
+        names = strings_in(facts.get("variables"))
         variables = {name: value for name in names if (value := environment.get(name, "")).strip()}
         body = json.dumps({**question, "variables": variables, "same": prove_same(key, environment)}).encode()
         return _read_reply(exchange.post(PATH, body, prove(key, "terminal", instance.encode(), body)))
@@ -146,19 +147,16 @@ def _read_reply(raw: bytes) -> TerminalReply:
     if reply.get("declined"):
         raise NoAnswerError
     answer = reply.get("answer")
-    if answer is not None and not isinstance(answer, dict):
+    if answer is not None and not is_object(answer):
         raise NoAnswerError
-    return TerminalReply(
-        notices=tuple(map(str, cast("list[object]", reply["notices"]))) if "notices" in reply else (),
-        answer=cast("dict[str, Any] | None", answer),
-    )
+    return TerminalReply(notices=tuple(strings_in(reply.get("notices"))), answer=answer)
 
 
 def _as_object(raw: bytes) -> Mapping[str, Any]:
     value: object = json.loads(raw)
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise NoAnswerError
-    return cast("dict[str, Any]", value)
+    return value
 
 
 def _read_own_file(file: str) -> bytes:

@@ -5,29 +5,31 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.tools.shapes import MAX_RESULTS
+from knapper.tools.shapes import MAX_RESULTS, Answer
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from knapper.changes.drafts import Request
+    from knapper.changes.drafts import LinkRewrite, Request
     from knapper.changes.proposals.taint import Reader, Taints
     from knapper.changes.writer import FileReport, Submission, Writer
     from knapper.index.catalog import CatalogEntry
+    from knapper.tools.shapes.read import Page
+    from knapper.tools.shapes.write import ReviewFields, ReviewPlaces, RewrittenLink, WriteResult, WrittenFile
     from knapper.vault.parser import Note
 
 
+RowT = TypeVar("RowT")
+
 MAX_OFFSET = 1_000_000_000
 """Largest offset of a page."""
-_FIRST_FIELDS = (
-    "success",
-    "status",
+_FIRST_FIELDS: Final = (
     "path",
     "hash",
     "message",
@@ -37,9 +39,28 @@ _FIRST_FIELDS = (
     "review_url",
     "reason",
 )
-"""The most important fields of an answer about a change."""
-CHANGE_FIELDS = frozenset({*_FIRST_FIELDS, "files", "hidden_files", "links_rewritten", "notes"})
+"""The most important fields of an answer about a change, after its status."""
+_LEFT_OUT_IF_EMPTY: Final = (
+    "reason",
+    "change_id",
+    "proposal_id",
+    "files",
+    "hidden_files",
+    "failures",
+    "refusals",
+    "links_rewritten",
+    "notes",
+)
+CHANGE_FIELDS = frozenset({"success", "status", *_FIRST_FIELDS, "files", "hidden_files", "links_rewritten", "notes"})
 """The fields that say what becomes of a change; what else a tool answers is its own."""
+
+
+def as_json(answer: Mapping[str, object]) -> Answer:
+    """Return a tool's typed answer, or an error's fields, as the surfaces pass it on.
+
+    A TypedDict is the JSON object that it describes, and an error's details are JSON; the checker can't see it as such.
+    """
+    return cast("Answer", answer)
 
 
 def mark_if_foreign(context: Context, note: Note) -> bool:
@@ -116,7 +137,7 @@ def _mark_if_pending(context: Context, note: Note) -> None:
         mark_tainted(context, f"proposal {proposal}")
 
 
-def submit_one(context: Context, request: Request) -> dict[str, JSONValue]:
+def submit_one(context: Context, request: Request) -> WriteResult:
     """Submit one request, and return the answer with the file's path and current hash.
 
     Raises:
@@ -133,7 +154,7 @@ def submit_one(context: Context, request: Request) -> dict[str, JSONValue]:
     return _order_fields(answer)
 
 
-def submit_several(context: Context, requests: Sequence[Request]) -> dict[str, JSONValue]:
+def submit_several(context: Context, requests: Sequence[Request]) -> WriteResult:
     """Submit independent requests: those that succeed form one change or proposal, and failures are listed.
 
     Raises:
@@ -144,13 +165,12 @@ def submit_several(context: Context, requests: Sequence[Request]) -> dict[str, J
         raise BadInput("nothing is asked for", hint="name at least one file")
     submission = _submit(context, requests)
     answer = _submission_answer(context, submission)
-    failures = cast("list[dict[str, JSONValue]]", answer.get("failures", []))
-    for failure, reported in zip(failures, submission.failures, strict=True):
+    for failure, reported in zip(answer.get("failures", []), submission.failures, strict=True):
         failure["path"] = _subject_path(requests[reported.number])
     refused = {number for refusal in submission.refusals for number in refusal.requests}
     carried_out = len(requests) - len({one.number for one in submission.failures} | refused)
     counted = f"{submission.status}: {carried_out} of {len(requests)}"
-    answer["message"] = f"{counted}; {answer['message']}" if submission.status == "proposed" else counted
+    answer["message"] = f"{counted}; {answer.get('message')}" if submission.status == "proposed" else counted
     return _order_fields(answer)
 
 
@@ -178,7 +198,7 @@ def _submit(context: Context, requests: Sequence[Request]) -> Submission:
     return submission
 
 
-def paginate(rows: Sequence[JSONValue], limit: int, offset: int) -> dict[str, JSONValue]:
+def paginate(rows: Sequence[RowT], limit: int, offset: int) -> Page[RowT]:
     """Return one page of a whole list.
 
     Raises:
@@ -188,9 +208,9 @@ def paginate(rows: Sequence[JSONValue], limit: int, offset: int) -> dict[str, JS
     return page_of(rows[offset : offset + limit], len(rows), limit, offset)
 
 
-def page_of(rows: Sequence[JSONValue], total: int, limit: int, offset: int) -> dict[str, JSONValue]:
+def page_of(rows: Sequence[RowT], total: int, limit: int, offset: int) -> Page[RowT]:
     """Return the rows of a page with its position, and ``next_offset`` where more follow."""
-    answer: dict[str, JSONValue] = {
+    answer: Page[RowT] = {
         "success": True,
         "results": list(rows),
         "total": total,
@@ -200,12 +220,6 @@ def page_of(rows: Sequence[JSONValue], total: int, limit: int, offset: int) -> d
     if offset + len(rows) < total:
         answer["next_offset"] = offset + len(rows)
     return answer
-
-
-def results_of(answer: Mapping[str, JSONValue]) -> list[JSONValue]:
-    """Return the results of an answer."""
-    results = answer["results"]
-    return results if isinstance(results, list) else []
 
 
 def check_page(limit: int, offset: int) -> None:
@@ -229,7 +243,7 @@ def check_offset(offset: int) -> None:
         raise BadInput(f"offset is {offset}", hint=f"give 0 to {MAX_OFFSET}")
 
 
-def review_fields(context: Context, proposal_id: str) -> dict[str, JSONValue]:
+def review_fields(context: Context, proposal_id: str) -> ReviewFields:
     """Return what an answer says of a proposal: that nothing has changed yet, and where a person decides on it."""
     command, url = context.review.command(proposal_id), context.review.url(proposal_id)
     page = f", and so does {url}" if url else ""
@@ -240,27 +254,79 @@ def review_fields(context: Context, proposal_id: str) -> dict[str, JSONValue]:
     return {"message": message, **place_fields(context, proposal_id)}
 
 
-def place_fields(context: Context, proposal_id: str) -> dict[str, JSONValue]:
+def place_fields(context: Context, proposal_id: str) -> ReviewPlaces:
     """Return where a person decides on a proposal."""
-    command, url = context.review.command(proposal_id), context.review.url(proposal_id)
-    return {"review_command": command, **({"review_url": url} if url else {})}
+    places: ReviewPlaces = {"review_command": context.review.command(proposal_id)}
+    if url := context.review.url(proposal_id):
+        places["review_url"] = url
+    return places
 
 
-def confirmed_answer(submission: Submission) -> dict[str, JSONValue]:
+def confirmed_answer(submission: Submission) -> WriteResult:
     """Return the answer about a proposal that a person approved, with the path and hash of its only named file."""
-    answer = {**submission.as_dict(), "message": "the person said yes, and it is applied"}
+    answer = write_result(submission)
+    answer["message"] = "the person said yes, and it is applied"
     named = [file for file in submission.files if file.action != "linked"]
     if len(named) == 1:
-        answer |= {"path": named[0].place, "hash": named[0].after_hash}
+        answer["path"], answer["hash"] = named[0].place, named[0].after_hash
     return _order_fields(answer)
 
 
-def _submission_answer(context: Context, submission: Submission) -> dict[str, JSONValue]:
-    answer = submission.as_dict()
+def write_result(submission: Submission) -> WriteResult:
+    """Return the outcome of a batch of requests in the shape that every surface shows; empty parts are left out."""
+    answer: WriteResult = {"success": submission.status != "refused", "status": submission.status}
+    if len(submission.files) == 1 and submission.status == "applied":
+        file = submission.files[0]
+        answer["path"], answer["hash"] = file.place, file.after_hash
+    answer = {
+        **answer,
+        "reason": submission.reason,
+        "change_id": submission.change_id,
+        "proposal_id": submission.proposal_id,
+        "files": [_written_file(report) for report in submission.files],
+        "hidden_files": submission.hidden,
+        "failures": [
+            {"request": one.number, "error": one.error.message, "code": one.error.code, "hint": one.error.hint}
+            for one in submission.failures
+        ],
+        "refusals": [
+            {"path": one.path, "error": one.reason, "code": one.code, "hint": one.hint} for one in submission.refusals
+        ],
+        "links_rewritten": rewritten_links(submission.rewritten),
+        "notes": list(submission.notices),
+    }
+    for name in _LEFT_OUT_IF_EMPTY:
+        if not answer.get(name):
+            del answer[name]
+    return answer
+
+
+def rewritten_links(rewritten: Iterable[LinkRewrite]) -> list[RewrittenLink]:
+    """Return the links that follow a move in the shape that every surface shows."""
+    return [{"path": one.path, "line": one.line, "old": one.old, "new": one.new} for one in rewritten]
+
+
+def _written_file(report: FileReport) -> WrittenFile:
+    row: WrittenFile = {
+        "path": report.path,
+        "action": report.action,
+        "target": report.target or "",
+        "before_hash": report.before_hash or "",
+        "hash": report.after_hash or "",
+        "diff": report.diff,
+    }
+    for name in ("target", "before_hash", "hash", "diff"):
+        if not row.get(name):
+            del row[name]
+    return row
+
+
+def _submission_answer(context: Context, submission: Submission) -> WriteResult:
+    answer = write_result(submission)
     if submission.status == "applied" and not submission.change_id:
         answer["message"] = "nothing had to change"
     if submission.status == "proposed":
-        answer |= review_fields(context, submission.proposal_id)
+        return {**answer, **review_fields(context, submission.proposal_id)}
     return answer
 
 
@@ -269,10 +335,16 @@ def _current_hash(file: FileReport, *, is_done: bool) -> str | None:
     return file.after_hash if is_done else file.before_hash
 
 
-def _order_fields(answer: dict[str, JSONValue]) -> dict[str, JSONValue]:
+def _order_fields(answer: WriteResult) -> WriteResult:
     """Put the most important fields first."""
-    leading = {name: answer[name] for name in _FIRST_FIELDS if name in answer and answer[name] is not None}
-    return leading | {name: value for name, value in answer.items() if name not in _FIRST_FIELDS}
+    leading: WriteResult = {"success": answer["success"], "status": answer["status"]}
+    for name in _FIRST_FIELDS:
+        value = answer.get(name)
+        if value is not None:
+            leading[name] = value
+    if answer.get("hash") is None:
+        _ = answer.pop("hash", None)
+    return {**leading, **answer}
 
 
 def within_session(context: Context, session_id: str) -> Context:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Annotated, Final
+from typing import Final
 
 from knapper.changes.drafts import AddText, AtPosition, Create
 from knapper.changes.rules import LogTarget
@@ -15,10 +15,10 @@ from knapper.changes.text import log_entries
 from knapper.changes.text.log_entries import LogEntry, MentionFinder
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound
-from knapper.jsontypes import JSONValue
 from knapper.tools import answers, reading
 from knapper.tools.context import Context
-from knapper.tools.shapes import Answer, read
+from knapper.tools.shapes import read
+from knapper.tools.shapes.write import WriteResult
 from knapper.vault import access, obsidian, parser, paths, source
 from knapper.vault.obsidian import DailyNotes
 from knapper.vault.parser import Note
@@ -36,7 +36,7 @@ _MAX_ATTEMPTS: Final = 4
 _NOTE_SUFFIX: Final = ".md"
 
 
-def get_current_date(context: Context) -> Annotated[Answer, read.Today]:
+def get_current_date(context: Context) -> read.Today:
     """Return today's date, as YYYY-MM-DD, and the local time.
 
     Args:
@@ -56,7 +56,7 @@ def daily_note(
     context: Context,
     date: str = "",
     create: bool = False,  # noqa: FBT001, FBT002 - arguments of tools come by name
-) -> Annotated[Answer, read.DailyNote]:
+) -> read.DailyNote:
     """Read a daily note at the path that the vault's settings name, or create it from their template.
 
     Args:
@@ -75,15 +75,20 @@ def daily_note(
     day = _parse_date(context, date)
     settings = obsidian.read_daily_notes(context.view.root)
     path = settings.path(day)
-    head: Answer = {"date": day.date().isoformat()}
+    date = day.date().isoformat()
     if _read_if_exists(context, path) is not None:
-        return {**reading.read_file(context, path), **head, "created": False}
+        return {**reading.read_file(context, path), "date": date, "created": False}
     if not create:
         hint = "create = true creates it"
         raise NotFound(f"there is no daily note '{path}'", hint=hint, code="no_daily_note", details={"path": path})
     opening, notices = _fill_template(context, settings, day)
     answer = answers.submit_one(context, Create(path=path, content=opening))
-    return _with_notices({**answer, **head, "created": answer["status"] == "applied"}, notices)
+    return {
+        **_with_notices(answer, notices),
+        "path": answer.get("path", path),
+        "date": date,
+        "created": answer["status"] == "applied",
+    }
 
 
 def log_interaction(
@@ -93,7 +98,7 @@ def log_interaction(
     summary: str,
     files: Sequence[str] | None = None,
     full_response: str | None = None,
-) -> Annotated[Answer, read.LogResult]:
+) -> read.LogResult:
     """Log an interaction at the end of today's daily note, as an entry of its own that search leaves out.
 
     Names of notes become links. For a conversation give the summary "n/a", and the answer as full_response.
@@ -127,10 +132,10 @@ def log_interaction(
     )
     answer = _append_entry(context, text, now)
     links: list[str] = sorted(set(re.findall(r"(?<!\\)\[\[([^\]|#]+)", text)))
-    return {**answer, "links": [*links]}
+    return {**answer, "links": links}
 
 
-def _append_entry(context: Context, text: str, now: datetime) -> Answer:
+def _append_entry(context: Context, text: str, now: datetime) -> WriteResult:
     """Append an entry to the day's note, and retry where somebody else has just written there."""
     settings = obsidian.read_daily_notes(context.view.root)
     # Each attempt reads the note anew: the place of the entry depends on how the note ends now.
@@ -143,7 +148,7 @@ def _append_entry(context: Context, text: str, now: datetime) -> Answer:
     raise AssertionError
 
 
-def _try_append(context: Context, settings: DailyNotes, text: str, now: datetime) -> Answer:
+def _try_append(context: Context, settings: DailyNotes, text: str, now: datetime) -> WriteResult:
     path = settings.path(now)
     note = _read_if_exists(context, path)
     notices: tuple[str, ...] = ()
@@ -241,9 +246,8 @@ def _normalize(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def _with_notices(answer: Answer, notices: Sequence[str]) -> Answer:
-    existing = answer.get("notes")
-    all_notes = [*(existing if isinstance(existing, list) else ()), *notices]
+def _with_notices(answer: WriteResult, notices: Sequence[str]) -> WriteResult:
+    all_notes = [*answer.get("notes", ()), *notices]
     return {**answer, "notes": all_notes} if all_notes else answer
 
 
@@ -295,7 +299,7 @@ class _Bullet:
     """Its last line that isn't blank."""
 
 
-def save_preference(context: Context, preference: str) -> Annotated[Answer, read.PreferenceResult]:
+def save_preference(context: Context, preference: str) -> read.PreferenceResult:
     """Save a preference, correction or instruction of the user, as a bullet point in Preferences.md.
 
     The note is part of prompts, so what an agent or a script saves awaits a person's decision. All else in it stays.
@@ -322,8 +326,15 @@ def save_preference(context: Context, preference: str) -> Annotated[Answer, read
     items = _find_bullets(note)
     existing_number = next((number for number, item in enumerate(items, 1) if item.text == text), 0)
     if existing_number:
-        state: Answer = {"path": note.path, "hash": note.hash, "message": "it is saved already"}
-        return {"success": True, "status": "applied", **state, "preference": text, "line_number": existing_number}
+        return {
+            "success": True,
+            "status": "applied",
+            "path": note.path,
+            "hash": note.hash,
+            "message": "it is saved already",
+            "preference": text,
+            "line_number": existing_number,
+        }
     request = AddText(path=note.path, content=f"- {text}", where="end", base=note.hash)
     if items:
         position, marker = f"insert:{items[-1].last + 1}", items[-1].marker
@@ -331,7 +342,7 @@ def save_preference(context: Context, preference: str) -> Annotated[Answer, read
     return {**answers.submit_one(context, request), "preference": text}
 
 
-def list_preferences(context: Context) -> Annotated[Answer, read.PreferenceList]:
+def list_preferences(context: Context) -> read.PreferenceList:
     """List all saved preferences with the line numbers that remove_preference takes.
 
     Args:
@@ -342,22 +353,25 @@ def list_preferences(context: Context) -> Annotated[Answer, read.PreferenceList]
     """
     note = _read_preferences(context)
     items = _find_bullets(note) if note is not None else []
-    rows: list[JSONValue] = [
+    rows: list[read.PreferenceRow] = [
         {"line_number": number, "preference": item.text, "line": item.first} for number, item in enumerate(items, 1)
     ]
-    answer: Answer = {"success": True, "results": rows, "total": len(rows), "path": access.PREFERENCES_NOTE}
+    answer: read.PreferenceList = {
+        "success": True,
+        "results": rows,
+        "total": len(rows),
+        "path": access.PREFERENCES_NOTE,
+    }
     if not rows:
         answer["message"] = "No preferences saved"
     if note is not None:
-        answer |= {"path": note.path, "hash": note.hash}
+        answer["path"], answer["hash"] = note.path, note.hash
         if answers.mark_if_foreign(context, note):
             answer["foreign"] = True
     return answer
 
 
-def remove_preference(
-    context: Context, line_number: int, expected_hash: str = ""
-) -> Annotated[Answer, read.PreferenceResult]:
+def remove_preference(context: Context, line_number: int, expected_hash: str = "") -> read.PreferenceResult:
     """Remove a preference by the line number that list_preferences returns.
 
     What an agent or a script removes awaits a person's decision. All else in the note stays.

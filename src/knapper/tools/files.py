@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Final, Literal, TypedDict, Unpack, cast, get_args
+from typing import Final, Literal, TypedDict, Unpack, get_args
 
 from knapper.changes import text_edits
 from knapper.changes.drafts import (
@@ -23,10 +23,10 @@ from knapper.changes.drafts import (
 )
 from knapper.changes.text import diff, splices, yaml_values
 from knapper.errors import BadInput, KnapError
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, is_object
 from knapper.tools import answers, notes
 from knapper.tools.context import Context
-from knapper.tools.shapes import Answer
+from knapper.tools.shapes.read import NoteProperties
 from knapper.tools.shapes.write import WriteResult
 from knapper.vault import files, paths
 from knapper.vault.parser import Note
@@ -37,7 +37,7 @@ _PROPERTIES_HINT = 'give an object, such as {"tags": ["meeting"]}'
 
 def create_file(
     context: Context, path: str, content: str = "", frontmatter: str | Mapping[str, JSONValue] = ""
-) -> Annotated[Answer, WriteResult]:
+) -> WriteResult:
     """Create a new note; nothing is ever overwritten, and missing folders are created.
 
     Args:
@@ -54,7 +54,7 @@ def create_file(
     return answers.submit_one(context, Create(path=path, content=content, properties=_parse_properties(frontmatter)))
 
 
-def write_file(context: Context, path: str, content: str, expected_hash: str) -> Annotated[Answer, WriteResult]:
+def write_file(context: Context, path: str, content: str, expected_hash: str) -> WriteResult:
     """Replace the whole text of a note; its line endings and byte-order mark stay.
 
     Args:
@@ -72,9 +72,7 @@ def write_file(context: Context, path: str, content: str, expected_hash: str) ->
     return answers.submit_one(context, Rewrite(path=path, content=content, base=expected_hash))
 
 
-def append_to_file(
-    context: Context, path: str, content: str, expected_hash: str = ""
-) -> Annotated[Answer, WriteResult]:
+def append_to_file(context: Context, path: str, content: str, expected_hash: str = "") -> WriteResult:
     """Append text to the end of a note, on lines of its own.
 
     Args:
@@ -91,9 +89,7 @@ def append_to_file(
     return answers.submit_one(context, AddText(path=path, content=content, where="end", base=expected_hash))
 
 
-def prepend_to_file(
-    context: Context, path: str, content: str, expected_hash: str = ""
-) -> Annotated[Answer, WriteResult]:
+def prepend_to_file(context: Context, path: str, content: str, expected_hash: str = "") -> WriteResult:
     """Insert text at the beginning of a note, after its properties and before a blank line.
 
     Args:
@@ -110,7 +106,7 @@ def prepend_to_file(
 
 def edit_file(
     context: Context, path: str, old_text: str, new_text: str, count: int = 1, expected_hash: str = ""
-) -> Annotated[Answer, WriteResult]:
+) -> WriteResult:
     """Replace text in a note.
 
     Args:
@@ -129,9 +125,7 @@ def edit_file(
     return answers.submit_one(context, EditText(path=path, old=old_text, new=new_text, count=count, base=expected_hash))
 
 
-def edit_at(
-    context: Context, path: str, position: str, content: str = "", expected_hash: str = ""
-) -> Annotated[Answer, WriteResult]:
+def edit_at(context: Context, path: str, position: str, content: str = "", expected_hash: str = "") -> WriteResult:
     """Insert, replace or delete whole lines of a note at a position.
 
     Args:
@@ -148,7 +142,7 @@ def edit_at(
     return answers.submit_one(context, AtPosition(path=path, position=position, content=content, base=expected_hash))
 
 
-def delete_file(context: Context, path: str, expected_hash: str = "") -> Annotated[Answer, WriteResult]:
+def delete_file(context: Context, path: str, expected_hash: str = "") -> WriteResult:
     """Move a file to the trash that the vault's settings name; nothing is deleted permanently.
 
     Args:
@@ -163,7 +157,7 @@ def delete_file(context: Context, path: str, expected_hash: str = "") -> Annotat
     return answers.submit_one(context, Trash(path=path, base=expected_hash))
 
 
-def restore_files(context: Context, names: Sequence[str]) -> Annotated[Answer, WriteResult]:
+def restore_files(context: Context, names: Sequence[str]) -> WriteResult:
     """Restore files from the vault's own trash to where they were; nothing is overwritten.
 
     Args:
@@ -198,17 +192,15 @@ def _parse_properties(frontmatter: str | Mapping[str, JSONValue]) -> Mapping[str
         value: object = json.loads(frontmatter)
     except (ValueError, RecursionError) as error:
         raise BadInput(f"frontmatter isn't JSON: {error}", hint=_PROPERTIES_HINT, code="invalid_json") from None
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise BadInput("frontmatter isn't an object", hint=_PROPERTIES_HINT, code="invalid_json")
-    return cast("dict[str, JSONValue]", value)
+    return value
 
 
 SectionOperation = Literal["replace", "replace_body", "append", "prepend"]
 
 
-def replace_section(
-    context: Context, path: str, heading: str, content: str, expected_hash: str = ""
-) -> Annotated[Answer, WriteResult]:
+def replace_section(context: Context, path: str, heading: str, content: str, expected_hash: str = "") -> WriteResult:
     """Replace a heading and everything below it, up to the next heading of its level or above.
 
     Args:
@@ -229,9 +221,7 @@ def replace_section(
     return answers.submit_one(context, request)
 
 
-def append_to_section(
-    context: Context, path: str, heading: str, content: str, expected_hash: str = ""
-) -> Annotated[Answer, WriteResult]:
+def append_to_section(context: Context, path: str, heading: str, content: str, expected_hash: str = "") -> WriteResult:
     """Append text at the end of a section, after a blank line; the heading and its text stay.
 
     Args:
@@ -248,9 +238,7 @@ def append_to_section(
     return answers.submit_one(context, request)
 
 
-def rename_anchor(
-    context: Context, path: str, anchor: str, name: str, expected_hash: str = ""
-) -> Annotated[Answer, WriteResult]:
+def rename_anchor(context: Context, path: str, anchor: str, name: str, expected_hash: str = "") -> WriteResult:
     """Rename a heading or a block id; links to it are updated.
 
     Args:
@@ -270,7 +258,7 @@ def rename_anchor(
     return answers.submit_one(context, RenameHeading(path=path, heading=anchor, title=name, base=expected_hash))
 
 
-def edit_section(context: Context, request: EditSection) -> dict[str, JSONValue]:
+def edit_section(context: Context, request: EditSection) -> WriteResult:
     """Edit a section in any of the supported ways; its heading may be written without ``#`` signs.
 
     Raises:
@@ -282,7 +270,7 @@ def edit_section(context: Context, request: EditSection) -> dict[str, JSONValue]
 _MOVE_HINT: Final = 'give {"source": "old/path.md", "destination": "new/path.md"}'
 
 
-def move_file(context: Context, source: str, destination: str) -> Annotated[Answer, WriteResult]:
+def move_file(context: Context, source: str, destination: str) -> WriteResult:
     """Move a note, another file or a folder; every link to it is rewritten, and nothing is overwritten.
 
     Args:
@@ -302,7 +290,7 @@ def move_file(context: Context, source: str, destination: str) -> Annotated[Answ
     return answers.submit_one(context, Move(source=source, destination=destination))
 
 
-def batch_move_files(context: Context, moves: Sequence[Mapping[str, str]]) -> Annotated[Answer, WriteResult]:
+def batch_move_files(context: Context, moves: Sequence[Mapping[str, str]]) -> WriteResult:
     """Move several files or folders; those that can't be moved are listed, and the others form one change.
 
     More than 5 are always a proposal.
@@ -318,7 +306,7 @@ def batch_move_files(context: Context, moves: Sequence[Mapping[str, str]]) -> An
     return answers.submit_several(context, [_move_request(number, one) for number, one in enumerate(moves)])
 
 
-def delete_files(context: Context, names: Sequence[str]) -> Annotated[Answer, WriteResult]:
+def delete_files(context: Context, names: Sequence[str]) -> WriteResult:
     """Move several files to the trash; failures are listed, and the others form one change.
 
     Raises:
@@ -373,9 +361,7 @@ class NotePropertyChange(PropertyChange, total=False):
     expected_hash: str
 
 
-def update_frontmatter(
-    context: Context, path: str, field: str, **change: Unpack[NotePropertyChange]
-) -> Annotated[Answer, WriteResult]:
+def update_frontmatter(context: Context, path: str, field: str, **change: Unpack[NotePropertyChange]) -> WriteResult:
     """Set, remove, append to or rename one property of a note.
 
     Args:
@@ -401,7 +387,7 @@ def update_frontmatter(
 
 def batch_update_frontmatter(
     context: Context, paths: Sequence[str], field: str, **change: Unpack[PropertyChange]
-) -> Annotated[Answer, WriteResult]:
+) -> WriteResult:
     """Change one property of several notes; failures are listed, and the other notes form one change.
 
     More than 5 notes are always a proposal.
@@ -424,7 +410,7 @@ def batch_update_frontmatter(
     return answers.submit_several(context, [_edit_request(path, field, change) for path in dict.fromkeys(paths)])
 
 
-def read_properties(context: Context, path: str) -> dict[str, JSONValue]:
+def read_properties(context: Context, path: str) -> NoteProperties:
     """Return a note's properties.
 
     Raises:

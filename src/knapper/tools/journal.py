@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from knapper.changes.disk import apply, undo
 from knapper.changes.disk import plan as disk_plan
@@ -13,11 +13,9 @@ from knapper.changes.disk.undo import ChangeFilter, Last, OfProposal, OfRun, One
 from knapper.changes.text import diff
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue
 from knapper.tools import answers, arguments
 from knapper.tools.context import Context
-from knapper.tools.shapes import Answer
-from knapper.tools.shapes.write import ChangeList, UndoResult
+from knapper.tools.shapes.write import ChangeList, ChangeRow, FileAction, UndoConflict, UndoResult, WrittenFile
 from knapper.vault.paths import NotePath
 
 _TRASH_PREFIX = ".trash/"
@@ -35,7 +33,7 @@ class ChangeConditions(TypedDict, total=False):
 
 def list_changes(
     context: Context, limit: int = undo.DEFAULT_LIMIT, offset: int = 0, **which: Unpack[ChangeConditions]
-) -> Annotated[Answer, ChangeList]:
+) -> ChangeList:
     """List what was changed in the vault, the newest first: who, when, why, and which files.
 
     Changes that concern only hidden files are left out.
@@ -76,7 +74,8 @@ def list_changes(
     path = arguments.resolve_filter(context, which.get("path", ""), has_changes)
     # The same answer as for a file without changes: an error would reveal that a hidden one exists.
     if path and not _may_see(context, path):
-        return answers.page_of([], 0, limit, offset)
+        none: list[ChangeRow] = []
+        return answers.page_of(none, 0, limit, offset)
     listing = undo.list_changes(change_journal, replace(query, path=path), limit=limit, offset=offset)
     return answers.page_of([_change_row(context, change) for change in listing.changes], listing.total, limit, offset)
 
@@ -89,7 +88,7 @@ def undo_change(
     since: str = "",
     *,
     partial: bool = False,
-) -> Annotated[Answer, UndoResult]:
+) -> UndoResult:
     """Undo the last change, or take back the one that is named; the undo is a change itself, and can be undone.
 
     Args:
@@ -116,16 +115,18 @@ def undo_change(
     if options.dry_run:
         return _undo_plan(context, selector, options.run, partial=partial)
     result = context.writer.undo(selector, reason=options.reason, partial=partial, run=options.run)
-    ids: list[JSONValue] = [*result.changes]
-    answer: dict[str, JSONValue] = {
+    answer: UndoResult = {
         "success": True,
         "status": "applied",
         "change_id": result.applied.change_id,
-        "undone": ids,
+        "undone": [*result.changes],
         "files": _file_rows(context, result.applied.files),
     }
-    notices: list[JSONValue] = [*result.applied.notices]
-    return answer | _drop_empty({"left": _conflict_rows(result.left), "notes": notices})
+    if result.left:
+        answer["left"] = _conflict_rows(result.left)
+    if result.applied.notices:
+        answer["notes"] = [*result.applied.notices]
+    return answer
 
 
 def _parse_selector(conditions: Mapping[str, str]) -> Selector:
@@ -158,7 +159,7 @@ def parse_moment(text: str) -> datetime:
         raise BadInput(f"'{text}' is no day or time", hint=hint, code="invalid_time") from None
 
 
-def _undo_plan(context: Context, selector: Selector, run: str, *, partial: bool) -> dict[str, JSONValue]:
+def _undo_plan(context: Context, selector: Selector, run: str, *, partial: bool) -> UndoResult:
     """Return what an undo would do; nothing is written."""
     state = context.writer.state
     changes = context.writer.undoable(selector, run, partial=partial)
@@ -167,35 +168,36 @@ def _undo_plan(context: Context, selector: Selector, run: str, *, partial: bool)
     answers.mark_shown_paths(
         context, (path for change in changes for file in change.files if (path := file.after_path))
     )
-    ids: list[JSONValue] = [change.id for change in changes]
-    answer: dict[str, JSONValue] = {
+    answer: UndoResult = {
         "success": True,
         "status": "planned",
-        "undone": ids,
+        "undone": [change.id for change in changes],
         "files": _file_rows(context, disk_plan.file_results(plan.steps), plan.contents),
     }
-    return answer | _drop_empty({"left": _conflict_rows(plan.conflicts)})
+    if plan.conflicts:
+        answer["left"] = _conflict_rows(plan.conflicts)
+    return answer
 
 
-def _change_row(context: Context, change: Change) -> JSONValue:
-    undoes: list[JSONValue] = [*change.undoes]
+def _change_row(context: Context, change: Change) -> ChangeRow:
     hidden = sum(not _is_visible(context, file) for file in change.files)
-    row: dict[str, JSONValue] = {
+    row: ChangeRow = {
         "id": change.id,
         "at": change.at.isoformat(timespec="seconds"),
         "client": change.client,
         "files": _file_rows(context, change.files, trashed=_system_trashed(change)),
-    }
-    # A reason may quote hidden files, and their number is only for the client that changed them.
-    optional: dict[str, JSONValue] = {
+        # A reason may quote hidden files, and their number is only for the client that changed them.
         "reason": "" if hidden else change.reason,
         "run": change.run,
         "proposal_id": change.proposal,
         "undone": change.undone,
-        "undoes": undoes,
+        "undoes": [*change.undoes],
         "hidden_files": hidden if change.client == context.view.policy.client else 0,
     }
-    return row | _drop_empty(optional)
+    for name in ("reason", "run", "proposal_id", "undone", "undoes", "hidden_files"):
+        if not row.get(name):
+            del row[name]
+    return row
 
 
 def _may_see(context: Context, path: str) -> bool:
@@ -209,7 +211,7 @@ def _file_rows(
     contents: Mapping[str, bytes] | None = None,
     *,
     trashed: Collection[str] = (),
-) -> list[JSONValue]:
+) -> list[WrittenFile]:
     visible_files = (file for file in files if _is_visible(context, file))
     return [
         _file_row(file, contents, "trashed" if file.path in trashed else _file_action(file)) for file in visible_files
@@ -229,19 +231,23 @@ def _is_visible(context: Context, file: FileResult) -> bool:
     return all(context.view.visible(end) for end in vault_paths)
 
 
-def _file_row(file: FileResult, contents: Mapping[str, bytes] | None, action: str) -> JSONValue:
+def _file_row(file: FileResult, contents: Mapping[str, bytes] | None, action: FileAction) -> WrittenFile:
     before, after = file.before_path, file.after_path
-    row: dict[str, JSONValue] = {"action": action, "path": before or after}
-    optional: dict[str, JSONValue] = {
-        "target": after if before and after != before else None,
-        "before_hash": file.before_hash,
-        "hash": file.after_hash,
+    row: WrittenFile = {
+        "action": action,
+        "path": before or file.path,
+        "target": (after or "") if before and after != before else "",
+        "before_hash": file.before_hash or "",
+        "hash": file.after_hash or "",
         "diff": _file_diff(file, contents) if contents is not None else "",
     }
-    return row | _drop_empty(optional)
+    for name in ("target", "before_hash", "hash", "diff"):
+        if not row.get(name):
+            del row[name]
+    return row
 
 
-def _file_action(file: FileResult) -> str:
+def _file_action(file: FileResult) -> FileAction:
     before, after = file.before_path, file.after_path
     if before is None:
         return "created"
@@ -260,9 +266,5 @@ def _file_diff(file: FileResult, contents: Mapping[str, bytes]) -> str:
     return diff.unified_diff(old, new, file.path) if is_known and old != new else ""
 
 
-def _conflict_rows(conflicts: Iterable[Conflict]) -> list[JSONValue]:
+def _conflict_rows(conflicts: Iterable[Conflict]) -> list[UndoConflict]:
     return [{"path": one.path, "problem": one.problem, "current_hash": one.current} for one in conflicts]
-
-
-def _drop_empty(parts: dict[str, JSONValue]) -> dict[str, JSONValue]:
-    return {name: value for name, value in parts.items() if value}

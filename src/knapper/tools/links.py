@@ -2,26 +2,33 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Final, Literal, Unpack, cast, get_args
+from typing import Final, Literal, Unpack, get_args
 
 from typing_extensions import TypedDict
 
+from knapper import jsontypes
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.index.catalog import ListingQuery
 from knapper.index.filters import Filter
 from knapper.index.graph import Edge, NameLookup
-from knapper.jsontypes import JSONValue
 from knapper.tools import answers, arguments, search
 from knapper.tools.context import Context
-from knapper.tools.shapes import Answer
 from knapper.tools.shapes.read import (
     BacklinkPage,
     BrokenLinkPage,
+    GraphEdge,
+    GraphNode,
+    LinkingNote,
+    LinkingNotePage,
+    LinkLine,
+    LinkRow,
+    Neighbor,
     NeighborPage,
     NoteGraph,
     NoteSurroundings,
     OutlinkPage,
     PathPage,
+    ReachableNote,
     ReachableNotePage,
 )
 from knapper.vault import links, paths
@@ -32,9 +39,7 @@ _MAX_NEAREST: Final = 3
 """Most names that are suggested where none fits."""
 
 
-def find_backlinks(
-    context: Context, note_name: str, limit: int = _DEFAULT_LIMIT, offset: int = 0
-) -> Annotated[Answer, BacklinkPage]:
+def find_backlinks(context: Context, note_name: str, limit: int = _DEFAULT_LIMIT, offset: int = 0) -> BacklinkPage:
     """Find the files that link to a note: wikilinks with alias, heading or block, embeds, Markdown links, properties.
 
     Args:
@@ -66,19 +71,16 @@ def find_backlinks(
     page_edges = sorted(
         (edge for edge in visible_edges if edge.source in page_sources), key=lambda edge: (edge.source, edge.line)
     )
-    target_paths: list[JSONValue] = [*targets]
     return {
-        **answers.paginate(sources, limit, offset),
+        **answers.paginate([str(source) for source in sources], limit, offset),
         "exists": bool(targets),
-        "notes_of_that_name": target_paths,
+        "notes_of_that_name": [*targets],
         "links": link_answers(context, page_edges),
         **search.freshness_fields(freshness),
     }
 
 
-def find_outlinks(
-    context: Context, path: str, limit: int = _DEFAULT_LIMIT, offset: int = 0
-) -> Annotated[Answer, OutlinkPage]:
+def find_outlinks(context: Context, path: str, limit: int = _DEFAULT_LIMIT, offset: int = 0) -> OutlinkPage:
     """List the notes and files that a note links to.
 
     Args:
@@ -109,9 +111,7 @@ def find_outlinks(
     return {"path": source, **page_fields, "links": link_rows, **search.freshness_fields(freshness)}
 
 
-def broken_links(
-    context: Context, path: str = "", limit: int = _DEFAULT_LIMIT, offset: int = 0
-) -> Annotated[Answer, BrokenLinkPage]:
+def broken_links(context: Context, path: str = "", limit: int = _DEFAULT_LIMIT, offset: int = 0) -> BrokenLinkPage:
     """List the links that lead to no file, by file and line.
 
     Args:
@@ -139,17 +139,17 @@ def _resolve_place(context: Context, raw: str) -> NotePath:
     try:
         return arguments.resolve_folder(context, raw)
     except NotFound as error:
-        nearest += cast("list[str]", error.details["nearest"])
+        nearest += jsontypes.strings_in(error.details.get("nearest"))
     try:
         return context.view.locate(raw)
     except NotFound as error:
-        nearest += cast("list[str]", error.details.get("nearest", []))
+        nearest += jsontypes.strings_in(error.details.get("nearest"))
     nearest = list(dict.fromkeys(nearest))[:_MAX_NEAREST]
     hint = "nearest: " + ", ".join(map(repr, nearest)) if nearest else "explore_vault lists the folders"
     raise NotFound(f"no note or folder {paths.quote_path(raw)} in the vault", hint=hint, details={"nearest": nearest})
 
 
-def orphans(context: Context, limit: int = _DEFAULT_LIMIT, offset: int = 0) -> Annotated[Answer, PathPage]:
+def orphans(context: Context, limit: int = _DEFAULT_LIMIT, offset: int = 0) -> PathPage:
     """List the notes that no file links to and that link to none, by path.
 
     Args:
@@ -159,11 +159,11 @@ def orphans(context: Context, limit: int = _DEFAULT_LIMIT, offset: int = 0) -> A
     """
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
-    rows: list[JSONValue] = [*context.index.catalog.orphans(context.restrict(Filter()))]
+    rows = [str(path) for path in context.index.catalog.orphans(context.restrict(Filter()))]
     return {**answers.paginate(rows, limit, offset), **search.freshness_fields(freshness)}
 
 
-def link_answers(context: Context, edges: Sequence[Edge]) -> list[JSONValue]:
+def link_answers(context: Context, edges: Sequence[Edge]) -> list[LinkRow]:
     """Return links as every surface shows them; taint the client if others wrote the text in them."""
     _ = answers.mark_foreign_paths(context, (edge.source for edge in edges if _shows_own_text(edge)))
     return [link_answer(context, edge) for edge in edges]
@@ -174,32 +174,29 @@ def _shows_own_text(edge: Edge) -> bool:
     return edge.path is None or bool(edge.headings or edge.block or edge.alias)
 
 
-def link_answer(context: Context, edge: Edge) -> dict[str, JSONValue]:
+def link_answer(context: Context, edge: Edge) -> LinkRow:
     """Return a link as every surface shows it; empty parts are left out."""
     is_visible = context.sees
     # A link to a hidden file looks broken, so that it doesn't reveal that the file exists.
     target_path = edge.path if edge.path is not None and is_visible(edge.path) else None
-    answer: dict[str, JSONValue] = {
+    answer: LinkRow = {
         "path": edge.source,
         "line": edge.line,
         "kind": edge.kind,
         "target": edge.target,
         "leads_to": target_path,
-    }
-    # A hidden file of the same name makes no link ambiguous.
-    alternatives: list[JSONValue] = [
-        path for path in edge.ambiguous if target_path and path != target_path and is_visible(path)
-    ]
-    headings: list[JSONValue] = [*edge.headings]
-    optional: dict[str, JSONValue] = {
-        "headings": headings,
-        "block": edge.block,
-        "alias": edge.alias,
-        "property": edge.key if edge.kind == "property" else "",
-        "also_fits": alternatives,
+        "headings": [*edge.headings],
+        "block": edge.block or "",
+        "alias": edge.alias or "",
+        "property": (edge.key or "") if edge.kind == "property" else "",
+        # A hidden file of the same name makes no link ambiguous.
+        "also_fits": [path for path in edge.ambiguous if target_path and path != target_path and is_visible(path)],
         "self_link": target_path == edge.source,
     }
-    return answer | {name: value for name, value in optional.items() if value}
+    for name in ("headings", "block", "alias", "property", "also_fits", "self_link"):
+        if not answer.get(name):
+            del answer[name]
+    return answer
 
 
 def _links_to_named(context: Context, name: str, written: str) -> tuple[list[NotePath], list[Edge]]:
@@ -249,7 +246,7 @@ class TraversalParameters(TypedDict, total=False):
 
 def get_links(
     context: Context, path: str, direction: LinkDirection = "both", limit: int = 100, offset: int = 0
-) -> Annotated[Answer, NeighborPage]:
+) -> NeighborPage:
     """List the notes that a note links to, that link to it, or both.
 
     Args:
@@ -275,7 +272,7 @@ def get_links(
     incoming = set(traversal.incoming(source)) if direction != "out" else set[NotePath]()
     linked = sorted(outgoing | incoming)
     titles = traversal.titles(linked[offset : offset + limit])
-    rows: list[JSONValue] = [
+    rows: list[Neighbor] = [
         {
             "path": linked_path,
             "title": title,
@@ -283,7 +280,7 @@ def get_links(
         }
         for linked_path, title in titles
     ]
-    unresolved: list[JSONValue] = [*traversal.unresolved(source)] if direction != "in" else []
+    unresolved = traversal.unresolved(source) if direction != "in" else []
     if unresolved:
         # Broken names are words of the note's author, who may be another person.
         _ = answers.mark_foreign_paths(context, [source])
@@ -298,7 +295,7 @@ def get_links_recursive(
     limit: int = 100,
     offset: int = 0,
     **more: Unpack[TraversalParameters],
-) -> Annotated[Answer, ReachableNotePage]:
+) -> ReachableNotePage:
     """List the notes that links lead to in up to three steps, the nearest first.
 
     Args:
@@ -333,7 +330,7 @@ def get_links_recursive(
     reached, is_complete = traversal.breadth_first(source, depth, direction)
     page_rows = reached[offset : offset + limit]
     titles = dict(traversal.titles([reached_path for reached_path, _, _ in page_rows]))
-    rows: list[JSONValue] = [
+    rows: list[ReachableNote] = [
         {"path": reached_path, "title": titles[reached_path], "depth": steps, "via": via}
         for reached_path, steps, via in page_rows
         if reached_path in titles
@@ -424,7 +421,7 @@ _MAX_LINES_OF_NOTE: Final = 20
 """Most links of one note that are shown with their lines."""
 
 
-def backlink_lines(context: Context, path: str, limit: int, offset: int) -> Answer:
+def backlink_lines(context: Context, path: str, limit: int, offset: int) -> LinkingNotePage:
     """List the notes that link to one, each with the lines that do; taint the client if others wrote them.
 
     Args:
@@ -450,20 +447,22 @@ def backlink_lines(context: Context, path: str, limit: int, offset: int) -> Answ
     sources = list(by_source)[offset : offset + limit]
     foreign_paths = answers.mark_foreign_paths(context, sources)
     titles = dict(_LinkTraversal(context).titles(sources))
-    rows: list[JSONValue] = [
+    rows: list[LinkingNote] = [
         {
             "path": source,
             "title": titles.get(source, paths.stem(source)),
             "links": _link_lines(context, by_source[source][:_MAX_LINES_OF_NOTE]),
-            **({"foreign": True} if source in foreign_paths else {}),
         }
         for source in sources
     ]
+    for row, source in zip(rows, sources, strict=True):
+        if source in foreign_paths:
+            row["foreign"] = True
     page = answers.page_of(rows, len(by_source), limit, offset)
     return {"path": target, **page, **search.freshness_fields(freshness)}
 
 
-def _link_lines(context: Context, edges: Sequence[Edge]) -> list[JSONValue]:
+def _link_lines(context: Context, edges: Sequence[Edge]) -> list[LinkLine]:
     """Return the lines in which links of one file stand; none where it can't be read any more."""
     try:
         lines = context.view.read_bytes(edges[0].source).decode("utf-8", "replace").splitlines()
@@ -490,7 +489,7 @@ _MAX_NODE_TAGS: Final = 8
 
 def surroundings(
     context: Context, path: str, *, depth: int = 2, by: GraphTies = "links", limit: int = 300
-) -> Annotated[Answer, NoteSurroundings]:
+) -> NoteSurroundings:
     """Return the notes around one and the ties between them, as a graph.
 
     Args:
@@ -530,13 +529,13 @@ def surroundings(
         "by": by,
         "limit": limit,
         "is_complete": is_complete,
-        "nodes": [*nodes],
+        "nodes": nodes,
         "edges": _graph_edges(nodes, links_found, near),
         **search.freshness_fields(freshness),
     }
 
 
-def graph_between(context: Context, wanted: Sequence[str], *, by: GraphTies = "links") -> Annotated[Answer, NoteGraph]:
+def graph_between(context: Context, wanted: Sequence[str], *, by: GraphTies = "links") -> NoteGraph:
     """Return some notes and the ties between them, as a graph: what a run read, or what an agent chose.
 
     Args:
@@ -576,25 +575,25 @@ def graph_between(context: Context, wanted: Sequence[str], *, by: GraphTies = "l
         "by": by,
         "is_complete": by == "links" or len(notes) <= _MAX_NEAR_SOURCES,
         "missing": len(asked) - len(nodes),
-        "nodes": [*nodes],
+        "nodes": nodes,
         "edges": _graph_edges(nodes, links_found, near),
         **search.freshness_fields(freshness),
     }
 
 
 def _graph_edges(
-    nodes: Sequence[Mapping[str, JSONValue]],
+    nodes: Sequence[GraphNode],
     links_found: Sequence[tuple[NotePath, NotePath]],
     near: Mapping[tuple[NotePath, NotePath], float],
-) -> list[JSONValue]:
-    places = {cast("str", node["path"]): place for place, node in enumerate(nodes)}
-    edges: list[JSONValue] = [
+) -> list[GraphEdge]:
+    places = {node["path"]: place for place, node in enumerate(nodes)}
+    edges: list[GraphEdge] = [
         {"source": places[one], "target": places[other], "kind": "link"}
         for one, other in links_found
         if one in places and other in places
     ]
     edges += [
-        dict[str, JSONValue](source=places[one], target=places[other], kind="meaning", cosine=round(cosine, 4))
+        GraphEdge(source=places[one], target=places[other], kind="meaning", cosine=round(cosine, 4))
         for (one, other), cosine in near.items()
         if one in places and other in places
     ]
@@ -626,18 +625,19 @@ def _add_near(
     return True
 
 
-def _graph_nodes(context: Context, steps: Mapping[NotePath, int]) -> list[dict[str, JSONValue]]:
+def _graph_nodes(context: Context, steps: Mapping[NotePath, int]) -> list[GraphNode]:
     """Return the notes of a graph, the nearest first; those that others wrote without their tags."""
     entries = context.index.catalog.entries(list(steps))
     tags = context.index.catalog.tags([entry.id for entry in entries.values()])
-    nodes: list[dict[str, JSONValue]] = []
+    nodes: list[GraphNode] = []
     for path, step in sorted(steps.items(), key=lambda row: (row[1], row[0])):
         entry = entries.get(path)
-        node: dict[str, JSONValue] = {"path": path, "title": entry.title if entry else paths.stem(path), "depth": step}
+        title = entry.title if entry else paths.stem(path)
+        node: GraphNode = {"path": path, "title": title, "depth": step, "tags": []}
         if entry and answers.is_foreign_entry(context, entry):
-            nodes.append({**node, "tags": [], "foreign": True})
+            nodes.append({**node, "foreign": True})
         elif entry or step == 0:
-            shown_tags: list[JSONValue] = [*tags.get(entry.id, ())[:_MAX_NODE_TAGS]] if entry else []
+            shown_tags = [*tags.get(entry.id, ())[:_MAX_NODE_TAGS]] if entry else []
             nodes.append({**node, "tags": shown_tags})
     return nodes
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Final, Unpack, cast
+from typing import Final, Unpack
 
 from knapper.changes.drafts import RenameTag
 from knapper.changes.text import positions
@@ -19,14 +19,25 @@ from knapper.jsontypes import JSONValue
 from knapper.tools import answers, arguments, reading, search
 from knapper.tools.arguments import NoteFilters
 from knapper.tools.context import Context
-from knapper.tools.shapes import Answer
 from knapper.tools.shapes.read import (
+    FolderHead,
     FolderPage,
+    FolderRow,
     FoundNotePage,
+    HeadingRow,
+    NamedNote,
     NamedNotePage,
+    Nearest,
+    NoteIndexFields,
     NoteInfo,
+    NoteLinks,
+    NotePreview,
     NotePreviewPage,
+    OutgoingLinkRow,
+    SkippedFileRow,
     TagPage,
+    TagRow,
+    TaskRows,
     VaultStatus,
 )
 from knapper.tools.shapes.write import WriteResult
@@ -69,7 +80,7 @@ def find_notes(
     limit: int = 50,
     offset: int = 0,
     **more: Unpack[FindNotesParameters],
-) -> Annotated[Answer, FoundNotePage]:
+) -> FoundNotePage:
     """Find notes by folder, tags, properties, dates and words, all at once; returns the fields you ask for.
 
     Args:
@@ -110,22 +121,26 @@ def find_notes(
     if folder_path:
         where = replace(where, folders=(folder_path,))
     remarks: tuple[str, ...] = ()
-    nearest: list[JSONValue] = []
+    nearest: list[dict[str, object]] = []
     if query.strip():
         ranking = _rank_by_query(context, query, where, order)
         listing, remarks = _ranked_entries(context, ranking, where, order, limit, offset)
-        nearest += _note_rows(context, _hit_entries(context, ranking.nearest), fields)
+        nearest = _note_rows(context, _hit_entries(context, ranking.nearest), fields)
     else:
         listing_query = ListingQuery(where=where, order=order or SortOrder(), limit=limit, offset=offset)
         listing = context.index.catalog.find(listing_query)
-    rows: list[JSONValue] = [*_note_rows(context, listing.entries, fields)]
+    rows = _note_rows(context, listing.entries, fields)
     absent_names = () if listing.total else arguments.missing_names(context, where)
     remarks = (*remarks, *absent_names, *_sort_remark(context, order))
     return {
         **answers.page_of(rows, listing.total, limit, offset),
-        **({"nearest": nearest} if nearest else {}),
+        **_nearest_fields(nearest),
         **search.freshness_fields(freshness, remarks),
     }
+
+
+def _nearest_fields(rows: list[dict[str, object]]) -> Nearest[dict[str, object]]:
+    return {"nearest": rows} if rows else {}
 
 
 def saved_time(entry: CatalogEntry) -> str:
@@ -198,7 +213,7 @@ def _sort_remark(context: Context, order: SortOrder | None) -> Iterator[str]:
         yield f"no note has the property '{order.name}' to sort by; what every note has: {', '.join(SORT_KEYS)}"
 
 
-def _note_rows(context: Context, entries: Sequence[CatalogEntry], fields: Sequence[str]) -> list[dict[str, JSONValue]]:
+def _note_rows(context: Context, entries: Sequence[CatalogEntry], fields: Sequence[str]) -> list[dict[str, object]]:
     ids = [entry.id for entry in entries]
     catalog = context.index.catalog
     aliases = catalog.aliases(ids) if "aliases" in fields else {}
@@ -206,14 +221,14 @@ def _note_rows(context: Context, entries: Sequence[CatalogEntry], fields: Sequen
     first_texts = catalog.first_texts(ids) if "preview" in fields else {}
     shows_text = any(name in _TEXT_FIELDS or name not in NOTE_FIELDS for name in fields)
     foreign_paths = answers.mark_foreign_paths(context, [entry.path for entry in entries if shows_text])
-    rows: list[dict[str, JSONValue]] = []
+    rows: list[dict[str, object]] = []
     for entry in entries:
-        texts: dict[str, JSONValue] = {
+        texts = {
             "aliases": [*aliases.get(entry.id, ())],
             "tags": [*tags.get(entry.id, ())],
             "preview": preview(first_texts.get(entry.id, "")),
         }
-        row: dict[str, JSONValue] = {"path": entry.path}
+        row: dict[str, object] = {"path": entry.path}
         row |= {name: texts[name] if name in texts else _entry_field(entry, name) for name in fields}
         rows.append(row | ({"foreign": True} if entry.path in foreign_paths else {}))
     return rows
@@ -238,9 +253,7 @@ _DESCRIPTION_KEYS: Final = ("description", "summary", "abstract")
 _MAX_DESCRIPTION: Final = 300
 
 
-def list_notes(
-    context: Context, folder: str = "", limit: int = 50, offset: int = 0
-) -> Annotated[Answer, NotePreviewPage]:
+def list_notes(context: Context, folder: str = "", limit: int = 50, offset: int = 0) -> NotePreviewPage:
     """List the notes of a folder and its subfolders, each with its beginning.
 
     Args:
@@ -260,9 +273,9 @@ def list_notes(
     where = _folder_filter(context, arguments.resolve_folder(context, folder))
     listing = context.index.catalog.find(ListingQuery(where=where, limit=limit, offset=offset))
     first_texts = context.index.catalog.first_texts([entry.id for entry in listing.entries])
-    rows: list[JSONValue] = []
+    rows: list[NotePreview] = []
     for entry in listing.entries:
-        row: dict[str, JSONValue] = {"path": entry.path, "title": entry.title, "modified": saved_time(entry)}
+        row: NotePreview = {"path": entry.path, "title": entry.title, "modified": saved_time(entry)}
         # Without a preview the list shows nothing that others wrote, so that listing doesn't taint the client.
         if answers.is_foreign_entry(context, entry):
             row["foreign"] = True
@@ -272,7 +285,7 @@ def list_notes(
     return {**answers.page_of(rows, listing.total, limit, offset), **search.freshness_fields(freshness)}
 
 
-def view_all_notes(context: Context, limit: int = 200, offset: int = 0) -> Annotated[Answer, NamedNotePage]:
+def view_all_notes(context: Context, limit: int = 200, offset: int = 0) -> NamedNotePage:
     """List all notes by name, with their aliases and descriptions.
 
     Args:
@@ -287,13 +300,11 @@ def view_all_notes(context: Context, limit: int = 200, offset: int = 0) -> Annot
     freshness = context.freshen(meaning=False)
     where = _folder_filter(context, "")
     listing = context.index.catalog.find(ListingQuery(where=where, limit=limit, offset=offset))
-    rows: list[JSONValue] = [*_named_notes(context, listing.entries)]
+    rows = _named_notes(context, listing.entries)
     return {**answers.page_of(rows, listing.total, limit, offset), **search.freshness_fields(freshness)}
 
 
-def explore_vault(
-    context: Context, folder: str = "", tag: str = "", limit: int = 100, offset: int = 0
-) -> Annotated[Answer, FolderPage]:
+def explore_vault(context: Context, folder: str = "", tag: str = "", limit: int = 100, offset: int = 0) -> FolderPage:
     """Show a folder's notes, and its subfolders with the number of notes in each; or find notes by tag.
 
     Args:
@@ -318,12 +329,12 @@ def explore_vault(
         where = replace(where, tags=(wanted_tag,))
     note_filter = where if wanted_tag else replace(where, folders=(), directly_in=(folder_path,))
     listing = context.index.catalog.find(ListingQuery(where=note_filter, limit=limit, offset=offset))
-    rows: list[JSONValue] = [*_named_notes(context, listing.entries)]
-    folders: list[JSONValue] = [
+    rows = _named_notes(context, listing.entries)
+    folders: list[FolderRow] = [
         {"path": subfolder.path, "notes": subfolder.files}
         for subfolder in context.index.catalog.folders(where, folder_path)
     ]
-    head: dict[str, JSONValue] = {"folder": folder_path, "tag": wanted_tag} if wanted_tag else {"folder": folder_path}
+    head: FolderHead = {"folder": folder_path, "tag": wanted_tag} if wanted_tag else {"folder": folder_path}
     page = answers.page_of(rows, listing.total, limit, offset)
     return {**head, "folders": folders, **page, **search.freshness_fields(freshness)}
 
@@ -333,18 +344,19 @@ def _folder_filter(context: Context, folder: str) -> Filter:
     return context.restrict(Filter(folders=folders, kinds=search.NOTE_KINDS))
 
 
-def _named_notes(context: Context, entries: Sequence[CatalogEntry]) -> list[dict[str, JSONValue]]:
+def _named_notes(context: Context, entries: Sequence[CatalogEntry]) -> list[NamedNote]:
     """Return the names, aliases and descriptions of notes; only the names of notes that others wrote."""
     aliases = context.index.catalog.aliases([entry.id for entry in entries])
-    rows: list[dict[str, JSONValue]] = []
+    rows: list[NamedNote] = []
     for entry in entries:
-        row: dict[str, JSONValue] = {"path": entry.path, "title": entry.title}
+        row: NamedNote = {"path": entry.path, "title": entry.title}
         if answers.is_foreign_entry(context, entry):
             row["foreign"] = True
         else:
-            alias_list: list[JSONValue] = [*aliases.get(entry.id, ())]
-            description = _entry_description(entry)
-            row |= {name: value for name, value in (("aliases", alias_list), ("description", description)) if value}
+            if names := aliases.get(entry.id):
+                row["aliases"] = list(names)
+            if description := _entry_description(entry):
+                row["description"] = description
         rows.append(row)
     return rows
 
@@ -355,7 +367,7 @@ def _entry_description(entry: CatalogEntry) -> str:
     return next((preview(value, _MAX_DESCRIPTION) for value in values if isinstance(value, str) and value), "")
 
 
-def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int = 0) -> Annotated[Answer, TagPage]:
+def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int = 0) -> TagPage:
     """List the vault's tags with the number of notes that have each, the most used first.
 
     Args:
@@ -372,11 +384,11 @@ def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int 
     freshness = context.freshen(meaning=False)
     where = context.restrict(Filter())
     counts = context.index.catalog.tag_counts(where, prefix=prefix_key, limit=limit, offset=offset)
-    rows: list[JSONValue] = [{"tag": tag_count.name, "notes": tag_count.notes} for tag_count in counts.tags]
+    rows: list[TagRow] = [{"tag": tag_count.name, "notes": tag_count.notes} for tag_count in counts.tags]
     return {**answers.page_of(rows, counts.total, limit, offset), **search.freshness_fields(freshness)}
 
 
-def rename_tag(context: Context, old: str, new: str, paths: Sequence[str] = ()) -> Annotated[Answer, WriteResult]:
+def rename_tag(context: Context, old: str, new: str, paths: Sequence[str] = ()) -> WriteResult:
     """Rename a tag, and those nested below it, in text and properties.
 
     Without paths it is always a proposal.
@@ -406,7 +418,7 @@ _MAX_LISTED: Final = 50
 """Most tasks, and links in each direction, that are shown."""
 
 
-def note_info(context: Context, path: str) -> Annotated[Answer, NoteInfo]:
+def note_info(context: Context, path: str) -> NoteInfo:
     """Return a note's outline, properties, tags, tasks, links in and out, size, hash and dates.
 
     Args:
@@ -425,7 +437,7 @@ def note_info(context: Context, path: str) -> Annotated[Answer, NoteInfo]:
     freshness = context.freshen(meaning=False)
     note = reading.read_note(context, path)
     block = note.outline.frontmatter
-    answer: dict[str, JSONValue] = {
+    answer: NoteInfo = {
         "success": True,
         "path": note.path,
         "title": paths.stem(note.path) if walk.kind_of(note.path) == "note" else paths.base_name(note.path),
@@ -440,35 +452,32 @@ def note_info(context: Context, path: str) -> Annotated[Answer, NoteInfo]:
         "outline": _outline_rows(note),
         "tasks": _task_rows(note),
         **_link_counts(context, note.path),
-    }
-    optional: dict[str, JSONValue] = {
+        "foreign": answers.mark_if_foreign(context, note),
         "waiting_edits": reading.pending_rows(note),
         "problems": reading.problem_rows(note),
-    }
-    if answers.mark_if_foreign(context, note):
-        answer["foreign"] = True
-    return {
-        **answer,
-        **{name: value for name, value in optional.items() if value},
         **search.freshness_fields(freshness),
     }
+    for name in ("foreign", "waiting_edits", "problems"):
+        if not answer.get(name):
+            del answer[name]
+    return answer
 
 
-def _index_fields(context: Context, path: NotePath) -> dict[str, JSONValue]:
+def _index_fields(context: Context, path: NotePath) -> NoteIndexFields:
     """Return the fields that come from the index; a note that isn't in it yet has no dates."""
     entry = context.index.catalog.entries([path]).get(path)
     if entry is None:
         return {"aliases": []}
-    aliases: list[JSONValue] = [*context.index.catalog.aliases([entry.id]).get(entry.id, ())]
+    aliases = [*context.index.catalog.aliases([entry.id]).get(entry.id, ())]
     return {"created": entry.created, "modified": saved_time(entry), "aliases": aliases}
 
 
-def _distinct_tags(note: Note) -> list[JSONValue]:
+def _distinct_tags(note: Note) -> list[str]:
     names = {paths.name_key(tag.name): tag.name for tag in reversed(note.outline.tags)}
     return [*reversed(names.values())]
 
 
-def _outline_rows(note: Note) -> list[JSONValue]:
+def _outline_rows(note: Note) -> list[HeadingRow]:
     headed = [section for section in note.outline.sections if section.level]
     return [
         {"heading": positions.heading_label(section), "line": section.line, "end_line": section.end_line}
@@ -476,44 +485,42 @@ def _outline_rows(note: Note) -> list[JSONValue]:
     ]
 
 
-def _task_rows(note: Note) -> JSONValue:
+def _task_rows(note: Note) -> TaskRows:
     tasks = note.outline.tasks
-    rows: list[JSONValue] = [
-        {"state": task.state, "text": task.text, "line": task.line} for task in tasks[:_MAX_LISTED]
-    ]
-    return {"total": len(tasks), "open": sum(not task.state.strip() for task in tasks), "results": rows}
+    return {
+        "total": len(tasks),
+        "open": sum(not task.state.strip() for task in tasks),
+        "results": [{"state": task.state, "text": task.text, "line": task.line} for task in tasks[:_MAX_LISTED]],
+    }
 
 
-def _link_counts(context: Context, path: NotePath) -> dict[str, JSONValue]:
+def _link_counts(context: Context, path: NotePath) -> NoteLinks:
     graph = context.index.graph
     lookup = graph.cached_lookup()
     outgoing = [edge for edge in graph.outgoing(path, lookup) if edge.kind != "external" and edge.target]
     sources = sorted({edge.source for edge in graph.incoming(path, lookup) if edge.target})
-    visible_sources: list[JSONValue] = [source for source in sources if context.sees(source)]
+    visible_sources: list[str] = [source for source in sources if context.sees(source)]
     return {
         "links_out": {"total": len(outgoing), "results": _outgoing_rows(context, outgoing[:_MAX_LISTED])},
         "links_in": {"total": len(visible_sources), "results": visible_sources[:_MAX_LISTED]},
     }
 
 
-def _outgoing_rows(context: Context, edges: Sequence[Edge]) -> list[JSONValue]:
+def _outgoing_rows(context: Context, edges: Sequence[Edge]) -> list[OutgoingLinkRow]:
     return [
-        cast(
-            "JSONValue",
-            {
-                "target": edge.target,
-                "line": edge.line,
-                "leads_to": edge.path if edge.path is not None and context.sees(edge.path) else None,
-            },
-        )
+        {
+            "target": edge.target,
+            "line": edge.line,
+            "leads_to": edge.path if edge.path is not None and context.sees(edge.path) else None,
+        }
         for edge in edges
     ]
 
 
-def vault_status(context: Context) -> Annotated[Answer, VaultStatus]:
+def vault_status(context: Context) -> VaultStatus:
     """Return what the index of the vault holds, what it lacks, and why."""
     status = context.index.status(context.restrict(Filter()))
-    skipped: list[JSONValue] = [
+    skipped: list[SkippedFileRow] = [
         {"path": row.path, "code": row.code, "problem": row.message, "line": row.line} for row in status.skipped
     ]
     return {

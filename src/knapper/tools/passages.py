@@ -1,19 +1,17 @@
 """Search for notes in one way at a time: by words, by meaning, by a task."""
 
 import re
-from collections.abc import Collection, Sequence
-from typing import Annotated, Final
+from collections.abc import Collection
+from typing import Final
 
 from knapper.errors import BadInput
 from knapper.index import database
 from knapper.index.filters import Filter
 from knapper.index.fulltext import MatchPlace
 from knapper.index.search import Hit, OpenNote, SearchMode, SearchRequest, SearchResult
-from knapper.jsontypes import JSONValue
 from knapper.tools import answers, notes, reading, search
 from knapper.tools.context import Context
-from knapper.tools.shapes import Answer
-from knapper.tools.shapes.read import NoteHits
+from knapper.tools.shapes.read import NoteCopy, NoteHit, NoteHits
 from knapper.vault import parser
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
@@ -22,12 +20,13 @@ _MIN_RANKED: Final = 50
 """Fewest notes that are ordered by where the words occur."""
 _MATCH_PLACES: Final[tuple[MatchPlace, ...]] = ("title", "heading", "content")
 _SNIPPET_LENGTH: Final = 400
+_NOTHING: Final = "No matching notes found"
 _WORD: Final = re.compile(r"\w+")
 _MAX_WORDS: Final = 40
 """Most words that are searched of a task, and of the current note where it has no vectors."""
 
 
-def search_keyword(context: Context, query: str, limit: int = 10) -> Annotated[Answer, NoteHits]:
+def search_keyword(context: Context, query: str, limit: int = 10) -> NoteHits:
     """Find notes by words alone: those with the words in their title first, then in a heading, then in their text.
 
     Args:
@@ -48,13 +47,13 @@ def search_keyword(context: Context, query: str, limit: int = 10) -> Annotated[A
     places = context.index.catalog.match_places(query, [database.file_of(hit.row.id) for hit in ranking.hits])
     ranked = sorted(ranking.hits, key=lambda hit: _MATCH_PLACES.index(places[database.file_of(hit.row.id)]))[:limit]
     foreign_paths = search.mark_foreign_hits(context, ranked)
-    results: list[JSONValue] = [
+    results: list[NoteHit] = [
         {**_hit_answer(hit, foreign_paths), "match": places[database.file_of(hit.row.id)]} for hit in ranked
     ]
-    return {**_results_answer(results), **search.freshness_fields(freshness, ranking.remarks)}
+    return {**search.found_fields(results, [], nothing=_NOTHING), **search.freshness_fields(freshness, ranking.remarks)}
 
 
-def search_semantic(context: Context, query: str, limit: int = 10) -> Annotated[Answer, NoteHits]:
+def search_semantic(context: Context, query: str, limit: int = 10) -> NoteHits:
     """Find notes by meaning alone.
 
     Args:
@@ -73,14 +72,15 @@ def search_semantic(context: Context, query: str, limit: int = 10) -> Annotated[
     freshness = context.freshen()
     ranking = _search_notes(context, query, "semantic", limit)
     foreign_paths = search.mark_foreign_hits(context, (*ranking.hits, *ranking.nearest))
-    results: list[JSONValue] = [_hit_answer(hit, foreign_paths) for hit in ranking.hits]
-    nearest: list[JSONValue] = [_hit_answer(hit, foreign_paths) for hit in ranking.nearest]
-    return {**_results_answer(results, nearest), **search.freshness_fields(freshness, ranking.remarks)}
+    results = [_hit_answer(hit, foreign_paths) for hit in ranking.hits]
+    nearest = [_hit_answer(hit, foreign_paths) for hit in ranking.nearest]
+    return {
+        **search.found_fields(results, nearest, nothing=_NOTHING),
+        **search.freshness_fields(freshness, ranking.remarks),
+    }
 
 
-def search_task_relevant(
-    context: Context, task: str, current_note: str = "", limit: int = 10
-) -> Annotated[Answer, NoteHits]:
+def search_task_relevant(context: Context, task: str, current_note: str = "", limit: int = 10) -> NoteHits:
     """Find the notes that matter for a task, given the note that is open.
 
     Args:
@@ -108,12 +108,15 @@ def search_task_relevant(
     if source:
         _ = answers.mark_if_foreign(context, source)
     foreign_paths = search.mark_foreign_hits(context, (*(item.hit for item in related.related), *related.nearest))
-    results: list[JSONValue] = [
+    results: list[NoteHit] = [
         {**_hit_answer(item.hit, foreign_paths), "score": round(item.score, 4), "why": [*item.why]}
         for item in related.related
     ]
-    nearest: list[JSONValue] = [_hit_answer(hit, foreign_paths) for hit in related.nearest]
-    return {**_results_answer(results, nearest), **search.freshness_fields(freshness, related.remarks)}
+    nearest = [_hit_answer(hit, foreign_paths) for hit in related.nearest]
+    return {
+        **search.found_fields(results, nearest, nothing=_NOTHING),
+        **search.freshness_fields(freshness, related.remarks),
+    }
 
 
 def _search_notes(context: Context, query: str, mode: SearchMode, limit: int) -> SearchResult:
@@ -132,9 +135,13 @@ def _current_note(context: Context, note: Note) -> OpenNote:
     )
 
 
-def _hit_answer(hit: Hit, foreign_paths: Collection[NotePath]) -> dict[str, JSONValue]:
+def _hit_answer(hit: Hit, foreign_paths: Collection[NotePath]) -> NoteHit:
     row = hit.row
-    result: dict[str, JSONValue] = {
+    copies: list[NoteCopy] = [
+        {"path": copy.note, "start_line": copy.start_line, "end_line": copy.end_line, "hash": copy.hash}
+        for copy in hit.copies
+    ]
+    return {
         "path": row.note,
         "title": row.title,
         "content": notes.preview(row.text, _SNIPPET_LENGTH),
@@ -143,15 +150,8 @@ def _hit_answer(hit: Hit, foreign_paths: Collection[NotePath]) -> dict[str, JSON
         "end_line": row.end_line,
         "score": round(hit.score, 4),
         "hash": row.hash,
+        **search.shared_hit_fields(hit, foreign_paths, copies),
     }
-    return {**result, **search.shared_hit_fields(hit, foreign_paths, path_field="path")}
-
-
-def _results_answer(results: list[JSONValue], nearest: Sequence[JSONValue] = ()) -> dict[str, JSONValue]:
-    answer: dict[str, JSONValue] = {"success": True}
-    if not results:
-        answer["message"] = "No matching notes found"
-    return {**answer, "results": results, **({"nearest": [*nearest]} if nearest else {})}
 
 
 def _plain_words(text: str) -> str:

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Final, get_args
+from typing import Final, get_args
 
 from knapper.changes import reviewer, rules
 from knapper.changes.disk import undo
@@ -15,23 +15,34 @@ from knapper.changes.text import blocks
 from knapper.changes.text.blocks import BlockChoice
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError
-from knapper.jsontypes import JSONValue
 from knapper.tools import answers, arguments
 from knapper.tools.context import Context
-from knapper.tools.shapes import Answer, write
-from knapper.tools.shapes.write import WriteResult
+from knapper.tools.shapes import write
+from knapper.tools.shapes.write import PendingBlockList, PendingBlockRow, UndoneFields, WriteResult
 from knapper.vault import pending
 
 PROPOSAL_STATUSES: Final[tuple[ProposalStatus, ...]] = get_args(ProposalStatus)
 _STATUS_TRANSITIONS: Final[Mapping[ProposalStatus, ProposalStatus]] = {"open": "stale", "stale": "open"}
 """Which status a listed proposal may have changed to since it was last refitted."""
+_LEFT_OUT_IF_EMPTY: Final = (
+    "reason",
+    "why",
+    "run",
+    "tainted",
+    "folders",
+    "links_rewritten",
+    "rejection",
+    "superseded_by",
+    "change_ids",
+    "notes",
+)
 _MAX_REFIT_FILES: Final = 50
 """A proposal for more files is listed as it was when it was last shown."""
 
 
 def list_proposals(
     context: Context, status: str = "", path: str = "", limit: int = store.LIMIT, offset: int = 0
-) -> Annotated[Answer, write.ProposalList]:
+) -> write.ProposalList:
     """List changes that wait for a person's decision, and the outcomes of earlier ones; the newest first.
 
     Args:
@@ -90,7 +101,7 @@ def _refit_listed(context: Context, listed: Sequence[Summary]) -> bool:
     return bool(open_or_stale)
 
 
-def show_proposal(context: Context, proposal_id: str) -> Annotated[Answer, write.ProposalAnswer]:
+def show_proposal(context: Context, proposal_id: str) -> write.ProposalAnswer:
     """Show a proposal, fitted to the files as they are now: its files, hunks and word-level differences.
 
     Args:
@@ -111,7 +122,7 @@ def show_proposal(context: Context, proposal_id: str) -> Annotated[Answer, write
 
 def accept_proposal(
     context: Context, proposal_id: str, digest: str, files: Sequence[str] = (), hunks: Sequence[str] = ()
-) -> Annotated[Answer, WriteResult]:
+) -> WriteResult:
     """Apply a proposal, or the named files or hunks of it, exactly as it was shown.
 
     Args:
@@ -129,12 +140,11 @@ def accept_proposal(
     options = context.submit_options or SubmitOptions()
     decide = context.reviewer.plan if options.dry_run else context.reviewer.accept
     try:
-        return decide(proposal_id, digest, files=files, hunks=hunks, run=options.run).as_dict()
+        return answers.write_result(decide(proposal_id, digest, files=files, hunks=hunks, run=options.run))
     except RefusedError as error:
         if error.code == rules.PERSON_NEEDED:
-            places = answers.review_fields(context, proposal_id)
-            error.hint = str(places.pop("message"))
-            error.details.update(places)
+            error.hint = answers.review_fields(context, proposal_id)["message"]
+            error.details.update(answers.place_fields(context, proposal_id))
             if not (files or hunks):
                 error.details["proposal_id"] = proposal_id
         raise
@@ -142,7 +152,7 @@ def accept_proposal(
 
 def reject_proposal(
     context: Context, proposal_id: str, reason: str = "", files: Sequence[str] = (), hunks: Sequence[str] = ()
-) -> Annotated[Answer, write.RejectionResult]:
+) -> write.RejectionResult:
     """Reject a proposal, or the named files or hunks of it; it stays visible, with the reason.
 
     Args:
@@ -159,20 +169,19 @@ def reject_proposal(
     """
     if context.submit_options is not None and context.submit_options.dry_run:
         parts = context.reviewer.plan_rejection(proposal_id, files=files, hunks=hunks)
-        return {"success": True, "id": proposal_id, "status": "planned", "reason": reason, **_rejected_parts(parts)}
+        return {
+            "success": True,
+            "id": proposal_id,
+            "status": "planned",
+            "reason": reason,
+            "files": [file.path for file in parts],
+            "hunks": [hunk.id for file in parts for hunk in file.hunks],
+        }
     proposal = context.reviewer.reject(proposal_id, reason, files=files, hunks=hunks)
     return {"success": True, "id": proposal.id, "status": proposal.status, "reason": reason}
 
 
-def _rejected_parts(parts: Sequence[ProposedFile]) -> Answer:
-    paths: list[JSONValue] = [file.path for file in parts]
-    hunk_ids: list[JSONValue] = [hunk.id for file in parts for hunk in file.hunks]
-    return {"files": paths, "hunks": hunk_ids}
-
-
-def edit_proposal(
-    context: Context, proposal_id: str, digest: str, hunk: str, new_text: str
-) -> Annotated[Answer, write.EditedProposal]:
+def edit_proposal(context: Context, proposal_id: str, digest: str, hunk: str, new_text: str) -> write.EditedProposal:
     """Replace the new lines of a hunk before it is accepted; the proposal's digest changes.
 
     A hunk that is shown as a block in its note is redrawn with the text.
@@ -195,24 +204,21 @@ def edit_proposal(
     """
     run = context.submit_options.run if context.submit_options else ""
     edited = context.reviewer.edit(proposal_id, digest, hunk, new_text, run=run)
-    notices: list[JSONValue] = [*edited.proposal.notices, *edited.notices]
-    return proposal_answer(context, edited.proposal) | _drop_empty({"change_id": edited.change_id, "notes": notices})
+    answer: write.EditedProposal = {**proposal_answer(context, edited.proposal), "change_id": edited.change_id}
+    if not edited.change_id:
+        del answer["change_id"]
+    if notices := [*edited.proposal.notices, *edited.notices]:
+        answer["notes"] = notices
+    return answer
 
 
-def proposal_answer(context: Context, proposal: Proposal) -> dict[str, JSONValue]:
+def proposal_answer(context: Context, proposal: Proposal) -> write.ProposalAnswer:
     """Return a proposal as every surface shows it; who is shown what a tainted client wrote has read foreign text."""
     if proposal.tainted:
         answers.mark_tainted(context, f"proposal {proposal.id}")
     group_of = {file.number: group[0].number for group in proposal.groups() for file in group}
     block_ids = _present_block_ids(context, proposal)
-    files: list[JSONValue] = [_file_row(file, group_of[file.number], block_ids) for file in proposal.files]
-    rewritten: list[JSONValue] = [
-        {"path": link.path, "line": link.line, "old": link.old, "new": link.new} for link in proposal.rewritten
-    ]
-    folders: list[JSONValue] = [{"path": source, "target": target} for source, target in proposal.folders]
-    notices: list[JSONValue] = [*proposal.notices]
-    changes: list[JSONValue] = [*proposal.changes]
-    answer: dict[str, JSONValue] = {
+    answer: write.ProposalAnswer = {
         "success": True,
         "id": proposal.id,
         "status": proposal.status,
@@ -220,25 +226,24 @@ def proposal_answer(context: Context, proposal: Proposal) -> dict[str, JSONValue
         "client": proposal.client,
         "created": proposal.created.isoformat(timespec="seconds"),
         "expires": proposal.expires.isoformat(timespec="seconds"),
-        "files": files,
-    }
-    optional: dict[str, JSONValue] = {
+        "files": [_file_row(file, group_of[file.number], block_ids) for file in proposal.files],
         "reason": proposal.reason,
         "why": proposal.why,
         "run": proposal.run,
         "tainted": proposal.tainted,
-        "folders": folders,
-        "links_rewritten": rewritten,
+        "folders": [{"path": source, "target": target} for source, target in proposal.folders],
+        "links_rewritten": answers.rewritten_links(proposal.rewritten),
         "rejection": proposal.rejection,
         "superseded_by": proposal.superseded_by,
-        "change_ids": changes,
-        "notes": notices,
+        "change_ids": [*proposal.changes],
+        "notes": [*proposal.notices],
     }
+    for name in _LEFT_OUT_IF_EMPTY:
+        if not answer.get(name):
+            del answer[name]
     if proposal.status in {"open", "stale"}:
-        optional |= answers.place_fields(context, proposal.id)
-    return answer | _drop_empty(
-        {**optional, **_undone_fields(proposal.changes, undo.find_undone(_journal(context), proposal.changes))}
-    )
+        answer = {**answer, **answers.place_fields(context, proposal.id)}
+    return {**answer, **_undone_fields(proposal.changes, undo.find_undone(_journal(context), proposal.changes))}
 
 
 def _present_block_ids(context: Context, proposal: Proposal) -> dict[str, str]:
@@ -256,24 +261,21 @@ def _journal(context: Context) -> Journal:
     return context.writer.state.journal
 
 
-def _undone_fields(changes: Sequence[str], undoing_changes: Mapping[str, str]) -> dict[str, JSONValue]:
+def _undone_fields(changes: Sequence[str], undoing_changes: Mapping[str, str]) -> UndoneFields:
     """Return which changes of an accepted proposal were undone; the proposal itself stays accepted."""
     undone_changes = [change for change in changes if change in undoing_changes]
-    undone_by: list[JSONValue] = [
-        *dict.fromkeys(undoing_changes[change] for change in undone_changes if undoing_changes[change])
-    ]
-    return (
-        {"undone": "all" if len(undone_changes) == len(changes) else "part", "undone_by": undone_by}
-        if undone_changes
-        else {}
-    )
+    if not undone_changes:
+        return {}
+    fields: UndoneFields = {"undone": "all" if len(undone_changes) == len(changes) else "part"}
+    if undone_by := [*dict.fromkeys(undoing_changes[change] for change in undone_changes if undoing_changes[change])]:
+        fields["undone_by"] = undone_by
+    return fields
 
 
-def _summary_row(context: Context, summary: Summary, undoing_changes: Mapping[str, str]) -> JSONValue:
+def _summary_row(context: Context, summary: Summary, undoing_changes: Mapping[str, str]) -> write.ProposalRow:
     # In the words of a tainted client, which a list shows to nobody whom reading them would taint.
     shows_reason = not summary.tainted or context.writer.grants.is_person
-    items: dict[str, JSONValue] = {name: count for name, count in summary.items.items() if count}
-    row: dict[str, JSONValue] = {
+    row: write.ProposalRow = {
         "id": summary.id,
         "status": summary.status,
         "client": summary.client,
@@ -281,59 +283,70 @@ def _summary_row(context: Context, summary: Summary, undoing_changes: Mapping[st
         "expires": summary.expires.isoformat(timespec="seconds"),
         "path": summary.path,
         "files": summary.files,
-        "items": items,
-    }
-    optional: dict[str, JSONValue] = {
+        "items": {name: count for name, count in summary.items.items() if count},
         "reason": summary.reason if shows_reason else "",
         "why": summary.why,
         "run": summary.run,
         "tainted": summary.tainted,
     }
-    return row | _drop_empty({**optional, **_undone_fields(summary.changes, undoing_changes)})
+    for name in ("reason", "why", "run", "tainted"):
+        if not row.get(name):
+            del row[name]
+    return {**row, **_undone_fields(summary.changes, undoing_changes)}
 
 
-def _file_row(file: ProposedFile, group: int, block_ids: Mapping[str, str]) -> JSONValue:
-    hunks: list[JSONValue] = [_hunk_row(hunk, block_ids.get(hunk.id, "")) for hunk in file.hunks]
-    row: dict[str, JSONValue] = {
+def _file_row(file: ProposedFile, group: int, block_ids: Mapping[str, str]) -> write.ProposalFile:
+    row: write.ProposalFile = {
         "number": file.number,
         "group": group,
         "path": file.path,
         "kind": file.kind,
         "state": file.state,
         "follows": file.cause == "link",
-        "hunks": hunks,
+        "hunks": [_hunk_row(hunk, block_ids.get(hunk.id, "")) for hunk in file.hunks],
         "diff": file.unified,
+        "target": file.target or "",
+        "base_hash": file.base or "",
+        "reason": file.reason,
     }
-    optional: dict[str, JSONValue] = {"target": file.target, "base_hash": file.base, "reason": file.reason}
-    return row | _drop_empty({**optional, "stale": _stale_fields(file.stale)})
+    for name in ("target", "base_hash", "reason"):
+        if not row.get(name):
+            del row[name]
+    if file.stale:
+        row["stale"] = _stale_fields(file.stale)
+    return row
 
 
-def _hunk_row(hunk: ProposedHunk, block_id: str) -> JSONValue:
-    words: list[JSONValue] = [[mark.side, mark.text] for mark in hunk.hunk.words]
-    row: dict[str, JSONValue] = {
+def _hunk_row(hunk: ProposedHunk, block_id: str) -> write.ProposalHunk:
+    row: write.ProposalHunk = {
         "id": hunk.id,
         "state": hunk.state,
         "line": hunk.hunk.old_start_line,
         "old": hunk.hunk.old.decode(errors="replace"),
         "new": hunk.hunk.new.decode(errors="replace"),
-        "words": words,
+        "words": [[mark.side, mark.text] for mark in hunk.hunk.words],
+        "edited": hunk.edited,
+        "reason": hunk.reason,
+        "block": block_id,
     }
-    optional: dict[str, JSONValue] = {"edited": hunk.edited, "reason": hunk.reason, "block": block_id}
-    return row | _drop_empty({**optional, "stale": _stale_fields(hunk.stale)})
+    for name in ("edited", "reason", "block"):
+        if not row.get(name):
+            del row[name]
+    if hunk.stale:
+        row["stale"] = _stale_fields(hunk.stale)
+    return row
 
 
-def _stale_fields(stale: Stale | None) -> JSONValue:
-    if stale is None:
-        return None
-    reason: dict[str, JSONValue] = {"code": stale.code, "message": stale.message}
-    return reason | _drop_empty({"line": stale.line, "current_text": stale.current_text})
+def _stale_fields(stale: Stale) -> write.StaleReason:
+    reason: write.StaleReason = {"code": stale.code, "message": stale.message}
+    if stale.line:
+        reason["line"] = stale.line
+    if stale.current_text:
+        reason["current_text"] = stale.current_text
+    return reason
 
 
-def _drop_empty(parts: dict[str, JSONValue]) -> dict[str, JSONValue]:
-    return {name: value for name, value in parts.items() if value}
-
-
-def list_blocks(context: Context, path: str) -> dict[str, JSONValue]:
+def list_blocks(context: Context, path: str) -> PendingBlockList:
     """List the pending edits that a note holds as blocks, with the text before and after.
 
     Args:
@@ -349,11 +362,11 @@ def list_blocks(context: Context, path: str) -> dict[str, JSONValue]:
     note = context.view.read(context.view.locate(path))
     _ = answers.mark_if_foreign(context, note)
     pending_blocks = pending.find_pending(note.raw, note.outline)
-    rows: list[JSONValue] = [_block_row(block) for block in pending_blocks]
+    rows = [_block_row(block) for block in pending_blocks]
     return {"success": True, "path": note.path, "hash": note.hash, "results": rows, "total": len(rows)}
 
 
-def show_proposal_in_notes(context: Context, proposal_id: str) -> Annotated[Answer, WriteResult]:
+def show_proposal_in_notes(context: Context, proposal_id: str) -> WriteResult:
     """Show the open parts of a proposal as blocks in its notes; the notes' own text stays as it is.
 
     A part that can't be a block, such as a change of properties, stays in the proposal only; ``notes`` names it.
@@ -364,12 +377,12 @@ def show_proposal_in_notes(context: Context, proposal_id: str) -> Annotated[Answ
         BadInput: No part can be shown in a note.
         ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
     """
-    return context.reviewer.note_blocks.draw(proposal_id, dry_run=_is_dry_run(context)).as_dict()
+    return answers.write_result(context.reviewer.note_blocks.draw(proposal_id, dry_run=_is_dry_run(context)))
 
 
 def resolve_blocks(
     context: Context, path: str, *, accept: Collection[str] = (), reject: Collection[str] = (), base: str = ""
-) -> Annotated[Answer, WriteResult]:
+) -> WriteResult:
     """Replace the blocks of pending edits in a note by their new or old text.
 
     Args:
@@ -397,20 +410,21 @@ def resolve_blocks(
         raise NotFound(f"no edit waits in '{path}'", hint="`knap edits` lists proposals", code="block_not_found")
     choice = choices.get("all", choices)
     resolve = context.reviewer.note_blocks.resolve
-    return resolve(note_path, choice, base=base, dry_run=_is_dry_run(context)).as_dict()
+    return answers.write_result(resolve(note_path, choice, base=base, dry_run=_is_dry_run(context)))
 
 
 def _is_dry_run(context: Context) -> bool:
     return context.submit_options is not None and context.submit_options.dry_run
 
 
-def _block_row(block: pending.PendingBlock) -> JSONValue:
-    row: dict[str, JSONValue] = {
+def _block_row(block: pending.PendingBlock) -> PendingBlockRow:
+    row: PendingBlockRow = {
         "id": block.id,
         "type": block.kind,
         "line": block.line,
         "before": block.before,
         "after": block.after,
     }
-    problem = blocks.block_problem(block)
-    return {**row, "problem": problem} if problem else row
+    if problem := blocks.block_problem(block):
+        row["problem"] = problem
+    return row

@@ -4,17 +4,16 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, Unpack
+from typing import Final, Unpack
 
 from typing_extensions import TypedDict
 
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.index.graph import NameLookup
-from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context
-from knapper.tools.shapes import MAX_LENGTH, Answer
-from knapper.tools.shapes.read import NoteText
+from knapper.tools.shapes import MAX_LENGTH
+from knapper.tools.shapes.read import EmbedContent, EmbeddedText, NoteProblem, NoteText, PendingEdit
 from knapper.vault import links, parser, pending, source, walk
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
@@ -26,7 +25,7 @@ _EMBED_LENGTH: Final = 4_000
 """Most characters of each that are shown."""
 
 
-def expand_embeds(context: Context, note: Note, first: int, last: int) -> list[JSONValue]:
+def expand_embeds(context: Context, note: Note, first: int, last: int) -> list[EmbedContent]:
     """Return the content of the embeds in some lines of a note, or why there is none; in order of place.
 
     Args:
@@ -40,8 +39,8 @@ def expand_embeds(context: Context, note: Note, first: int, last: int) -> list[J
     return [_expand_embed(context, note, link, lookup) for link in embeds[:_MAX_EMBEDS]]
 
 
-def _expand_embed(context: Context, note: Note, link: Link, lookup: NameLookup) -> JSONValue:
-    row: dict[str, JSONValue] = {
+def _expand_embed(context: Context, note: Note, link: Link, lookup: NameLookup) -> EmbedContent:
+    row: EmbedContent = {
         "embed": parser.decode_text(_utf8_bytes(note)[link.start : link.stop]),
         "line": link.line,
     }
@@ -52,13 +51,13 @@ def _expand_embed(context: Context, note: Note, link: Link, lookup: NameLookup) 
     if walk.kind_of(path) != "note":
         return {**row, "error": "it isn't a note", "code": "not_a_note"}
     try:
-        return row | _embed_content(context, path, link)
+        return {**row, **_embed_content(context, path, link)}
     # The note may have vanished since the index was read; the other embeds are still shown.
     except KnapError as error:
         return {**row, "error": error.message, "code": error.code}
 
 
-def _embed_content(context: Context, path: NotePath, link: Link) -> dict[str, JSONValue]:
+def _embed_content(context: Context, path: NotePath, link: Link) -> EmbeddedText:
     embedded = context.view.read(path)
     span = _embed_span(embedded.outline, link, len(_utf8_bytes(embedded)))
     if span is None:
@@ -67,16 +66,18 @@ def _embed_content(context: Context, path: NotePath, link: Link) -> dict[str, JS
     start, stop = span
     text = parser.decode_text(_utf8_bytes(embedded)[start:stop])
     content = text[:_EMBED_LENGTH]
-    line = _line_at(embedded.outline.line_starts, start)
+    line = max(bisect_right(embedded.outline.line_starts, start), 1)
     ends_line = content.endswith(("\r", "\n"))
     breaks = content.count("\n") + content.replace("\r\n", "").count("\r")
-    fields: dict[str, JSONValue] = {
+    fields: EmbeddedText = {
         "start_line": line,
         "end_line": line + breaks - (1 if ends_line else 0),
         "content": content,
         "truncated": len(content) < len(text),
     }
-    return fields | ({"foreign": True} if answers.mark_if_foreign(context, embedded) else {})
+    if answers.mark_if_foreign(context, embedded):
+        fields["foreign"] = True
+    return fields
 
 
 def _embed_span(outline: Outline, link: Link, size: int) -> tuple[int, int] | None:
@@ -107,10 +108,6 @@ def _heading_path_fits(wanted: Sequence[str], path: Sequence[str]) -> bool:
 def _utf8_bytes(note: Note) -> bytes:
     """Return the bytes that an outline's spans refer to: UTF-8, also for a UTF-16 note."""
     return source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
-
-
-def _line_at(starts: Sequence[int], at: int) -> int:
-    return max(bisect_right(starts, at), 1)
 
 
 DEFAULT_LENGTH: Final = 4_000
@@ -145,7 +142,7 @@ class ReadParameters(TypedDict, total=False):
 
 def read_file(
     context: Context, path: str, offset: int = 0, length: int = DEFAULT_LENGTH, **more: Unpack[ReadParameters]
-) -> Annotated[Answer, NoteText]:
+) -> NoteText:
     """Read a note, or one of its sections.
 
     Args:
@@ -205,7 +202,7 @@ def _cut_marker(part: _TextSlice) -> str:
     return f"\n\n[cut here: characters {part.offset} to {stop} of {part.total}; read on with offset {stop}]"
 
 
-def fetch_note(context: Context, path: str, offset: int = 0, length: int = NOTE_LENGTH) -> Annotated[Answer, NoteText]:
+def fetch_note(context: Context, path: str, offset: int = 0, length: int = NOTE_LENGTH) -> NoteText:
     """Read a whole note; a very long one comes in parts.
 
     Args:
@@ -227,9 +224,7 @@ def fetch_note(context: Context, path: str, offset: int = 0, length: int = NOTE_
     return _slice_answer(note, _take_slice(note, "", offset, length), line_numbers=False, is_foreign=is_foreign)
 
 
-def read_lines(
-    context: Context, path: str, first: int, last: int, *, line_numbers: bool = False
-) -> Annotated[Answer, NoteText]:
+def read_lines(context: Context, path: str, first: int, last: int, *, line_numbers: bool = False) -> NoteText:
     """Read whole lines of a note.
 
     Args:
@@ -318,11 +313,11 @@ def _optional_int(digits: str) -> int | None:
     return int(digits) if digits else None
 
 
-def _slice_answer(note: Note, part: _TextSlice, *, line_numbers: bool, is_foreign: bool) -> dict[str, JSONValue]:
+def _slice_answer(note: Note, part: _TextSlice, *, line_numbers: bool, is_foreign: bool) -> NoteText:
     stop = part.offset + len(part.text)
     breaks = len(_LINE_BREAK.findall(part.text))
     ends_line = part.text.endswith(("\r", "\n"))
-    answer: dict[str, JSONValue] = {
+    answer: NoteText = {
         "success": True,
         "path": note.path,
         "content": number_lines(part.text, part.line) if line_numbers else part.text,
@@ -337,8 +332,11 @@ def _slice_answer(note: Note, part: _TextSlice, *, line_numbers: bool, is_foreig
         answer["next_offset"] = stop
     if is_foreign:
         answer["foreign"] = True
-    optional: dict[str, JSONValue] = {"pending": pending_rows(note), "problems": problem_rows(note)}
-    return answer | {name: rows for name, rows in optional.items() if rows}
+    if waiting := pending_rows(note):
+        answer["pending"] = waiting
+    if problems := problem_rows(note):
+        answer["problems"] = problems
+    return answer
 
 
 def number_lines(text: str, first: int) -> str:
@@ -346,12 +344,12 @@ def number_lines(text: str, first: int) -> str:
     return "".join(f"{number}: {row}" for number, row in enumerate(_LINE.findall(text), first))
 
 
-def problem_rows(note: Note) -> list[JSONValue]:
+def problem_rows(note: Note) -> list[NoteProblem]:
     """Return the parts of a note that can't be parsed as they were meant."""
     return [{"code": one.code, "message": one.message, "line": one.line} for one in note.outline.problems]
 
 
-def pending_rows(note: Note) -> list[JSONValue]:
+def pending_rows(note: Note) -> list[PendingEdit]:
     """Return the edits in a note that wait for a person's decision."""
     waiting = pending.find_pending(note.raw, note.outline)
     if not waiting:

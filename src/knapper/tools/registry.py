@@ -22,12 +22,14 @@ from typing import (
 
 import docstring_parser
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
+from typing_extensions import is_typeddict
 
 from knapper import extras
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.index import database
 from knapper.index.engine import DAMAGE_ERRORS
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, is_list, is_object, object_or_empty, objects_in
+from knapper.tools import answers
 from knapper.tools.context import Context, ToolSelection
 from knapper.tools.shapes import Answer
 
@@ -44,7 +46,8 @@ class ToolSpec:
     Its signature is the schema, its docstring the description, its name the tool's.
     """
 
-    function: Callable[..., Answer]
+    function: Callable[..., Mapping[str, object]]
+    """Its return type is a TypedDict, or ``Annotated[Answer, Shape]`` where it passes on JSON that others made."""
     effect: ToolEffect = "read"
     profile: ToolProfile = "full"
     alias: str = ""
@@ -176,11 +179,11 @@ def parameter_schema(row: ToolSpec, *, brief: bool = False) -> dict[str, JSONVal
         brief: Leave out those that a model can do without.
     """
     json_schema = parse_parameters(row).model.model_json_schema()
-    simplified = cast("dict[str, JSONValue]", _simplify_schema(json_schema))
-    properties = cast("dict[str, dict[str, JSONValue]]", simplified.get("properties", {}))
+    simplified = _simplify_object(json_schema)
+    properties = object_or_empty(simplified.get("properties"))
     # None stands for "not given" inside only; a client that reads it would take null for a value.
     for name in parse_parameters(row).optional:
-        properties[name].pop("default", None)
+        object_or_empty(properties[name]).pop("default", None)
     if brief:
         kept_names = set(row.shown or properties) - set(parse_parameters(row).submit_options)
         simplified["properties"] = {
@@ -193,16 +196,16 @@ def parameter_schema(row: ToolSpec, *, brief: bool = False) -> dict[str, JSONVal
 def answer_schema(row: ToolSpec) -> dict[str, JSONValue]:
     """Return the JSON Schema of what a tool answers when it succeeds."""
     json_schema = TypeAdapter(answer_type(row)).json_schema(mode="serialization")
-    return {"type": "object", **cast("dict[str, JSONValue]", _simplify_schema(json_schema))}
+    return {"type": "object", **_simplify_object(json_schema)}
 
 
 def answer_type(row: ToolSpec) -> Any:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
     """Return the TypedDict that a tool declares as its answer."""
     return_type = get_type_hints(row.function, None, _RECURSIVE_TYPES, include_extras=True)["return"]
-    metadata = get_args(return_type)[1:] if get_origin(return_type) is Annotated else ()
-    if not metadata:
-        raise TypeError(f"the tool {row.name} doesn't say what it answers: -> Annotated[Answer, Shape]")
-    return metadata[0]
+    shape = get_args(return_type)[1] if get_origin(return_type) is Annotated else return_type
+    if not is_typeddict(shape):
+        raise TypeError(f"the tool {row.name} doesn't say what it answers: -> Shape")
+    return shape
 
 
 @cache
@@ -248,23 +251,25 @@ def _unpack_parameters(hint: object) -> Iterator[tuple[str, Any]]:
         yield name, inner_type
 
 
-def _simplify_schema(value: object) -> object:
+def _simplify_schema(value: JSONValue) -> JSONValue:
     """Drop titles, which only repeat names, and replace pydantic's verbose schema of any JSON by an empty one."""
-    if isinstance(value, list):
-        return [_simplify_schema(each) for each in cast("list[object]", value)]
-    if not isinstance(value, dict):
+    if is_list(value):
+        return [_simplify_schema(each) for each in value]
+    if not is_object(value):
         return value
-    node = cast("dict[str, object]", value)
+    return _simplify_object(value)
+
+
+def _simplify_object(node: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
     if node.get("$ref") == _ANY_JSON_REF:
         return {}
-    named_nodes = {name: cast("dict[str, object]", node[name]) for name in ("properties", "$defs") if name in node}
-    simplified: dict[str, object] = {
+    named_nodes = {name: child for name in ("properties", "$defs") if is_object(child := node.get(name))}
+    simplified: dict[str, JSONValue] = {
         name: _simplify_schema(child)
         for name, child in node.items()
         if name not in named_nodes
         and not (name == "title" and isinstance(child, str))
-        and not (name == "anyOf" and _allows_any_json(child))
-        and not (name == "additionalProperties" and _allows_any_json(cast("dict[str, object]", node[name])))
+        and not (name in {"anyOf", "additionalProperties"} and _allows_any_json(child))
     }
     for name, nodes in named_nodes.items():
         children = {
@@ -277,11 +282,9 @@ def _simplify_schema(value: object) -> object:
 
 def _allows_any_json(value: object) -> bool:
     """Return whether a schema, or its list of choices, accepts any JSON."""
-    if isinstance(value, dict):
-        node = cast("dict[str, object]", value)
-        return node.get("$ref") == _ANY_JSON_REF or _allows_any_json(node.get("anyOf"))
-    choices = cast("list[dict[str, object]]", value) if isinstance(value, list) else []
-    return any(choice.get("items") == {"$ref": _ANY_JSON_REF} for choice in choices)
+    if is_object(value):
+        return value.get("$ref") == _ANY_JSON_REF or _allows_any_json(value.get("anyOf"))
+    return any(choice.get("items") == {"$ref": _ANY_JSON_REF} for choice in objects_in(value))
 
 
 PARAMETER_ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -339,7 +342,7 @@ def invoke_tool(row: ToolSpec, context: Context, arguments: Mapping[str, object]
 
         context = replace(context, submit_options=replace(context.submit_options or SubmitOptions(), **submit_options))
     try:
-        return row.function(context, **values)
+        return answers.as_json(row.function(context, **values))
     except ImportError as error:
         problem = extras.explain_import(error)
         if problem is None:
@@ -358,7 +361,7 @@ def invoke_or_error(row: ToolSpec, context: Context, arguments: Mapping[str, obj
     try:
         return invoke_tool(row, context, arguments)
     except KnapError as error:
-        return cast("Answer", error.as_dict())
+        return answers.as_json(error.as_dict())
 
 
 def check_arguments(row: ToolSpec, arguments: Mapping[str, object]) -> dict[str, object]:
@@ -545,7 +548,7 @@ class ToolTable:
         try:
             return self.call(name, arguments, open_vault)
         except KnapError as error:
-            return cast("Answer", error.as_dict())
+            return answers.as_json(error.as_dict())
 
 
 def add_vault_parameter(parameters: Mapping[str, JSONValue], vaults: Sequence[str]) -> dict[str, JSONValue]:
@@ -560,7 +563,7 @@ def add_vault_parameter(parameters: Mapping[str, JSONValue], vaults: Sequence[st
         "description": "Name of the vault to work in.",
     }
     properties: dict[str, JSONValue] = {
-        **cast("dict[str, JSONValue]", parameters["properties"]),
+        **object_or_empty(parameters["properties"]),
         _VAULT_PARAMETER: vault,
     }
     return {**parameters, "properties": properties}

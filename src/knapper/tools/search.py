@@ -1,22 +1,34 @@
 """Search notes by words and meaning, and list them by property, date or folder."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Annotated, Final, Literal, Unpack
+from typing import Final, Literal, TypeVar, Unpack
 
 from knapper.errors import BadInput, NotFound, RefusedError
 from knapper.index.catalog import ListingQuery
 from knapper.index.filters import Filter, PropertyOp, PropertyTest
 from knapper.index.search import Hit, SearchMode, SearchRequest
 from knapper.index.status import Freshness
-from knapper.jsontypes import JSONValue
 from knapper.tools import answers, arguments
 from knapper.tools.arguments import SearchFilters
 from knapper.tools.context import Context
-from knapper.tools.shapes import MAX_PASSAGES, SEARCH_MODES, Answer
-from knapper.tools.shapes.read import PassageHits, PathPage
+from knapper.tools.shapes import MAX_PASSAGES, SEARCH_MODES
+from knapper.tools.shapes.read import (
+    CopyLines,
+    Found,
+    IndexFields,
+    Page,
+    PassageCopy,
+    PassageHit,
+    PassageHits,
+    PathPage,
+    SharedHitFields,
+)
 from knapper.vault.paths import NotePath
 
 MAX_QUERY_LENGTH = 100_000
+
+RowT = TypeVar("RowT")
+CopyT = TypeVar("CopyT", bound=CopyLines)
 
 
 class SearchParameters(SearchFilters, total=False):
@@ -29,7 +41,7 @@ class SearchParameters(SearchFilters, total=False):
 
 def search_vault(
     context: Context, query: str, n_results: int = 5, mode: SearchMode = "hybrid", **more: Unpack[SearchParameters]
-) -> Annotated[Answer, PassageHits]:
+) -> PassageHits:
     """Search the notes by words and by meaning; returns the best passages.
 
     Args:
@@ -77,25 +89,34 @@ def search_vault(
         )
     )
     foreign_paths = mark_foreign_hits(context, (*ranking.hits, *ranking.nearest))
-    answer: dict[str, JSONValue] = {"success": True}
     remarks = [*ranking.remarks]
     if not ranking.hits:
-        answer["message"] = "No matching documents found"
         remarks += [*_missing_folders(context, where.folders), *arguments.missing_names(context, where)]
     explain = more.get("explain", False)
     results = [hit_answer(hit, foreign_paths, explain=explain) for hit in ranking.hits]
     if explain:
         remarks += ranking.limits
         _add_matches(context, query, results)
-    answer["results"] = [*results]
-    if ranking.nearest:
-        answer["nearest"] = [hit_answer(hit, foreign_paths, explain=explain) for hit in ranking.nearest]
-    return {**answer, **freshness_fields(freshness, remarks)}
+    nearest = [hit_answer(hit, foreign_paths, explain=explain) for hit in ranking.nearest]
+    return {
+        **found_fields(results, nearest, nothing="No matching documents found"),
+        **freshness_fields(freshness, remarks),
+    }
 
 
-def _add_matches(context: Context, query: str, results: Sequence[dict[str, JSONValue]]) -> None:
+def found_fields(results: list[RowT], nearest: list[RowT], *, nothing: str) -> Found[RowT]:
+    """Return what a search found; *nothing* is the message where that is nothing."""
+    fields: Found[RowT] = {"success": True, "message": nothing, "results": results, "nearest": nearest}
+    if results:
+        del fields["message"]
+    if not nearest:
+        del fields["nearest"]
+    return fields
+
+
+def _add_matches(context: Context, query: str, results: Sequence[PassageHit]) -> None:
     """Add to each hit where the query's words stand in its content, in characters."""
-    spans = context.index.find_matches(query, [str(result["content"]) for result in results])
+    spans = context.index.find_matches(query, [result["content"] for result in results])
     for result, found in zip(results, spans, strict=True):
         result["matches"] = [[start, stop] for start, stop in found]
 
@@ -116,27 +137,26 @@ def mark_foreign_hits(context: Context, hits: Iterable[Hit]) -> frozenset[NotePa
     return answers.mark_foreign_paths(context, (row.note for hit in hits for row in (hit.row, *hit.copies)))
 
 
-def shared_hit_fields(
-    hit: Hit, foreign_paths: Collection[NotePath], *, path_field: Literal["source", "path"]
-) -> dict[str, JSONValue]:
-    """Return the fields that a hit has only where there is something to tell; *path_field* names the path of a copy."""
-    fields: dict[str, JSONValue] = {}
+def shared_hit_fields(hit: Hit, foreign_paths: Collection[NotePath], copies: Sequence[CopyT]) -> SharedHitFields[CopyT]:
+    """Return the fields that a hit has only where there is something to tell."""
+    fields: SharedHitFields[CopyT] = {}
     if hit.cosine is not None:
         fields["cosine"] = round(hit.cosine, 4)
-    if hit.copies:
-        fields["also"] = [
-            {path_field: row.note, "start_line": row.start_line, "end_line": row.end_line, "hash": row.hash}
-            for row in hit.copies
-        ]
+    if copies:
+        fields["also"] = list(copies)
     if any(row.note in foreign_paths for row in (hit.row, *hit.copies)):
         fields["foreign"] = True
     return fields
 
 
-def hit_answer(hit: Hit, foreign_paths: Collection[NotePath], *, explain: bool) -> dict[str, JSONValue]:
+def hit_answer(hit: Hit, foreign_paths: Collection[NotePath], *, explain: bool) -> PassageHit:
     """Return a hit as every surface shows it."""
     row = hit.row
-    result: dict[str, JSONValue] = {
+    copies: list[PassageCopy] = [
+        {"source": copy.note, "start_line": copy.start_line, "end_line": copy.end_line, "hash": copy.hash}
+        for copy in hit.copies
+    ]
+    result: PassageHit = {
         "source": row.note,
         "content": row.text,
         "heading": row.heading,
@@ -144,7 +164,7 @@ def hit_answer(hit: Hit, foreign_paths: Collection[NotePath], *, explain: bool) 
         "end_line": row.end_line,
         "score": round(hit.score, 4),
         "hash": row.hash,
-        **shared_hit_fields(hit, foreign_paths, path_field="source"),
+        **shared_hit_fields(hit, foreign_paths, copies),
     }
     if explain:
         result["explain"] = {name: round(value, 4) for name, value in hit.parts.items()}
@@ -154,9 +174,9 @@ def hit_answer(hit: Hit, foreign_paths: Collection[NotePath], *, explain: bool) 
 _REMEDY: Final = "run `knap index`, or keep `knap watch` running"
 
 
-def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[str, JSONValue]:
+def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> IndexFields:
     """Return whether the answer may be incomplete, and advice in ``notes``."""
-    notes: list[JSONValue] = [*freshness.notices, *remarks]
+    notes = [*freshness.notices, *remarks]
     if freshness.damaged:
         notes.append("the index is damaged, and answers may be wrong: `knap index` builds it anew")
     elif freshness.incomplete:
@@ -169,13 +189,15 @@ def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[
         notes.append(f"not every file could be checked for changes in the time of a search: {_REMEDY}")
     if freshness.pending:
         notes.append(f"{freshness.pending} passages can be found by words only until they are embedded")
-    fields: dict[str, JSONValue] = {
+    fields: IndexFields = {
         "index_stale": bool(freshness.stale) or freshness.unchecked,
         "as_of": freshness.as_of,
         "index_incomplete": freshness.incomplete,
         "pending": freshness.pending,
     }
-    return {**fields, "notes": notes} if notes else fields
+    if notes:
+        fields["notes"] = notes
+    return fields
 
 
 def check_query(query: str, limit: int, mode: str = "hybrid", per_note: int = 1, *, name: str = "n_results") -> None:
@@ -215,7 +237,7 @@ def list_files_by_frontmatter(
     match_type: Literal["contains", "equals"] = "contains",
     limit: int = 100,
     offset: int = 0,
-) -> Annotated[Answer, PathPage]:
+) -> PathPage:
     """List the notes whose property has a value.
 
     Args:
@@ -246,7 +268,7 @@ def search_by_date_range(
     date_type: Literal["modified", "created"] = "modified",
     limit: int = 100,
     offset: int = 0,
-) -> Annotated[Answer, PathPage]:
+) -> PathPage:
     """List the notes saved or created between two days, both included.
 
     Args:
@@ -280,7 +302,7 @@ def search_by_folder(
     recursive: bool = False,  # noqa: FBT001, FBT002 - arguments of tools come by name
     limit: int = 100,
     offset: int = 0,
-) -> Annotated[Answer, PathPage]:
+) -> PathPage:
     """List the notes of a folder.
 
     Args:
@@ -306,12 +328,12 @@ def search_by_folder(
     return {**_path_page(context, where, limit, offset), **freshness_fields(freshness)}
 
 
-def _list_paths(context: Context, where: Filter, limit: int, offset: int) -> dict[str, JSONValue]:
+def _list_paths(context: Context, where: Filter, limit: int, offset: int) -> PathPage:
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
     return {**_path_page(context, where, limit, offset), **freshness_fields(freshness)}
 
 
-def _path_page(context: Context, where: Filter, limit: int, offset: int) -> dict[str, JSONValue]:
+def _path_page(context: Context, where: Filter, limit: int, offset: int) -> Page[str]:
     listing = context.index.catalog.find(ListingQuery(where=context.restrict(where), limit=limit, offset=offset))
-    return answers.page_of([entry.path for entry in listing.entries], listing.total, limit, offset)
+    return answers.page_of([str(entry.path) for entry in listing.entries], listing.total, limit, offset)

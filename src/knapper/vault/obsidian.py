@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Final, Literal, TypeVar, cast
+from typing import Final, Literal, TypeVar
 
 from knapper.errors import KnapError, NotFound
+from knapper.jsontypes import is_list, is_object, object_or_empty
 from knapper.vault import files, links, paths
 from knapper.vault.paths import NotePath
 
@@ -100,9 +101,9 @@ def load_json(root: Path, path: NotePath, problems: list[str]) -> object:
 
 def _load_object(root: Path, path: NotePath, problems: list[str]) -> Mapping[str, object]:
     values = load_json(root, path, problems)
-    if values is not None and not isinstance(values, dict):
+    if values is not None and not is_object(values):
         problems.append(f"{path} holds no object; defaults are used")
-    return cast("dict[str, object]", values) if isinstance(values, dict) else {}
+    return values if is_object(values) else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,11 +128,10 @@ class _SettingsReader:
 
     def texts(self, name: str) -> tuple[str, ...]:
         value = self.values.get(name)
-        if not isinstance(value, list):
+        if not is_list(value):
             return self.default(name, ())
-        items = cast("list[object]", value)
-        texts = [item for item in items if isinstance(item, str)]
-        if len(texts) < len(items) or len(texts) > MAX_FILTERS:
+        texts = [item for item in value if isinstance(item, str)]
+        if len(texts) < len(value) or len(texts) > MAX_FILTERS:
             self.problems.append(f"{self.file}: of {name} only texts are used, and only the first {MAX_FILTERS}")
         return tuple(texts[:MAX_FILTERS])
 
@@ -329,27 +329,29 @@ def read_daily_notes(root: Path) -> DailyNotes:
     """Read the settings for daily notes: of the plugin Periodic Notes where it is enabled, else Obsidian's own."""
     plugins = load_json(root, _PLUGINS_FILE, [])
     if isinstance(plugins, list) and "periodic-notes" in plugins:
-        periodic_notes = _read_periodic_notes(_as_object(load_json(root, _PERIODIC_NOTES_FILE, [])))
+        periodic_notes = _read_periodic_notes(object_or_empty(load_json(root, _PERIODIC_NOTES_FILE, [])))
         if periodic_notes is not None:
             return periodic_notes
     daily_settings = load_json(root, DAILY_NOTES_FILE, [])
     return (
-        DailyNotes() if daily_settings is None else _make_daily_notes(_as_object(daily_settings), template="template")
+        DailyNotes()
+        if daily_settings is None
+        else _make_daily_notes(object_or_empty(daily_settings), template="template")
     )
 
 
 def _read_periodic_notes(values: Mapping[str, object]) -> DailyNotes | None:
     """Read the plugin's settings in either of its formats; None where daily notes are off."""
-    daily = _as_object(values.get("daily"))
+    daily = object_or_empty(values.get("daily"))
     if daily.get("enabled"):
         return _make_daily_notes(daily, template="template")
     raw_sets = values.get("calendarSets")
     active = values.get("activeCalendarSet")
-    calendar_sets = [_as_object(one) for one in cast("list[object]", raw_sets)] if isinstance(raw_sets, list) else []
+    calendar_sets = [object_or_empty(one) for one in raw_sets] if is_list(raw_sets) else []
     active_set = next(
         (one for one in calendar_sets if one.get("id") == active), calendar_sets[0] if calendar_sets else {}
     )
-    day = _as_object(active_set.get("day"))
+    day = object_or_empty(active_set.get("day"))
     return _make_daily_notes(day, template="templatePath") if day.get("enabled") else None
 
 
@@ -359,10 +361,6 @@ def _make_daily_notes(values: Mapping[str, object], *, template: str) -> DailyNo
         format=_as_text(values.get("format")) or DAILY_FORMAT,
         template=_as_text(values.get(template)),
     )
-
-
-def _as_object(value: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
 
 
 def _as_text(value: object) -> str:
@@ -477,17 +475,16 @@ def _read_registry(file: Path) -> list[KnownVault]:
         decoded: object = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return []
-    rows = cast("dict[str, object]", decoded).get("vaults") if isinstance(decoded, dict) else None
-    entries = cast("dict[str, object]", rows).values() if isinstance(rows, dict) else ()
+    rows = decoded.get("vaults") if is_object(decoded) else None
+    entries = rows.values() if is_object(rows) else ()
     return [vault for entry in entries if (vault := _read_entry(entry)) is not None]
 
 
 def _read_entry(entry: object) -> KnownVault | None:
     """Return a vault of the list; None if it isn't an existing folder with an absolute path."""
-    if not isinstance(entry, dict):
+    if not is_object(entry):
         return None
-    values = cast("dict[str, object]", entry)
-    path_text, opened = values.get("path"), values.get("ts")
+    path_text, opened = entry.get("path"), entry.get("ts")
     if not isinstance(path_text, str) or "\0" in path_text:
         return None
     path = Path(path_text)
@@ -497,4 +494,4 @@ def _read_entry(entry: object) -> KnownVault | None:
     except OSError:
         return None
     opened_ms = int(opened) if isinstance(opened, int | float) and 0 <= opened < 2**60 else 0
-    return KnownVault(path=path, is_open=values.get("open") is True, opened_ms=opened_ms)
+    return KnownVault(path=path, is_open=entry.get("open") is True, opened_ms=opened_ms)

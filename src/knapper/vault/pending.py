@@ -5,8 +5,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
+from knapper.jsontypes import JSONValue, is_object
 from knapper.vault import frontmatter, source
 from knapper.vault.source import Lines, Outline, Span, SpanSet
 
@@ -178,13 +179,13 @@ class _PendingFinder:
             number += 1
         return 0
 
-    def _read_object(self, first: int, last: int) -> dict[str, object] | None:
+    def _read_object(self, first: int, last: int) -> dict[str, JSONValue] | None:
         text = b"\n".join(self._row(number).lstrip(_LINE_LEAD) for number in range(first, last + 1))
         try:
             value: object = json.loads(text, object_pairs_hook=_reject_duplicate_keys)
         except (ValueError, RecursionError):
             return None
-        return cast("dict[str, object]", value) if isinstance(value, dict) else None
+        return value if is_object(value) else None
 
     def _edit(self, first: int, last: int) -> _Edit | None:
         fields = self._read_object(first, last)

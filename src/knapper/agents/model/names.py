@@ -1,6 +1,5 @@
 """Names, keys and servers of language models; light to import, no model library is needed."""
 
-import json
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +9,7 @@ from typing import Final, Literal, cast, get_args
 import httpx2
 
 from knapper.errors import SetupError
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, is_object, loads, objects_in
 
 Provider = Literal["ollama", "openai", "anthropic", "fireworks", "openrouter", "compatible"]
 """``compatible`` is any server that speaks OpenAI's protocol."""
@@ -235,7 +234,7 @@ def read_context_tokens(model: ModelName, key: str, *, timeout_s: float = _CONTE
         address = f"{ollama_url(model)}/api/ps"
     try:
         status, body = _get(address, headers, timeout_s)
-        decoded = cast("object", json.loads(body)) if status == 200 else None
+        decoded = loads(body) if status == 200 else None
     except (httpx2.RequestError, httpx2.InvalidURL, UnicodeEncodeError, ValueError, RecursionError):
         return 0
     rows = [row for row in _read_rows(decoded) if _row_name(row) in _spellings(model)]
@@ -276,7 +275,7 @@ def _read_status(model: ModelName, address: str, status: int, body: bytes) -> Mo
     if status != 200:
         return ModelServerStatus(state="unusable", text=f"{_host_name(address)} answered with status {status}")
     try:
-        decoded = cast("object", json.loads(body))
+        decoded = loads(body)
     except (ValueError, RecursionError):
         return ModelServerStatus(state="unusable", text=f"{_host_name(address)} doesn't speak a protocol for models")
     available = _read_model_names(decoded)
@@ -296,13 +295,10 @@ def _read_model_names(decoded: object) -> tuple[str, ...]:
     return tuple(sorted(filter(None, map(_row_name, _read_rows(decoded)))))
 
 
-def _read_rows(decoded: object) -> list[dict[str, object]]:
-    if not isinstance(decoded, dict):
+def _read_rows(decoded: object) -> list[dict[str, JSONValue]]:
+    if not is_object(decoded):
         return []
-    rows = cast("dict[str, object]", decoded)
-    models = rows["models"] if "models" in rows else rows.get("data")
-    items = cast("list[object]", models) if isinstance(models, list) else []
-    return [cast("dict[str, object]", row) for row in items if isinstance(row, dict)]
+    return objects_in(decoded["models"] if "models" in decoded else decoded.get("data"))
 
 
 def _row_name(row: Mapping[str, object]) -> str:

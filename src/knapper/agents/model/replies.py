@@ -29,7 +29,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, is_list, loads
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -176,8 +176,8 @@ def read_arguments(raw: object) -> Arguments:
         if not isinstance(raw, str | bytes | bytearray):
             break
         raw = _decode_text(raw if isinstance(raw, str) else raw.decode(errors="replace"))
-    if isinstance(raw, list):
-        raw = next((cast("object", one) for one in cast("list[object]", raw) if isinstance(one, dict)), None)
+    if is_list(raw):
+        raw = next((cast("object", one) for one in raw if isinstance(one, dict)), None)
     if not isinstance(raw, dict) or is_too_deep(cast("object", raw)):
         return {}
     return {_strip_control_tokens(str(name)): value for name, value in cast("dict[object, JSONValue]", raw).items()}
@@ -217,7 +217,7 @@ def is_truncated(raw: object) -> bool:
             return False
         text = _strip_control_tokens(raw if isinstance(raw, str) else raw.decode(errors="replace"))
         try:
-            raw = cast("object", json.loads(text))
+            raw = loads(text)
         except (ValueError, RecursionError):
             return not isinstance(_python_literal(text), dict | list) and _ends_open(text)
     return False
@@ -326,8 +326,8 @@ def _fit_text(value: str, kinds: set[str], parameter: Schema, whole: Schema) -> 
         decoded = value if is_too_deep(decoded) else decoded
         if isinstance(decoded, tuple):
             decoded = list(cast("tuple[object, ...]", decoded))
-        if isinstance(decoded, list) and "array" in kinds:
-            return _fit_list(cast("list[JSONValue]", decoded), kinds, parameter, whole)
+        if is_list(decoded) and "array" in kinds:
+            return _fit_list(decoded, kinds, parameter, whole)
         if isinstance(decoded, dict) and "object" in kinds:
             return cast("JSONValue", decoded)
         if "array" in kinds:

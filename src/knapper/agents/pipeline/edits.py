@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 import json_repair
 
@@ -19,7 +19,7 @@ from knapper.changes.text import positions
 from knapper.changes.text.positions import BeforeLine, LineSpan, Position
 from knapper.changes.writer import Submission, SubmitOptions
 from knapper.errors import BadInput, KnapError, RefusedError
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, is_list, is_object, list_or_empty, objects_in
 from knapper.tools.context import Context
 from knapper.vault import paths, pending
 from knapper.vault.access import Scope
@@ -98,9 +98,9 @@ def _read_object(text: str) -> Mapping[str, JSONValue]:
         decoded, _ = decoder.raw_decode(text)
     except (ValueError, RecursionError):
         decoded = _repair_object(text)
-    if not isinstance(decoded, dict):
+    if not is_object(decoded):
         raise BadInput("the reply isn't a JSON object", hint="reply with one JSON object", code="bad_reply")
-    return cast("dict[str, JSONValue]", decoded)
+    return decoded
 
 
 def _repair_object(text: str) -> object:
@@ -112,26 +112,26 @@ def _repair_object(text: str) -> object:
     except (ValueError, RecursionError):
         decoded = None
     # json_repair guesses at broken strings; a guess must not end up as an edit of somebody's note.
-    if not isinstance(decoded, dict) or not _keeps_edits(text, cast("dict[str, object]", decoded)):
+    if not is_object(decoded) or not _keeps_edits(text, decoded):
         raise BadInput("the reply can't be read as JSON", hint="escape quotes and line ends", code="bad_reply")
-    return cast("dict[str, object]", decoded)
+    return decoded
 
 
 def _keeps_edits(text: str, reply_object: Mapping[str, object]) -> bool:
     """Return whether the repair kept every edit: all its texts occur in the reply as they were parsed."""
     edits = reply_object.get("edits", [])
-    if not isinstance(edits, list):
+    if not is_list(edits):
         return False
-    for edit in cast("list[object]", edits):
-        if not isinstance(edit, dict) or not {"file", "position"} <= cast("dict[str, object]", edit).keys():
+    for edit in edits:
+        if not is_object(edit) or not {"file", "position"} <= edit.keys():
             return False
-        for value in cast("dict[str, object]", edit).values():
+        for value in edit.values():
             if not isinstance(value, str):
                 return False
             quoted = json.dumps(value, ensure_ascii=False)
             if quoted not in text and json.dumps(value) not in text and f'"{value}"' not in text:
                 return False
-    return text.count('"position"') == len(cast("list[object]", edits))
+    return text.count('"position"') == len(edits)
 
 
 def _read_edit(value: JSONValue) -> EditInstruction:
@@ -450,13 +450,11 @@ def _dry_run(constraints: EditConstraints, requests: Sequence[tuple[int, AtPosit
 def _read_errors(error: KnapError, numbers: Sequence[int]) -> dict[int, KnapError]:
     """Return the error of each request from an error about all of them."""
     errors_by_number: dict[int, KnapError] = {}
-    failures = cast("list[dict[str, object]]", error.details.get("failures", []))
-    for one in failures:
-        errors_by_number[numbers[cast("int", one["request"])]] = _make_error(one, type(error))
-    refusals = cast("list[dict[str, object]]", error.details.get("refusals", []))
-    for one in refusals:
-        for number in cast("list[int]", one.get("requests", [])):
-            errors_by_number[numbers[number]] = _make_error({**one, "error": one["reason"]}, RefusedError)
+    for one in objects_in(error.details.get("failures")):
+        errors_by_number[numbers[int(str(one["request"]))]] = _make_error(one, type(error))
+    for one in objects_in(error.details.get("refusals")):
+        for number in list_or_empty(one.get("requests")):
+            errors_by_number[numbers[int(str(number))]] = _make_error({**one, "error": one["reason"]}, RefusedError)
     return errors_by_number | {number: error for number in numbers if number not in errors_by_number}
 
 

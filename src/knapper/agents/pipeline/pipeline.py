@@ -352,7 +352,7 @@ class PipelineRun:
         )
         outcome = summarize_end(ended, self.request, self._agents.name)
         waiting: list[JSONValue] = [
-            {"proposal_id": proposal, **answers.review_fields(self._context, proposal)}
+            answers.as_json({"proposal_id": proposal, **answers.review_fields(self._context, proposal)})
             for proposal in map(str, outcome.proposals)
         ]
         return replace(outcome, waiting=waiting)

@@ -31,7 +31,7 @@ from knapper.agents.rewriting import Question, Rewriter, RewritingModel
 from knapper.agents.toolset import LOOP_TOOLS, AgentTool, ToolSession
 from knapper.errors import KnapError
 from knapper.index.fulltext import MatchPlace
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, loads, object_or_empty, strings_in
 from knapper.tools import notes
 from knapper.tools.context import Context
 from knapper.tools.registry import ToolSpec
@@ -185,17 +185,17 @@ _SUBJECT_ARGUMENTS: Final = ("query", "task", "path", "folder", "tag", "prefix")
 
 def load_exploration(text: str) -> Exploration:
     """Read a state that `Exploration.dump` wrote."""
-    state = cast("dict[str, object]", json.loads(text))
+    state = object_or_empty(loads(text))
     known = cast("dict[str, dict[str, object]]", state["known"])
     return Exploration(
         known={
             path: NoteSelectionMetadata(**{**one, "sources": tuple(cast("list[str]", one["sources"]))})  # pyright: ignore[reportArgumentType] - as it was written
             for path, one in known.items()
         },
-        selected=list(map(str, cast("list[object]", state["selected"]))),
+        selected=strings_in(state["selected"]),
         reasoning=str(state["reasoning"]),
         confidence=_read_confidence(state["confidence"]),
-        trail=list(map(str, cast("list[object]", state["trail"]))),
+        trail=strings_in(state["trail"]),
     )
 
 

@@ -1,8 +1,7 @@
 """Search the web with a model where the notes don't answer the task."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
@@ -25,7 +24,7 @@ from knapper.agents.pipeline.records import (
 from knapper.agents.toolset import AgentTool
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import JSONValue
-from knapper.tools import web
+from knapper.tools import answers, web
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 
@@ -135,7 +134,7 @@ class WebNotes:
         # A decision that wasn't made is none: taken for a no, it would end the search.
         if not isinstance(needs_web, bool):
             error = BadInput("needs_web is neither true nor false", hint=_EVALUATE_HINT, code="bad_arguments")
-            return cast("Answer", error.as_dict())
+            return answers.as_json(error.as_dict())
         self.evaluated = True
         self.needed = needs_web
         self.reasoning = str(arguments.get("reasoning", ""))[:2_000]
@@ -154,28 +153,27 @@ class WebNotes:
         query = str(arguments.get("query", ""))
         answer = web.web_search(self.context, query, self.settings.snippet_limit)
         self.queries.append(query)
-        rows = answer.get("results")
-        for row in rows if isinstance(rows, list) else []:
-            if isinstance(row, dict):
-                self._add_hit(row)
-        return answer
+        for hit in answer["results"]:
+            found = EnhancedWebSource(title=hit["title"], url=hit["url"], snippet=hit["snippet"])
+            _ = self.hits.setdefault(hit["url"], found)
+        return answers.as_json(answer)
 
     def select(self, arguments: Arguments) -> Answer:
         """Read pages from the results, as many and as much of each as the limits allow."""
         urls = arguments.get("urls")
         addresses = list(dict.fromkeys(map(str, urls if isinstance(urls, list) else [urls])))
-        answers: list[JSONValue] = []
+        rows: list[JSONValue] = []
         for url in addresses:
             # Only addresses from the results: text on a page could otherwise make the model send data in an address.
             if url not in self.hits:
-                answers.append({"url": url, "error": f"{SEARCH_TOOL} didn't find this address"})
+                rows.append({"url": url, "error": f"{SEARCH_TOOL} didn't find this address"})
             elif len(self.pages_read) >= self.settings.fetch_limit and url not in self.pages_read:
-                answers.append({"url": url, "error": f"only {self.settings.fetch_limit} pages may be read"})
+                rows.append({"url": url, "error": f"only {self.settings.fetch_limit} pages may be read"})
             elif self.tokens_left < _MIN_PAGE_TOKENS:
-                answers.append({"url": url, "error": f"the budget of {self.settings.token_budget:,} tokens is used up"})
+                rows.append({"url": url, "error": f"the budget of {self.settings.token_budget:,} tokens is used up"})
             else:
-                answers.append(self._fetch(url))
-        return {"success": True, "results": answers, "tokens_left": self.tokens_left}
+                rows.append(self._fetch(url))
+        return {"success": True, "results": rows, "tokens_left": self.tokens_left}
 
     def finalize(self, arguments: Arguments) -> Answer:
         """Record the findings; sources that no search returned are left out."""
@@ -196,22 +194,17 @@ class WebNotes:
         taken = [one for one in self.hits.values() if one.extracted and one.url not in self.pages_read]
         return (*self.pages_read.values(), *taken)
 
-    def _add_hit(self, row: Mapping[str, JSONValue]) -> None:
-        url = str(row.get("url", ""))
-        one = EnhancedWebSource(title=str(row.get("title", "")), url=url, snippet=str(row.get("snippet", "")))
-        _ = self.hits.setdefault(url, one)
-
     def _fetch(self, url: str) -> JSONValue:
         length = min(max(self.tokens_left * _CHARS_PER_TOKEN, 1), 50_000)
         try:
             page = web.fetch_page(self.context, url, length=length)
         except KnapError as error:
             return {"url": url, "error": error.message, "hint": error.hint}
-        text = _fit_tokens(str(page.get("content", "")), self.tokens_left)
+        text = _fit_tokens(page["content"], self.tokens_left)
         self.pages_read[url] = replace(
             self.hits[url],
-            title=str(page.get("title") or self.hits[url].title),
-            date=str(page.get("date") or ""),
+            title=page["title"] or self.hits[url].title,
+            date=page["date"],
             tokens=context.estimate_tokens(text),
         )
         return {"url": url, "title": self.pages_read[url].title, "date": self.pages_read[url].date, "content": text}

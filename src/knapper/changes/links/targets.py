@@ -207,15 +207,11 @@ def _can_move_whole(view: View, planned: PlannedMove) -> bool:
     if view.policy.sees_all:
         return True
     visible_files = set(planned.files)
-    for file in _walk_files(view, planned.source):
+    for file in files.walk_files(os.path.realpath(view.root), planned.source, with_hidden=True):
         place = planned.target + file[len(planned.source) :]
         if file not in visible_files and (not view.policy.visible(file) or view.visible(NotePath(place))):
             return False
     return True
-
-
-def _walk_files(view: View, folder: NotePath) -> Iterator[str]:
-    return files.walk_files(os.path.realpath(view.root), folder, with_hidden=True)
 
 
 def _check_independent(planned: Sequence[PlannedMove]) -> None:

@@ -12,6 +12,7 @@ from knapper.changes.proposals import tables
 from knapper.changes.proposals.model import Proposal, ProposedFile
 from knapper.changes.text.diff import Hunk
 from knapper.errors import KnapError
+from knapper.jsontypes import is_list
 from knapper.vault.paths import NotePath
 
 _NOTICE_PATHS: Final = re.compile(
@@ -87,7 +88,7 @@ def _mentions_any(error: KnapError, hidden: Collection[NotePath]) -> bool:
 def _redact_rows(rows: object, hidden: Collection[NotePath]) -> list[object]:
     """Return the rows, with only the kind of problem for those about hidden files."""
     redacted: list[object] = []
-    for row in cast("list[object]", rows) if isinstance(rows, list) else ():
+    for row in rows if is_list(rows) else ():
         if isinstance(row, Mapping):
             facts = cast("Mapping[str, object]", row)
             is_hidden = facts.get("path") in hidden

@@ -11,7 +11,7 @@ import yaml
 
 from knapper.changes.text.splices import Snapshot
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, loads
 from knapper.vault import frontmatter, source
 
 YamlQuote = Literal["", "'", '"']
@@ -389,7 +389,7 @@ def _read_as_type(present_value: JSONValue, key: str, text: str) -> JSONValue:
         case bool():
             return _BOOLEANS.get(text.strip().casefold(), text)
         case int() | float():
-            return cast("JSONValue", json.loads(text)) if _NUMBER.fullmatch(text.strip()) else text
+            return loads(text) if _NUMBER.fullmatch(text.strip()) else text
         case list():
             return [text]
         case dict():

@@ -121,8 +121,8 @@ def _show_passages(options: GlobalOptions, config: Settings, text: str, number: 
     code = output.print_answer(
         options,
         answer,
-        notes.render_passages(text, notes.get_passages(answer)),
-        nearest=notes.render_nearest(notes.get_passages(answer, "nearest")),
+        notes.render_passages(text, answer["results"]),
+        nearest=notes.render_nearest(answer.get("nearest", ())),
     )
     if code is ExitCode.OK and not config.model.name:
         output.note(options, _NO_MODEL.format(file=config.config_file))

@@ -6,7 +6,7 @@ import dataclasses
 import tempfile
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -16,6 +16,7 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.config import Settings, Vault
 from knapper.errors import BadInput
+from knapper.jsontypes import objects_in
 from knapper.tools.context import Context
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _note_attempt(options: GlobalOptions, attempt: "TrialResult") -> None:
 
 
 def _render_result(result: Mapping[str, "JSONValue"]) -> str:
-    rows = cast("list[Mapping[str, JSONValue]]", result["results"])
+    rows = objects_in(result["results"])
     lines = [f"{row['task']:<32} {row['passed']}/{row['tries']}  {row['tokens']:>8} tokens" for row in rows]
     rate = 100 * float(str(result["pass_rate"]))
     total = f"passed {result['passed']} of {result['tries']} ({rate:.0f} %), {result['tokens']} tokens"

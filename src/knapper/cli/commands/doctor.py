@@ -126,7 +126,7 @@ def check_privacy(settings: Settings) -> CheckResult:
 
 def check_disk(settings: Settings) -> CheckResult:
     """Check the space that is left for the state and the vault, and whether the vault can be written."""
-    state = _nearest_existing(settings.state_dir)
+    state = next(folder for folder in (settings.state_dir, *settings.state_dir.parents) if folder.exists())
     free = shutil.disk_usage(state).free
     if free < _LOW_SPACE_BYTES:
         hint = "make room, or set KNAP_STATE_DIR to another disk"
@@ -142,10 +142,6 @@ def check_disk(settings: Settings) -> CheckResult:
             text = f"only {format_size(room)} free for the vault {vault}"
             return CheckResult(name="disk", state="warn", text=text, hint=hint)
     return CheckResult(name="disk", state="ok", text=f"{format_size(free)} free")
-
-
-def _nearest_existing(path: Path) -> Path:
-    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 _OLDEST_PYTHON = (3, 11)

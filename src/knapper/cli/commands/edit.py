@@ -9,9 +9,9 @@ from knapper.cli.inputs import TextCommand
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue
 from knapper.tools import files
 from knapper.tools.context import Context
+from knapper.tools.shapes.write import WriteResult
 
 _OLD_AND_NEW = 2
 
@@ -67,5 +67,5 @@ def command(said: GlobalOptions, path: str, text: tuple[str, ...], **own: Unpack
     return writing.report_changes(said, answer)
 
 
-def _replace_text(context: Context, path: str, text: tuple[str, ...], own: EditOptions) -> dict[str, JSONValue]:
+def _replace_text(context: Context, path: str, text: tuple[str, ...], own: EditOptions) -> WriteResult:
     return files.edit_file(context, path, text[0], text[1], own["count"], own["expected"])

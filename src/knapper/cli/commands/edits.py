@@ -12,9 +12,9 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.cli.render import changes
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue
 from knapper.tools import answers, proposals, shapes
 from knapper.tools.context import Context
+from knapper.tools.shapes.write import ProposalList
 
 
 class ProposalPartOptions(TypedDict):
@@ -260,17 +260,17 @@ def _list_proposals(options: GlobalOptions, path: str, number: int, *, every: bo
     return output.print_listing(options, answer, changes.render_proposals(answer), nothing="nothing waits")
 
 
-def _waiting_proposals(context: Context, path: str, number: int) -> dict[str, JSONValue]:
+def _waiting_proposals(context: Context, path: str, number: int) -> ProposalList:
     """List the open proposals, then the stale ones; those that apply again count as open."""
     wide = [proposals.list_proposals(context, status, path, number) for status in ("open", "stale")]
-    found: list[JSONValue] = [row for answer in wide for row in answers.results_of(answer)]
-    total = sum(int(str(answer["total"])) for answer in wide)
+    found = [row for answer in wide for row in answer["results"]]
+    total = sum(answer["total"] for answer in wide)
     return answers.page_of(found[:number], total, number, 0)
 
 
 def _newest_reviewable(context: Context) -> str:
     """Return the id of the newest proposal with a part to decide; staleness shows only when it is read."""
-    found = [str(row["id"]) for row in changes.get_rows(_waiting_proposals(context, "", _MAX_CANDIDATES), "results")]
+    found = [row["id"] for row in _waiting_proposals(context, "", _MAX_CANDIDATES)["results"]]
     fitting = (name for name in found if any(reviewing.reviewable_parts(proposals.show_proposal(context, name))))
     return next(fitting, found[0] if found else "")
 

@@ -24,6 +24,7 @@ from knapper.config import Vault
 from knapper.errors import BadInput
 from knapper.index.filters import Filter
 from knapper.index.search import SearchMode, SearchRequest
+from knapper.jsontypes import is_list, is_object
 from knapper.tools import shapes
 from knapper.tools.context import Context
 
@@ -82,12 +83,12 @@ def read_measures(file: Path) -> Measures:
         raise BadInput(f"{file} can't be read: {cause}", hint=_HINT) from error
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{file} isn't JSON", hint=_HINT) from error
-    rows = cast("dict[str, object]", result).get("per_query") if isinstance(result, dict) else None
-    if not isinstance(rows, list):
+    rows = result.get("per_query") if is_object(result) else None
+    if not is_list(rows):
         raise BadInput(f"{file} holds no measures of queries", hint=_HINT)
     measures: dict[str, Mapping[str, float]] = {}
-    for number, row in enumerate(cast("list[object]", rows), 1):
-        fields = cast("dict[str, object]", row) if isinstance(row, dict) else {}
+    for number, row in enumerate(rows, 1):
+        fields = row if is_object(row) else {}
         values = {name: fields.get(name) for name in COMPARED}
         if not isinstance(fields.get("id"), str) or not all(map(_is_measure, values.values())):
             raise BadInput(f"{file}: query {number} has no id, or lacks a measure from 0 to 1", hint=_HINT)
@@ -203,10 +204,9 @@ def _read_queries(file: Path) -> dict[str, str]:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise _line_error(file, number, "it isn't JSON") from error
-        if not isinstance(row, dict):
+        if not is_object(row):
             raise _line_error(file, number, "it isn't an object")
-        fields = cast("dict[str, object]", row)
-        name, text = fields.get("_id"), fields.get("text")
+        name, text = row.get("_id"), row.get("text")
         if not isinstance(name, str) or not isinstance(text, str):
             raise _line_error(file, number, "'_id' and 'text' must be texts")
         if name in queries:

@@ -3,7 +3,6 @@
 import getpass
 import sys
 from collections.abc import Mapping
-from typing import cast
 
 import click
 
@@ -15,6 +14,7 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.config import Settings
 from knapper.errors import BadInput
+from knapper.jsontypes import strings_in
 
 _KEY_PROVIDERS = ("openai", "anthropic", "fireworks", "openrouter")
 _PROBE_NAME = "nobody"
@@ -110,7 +110,7 @@ def _ollama_row(config: Settings) -> Mapping[str, object]:
 
 def _render_rows(rows: list[dict[str, object]], local: Mapping[str, object]) -> list[str]:
     lines = [f"{_state_mark(str(row['state']))} {output.plain(str(row['model']))}  {row['text']}" for row in rows]
-    model_names = cast("list[str]", local["models"])
+    model_names = strings_in(local["models"])
     if local["state"] == "ok":
         lines.append(f"{_state_mark('ok')} Ollama at {local['address']}: {len(model_names)} models")
         lines += [f"    ollama:{output.plain(name)}" for name in model_names[:_MAX_SHOWN]]

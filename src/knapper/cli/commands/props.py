@@ -12,10 +12,10 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.cli.render import notes
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue
 from knapper.tools import files
 from knapper.tools.context import Context
 from knapper.tools.files import PropertyOperation
+from knapper.tools.shapes.write import WriteResult
 
 _OPERATION_ARGUMENTS: Final[dict[PropertyOperation, tuple[str, ...]]] = {
     "set": ("NAME", "VALUE"),
@@ -122,8 +122,7 @@ def _parse_arguments(words: tuple[str, ...]) -> _PropsArguments:
 def _show_properties(options: GlobalOptions, context: Context, paths: tuple[str, ...]) -> ExitCode:
     answers = [files.read_properties(context, path) for path in paths]
     if options.as_json:
-        results: list[JSONValue] = [*answers]
-        output.write_json(answers[0] if len(answers) == 1 else {"success": True, "results": results})
+        output.write_json(answers[0] if len(answers) == 1 else {"success": True, "results": answers})
     else:
         output.write(options, notes.render_properties(answers))
     return ExitCode.OK
@@ -131,7 +130,7 @@ def _show_properties(options: GlobalOptions, context: Context, paths: tuple[str,
 
 def _change_properties(
     context: Context, arguments: _PropsArguments, own: PropsOptions, *, selection: str
-) -> dict[str, JSONValue]:
+) -> WriteResult:
     change: files.PropertyChange = {"operation": arguments.operation or "set"}
     if arguments.value is not None:
         change["value"] = arguments.value

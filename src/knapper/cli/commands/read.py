@@ -3,7 +3,7 @@
 import hashlib
 import re
 import sys
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -12,6 +12,9 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.tools import shapes
+
+if TYPE_CHECKING:
+    from knapper.tools.shapes.read import NoteText
 
 _LINE_RANGE = re.compile(r"(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})?)?")
 _LAST_LINE = 1_000_000_000
@@ -52,7 +55,7 @@ def command(said: GlobalOptions, path: str, **own: Unpack[ReadOptions]) -> ExitC
     if said.as_json:
         output.write_json(answer)
         return ExitCode.OK
-    text = str(answer["content"])
+    text = answer["content"]
     click.echo(output.plain(text.replace("\r\n", "\n")), nl=not text.endswith("\n"))
     pending = answer.get("pending", [])
     if pending:
@@ -85,7 +88,7 @@ def _bytes_from_file(options: GlobalOptions, path: str) -> bytes:
         return context.view.read(context.view.locate(path)).raw
 
 
-def _read_part(options: GlobalOptions, path: str, own: ReadOptions) -> calls.ToolAnswer:
+def _read_part(options: GlobalOptions, path: str, own: ReadOptions) -> "NoteText":
     if own["section"] and own["lines"]:
         raise BadInput("--section and --lines can't be given together", hint="give one of them", code="usage")
     if own["lines"]:

@@ -41,11 +41,6 @@ def _print_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) ->
     output.note(options, f"{usage}, {outcome.peak_mb:.0f} MB" if outcome.peak_mb else usage)
 
 
-def _exit_code(outcome: ScriptResult) -> ExitCode:
-    """Return the exit code for an outcome."""
-    return _EXIT_CODES.get(outcome.kind, ExitCode.NOTHING)
-
-
 class ScriptOptions(TypedDict):
     """The command's own options."""
 
@@ -116,4 +111,4 @@ def _report_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) -
         output.write_json(tool.result_answer(outcome))
     else:
         _print_outcome(options, outcome, vault)
-    return _exit_code(outcome)
+    return _EXIT_CODES.get(outcome.kind, ExitCode.NOTHING)

@@ -71,6 +71,6 @@ def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[SearchOpt
     return output.print_answer(
         said,
         answer,
-        notes.render_search_results(text, notes.get_passages(answer)),
-        nearest=notes.render_nearest(notes.get_passages(answer, "nearest")),
+        notes.render_search_results(text, answer["results"]),
+        nearest=notes.render_nearest(answer.get("nearest", ())),
     )

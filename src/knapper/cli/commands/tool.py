@@ -1,7 +1,7 @@
 """Call a tool by name."""
 
 import json
-from typing import TypedDict, Unpack, cast
+from typing import TypedDict, Unpack
 
 import click
 
@@ -9,6 +9,7 @@ from knapper.cli import calls, inputs, options, output
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue, is_object
 
 
 class ToolOptions(TypedDict):
@@ -44,12 +45,12 @@ def command(said: GlobalOptions, name: str, arguments: str, **own: Unpack[ToolOp
     return ExitCode.NOTHING if answer.get("success") is False else ExitCode.OK
 
 
-def _parse_arguments(text: str) -> dict[str, object]:
+def _parse_arguments(text: str) -> dict[str, JSONValue]:
     try:
         parsed: object = json.loads(text)
     except (ValueError, RecursionError) as error:
         hint = "quote the whole object for the shell, or give - and the object on the standard input"
         raise BadInput(f"the arguments aren't JSON: {error}", hint=hint, code="invalid_json") from None
-    if not isinstance(parsed, dict):
+    if not is_object(parsed):
         raise BadInput("the arguments aren't a JSON object", hint='such as {"path": "Garden.md"}', code="invalid_json")
-    return cast("dict[str, object]", parsed)
+    return parsed

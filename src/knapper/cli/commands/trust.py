@@ -1,7 +1,5 @@
 """Show who only proposes because they have read untrusted content, and trust them again."""
 
-from collections.abc import Sequence
-
 import click
 
 from knapper.app import clients
@@ -38,12 +36,10 @@ def command(said: GlobalOptions, client: str, *, everyone: bool) -> ExitCode:
     answer = {"success": True, "results": rows, "total": len(rows), "trusted": lifts}
     nothing = "nobody has read untrusted content"
     if not lifts or not taints:
-        return output.print_listing(said, answer, _render_taints(taints), nothing=nothing)
+        return output.print_listing(
+            said, answer, "\n".join(plain(_describe(taint)) for taint in taints), nothing=nothing
+        )
     return output.print_listing(said, answer, f"{client or 'everybody'} is trusted again", nothing=nothing)
-
-
-def _render_taints(taints: Sequence[Taint]) -> str:
-    return "\n".join(plain(_describe(taint)) for taint in taints)
 
 
 def _describe(taint: Taint) -> str:

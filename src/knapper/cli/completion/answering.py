@@ -408,7 +408,7 @@ def answer(arguments: Sequence[str]) -> str:
         return ""
     expected = expect([word.value for word in words], read_table())
     directive, candidates = suggest(expected)
-    rows = _render(shell, [_with_prefix(each, expected.before) for each in candidates], words[-1])
+    rows = _render(shell, [each._replace(value=f"{expected.before}{each.value}") for each in candidates], words[-1])
     if candidates and all(each.goes_on for each in candidates):
         directive += " nospace"
     return "".join(f"{row}\n" for row in [directive, *rows])
@@ -440,10 +440,6 @@ def _render(shell: str, candidates: Sequence[Candidate], word: Word) -> list[str
             return line.render_fish(candidates)
         case _:
             return line.render_powershell(candidates)
-
-
-def _with_prefix(candidate: Candidate, before: str) -> Candidate:
-    return candidate._replace(value=f"{before}{candidate.value}")
 
 
 def expect(words: Sequence[str], table: Mapping[str, Any]) -> Expected:

@@ -1,8 +1,9 @@
 """Render changes, proposals and lists of tags, links and paths."""
 
+from __future__ import annotations
+
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,14 +12,41 @@ from knapper.cli.output import one_line, plain
 from knapper.cli.render import formatting
 from knapper.cli.render.formatting import pluralize
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from knapper.tools.shapes.read import (
+        BacklinkPage,
+        BrokenLinkPage,
+        LinkRow,
+        OutlinkPage,
+        PagePosition,
+        PathPage,
+        TagPage,
+    )
+    from knapper.tools.shapes.write import (
+        ChangeList,
+        ChangeRow,
+        PendingBlockList,
+        ProposalAnswer,
+        ProposalFile,
+        ProposalHunk,
+        ProposalList,
+        ProposalRow,
+        RejectionResult,
+        RequestFailure,
+        RuleRefusal,
+        UndoResult,
+        WriteResult,
+        WrittenFile,
+    )
+
 _MAX_LINKS: Final = 20
 """Rewritten links that are shown one by one."""
 _MAX_FILES: Final = 50
 
-AnswerRow = Mapping[str, object]
 
-
-def render_outcome(answer: AnswerRow, *, takes_yes: bool = False) -> str:
+def render_outcome(answer: WriteResult, *, takes_yes: bool = False) -> str:
     """Format it for a person.
 
     Args:
@@ -35,150 +63,133 @@ def render_outcome(answer: AnswerRow, *, takes_yes: bool = False) -> str:
     return "\n".join(lines)
 
 
-def render_undo(answer: AnswerRow, *, fails: bool) -> str:
+def render_undo(answer: UndoResult, *, fails: bool) -> str:
     """Format what an undo restored, or would restore.
 
     Args:
         answer: From the tool that undoes.
         fails: It was only planned, and can't be done as it is.
     """
-    names = ", ".join(map(str, cast("Sequence[str]", answer["undone"])))
+    names = ", ".join(answer["undone"])
+    lines = [*_file_lines(answer["files"]), *_skipped_lines(answer)]
     if answer["status"] == "planned":
-        lines = [formatting.colour_diff(str(row["diff"])) for row in get_rows(answer, "files") if row.get("diff")]
-        lines += [*_file_lines(answer), *_skipped_lines(answer)]
         end = "this would fail as it is" if fails else "nothing was changed: this is a dry run"
-        return "\n".join([*lines, f"{end}; it would undo {names}"])
-    change = answer["change_id"]
-    lines = [*_file_lines(answer), *_skipped_lines(answer), f"undone: {names}"]
-    return "\n".join([*lines, f"change {change}; `knap undo {change}` brings it back"])
+        return "\n".join([*_diffs(answer["files"]), *lines, f"{end}; it would undo {names}"])
+    change = answer.get("change_id")
+    return "\n".join([*lines, f"undone: {names}", f"change {change}; `knap undo {change}` brings it back"])
 
 
-def _skipped_lines(answer: AnswerRow) -> Iterator[str]:
+def _skipped_lines(answer: UndoResult) -> Iterator[str]:
     """List each skipped file once, however many changes would have touched it."""
-    lines = (
-        f"left     {one_line(str(row['path']))}: {one_line(str(row['problem']))}" for row in get_rows(answer, "left")
-    )
+    lines = (f"left     {one_line(row['path'])}: {one_line(row['problem'])}" for row in answer.get("left", ()))
     yield from dict.fromkeys(lines)
 
 
-def render_failure(row: AnswerRow) -> str:
+def render_failure(row: RequestFailure | RuleRefusal) -> str:
     """Format a failure for the error stream."""
-    where = f"{row['path']}: " if row.get("path") and str(row["path"]) not in str(row["error"]) else ""
-    hint = f"\nhint: {output.command_hint(str(row['hint']))}" if row.get("hint") else ""
+    path, advice = row.get("path"), row.get("hint")
+    where = f"{path}: " if path and path not in row["error"] else ""
+    hint = f"\nhint: {output.command_hint(advice)}" if advice else ""
     return plain(f"error: {where}{row['error']}{hint}")
 
 
-def render_file(row: AnswerRow) -> str:
+def render_file(row: WrittenFile) -> str:
     """Format one line per file: ``moved  A.md -> B/A.md``."""
-    target = f" -> {row['target']}" if row.get("target") else ""
-    return f"{row['action']:<8} {one_line(str(row['path']))}{one_line(target)}"
+    target = f" -> {one_line(row['target'])}" if "target" in row else ""
+    return f"{row['action']:<8} {one_line(row['path'])}{target}"
 
 
-def _applied_lines(answer: AnswerRow) -> Iterator[str]:
-    if not answer.get("change_id"):
+def _applied_lines(answer: WriteResult) -> Iterator[str]:
+    change = answer.get("change_id")
+    if not change:
         yield "nothing had to change"
         return
-    yield from _file_lines(answer)
-    yield from _link_lines(answer)
-    change = answer["change_id"]
+    yield from _touched_lines(answer)
     yield f"change {change}; `knap undo {change}` takes it back"
 
 
-def _proposed_lines(answer: AnswerRow, *, takes_yes: bool) -> Iterator[str]:
-    yield from _file_lines(answer)
-    yield from _link_lines(answer)
-    name = answer["proposal_id"]
-    why = f": {answer['reason']}" if answer.get("reason") else ""
-    yield f"nothing is changed yet; proposal {name} waits{one_line(str(why))}"
-    command = one_line(str(answer["review_command"]))
+def _proposed_lines(answer: WriteResult, *, takes_yes: bool) -> Iterator[str]:
+    yield from _touched_lines(answer)
+    why = f": {one_line(answer['reason'])}" if "reason" in answer else ""
+    yield f"nothing is changed yet; proposal {answer.get('proposal_id')} waits{why}"
+    command = one_line(answer.get("review_command", ""))
     yield f"`{command}` shows it and takes your word{'; so does --yes' if takes_yes else ''}"
 
 
-def _planned_lines(answer: AnswerRow) -> Iterator[str]:
-    yield from (formatting.colour_diff(str(row["diff"])) for row in get_rows(answer, "files") if row.get("diff"))
-    yield from _file_lines(answer)
-    yield from _link_lines(answer)
-    why = f"; it would wait as a proposal: {answer['reason']}" if answer.get("reason") else ""
-    yield f"nothing was changed: this is a dry run{one_line(str(why))}"
+def _planned_lines(answer: WriteResult) -> Iterator[str]:
+    yield from _diffs(answer.get("files", ()))
+    yield from _touched_lines(answer)
+    why = f"; it would wait as a proposal: {one_line(answer['reason'])}" if "reason" in answer else ""
+    yield f"nothing was changed: this is a dry run{why}"
 
 
-def _file_lines(answer: AnswerRow) -> Iterator[str]:
-    file_rows = get_rows(answer, "files")
-    yield from (render_file(row) for row in file_rows[:_MAX_FILES])
-    if len(file_rows) > _MAX_FILES:
-        yield f"and {pluralize(len(file_rows) - _MAX_FILES, 'more file')}"
-    if answer.get("hidden_files"):
+def _diffs(rows: Sequence[WrittenFile]) -> Iterator[str]:
+    yield from (formatting.colour_diff(row["diff"]) for row in rows if "diff" in row)
+
+
+def _file_lines(rows: Sequence[WrittenFile]) -> Iterator[str]:
+    yield from (render_file(row) for row in rows[:_MAX_FILES])
+    if len(rows) > _MAX_FILES:
+        yield f"and {pluralize(len(rows) - _MAX_FILES, 'more file')}"
+
+
+def _touched_lines(answer: WriteResult) -> Iterator[str]:
+    """List the files of a change, and the links that follow it."""
+    yield from _file_lines(answer.get("files", ()))
+    if "hidden_files" in answer:
         yield f"and {answer['hidden_files']} that aren't shown"
-
-
-def _link_lines(answer: AnswerRow) -> Iterator[str]:
-    link_rows = get_rows(answer, "links_rewritten")
+    link_rows = answer.get("links_rewritten", ())
     if link_rows:
         yield f"{pluralize(len(link_rows), 'link')} rewritten:"
     for row in link_rows[:_MAX_LINKS]:
-        old, new = (
-            click.style(one_line(str(row[side])), fg=colour) for side, colour in (("old", "red"), ("new", "green"))
-        )
-        yield f"  {one_line(str(row['path']))}:{row['line']}  {old} -> {new}"
+        old, new = click.style(one_line(row["old"]), fg="red"), click.style(one_line(row["new"]), fg="green")
+        yield f"  {one_line(row['path'])}:{row['line']}  {old} -> {new}"
     if len(link_rows) > _MAX_LINKS:
         yield f"  and {len(link_rows) - _MAX_LINKS} more: --json lists all"
-
-
-def get_rows(answer: AnswerRow, name: str) -> Sequence[AnswerRow]:
-    """Return a list of rows of an answer; empty if it has none."""
-    return cast("Sequence[AnswerRow]", answer.get(name, ()))
-
-
-def get_names(row: AnswerRow, name: str) -> Sequence[str]:
-    """Return a list of texts; empty if there is none."""
-    values = row.get(name)
-    return [str(one) for one in cast("Sequence[object]", values)] if isinstance(values, list) else []
 
 
 _MAX_CHANGE_FILES: Final = 5
 """Files of a change that are named."""
 
 
-def render_tags(answer: AnswerRow) -> str:
+def render_tags(answer: TagPage) -> str:
     """Format one line per tag: the number of notes, and the name."""
-    tag_rows = get_rows(answer, "results")
+    tag_rows = answer["results"]
     width = max((len(str(row["notes"])) for row in tag_rows), default=0)
-    return join_with_remainder(
-        [f"{row['notes']:>{width}}  {click.style(one_line('#' + str(row['tag'])), fg='green')}" for row in tag_rows],
-        answer,
-    )
+    lines = [f"{row['notes']:>{width}}  {click.style(one_line('#' + row['tag']), fg='green')}" for row in tag_rows]
+    return join_with_remainder(lines, answer, len(tag_rows))
 
 
-def render_backlinks(answer: AnswerRow) -> str:
+def render_backlinks(answer: BacklinkPage) -> str:
     """Format one line per link to a note: ``Plan.md:7  [[Garden]]``; the note's own links are marked."""
     lines = [
         f"{_link_location(row)}  {_link_text(row)}{' (its own)' if row.get('self_link') else ''}"
-        for row in get_rows(answer, "links")
+        for row in answer["links"]
     ]
-    return join_with_remainder(lines, answer)
+    return join_with_remainder(lines, answer, len(answer["results"]))
 
 
-def render_outlinks(answer: AnswerRow) -> str:
+def render_outlinks(answer: OutlinkPage) -> str:
     """Format one line per link of a note: its place, text and target."""
-    lines = [f"{row['line']}  {_link_text(row)} -> {_link_target(row)}" for row in get_rows(answer, "links")]
-    return join_with_remainder(lines, answer)
+    lines = [f"{row['line']}  {_link_text(row)} -> {_link_target(row)}" for row in answer["links"]]
+    return join_with_remainder(lines, answer, len(answer["results"]))
 
 
-def render_broken_links(answer: AnswerRow) -> str:
+def render_broken_links(answer: BrokenLinkPage) -> str:
     """Format one line per broken link."""
-    return join_with_remainder(
-        [f"{_link_location(row)}  {_link_text(row)}" for row in get_rows(answer, "results")], answer
-    )
+    lines = [f"{_link_location(row)}  {_link_text(row)}" for row in answer["results"]]
+    return join_with_remainder(lines, answer, len(lines))
 
 
-def render_paths(answer: AnswerRow) -> str:
+def render_paths(answer: PathPage) -> str:
     """Format one line per path."""
-    return join_with_remainder([one_line(path) for path in get_names(answer, "results")], answer)
+    return join_with_remainder(list(map(one_line, answer["results"])), answer, len(answer["results"]))
 
 
-def render_changes(answer: AnswerRow) -> str:
+def render_changes(answer: ChangeList) -> str:
     """Format changes: id, time, client and reason, with the files below."""
-    return join_with_remainder([_render_change(row) for row in get_rows(answer, "results")], answer)
+    lines = [_render_change(row) for row in answer["results"]]
+    return join_with_remainder(lines, answer, len(lines))
 
 
 def format_time(text: str) -> str:
@@ -186,25 +197,20 @@ def format_time(text: str) -> str:
     return f"{dt.datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}"
 
 
-def join_with_remainder(lines: Sequence[str], answer: AnswerRow) -> str:
-    """Join the lines of a list, and add how many more there are."""
-    remaining = _number_field(answer, "total") - _number_field(answer, "offset") - len(get_rows(answer, "results"))
+def join_with_remainder(lines: Sequence[str], page: PagePosition, results: int) -> str:
+    """Join the lines of a page with some results, and add how many more there are."""
+    remaining = page["total"] - page["offset"] - results
     return "\n".join([*lines, *([f"and {remaining} more: -n shows them"] if remaining > 0 else [])])
 
 
-def _number_field(answer: AnswerRow, name: str) -> int:
-    value = answer[name]
-    return value if isinstance(value, int) else 0
+def _link_location(row: LinkRow) -> str:
+    return f"{click.style(one_line(row['path']), fg='green')}:{row['line']}"
 
 
-def _link_location(row: AnswerRow) -> str:
-    return f"{click.style(one_line(str(row['path'])), fg='green')}:{row['line']}"
-
-
-def _link_text(row: AnswerRow) -> str:
+def _link_text(row: LinkRow) -> str:
     """Write a link short: target, heading or block."""
-    fragment = "".join(f"#{heading}" for heading in get_names(row, "headings"))
-    fragment += f"#^{row['block']}" if row.get("block") else ""
+    fragment = "".join(f"#{heading}" for heading in row.get("headings", ()))
+    fragment += f"#^{row['block']}" if "block" in row else ""
     target = one_line(f"{row['target']}{fragment}")
     match row["kind"]:
         case "embed":
@@ -217,129 +223,117 @@ def _link_text(row: AnswerRow) -> str:
             return f"[[{target}]]"
 
 
-def _link_target(row: AnswerRow) -> str:
-    if row.get("leads_to") is None:
+def _link_target(row: LinkRow) -> str:
+    if row["leads_to"] is None:
         return click.style("nothing", fg="red")
-    candidates = get_names(row, "also_fits")
+    candidates = row.get("also_fits")
     also = f" (also fits {pluralize(len(candidates), 'other file')})" if candidates else ""
-    return one_line(str(row["leads_to"])) + also
+    return one_line(row["leads_to"]) + also
 
 
-def _render_change(row: Mapping[str, object]) -> str:
+def _render_change(row: ChangeRow) -> str:
     marks = [" (undone)"] if row.get("undone") else []
-    undoes = get_names(row, "undoes")
+    undoes = row.get("undoes")
     if undoes:
         marks.append(f" (undo of {', '.join(undoes)})")
-    files = get_rows(row, "files")
-    head = f"{click.style(str(row['id']), fg='yellow')}  {format_time(str(row['at']))}  {row['client']}{''.join(marks)}"
+    files = row["files"]
+    head = f"{click.style(row['id'], fg='yellow')}  {format_time(row['at'])}  {row['client']}{''.join(marks)}"
     lines = [f"    {render_file(file)}" for file in files[:_MAX_CHANGE_FILES]]
     if len(files) > _MAX_CHANGE_FILES:
         lines.append(f"    and {pluralize(len(files) - _MAX_CHANGE_FILES, 'more file')}")
-    if row.get("hidden_files"):
+    if "hidden_files" in row:
         lines.append(f"    and {row['hidden_files']} that aren't shown")
-    why = [f"    {one_line(str(row['reason']))}"] if row.get("reason") and not undoes else []
+    why = [f"    {one_line(row['reason'])}"] if "reason" in row and not undoes else []
     return "\n".join([head, *why, *lines])
 
 
-def render_proposals(answer: AnswerRow) -> str:
+def render_proposals(answer: ProposalList) -> str:
     """Format proposals: id, time, client, subject, and why each is pending."""
-    return join_with_remainder(["\n".join(_proposal_lines(row)) for row in get_rows(answer, "results")], answer)
+    lines = ["\n".join(_proposal_lines(row)) for row in answer["results"]]
+    return join_with_remainder(lines, answer, len(lines))
 
 
-def _proposal_lines(row: AnswerRow) -> Iterator[str]:
-    more = (
-        f" and {pluralize(_proposal_number(row, 'files') - 1, 'more file')}"
-        if _proposal_number(row, "files") > 1
-        else ""
-    )
-    head = f"{click.style(str(row['id']), fg='yellow')}  {format_time(str(row['created']))}  {row['client']}"
-    states = ", ".join(f"{number} {state}" for state, number in cast("Mapping[str, int]", row["items"]).items())
-    yield f"{head}  {str(row['status']).replace('_', ' ')} ({states})"
-    yield f"    {one_line(str(row['path']))}{more}"
+def _proposal_lines(row: ProposalRow) -> Iterator[str]:
+    more = f" and {pluralize(row['files'] - 1, 'more file')}" if row["files"] > 1 else ""
+    states = ", ".join(f"{number} {state}" for state, number in row["items"].items())
+    yield f"{_proposal_head(row)} ({states})"
+    yield f"    {one_line(row['path'])}{more}"
     yield from _reason_lines(row)
 
 
-def _reason_lines(row: AnswerRow) -> Iterator[str]:
-    if row.get("reason"):
-        yield f"    {one_line(str(row['reason']))}"
-    if row.get("why"):
-        yield f"    it waits because {one_line(str(row['why']))}"
+def _proposal_head(row: ProposalRow | ProposalAnswer) -> str:
+    head = f"{click.style(row['id'], fg='yellow')}  {format_time(row['created'])}  {row['client']}"
+    return f"{head}  {row['status'].replace('_', ' ')}"
+
+
+def _reason_lines(row: ProposalRow | ProposalAnswer, rejection: str = "") -> Iterator[str]:
+    if "reason" in row:
+        yield f"    {one_line(row['reason'])}"
+    if "why" in row:
+        yield f"    it waits because {one_line(row['why'])}"
     if row.get("tainted"):
         yield "    who proposed it had read untrusted content"
-    if row.get("rejection"):
-        yield f"    rejected: {one_line(str(row['rejection']))}"
-    if row.get("undone"):
+    if rejection:
+        yield f"    rejected: {one_line(rejection)}"
+    if "undone" in row:
         part = "a part of what was accepted was" if row["undone"] == "part" else "what was accepted was"
-        yield f"    {part} undone" + "".join(f" by {one}" for one in cast("Sequence[str]", row.get("undone_by", ())))
+        yield f"    {part} undone" + "".join(f" by {one}" for one in row.get("undone_by", ()))
 
 
-def render_proposal(details: AnswerRow) -> str:
+def render_proposal(details: ProposalAnswer) -> str:
     """Format a proposal: client and reason, then each file with its hunks."""
-    head = (
-        f"{click.style(str(details['id']), fg='yellow')}  {format_time(str(details['created']))}  {details['client']}"
-    )
-    lines = [f"{head}  {str(details['status']).replace('_', ' ')}, until {format_time(str(details['expires']))}"]
-    lines += _reason_lines(details)
-    for row in get_rows(details, "files"):
+    lines = [f"{_proposal_head(details)}, until {format_time(details['expires'])}"]
+    lines += _reason_lines(details, details.get("rejection", ""))
+    for row in details["files"]:
         lines += ["", render_file_head(row), *render_file_body(row)]
     return "\n".join(lines)
 
 
-def render_rejection(answer: AnswerRow) -> str:
+def render_rejection(answer: RejectionResult) -> str:
     """Format the outcome of a rejection, or of its dry run."""
     if answer["status"] != "planned":
-        return f"proposal {answer['id']}: {str(answer['status']).replace('_', ' ')}"
-    files, hunks = (cast("Sequence[str]", answer[name]) for name in ("files", "hunks"))
+        return f"proposal {answer['id']}: {answer['status'].replace('_', ' ')}"
+    files, hunks = answer.get("files", ()), answer.get("hunks", ())
     lines = [f"would be rejected: {one_line(', '.join(files))}"] if files else []
     lines += [f"hunks: {', '.join(hunks)}"] if hunks else []
     return "\n".join([*lines, "nothing was changed: this is a dry run"])
 
 
-def render_file_head(row: AnswerRow) -> str:
+def render_file_head(row: ProposalFile) -> str:
     """Format a file of a proposal, and what would happen to it."""
-    target = f" -> {row['target']}" if row.get("target") else ""
-    what = "links" if row.get("follows") else row["kind"]
-    return click.style(
-        f"{row['number']}  {what}  {one_line(str(row['path']))}{one_line(target)}", bold=True
-    ) + _state_suffix(row)
+    target = f" -> {one_line(row['target'])}" if "target" in row else ""
+    what = "links" if row["follows"] else row["kind"]
+    return click.style(f"{row['number']}  {what}  {one_line(row['path'])}{target}", bold=True) + _state_suffix(row)
 
 
-def render_file_body(row: AnswerRow) -> Iterator[str]:
+def render_file_body(row: ProposalFile) -> Iterator[str]:
     """Show a file's hunks, each with its id, state and words."""
-    for one in get_rows(row, "hunks"):
+    for one in row["hunks"]:
         yield render_hunk_head(one)
-        yield formatting.render_word_diff(cast("Sequence[Sequence[str]]", one["words"]))
+        yield formatting.render_word_diff(one["words"])
 
 
-def render_hunk_head(one: AnswerRow) -> str:
+def render_hunk_head(one: ProposalHunk) -> str:
     """Format a hunk's id and line."""
     edited = " (edited)" if one.get("edited") else ""
     return click.style(f"{one['id']}  line {one['line']}{edited}", fg="cyan") + _state_suffix(one)
 
 
-def _state_suffix(row: AnswerRow) -> str:
-    stale = row.get("stale")
+def _state_suffix(row: ProposalFile | ProposalHunk) -> str:
     if row["state"] != "open":
-        why = f": {one_line(str(row['reason']))}" if row.get("reason") else ""
+        why = f": {one_line(row['reason'])}" if "reason" in row else ""
         return f"  [{row['state']}{why}]"
-    if isinstance(stale, Mapping):
-        return click.style(f"  [stale: {one_line(str(cast('AnswerRow', stale)['message']))}]", fg="yellow")
-    return ""
+    return click.style(f"  [stale: {one_line(row['stale']['message'])}]", fg="yellow") if "stale" in row else ""
 
 
-def render_blocks(answer: AnswerRow) -> str:
+def render_blocks(answer: PendingBlockList) -> str:
     """Format the pending edit blocks of a note."""
     lines: list[str] = []
-    for row in get_rows(answer, "results"):
-        problem = f"  [{row['problem']}]" if row.get("problem") else ""
-        named = one_line(str(row["id"])) or "a block without id"
+    for row in answer["results"]:
+        problem = f"  [{row['problem']}]" if "problem" in row else ""
+        named = one_line(row["id"]) or "a block without id"
         lines.append(click.style(f"{named}  line {row['line']}", fg="cyan") + click.style(problem, fg="yellow"))
-        sides = [("removed", str(row["before"])), ("added", str(row["after"]))]
+        sides = [("removed", row["before"]), ("added", row["after"])]
         if not problem:
             lines.append(formatting.render_word_diff([mark for mark in sides if mark[1]]))
     return "\n".join(lines)
-
-
-def _proposal_number(row: AnswerRow, name: str) -> int:
-    value = row[name]
-    return value if isinstance(value, int) else 0

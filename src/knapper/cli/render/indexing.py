@@ -4,7 +4,6 @@ import datetime as dt
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import cast
 
 from knapper.app.e5_model import EmbedTime
 from knapper.cli import output
@@ -13,6 +12,7 @@ from knapper.cli.output import plain
 from knapper.cli.render.formatting import ProgressLines, format_duration, format_size, pluralize
 from knapper.index.refresh import Progress, RefreshOutcome
 from knapper.index.status import IndexStatus
+from knapper.tools.shapes.read import SkippedFileRow, VaultStatus
 
 _MINUTE_S = 60
 _MAX_PROBLEMS = 5
@@ -69,7 +69,7 @@ class IndexReport:
         }
 
 
-def render_status(answer: Mapping[str, object], places: Mapping[str, str], *, busy: bool) -> str:
+def render_status(answer: VaultStatus, places: Mapping[str, str], *, busy: bool) -> str:
     """Format the state of a vault's index.
 
     Args:
@@ -77,13 +77,13 @@ def render_status(answer: Mapping[str, object], places: Mapping[str, str], *, bu
         places: ``vault`` and ``index``: where they are; ``shared``, where other machines read the index.
         busy: Somebody is just filling the index.
     """
-    others = _number_field(answer, "files") - _number_field(answer, "notes")
+    others = answer["files"] - answer["notes"]
     rows = {
         "vault": places["vault"],
         "notes": f"{answer['notes']}, and {others} other files",
         "chunks": f"{answer['chunks']}: {answer['embedded']} embedded, {answer['pending']} waiting",
         "model": _model_line(answer),
-        "index": f"{places['index']}, {format_size(_number_field(answer, 'size_bytes'))}",
+        "index": f"{places['index']}, {format_size(answer['size_bytes'])}",
         "state": _index_state(answer, busy=busy),
         **({"shared": places["shared"]} if "shared" in places else {}),
     }
@@ -91,33 +91,29 @@ def render_status(answer: Mapping[str, object], places: Mapping[str, str], *, bu
     return "\n".join([*lines, *_skipped_lines(answer)])
 
 
-def _model_line(answer: Mapping[str, object]) -> str:
+def _model_line(answer: VaultStatus) -> str:
     replaced = answer["replaced_model"]
     suffix = f"; it replaces {replaced}, and words alone find what waits" if replaced else ""
     return f"{answer['model']}{suffix}" if answer["model"] else "none: search goes by words only"
 
 
-def _index_state(answer: Mapping[str, object], *, busy: bool) -> str:
+def _index_state(answer: VaultStatus, *, busy: bool) -> str:
     if answer["index_incomplete"]:
         return f"incomplete: {'it is being filled right now; look again later' if busy else 'run `knap index`'}"
-    built = dt.datetime.fromisoformat(str(answer["built"])).astimezone()
+    built = dt.datetime.fromisoformat(answer["built"]).astimezone()
     suffix = "; it is being written right now" if busy else ""
     return f"complete, last change taken in {built:%Y-%m-%d %H:%M}{suffix}"
 
 
-def _number_field(answer: Mapping[str, object], name: str) -> int:
-    return cast("int", answer[name])
-
-
-def _skipped_lines(answer: Mapping[str, object]) -> list[str]:
-    skipped = cast("Sequence[Mapping[str, object]]", answer["skipped"])
+def _skipped_lines(answer: VaultStatus) -> list[str]:
+    skipped = answer["skipped"]
     if not skipped:
         return []
     lines = [f"  {row['path']}{_line_suffix(row)}  {row['problem']}" for row in skipped]
-    return [f"{pluralize(_number_field(answer, 'problems'), 'file')} with problems:", *map(plain, lines)]
+    return [f"{pluralize(answer['problems'], 'file')} with problems:", *map(plain, lines)]
 
 
-def _line_suffix(row: Mapping[str, object]) -> str:
+def _line_suffix(row: SkippedFileRow) -> str:
     return f":{row['line']}" if row["line"] else ""
 
 

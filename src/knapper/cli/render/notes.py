@@ -1,96 +1,102 @@
 """Render notes, passages and properties that were found."""
 
+from __future__ import annotations
+
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from knapper import jsontypes
 from knapper.cli.output import plain
 from knapper.cli.render import changes
-from knapper.cli.render.changes import AnswerRow
 from knapper.cli.render.formatting import pluralize
 from knapper.index import stop_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from knapper.tools.shapes.read import (
+        FoundNotePage,
+        NoteInfo,
+        NoteProperties,
+        OutgoingLinkRow,
+        PassageCopy,
+        PassageHit,
+    )
 
 _LABEL_WIDTH: Final = 10
 _MAX_LINKS: Final = 10
 """Links either way that are named."""
 
 
-def render_found_notes(answer: AnswerRow) -> str:
+def render_found_notes(answer: FoundNotePage) -> str:
     """Format one line per note: its path and the requested fields."""
-    rows = changes.get_rows(answer, "results")
-    return changes.join_with_remainder([_note_line(row) for row in rows], answer) if rows else ""
+    rows = answer["results"]
+    return changes.join_with_remainder([_note_line(row) for row in rows], answer, len(rows)) if rows else ""
 
 
-def render_nearest_notes(answer: AnswerRow) -> str:
+def render_nearest_notes(answer: FoundNotePage) -> str:
     """Format one line per note that is offered where nothing was found: its path alone."""
-    return (
-        "\n".join(f"  {_flatten(row['path'])}" for row in changes.get_rows(answer, "nearest"))
-        if "nearest" in answer
-        else ""
-    )
+    return "\n".join(f"  {_flatten(row['path'])}" for row in answer.get("nearest", ()))
 
 
-def render_note_info(answer: AnswerRow) -> str:
+def render_note_info(answer: NoteInfo) -> str:
     """Format everything known about a note."""
     return "\n".join(
         [click.style(_flatten(answer["path"]), fg="green", bold=True), *_fact_lines(answer), *_outline_lines(answer)]
     )
 
 
-def _note_line(row: AnswerRow) -> str:
+def _note_line(row: Mapping[str, object]) -> str:
     fields = [
         f"{plain(name)}: {_format_value(value)}" for name, value in row.items() if name not in {"path", "foreign"}
     ]
     return "  ".join([click.style(_flatten(row["path"]), fg="green"), *fields])
 
 
-def _fact_lines(answer: AnswerRow) -> Iterator[str]:
-    tasks = cast("Mapping[str, int]", answer["tasks"])
-    yield _format_fact("size", f"{answer['size']:,} bytes, {pluralize(cast('int', answer['lines']), 'line')}")
+def _fact_lines(answer: NoteInfo) -> Iterator[str]:
+    tasks = answer["tasks"]
+    yield _format_fact("size", f"{answer['size']:,} bytes, {pluralize(answer['lines'], 'line')}")
     for name in ("created", "modified"):
-        if answer.get(name):
-            yield _format_fact(name, _flatten(answer[name]))
+        if moment := answer.get(name):
+            yield _format_fact(name, _flatten(moment))
     for name in ("aliases", "tags"):
         if answer[name]:
-            yield _format_fact(name, ", ".join(map(_flatten, cast("list[object]", answer[name]))))
-    for name, value in cast("Mapping[str, object]", answer["properties"]).items():
+            yield _format_fact(name, ", ".join(map(_flatten, answer[name])))
+    for name, value in answer["properties"].items():
         if name.casefold() not in {"aliases", "tags"}:
             yield _format_fact(f"{plain(name)}", _format_value(value))
     if tasks["total"]:
         yield _format_fact("tasks", f"{tasks['open']} open of {tasks['total']}")
-    yield from _link_facts("links in", answer["links_in"])
-    yield from _link_facts("links out", answer["links_out"])
-    for problem in changes.get_rows(answer, "problems") if answer.get("problems") else ():
+    yield from _link_facts("links in", answer["links_in"]["total"], answer["links_in"]["results"])
+    targets = [_link_target(link) for link in answer["links_out"]["results"]]
+    yield from _link_facts("links out", answer["links_out"]["total"], targets)
+    for problem in answer.get("problems", ()):
         yield _format_fact("problem", f"{_flatten(problem['message'])} (line {problem['line']})")
 
 
-def _link_facts(name: str, value: object) -> Iterator[str]:
-    links = cast("Mapping[str, object]", value)
-    if not links["total"]:
+def _link_facts(name: str, total: int, others: Sequence[str]) -> Iterator[str]:
+    if not total:
         return
-    ends = [_link_target(each) for each in cast("list[object]", links["results"])]
+    ends = list(map(_flatten, others))
     shown_ends = list(dict.fromkeys(ends))[:_MAX_LINKS]
-    hidden_count = cast("int", links["total"]) - len(ends) + len(set(ends)) - len(shown_ends)
+    hidden_count = total - len(ends) + len(set(ends)) - len(shown_ends)
     yield _format_fact(name, ", ".join(shown_ends) + (f" and {hidden_count} more" if hidden_count > 0 else ""))
 
 
-def _link_target(link: object) -> str:
-    if not isinstance(link, Mapping):
-        return _flatten(link)
-    row = cast("AnswerRow", link)
-    return _flatten(row["leads_to"]) if row["leads_to"] else f"{_flatten(row['target'])} (nothing there)"
+def _link_target(link: OutgoingLinkRow) -> str:
+    return link["leads_to"] or f"{link['target']} (nothing there)"
 
 
-def _outline_lines(answer: AnswerRow) -> Iterator[str]:
-    rows = changes.get_rows(answer, "outline")
+def _outline_lines(answer: NoteInfo) -> Iterator[str]:
+    rows = answer["outline"]
     if rows:
         width = len(str(rows[-1]["line"]))
         yield ""
         yield from (f"{row['line']:>{width}}  {_flatten(row['heading'])}" for row in rows)
-    hidden_count = cast("int", answer["headings"]) - len(rows)
+    hidden_count = answer["headings"] - len(rows)
     if hidden_count:
         yield f"and {hidden_count} more headings"
 
@@ -100,8 +106,8 @@ def _format_fact(name: str, value: str) -> str:
 
 
 def _format_value(value: object) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_format_value, cast("list[object]", value)))
+    if jsontypes.is_list(value):
+        return ", ".join(map(_format_value, value))
     return (
         "-" if value is None else _flatten(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     )
@@ -193,58 +199,50 @@ _SNIPPET_CHARS = 240
 _PASSAGE_CHARS = 700
 """Characters that are shown of a passage."""
 
-PassageRow = Mapping[str, object]
 
-
-def get_passages(answer: Mapping[str, object], name: str = "results") -> Sequence[PassageRow]:
-    """Return the passages of a tool's answer; none where it has no such list."""
-    return cast("Sequence[PassageRow]", answer.get(name, ()))
-
-
-def render_nearest(passages: Sequence[PassageRow]) -> str:
+def render_nearest(passages: Sequence[PassageHit]) -> str:
     """List the places that are offered where nothing was found, each with its cosine."""
-    return "\n".join(f"  {_place(passage)}  cosine {passage['cosine']}" for passage in passages)
+    return "\n".join(f"  {_place(passage)}  cosine {passage.get('cosine')}" for passage in passages)
 
 
-def render_search_results(query: str, passages: Sequence[PassageRow]) -> str:
+def render_search_results(query: str, passages: Sequence[PassageHit]) -> str:
     """List passages with a snippet each, for `knap search`."""
     terms = query_words(query)
     return "\n\n".join(_render_result(passage, terms) for passage in passages)
 
 
-def render_passages(question: str, passages: Sequence[PassageRow]) -> str:
+def render_passages(question: str, passages: Sequence[PassageHit]) -> str:
     """Lay out passages to be read, for `knap ask`."""
     terms = query_words(question)
     return "\n\n".join(_render_passage(number, passage, terms) for number, passage in enumerate(passages, 1))
 
 
-def render_location(passage: PassageRow) -> str:
+def render_location(passage: PassageHit) -> str:
     """Return note, lines and heading, then the other places of the same text: ``Garden.md:3-9  ## Watering``."""
     heading = _heading_text(passage)
     where = _place(passage)
     first = f"{where}  {click.style(heading, bold=True)}" if heading else where
-    copies = cast("Sequence[PassageRow]", passage.get("also", ()))
-    return "\n".join([first, *(f"  also in {_place(copy)}" for copy in copies)])
+    return "\n".join([first, *(f"  also in {_place(copy)}" for copy in passage.get("also", ()))])
 
 
-def _place(passage: PassageRow) -> str:
+def _place(passage: PassageHit | PassageCopy) -> str:
     lines = f"{passage['start_line']}-{passage['end_line']}"
     if passage["start_line"] == passage["end_line"]:
         lines = str(passage["start_line"])
-    return f"{click.style(_flatten_path(str(passage['source'])), fg='green')}:{lines}"
+    return f"{click.style(_flatten_path(passage['source']), fg='green')}:{lines}"
 
 
 def _flatten_path(text: str) -> str:
     return plain(text).replace("\n", "\ufffd").replace("\t", "\ufffd")
 
 
-def _render_result(passage: PassageRow, terms: Sequence[str]) -> str:
+def _render_result(passage: PassageHit, terms: Sequence[str]) -> str:
     text = cut_snippet(plain(_passage_body(passage)), terms, _SNIPPET_CHARS)
     lines = [render_location(passage), *([f"  {_highlight(text, terms)}"] if text else []), *_score_lines(passage)]
     return "\n".join(lines)
 
 
-def _render_passage(number: int, passage: PassageRow, terms: Sequence[str]) -> str:
+def _render_passage(number: int, passage: PassageHit, terms: Sequence[str]) -> str:
     text = plain(_passage_body(passage)).strip("\n")
     if len(text) > _PASSAGE_CHARS:
         text = f"{text[:_PASSAGE_CHARS].rsplit(maxsplit=1)[0]} …"
@@ -252,22 +250,22 @@ def _render_passage(number: int, passage: PassageRow, terms: Sequence[str]) -> s
     return "\n".join([f"{number}. {render_location(passage)}", *lines])
 
 
-def _score_lines(passage: PassageRow) -> list[str]:
+def _score_lines(passage: PassageHit) -> list[str]:
     parts = passage.get("explain")
-    if not isinstance(parts, Mapping):
+    if parts is None:
         return []
-    scores = ", ".join(f"{name} {value}" for name, value in cast("Mapping[str, object]", parts).items())
+    scores = ", ".join(f"{name} {value}" for name, value in parts.items())
     return [click.style(f"  score {passage['score']}: {scores}", dim=True)]
 
 
-def _heading_text(passage: PassageRow) -> str:
-    heading = str(passage["heading"])
+def _heading_text(passage: PassageHit) -> str:
+    heading = passage["heading"]
     return "" if heading == "top-level" else plain(heading)
 
 
-def _passage_body(passage: PassageRow) -> str:
+def _passage_body(passage: PassageHit) -> str:
     """Return a passage without its leading headings: its own is printed above it."""
-    text = str(passage["content"])
+    text = passage["content"]
     headings = _HEADINGS.match(text)
     return text[headings.end() :] if headings else text
 
@@ -276,7 +274,7 @@ def _highlight(text: str, terms: Sequence[str]) -> str:
     return style_words(text, terms, lambda word: click.style(word, fg="yellow", bold=True))
 
 
-def render_properties(answers: Sequence[Mapping[str, object]]) -> str:
+def render_properties(answers: Sequence[NoteProperties]) -> str:
     """Format one line per property, below the note's path if there are several notes.
 
     Args:
@@ -285,15 +283,17 @@ def render_properties(answers: Sequence[Mapping[str, object]]) -> str:
     if len(answers) == 1:
         return "\n".join(_property_lines(answers[0])) or "no properties"
     parts = [
-        "\n".join([click.style(plain(str(one["path"])), fg="green"), *(f"  {row}" for row in _property_lines(one))])
+        "\n".join([click.style(plain(one["path"]), fg="green"), *(f"  {row}" for row in _property_lines(one))])
         for one in answers
     ]
     return "\n".join(parts)
 
 
-def _property_lines(one: Mapping[str, object]) -> list[str]:
-    values = cast("Mapping[str, object]", one["properties"])
-    return [f"{click.style(plain(name), bold=True)}: {plain(_property_text(value))}" for name, value in values.items()]
+def _property_lines(one: NoteProperties) -> list[str]:
+    return [
+        f"{click.style(plain(name), bold=True)}: {plain(_property_text(value))}"
+        for name, value in one["properties"].items()
+    ]
 
 
 def _property_text(value: object) -> str:

@@ -24,6 +24,7 @@ from knapper.index.embedders.base import (
     normalize_rows,
     replace_surrogates,
 )
+from knapper.jsontypes import is_list, is_object
 from knapper.net.client import HttpClient, HttpResponse, Unreachable
 
 _ERROR_CODE = re.compile(r"\w{1,60}", re.ASCII)
@@ -66,10 +67,9 @@ def parse_error_code(body: bytes) -> str:
         error: object = json.loads(body)["error"]
     except (ValueError, RecursionError, LookupError, TypeError):
         return ""
-    if not isinstance(error, dict):
+    if not is_object(error):
         return ""
-    error_fields = cast("dict[str, object]", error)
-    codes = (str(error_fields.get(name) or "") for name in ("code", "type"))
+    codes = (str(error.get(name) or "") for name in ("code", "type"))
     return next((code for code in codes if _ERROR_CODE.fullmatch(code)), "")
 
 
@@ -92,8 +92,8 @@ def _parse_entries(body: bytes) -> list[dict[str, Any]]:
     except (ValueError, RecursionError):
         kind = "HTML" if body.lstrip()[:1] == b"<" else "no JSON"
         raise ValueError(f"it is {kind}") from None
-    data = cast("dict[str, object]", answer).get("data") if isinstance(answer, dict) else None
-    if not isinstance(data, list) or not all(isinstance(entry, dict) for entry in cast("list[object]", data)):
+    data = answer.get("data") if is_object(answer) else None
+    if not is_list(data) or not all(isinstance(entry, dict) for entry in data):
         raise ValueError("it has no list of vectors")
     return cast("list[dict[str, Any]]", data)
 

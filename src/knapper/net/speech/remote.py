@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import BinaryIO, Final, Literal, NoReturn, Protocol, cast
+from typing import BinaryIO, Final, Literal, NoReturn, Protocol
 
 from knapper.errors import SetupError
+from knapper.jsontypes import is_list, is_object
 from knapper.net import client
 from knapper.net.client import HttpClient, HttpResponse, Upload
 
@@ -165,7 +166,7 @@ def read_error_code(body: bytes) -> str:
 
 
 def _as_object(value: object) -> _JsonObject:
-    return cast("_JsonObject", value) if isinstance(value, dict) else dict[str, object]()
+    return value if is_object(value) else dict[str, object]()
 
 
 def _transcript_text(fields: _JsonObject) -> str:
@@ -189,9 +190,9 @@ def _pick_segments(fields: _JsonObject) -> list[Segment]:
 
 
 def _read_segments(rows: object, name: str) -> Iterator[Segment]:
-    if not isinstance(rows, list):
+    if not is_list(rows):
         return
-    for row in cast("list[object]", rows)[:_MAX_SEGMENTS]:
+    for row in rows[:_MAX_SEGMENTS]:
         values = _as_object(row)
         text = values.get(name)
         if isinstance(text, str) and text.strip():

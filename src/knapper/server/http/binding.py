@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from knapper.app import Hub
 from knapper.errors import BadInput, CallerError
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, is_list, is_object, object_or_empty, strings_in
 from knapper.server import replies, security, workers
 from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.tools.context import Context
@@ -67,7 +67,7 @@ async def read_tool_arguments(
     return {**sent, **path_values, **route.fixed_arguments}
 
 
-async def _read_body(request: Request) -> dict[str, object]:
+async def _read_body(request: Request) -> Mapping[str, object]:
     raw = await request.body()
     if not raw:
         return {}
@@ -84,7 +84,7 @@ async def _read_body(request: Request) -> dict[str, object]:
     return _parse_object(raw)
 
 
-def _parse_object(raw: bytes) -> dict[str, object]:
+def _parse_object(raw: bytes) -> Mapping[str, object]:
     try:
         value: object = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
         _ = json.dumps(value, ensure_ascii=False).encode()
@@ -100,9 +100,9 @@ def _parse_object(raw: bytes) -> dict[str, object]:
         ) from None
     except (ValueError, RecursionError):  # numbers of thousands of digits, lists in lists in lists
         raise BadInput("the body isn't JSON that can be taken in", hint=_BODY_HINT, code="invalid_json") from None
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise BadInput("the body isn't a JSON object", hint=_BODY_HINT, code="not_an_object")
-    return cast("dict[str, object]", value)
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -234,7 +234,8 @@ class RequestArguments:
 
     def text(self, name: str) -> str:
         """Return a text; empty if omitted."""
-        return cast("str | None", self.values.get(name)) or ""
+        value = self.values.get(name)
+        return value if isinstance(value, str) else ""
 
     def integer_or_default(self, name: str, default: int) -> int:
         """Return a number, or the default."""
@@ -243,19 +244,23 @@ class RequestArguments:
 
     def integer(self, name: str) -> int | None:
         """Return a whole number; None if omitted."""
-        return cast("int | None", self.values.get(name))
+        value = self.values.get(name)
+        return value if isinstance(value, int) else None
 
     def number(self, name: str) -> float | None:
         """Return a number; None if omitted."""
-        return cast("float | None", self.values.get(name))
+        value = self.values.get(name)
+        return value if isinstance(value, int | float) else None
 
     def flag(self, name: str) -> bool | None:
         """Return true or false; None if omitted."""
-        return cast("bool | None", self.values.get(name))
+        value = self.values.get(name)
+        return value if isinstance(value, bool) else None
 
     def texts(self, name: str) -> list[str] | None:
         """Return a list of texts; None if omitted."""
-        return cast("list[str] | None", self.values.get(name))
+        value = self.values.get(name)
+        return strings_in(value) if is_list(value) else None
 
     def non_null_values(self) -> dict[str, JSONValue]:
         """Return all arguments that aren't null."""
@@ -263,7 +268,7 @@ class RequestArguments:
 
     def object(self, name: str) -> "RequestArguments":
         """Return an object; empty if omitted."""
-        return RequestArguments(values=cast("Mapping[str, object] | None", self.values.get(name)) or {})
+        return RequestArguments(values=object_or_empty(self.values.get(name)))
 
 
 async def read_arguments(request: Request, parameters: Sequence[Parameter]) -> RequestArguments:
@@ -275,7 +280,7 @@ async def read_arguments(request: Request, parameters: Sequence[Parameter]) -> R
     """
     in_query = request.method in {"GET", "HEAD", "DELETE"}
     route = ToolRoute(method="GET" if in_query else "POST", path="/", tool="")
-    schemas: dict[str, JSONValue] = {parameter.name: _query_schema(parameter) for parameter in parameters}
+    schemas: dict[str, JSONValue] = {parameter.name: {"type": parameter.type} for parameter in parameters}
     raw_values = await read_tool_arguments(route, request, schemas)
     values = {name: value for name, value in raw_values.items() if name not in request.path_params}
     _check_all(parameters, values)
@@ -288,10 +293,6 @@ def _check_all(parameters: Sequence[Parameter], values: Mapping[str, object]) ->
         raise _argument_error(f"'{name[:60]}' isn't taken here", f"it takes {', '.join(allowed_names) or 'nothing'}")
     for parameter in parameters:
         _check_value(parameter, values.get(parameter.name))
-
-
-def _query_schema(parameter: Parameter) -> dict[str, JSONValue]:
-    return {"type": parameter.type}
 
 
 def _check_value(parameter: Parameter, value: object) -> None:
@@ -319,16 +320,15 @@ def _check_value(parameter: Parameter, value: object) -> None:
 def _check_contents(parameter: Parameter, value: object) -> None:
     if isinstance(value, str):
         _check_text(parameter, value)
-    elif isinstance(value, list):
-        rows = cast("list[object]", value)
-        if len(rows) > _MAX_LIST_ITEMS:
-            raise _argument_error(f"'{parameter.name}' has {len(rows):,} items", f"give at most {_MAX_LIST_ITEMS:,}")
-        for row in rows:
+    elif is_list(value):
+        if len(value) > _MAX_LIST_ITEMS:
+            raise _argument_error(f"'{parameter.name}' has {len(value):,} items", f"give at most {_MAX_LIST_ITEMS:,}")
+        for row in value:
             if not isinstance(row, str):
                 raise _argument_error(f"'{parameter.name}' isn't a list of texts", parameter.doc)
             _check_text(parameter, row)
-    elif isinstance(value, dict):
-        _check_all(parameter.fields, cast("dict[str, object]", value))
+    elif is_object(value):
+        _check_all(parameter.fields, value)
 
 
 def _check_text(parameter: Parameter, text: str) -> None:

@@ -535,7 +535,7 @@ def _make_endpoint(
     return endpoint
 
 
-def _draw(context: Context, request: Request, _: RequestArguments) -> Answer:
+def _draw(context: Context, request: Request, _: RequestArguments) -> Mapping[str, object]:
     return proposals.show_proposal_in_notes(context, str(request.path_params["proposal_id"]))
 
 
@@ -545,11 +545,13 @@ def _record_applied(context: Context, request: Request, args: RequestArguments) 
     return {"success": True, "id": proposal.id, "status": proposal.status}
 
 
-def _list(context: Context, _: Request, args: RequestArguments) -> Answer:
+def _list(context: Context, _: Request, args: RequestArguments) -> Mapping[str, object]:
     return proposals.list_blocks(context, args.text("path"))
 
 
-def _decide(choice: Literal["accept", "reject"], context: Context, _: Request, args: RequestArguments) -> Answer:
+def _decide(
+    choice: Literal["accept", "reject"], context: Context, _: Request, args: RequestArguments
+) -> Mapping[str, object]:
     chosen = args.texts("ids") or ()
     accepted, rejected = (chosen, ()) if choice == "accept" else ((), chosen)
     return proposals.resolve_blocks(

@@ -17,6 +17,7 @@ from knapper.server import replies, security
 from knapper.server.http import background, binding
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import RouteSpec, json_content, object_schema, page_content, stream_content
+from knapper.tools import answers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
@@ -425,7 +426,7 @@ async def _clear_session(
 async def _export_session(
     service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
-    return dict(await service.run_blocking(lambda: client_chats.export(session_id, args.text("path"))))
+    return answers.as_json(await service.run_blocking(lambda: client_chats.export(session_id, args.text("path"))))
 
 
 async def _delete_session(

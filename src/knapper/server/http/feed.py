@@ -8,14 +8,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from knapper.agents.pipeline import store
 from knapper.errors import NotFound
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, objects_in
 from knapper.server import replies, security, workers
 from knapper.server.http import background, binding, openapi, tasks
 from knapper.server.http.app import Mount
@@ -153,9 +153,8 @@ class VaultFeed:
         rows: list[_Row] = []
         while True:
             page = journal.list_changes(context, limit=_PAGE if self._stamp else 1, offset=len(rows), since=since)
-            found = _rows_of(page)
-            rows += found
-            if not self._stamp or not found or len(rows) >= int(str(page["total"])):
+            rows += map(answers.as_json, page["results"])
+            if not self._stamp or not page["results"] or len(rows) >= page["total"]:
                 break
         new_rows = [row for row in reversed(rows) if str(row["id"]) not in self._seen_changes]
         if rows:
@@ -172,15 +171,11 @@ def _read_proposals(context: Context) -> list[_Row]:
         found: list[_Row] = []
         while True:
             page = proposals.list_proposals(context, status, limit=_PAGE, offset=len(found))
-            found += _rows_of(page)
-            if len(found) >= int(str(page["total"])) or not _rows_of(page):
+            found += map(answers.as_json, page["results"])
+            if len(found) >= page["total"] or not page["results"]:
                 break
         rows += found
     return [{"kind": "proposal", **row} for row in rows]
-
-
-def _rows_of(page: Mapping[str, JSONValue]) -> list[_Row]:
-    return [row for row in answers.results_of(page) if isinstance(row, dict)]
 
 
 def _stamp_files(folder: Path) -> tuple[tuple[int, int], ...]:
@@ -291,7 +286,7 @@ def task_source(hub: Hub, service: JobService) -> WaitingSource:
             return []
         client_pipelines = await service.client_pipelines(client, vault)
         listing = await tasks.list_waiting_runs(service, client_pipelines, RequestArguments(values={}))
-        rows = cast("list[dict[str, JSONValue]]", listing["results"])
+        rows = objects_in(listing["results"])
         return [{"kind": "task", "id": row["run_id"], **row} for row in rows]
 
     return source

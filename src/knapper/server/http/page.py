@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from knapper import __version__
 from knapper.errors import BadInput, NotFound, RefusedError
+from knapper.jsontypes import is_object
 from knapper.server import replies
 from knapper.server.credentials import SESSION_MAX_AGE_S, BrowserSession, BrowserSessions
 from knapper.server.http.app import Mount
@@ -373,7 +374,7 @@ def _read_code(body: bytes) -> str:
         body_value: object = json.loads(body)
     except (ValueError, RecursionError):
         body_value = None
-    code = cast("dict[str, object]", body_value).get("code") if isinstance(body_value, dict) else None
+    code = body_value.get("code") if is_object(body_value) else None
     if not isinstance(code, str) or not code:
         raise BadInput("signing in needs a code", hint='send {"code": "…"}', code="invalid_json")
     return code

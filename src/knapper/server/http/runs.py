@@ -35,6 +35,7 @@ from knapper.server.http.job_schemas import (
     USED_NOTES_CONTENT,
 )
 from knapper.server.http.openapi import RouteSpec
+from knapper.tools import answers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -483,7 +484,7 @@ async def _export_run(
 ) -> dict[str, JSONValue]:
     del request
     to = args.text("to")
-    return dict(await run_jobs.service.run_blocking(lambda: client_runs.export(run_id, to)))
+    return answers.as_json(await run_jobs.service.run_blocking(lambda: client_runs.export(run_id, to)))
 
 
 async def _answer_checkpoint(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,6 +14,7 @@ from knapper.config.declarations import SettingKind, settings_of
 from knapper.config.sections import AgentSettings, ModelSettings, RunSettings
 from knapper.config.settings import RIGHTS, SETTINGS, rights_of, usual_rights
 from knapper.errors import NotFound, RefusedError
+from knapper.jsontypes import object_or_empty
 from knapper.server import replies, security
 from knapper.server.http import binding, openapi
 from knapper.server.http.app import Mount
@@ -186,8 +187,8 @@ class RightsService:
 
 def _section_of(document: ConfigDocument, client: str) -> Mapping[str, object]:
     """Return what a file says of a client, which was checked to be in order."""
-    clients = cast("Mapping[str, Mapping[str, object]]", document.values.get("clients", {}))
-    return clients.get(client, {})
+    clients = object_or_empty(document.values.get("clients"))
+    return object_or_empty(clients.get(client))
 
 
 def _describe_range(setting: Setting) -> dict[str, JSONValue]:

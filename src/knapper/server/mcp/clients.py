@@ -14,13 +14,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 import platformdirs
 
 from knapper.config import files
 from knapper.config.settings import CONFIG_ENV, STATE_ENV
 from knapper.errors import BadInput
+from knapper.jsontypes import is_list, object_or_empty
 
 System = Literal["linux", "macos", "windows"]
 ServerEntry = dict[str, object]
@@ -229,9 +230,8 @@ def build_entry(
         before: The existing entry; a person's additions stay, such as tools that need no confirmation.
     """
     new_entry: ServerEntry = {**client.fixed, "command": command[0], "args": list(command[1:])}
-    existing = cast("dict[str, object]", before) if isinstance(before, dict) else {}
-    variables = existing.get("env")
-    existing_variables = cast("dict[str, object]", variables) if isinstance(variables, dict) else {}
+    existing = object_or_empty(before)
+    existing_variables = object_or_empty(existing.get("env"))
     merged_variables = {
         **{name: value for name, value in existing_variables.items() if name not in _OUR_VARIABLES},
         **environment,
@@ -256,22 +256,17 @@ class ServerLaunch:
 
 def read_launch(entry: object) -> ServerLaunch | None:
     """Return how an entry starts its server; None for one that names an address, or that can't be read."""
-    members = _members(entry)
+    members = object_or_empty(entry)
     command, arguments, variables = members.get("command"), members.get("args", []), members.get("env", {})
-    if not isinstance(command, str) or not command or not isinstance(arguments, list):
+    if not isinstance(command, str) or not command or not is_list(arguments):
         return None
-    words = cast("list[object]", arguments)
-    pairs = cast("dict[str, object]", variables) if isinstance(variables, dict) else {}
+    pairs = object_or_empty(variables)
     return ServerLaunch(
-        command=(command, *map(str, words)), environment={name: str(value) for name, value in pairs.items()}
+        command=(command, *map(str, arguments)), environment={name: str(value) for name, value in pairs.items()}
     )
-
-
-def _members(entry: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", entry) if isinstance(entry, dict) else cast("Mapping[str, object]", {})
 
 
 def is_switched_off(entry: object) -> bool:
     """Return whether a person has switched an entry off, in the forms that clients have for that."""
-    members = _members(entry)
+    members = object_or_empty(entry)
     return any(members.get(name) is value for name, value in _SWITCHES)

@@ -11,6 +11,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from knapper.jsontypes import objects_in
 from knapper.tools import registry
 from knapper.tools.context import ToolSelection
 from knapper.tools.registry import ToolEffect, ToolProfile
@@ -106,7 +107,7 @@ def _shorten_parameter(name: str, definition: "Mapping[str, JSONValue]") -> "dic
     short = dict(definition)
     if short.get("default", ...) in _EMPTY_DEFAULTS:
         del short["default"]
-    kinds = [kind for kind in cast("list[dict[str, JSONValue]]", short.get("anyOf", [])) if kind != {"type": "null"}]
+    kinds = [kind for kind in objects_in(short.get("anyOf")) if kind != {"type": "null"}]
     if len(kinds) == 1:
         del short["anyOf"]
         short |= kinds[0]

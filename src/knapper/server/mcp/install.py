@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn, cast
 from knapper import jsonscan
 from knapper.errors import BadInput, ConflictError, SetupError, StorageError
 from knapper.jsonscan import JSONPath, JSONSpan
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, is_object, object_or_empty
 from knapper.server.mcp import clients
 from knapper.server.mcp.clients import McpClient, ServerEntry, SettingsFormat
 
@@ -43,7 +43,7 @@ def get_member(text: str, key: str, name: str, settings_format: SettingsFormat =
         UnreadableError: The text isn't of that format, names a member twice, or has something else there.
     """
     settings = _read(text, key, settings_format)
-    return cast("Mapping[str, object]", settings.get(key, {})).get(name)
+    return object_or_empty(settings.get(key)).get(name)
 
 
 def put_member(text: str, key: str, name: str, value: object, settings_format: SettingsFormat = "json") -> str:
@@ -53,7 +53,7 @@ def put_member(text: str, key: str, name: str, value: object, settings_format: S
         UnreadableError: As `get_member` raises; or the text is written in a way in which it can't be changed.
     """
     settings = _read(text, key, settings_format)
-    expected = {**settings, key: {**cast("dict[str, object]", settings.get(key, {})), name: value}}
+    expected = {**settings, key: {**object_or_empty(settings.get(key)), name: value}}
     if settings_format == "toml":
         entry = cast("Mapping[str, object]", value)
         ways = [lambda: _append_toml(text, key, name, entry), lambda: _change_toml(text, key, name, entry)]
@@ -68,7 +68,7 @@ def remove_member(text: str, key: str, name: str, settings_format: SettingsForma
         UnreadableError: As `put_member` raises.
     """
     settings = _read(text, key, settings_format)
-    servers = cast("dict[str, object]", settings.get(key, {}))
+    servers = object_or_empty(settings.get(key))
     if name not in servers:
         return text
     expected = {**settings, key: {each: value for each, value in servers.items() if each != name}}
@@ -79,7 +79,7 @@ def remove_member(text: str, key: str, name: str, settings_format: SettingsForma
     return _first_exact(ways, expected, settings_format)
 
 
-def _read(text: str, key: str, settings_format: SettingsFormat) -> dict[str, object]:
+def _read(text: str, key: str, settings_format: SettingsFormat) -> Mapping[str, object]:
     """Read the whole text, refusing what programs read differently."""
     settings = _read_toml(text) if settings_format == "toml" else _read_json(text, settings_format)
     if not isinstance(settings.get(key, {}), dict):
@@ -87,7 +87,7 @@ def _read(text: str, key: str, settings_format: SettingsFormat) -> dict[str, obj
     return settings
 
 
-def _read_json(text: str, settings_format: SettingsFormat) -> dict[str, object]:
+def _read_json(text: str, settings_format: SettingsFormat) -> Mapping[str, object]:
     if not text.strip():
         return {}
     if settings_format == "jsonc":
@@ -99,9 +99,9 @@ def _read_json(text: str, settings_format: SettingsFormat) -> dict[str, object]:
         raise
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"it isn't {kind} ({error})") from None
-    if not isinstance(parsed, dict):
+    if not is_object(parsed):
         raise UnreadableError("it isn't an object")
-    return cast("dict[str, object]", parsed)
+    return parsed
 
 
 def _read_toml(text: str) -> dict[str, object]:
@@ -304,8 +304,8 @@ def _update(table: MutableMapping[str, Any], members: Mapping[str, object]) -> N
         del table[name]
     for name, value in members.items():
         present = table.get(name)
-        if isinstance(present, MutableMapping) and isinstance(value, dict):
-            _update(cast("MutableMapping[str, Any]", present), cast("dict[str, object]", value))
+        if isinstance(present, MutableMapping) and is_object(value):
+            _update(cast("MutableMapping[str, Any]", present), value)
         elif present != value:
             table[name] = copy.deepcopy(value)
 

@@ -13,11 +13,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final, Literal, cast
+from typing import IO, Any, Final, Literal
 
 from knapper import __version__
 from knapper.config import files
 from knapper.errors import KnapError
+from knapper.jsontypes import is_list, object_or_empty
 from knapper.server.mcp.clients import ServerLaunch
 
 PROBE_TOOL: Final = "find_notes"
@@ -86,23 +87,19 @@ def _converse(conversation: "_Conversation") -> tuple[str, int, str]:
     listed = conversation.ask("tools/list", {}).get("tools")
     result = conversation.ask("tools/call", {"name": PROBE_TOOL, "arguments": _PROBE_ARGUMENTS})
     answer = _read_answer(result)
-    info = _as_object(greeting.get("serverInfo"))
+    info = object_or_empty(greeting.get("serverInfo"))
     server = f"{info.get('name', 'unnamed')} {info.get('version', '')}".strip()[:_MAX_WORDS]
     if result.get("isError") or answer.get("success") is False:
         words = str(answer.get("error") or "it answered with an error")[:_MAX_WORDS]
         raise ProbeFailure(f"{PROBE_TOOL} failed: {words}", hint=str(answer.get("hint") or _DOCTOR)[:_MAX_WORDS])
-    return server, len(cast("list[object]", listed)) if isinstance(listed, list) else 0, _describe(answer)
+    return server, len(listed) if is_list(listed) else 0, _describe(answer)
 
 
 def _describe(answer: Mapping[str, Any]) -> str:
     total, remarks = answer.get("total"), answer.get("notes")
     text = f"{total} note{'' if total == 1 else 's'}" if isinstance(total, int) else f"{PROBE_TOOL} answered"
     # Such as that the index isn't filled yet.
-    return (
-        f"{text}; {str(cast('list[object]', remarks)[0])[:_MAX_WORDS]}"
-        if isinstance(remarks, list) and remarks
-        else text
-    )
+    return f"{text}; {str(remarks[0])[:_MAX_WORDS]}" if is_list(remarks) and remarks else text
 
 
 def _read_answer(result: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -110,15 +107,11 @@ def _read_answer(result: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(result.get("structuredContent"), dict):
         return result["structuredContent"]
     content = result.get("content")
-    first = _as_object(cast("list[object]", content)[0] if isinstance(content, list) and content else None)
+    first = object_or_empty(content[0] if is_list(content) and content else None)
     try:
-        return _as_object(json.loads(str(first.get("text", ""))))
+        return object_or_empty(json.loads(str(first.get("text", ""))))
     except ValueError:
         return {"error": str(first.get("text", ""))} if result.get("isError") else {}
-
-
-def _as_object(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,9 +145,9 @@ class _Conversation:
             if message.get("id") != self._number or "method" in message:
                 continue
             if "error" in message:
-                words = str(_as_object(message["error"]).get("message", "an error"))[:_MAX_WORDS]
+                words = str(object_or_empty(message["error"]).get("message", "an error"))[:_MAX_WORDS]
                 raise ProbeFailure(f"{method} was refused: {words}", hint=_AGAIN)
-            return _as_object(message.get("result"))
+            return object_or_empty(message.get("result"))
 
     def tell(self, method: str) -> None:
         """Send a notification."""
@@ -178,7 +171,7 @@ class _Conversation:
         if not line:
             raise self._ended(method)
         try:
-            return _as_object(json.loads(line))
+            return object_or_empty(json.loads(line))
         except (ValueError, RecursionError):
             raise ProbeFailure("it doesn't speak MCP: it prints other text", hint=_AGAIN) from None
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType, TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self
 
 import anyio
 from fastmcp.server.context import reset_transport, set_transport
@@ -26,6 +26,7 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from knapper.app import Hub
+from knapper.jsontypes import is_object
 from knapper.server import logs, watchers
 from knapper.server.mcp.definitions import ToolListing
 from knapper.server.mcp.server import build_server
@@ -113,7 +114,7 @@ def _rpc_error(code: int, message: str, request: int | str | None) -> JSONRPCErr
 
 def _request_ids(inputs: Iterable[object]) -> Iterator[int | str]:
     for given in inputs:
-        name = cast("dict[str, object]", given).get("id") if isinstance(given, dict) else None
+        name = given.get("id") if is_object(given) else None
         if isinstance(name, str) and not _SURROGATE.search(name):
             yield name
         if isinstance(name, int) and not isinstance(name, bool):

@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 from knapper.jsontypes import JSONValue
 
 Answer: TypeAlias = dict[str, JSONValue]
-"""What every tool returns: a JSON object."""
+"""A tool's answer as the surfaces pass it on: a JSON object."""
 
 MAX_PASSAGES: Final = 200
 """Most passages that one search answers with."""

@@ -4,12 +4,14 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+FileAction = Literal["edited", "created", "moved", "trashed", "linked", "removed", "restored"]
+
 
 class WrittenFile(TypedDict):
     """What happened, or would happen, to one file."""
 
     path: str
-    action: Literal["edited", "created", "moved", "trashed", "linked", "removed", "restored"]
+    action: FileAction
     target: NotRequired[str]
     """The new path of a moved file."""
     before_hash: NotRequired[str]
@@ -69,6 +71,19 @@ class WriteResult(TypedDict):
     refusals: NotRequired[list[RuleRefusal]]
     links_rewritten: NotRequired[list[RewrittenLink]]
     notes: NotRequired[list[str]]
+
+
+class ReviewPlaces(TypedDict):
+    """Where a person decides on a proposal."""
+
+    review_command: str
+    review_url: NotRequired[str]
+
+
+class ReviewFields(ReviewPlaces):
+    """What an answer says of a proposal."""
+
+    message: str
 
 
 class UndoConflict(TypedDict):
@@ -211,6 +226,13 @@ class EditedProposal(ProposalAnswer):
     """The change that redrew the hunk's block in its note."""
 
 
+class UndoneFields(TypedDict, total=False):
+    """How much of an accepted proposal is undone now, and by which changes."""
+
+    undone: UndoExtent
+    undone_by: list[str]
+
+
 class ProposalRow(TypedDict):
     """A proposal in a list."""
 
@@ -240,6 +262,28 @@ class ProposalList(TypedDict):
     limit: int
     offset: int
     next_offset: NotRequired[int]
+
+
+class PendingBlockRow(TypedDict):
+    """A pending edit that a note holds as a block."""
+
+    id: str
+    type: str | None
+    line: int
+    before: str
+    after: str
+    problem: NotRequired[str]
+    """Why it can't be resolved."""
+
+
+class PendingBlockList(TypedDict):
+    """The pending edits that a note holds as blocks."""
+
+    success: bool
+    path: str
+    hash: str
+    results: list[PendingBlockRow]
+    total: int
 
 
 class RejectionResult(TypedDict):

@@ -1,0 +1,37 @@
+"""What `calls.call` is declared to return is what the tool that it names returns."""
+
+import ast
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, get_overloads
+
+from knapper import cli
+from knapper.cli import calls
+
+_OVERLOADS: Final[dict[str, str]] = {
+    re.sub(r"Literal\[[\"'](.*)[\"']\]", r"\1", one.__annotations__["tool"]): one.__annotations__["return"]
+    for one in get_overloads(calls.call)
+}
+
+
+def declared(tool: str) -> Any:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
+    module, _, name = tool.rpartition(".")
+    return inspect.signature(getattr(import_module(f"knapper.tools.{module}"), name)).return_annotation
+
+
+def test_every_declared_answer_is_the_tools_own() -> None:
+    assert {tool: declared(tool).__name__ for tool in _OVERLOADS} == _OVERLOADS
+
+
+def test_every_call_of_a_command_has_a_declared_answer() -> None:
+    called = {
+        node.args[1].value
+        for path in Path(cli.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "calls.call"
+        if isinstance(node.args[1], ast.Constant)
+    }
+
+    assert called == _OVERLOADS.keys()
