@@ -79,34 +79,34 @@ class LoopProgress:
         return self.run.new_messages() if self.run else []
 
 
-async def run_loop(task: LoopTask, progress: LoopProgress, usage: RunUsage, tell: EventSink) -> LoopEnd:
+async def run_loop(task: LoopTask, progress: LoopProgress, usage: RunUsage, emit: EventSink) -> LoopEnd:
     """Run the model until the task is done.
 
     Args:
         task: The task.
         progress: The progress so far; updated in place.
         usage: Where the cost is added.
-        tell: Receives each event.
+        emit: Receives each event.
     """
     try:
         async with asyncio.timeout(task.timeout_s or None):
-            return await _run_rounds(task, progress, usage, tell)
+            return await _run_rounds(task, progress, usage, emit)
     except TimeoutError:
         if not task.timeout_s:  # the model's own, which is told as its failure
             raise
     await task.session.finish_writes()
-    tell_pending(task.session, tell)
+    tell_pending(task.session, emit)
     return "timeout"
 
 
-def tell_pending(session: ToolSession, tell: EventSink) -> None:
+def tell_pending(session: ToolSession, emit: EventSink) -> None:
     """Report the events that the tools have left in the session."""
     for event in session.pending_events:
-        tell(event)
+        emit(event)
     session.pending_events.clear()
 
 
-async def _run_rounds(task: LoopTask, progress: LoopProgress, usage: RunUsage, tell: EventSink) -> LoopEnd:
+async def _run_rounds(task: LoopTask, progress: LoopProgress, usage: RunUsage, emit: EventSink) -> LoopEnd:
     # The library prints a greeting to stderr, which belongs to the person's terminal.
     pydantic_ai.BANNER_ENABLED = False
     agent = Agent(
@@ -128,16 +128,16 @@ async def _run_rounds(task: LoopTask, progress: LoopProgress, usage: RunUsage, t
                 progress.messages = [*run.all_messages(), node.request]
                 if task.is_done():
                     return "done"
-                await _stream_reply(node, run, task, progress, tell)
+                await _stream_reply(node, run, task, progress, emit)
                 if task.streams_text:
-                    tell(model_usage.make_usage_event(model_usage.read_usage(usage)))
+                    emit(model_usage.make_usage_event(model_usage.read_usage(usage)))
             elif Agent.is_call_tools_node(node):
                 # Before the calls run, since their results are stored under the repaired and unique ids.
                 replies.repair_response(node.model_response)
                 replies.make_call_ids_unique(node.model_response, known_call_ids)
                 if _is_last_round(node, task, progress):
                     return "rounds"
-                await _run_calls(node, run, task.session, tell)
+                await _run_calls(node, run, task.session, emit)
     return "said"
 
 
@@ -146,7 +146,7 @@ async def _stream_reply(
     run: AgentRun[ToolSession, str],
     task: LoopTask,
     progress: LoopProgress,
-    tell: EventSink,
+    emit: EventSink,
 ) -> None:
     progress.replies.append("")
     async with node.stream(run.ctx) as stream:
@@ -154,7 +154,7 @@ async def _stream_reply(
             added = replies.added_text(event)
             progress.replies[-1] += added
             if added and task.streams_text:
-                tell(Text(text=replies.join_surrogates(added), step=len(progress.replies)))
+                emit(Text(text=replies.join_surrogates(added), step=len(progress.replies)))
 
 
 def _is_last_round(node: CallToolsNode[ToolSession, str], task: LoopTask, progress: LoopProgress) -> bool:
@@ -175,7 +175,7 @@ def _is_last_round(node: CallToolsNode[ToolSession, str], task: LoopTask, progre
 
 
 async def _run_calls(
-    node: CallToolsNode[ToolSession, str], run: AgentRun[ToolSession, str], session: ToolSession, tell: EventSink
+    node: CallToolsNode[ToolSession, str], run: AgentRun[ToolSession, str], session: ToolSession, emit: EventSink
 ) -> None:
     session.truncated_call_ids |= {
         one.tool_call_id for one in node.model_response.tool_calls if replies.is_truncated(one.args)
@@ -185,11 +185,11 @@ async def _run_calls(
             if isinstance(event, FunctionToolCallEvent):
                 part = event.part
                 arguments = session.repair_arguments(part.tool_name, part.args)
-                tell(ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments))
+                emit(ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments))
             elif isinstance(event, FunctionToolResultEvent):
-                tell_pending(session, tell)
+                tell_pending(session, emit)
                 answered = event.part
                 if answered.tool_call_id not in session.answers and answered.outcome == "retried":
                     error = f"there is no tool '{answered.tool_name}'"
                     result = ToolResult(id=answered.tool_call_id, name=answered.tool_name, success=False, summary=error)
-                    tell(result)
+                    emit(result)

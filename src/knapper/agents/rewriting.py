@@ -96,7 +96,7 @@ class RewritingModel:
 
 
 async def find_by_rewriting(
-    rewriter: Rewriter, by: RewritingModel, question: Question, context: Context, tell: EventSink
+    rewriter: Rewriter, by: RewritingModel, question: Question, context: Context, emit: EventSink
 ) -> Answer:
     """Rewrite a question once, and find passages by it and its queries; both are told as a step.
 
@@ -107,7 +107,7 @@ async def find_by_rewriting(
         by: The model that does.
         question: The person's.
         context: The vault, as the agent sees it.
-        tell: Receives the step's events.
+        emit: Receives the step's events.
 
     Returns:
         ``queries``, and ``results`` with path, heading, lines and content, best first; none where it failed, or where
@@ -115,19 +115,19 @@ async def find_by_rewriting(
     """
     # A task may explore several times, each with a step of its own.
     call_id = f"rewrite-{secrets.token_hex(4)}"
-    tell(ToolCall(id=call_id, name=STEP, arguments={"query": question.text[:MAX_QUERY_CHARS]}))
+    emit(ToolCall(id=call_id, name=STEP, arguments={"query": question.text[:MAX_QUERY_CHARS]}))
     try:
         queries = await _rewrite(rewriter, by, question)
         results = await asyncio.to_thread(_search, context, question, queries) if queries else []
     except TimeoutError:
-        return _failed(call_id, f"{by.name} didn't rewrite the question within {TIMEOUT_S:g} seconds", tell)
+        return _failed(call_id, f"{by.name} didn't rewrite the question within {TIMEOUT_S:g} seconds", emit)
     except model_usage.MODEL_ERRORS as error:
-        return _failed(call_id, model_usage.convert_model_error(error, by.name).message, tell)
+        return _failed(call_id, model_usage.convert_model_error(error, by.name).message, emit)
     except KnapError as error:
-        return _failed(call_id, error.message, tell)
+        return _failed(call_id, error.message, emit)
     answer: Answer = {"success": True, "queries": [*queries], "results": [*results]}
     summary = f"searched for: {'; '.join(queries)}" if queries else "nothing to look up"
-    tell(ToolResult(id=call_id, name=STEP, success=True, summary=summary, answer=answer))
+    emit(ToolResult(id=call_id, name=STEP, success=True, summary=summary, answer=answer))
     return answer
 
 
@@ -197,7 +197,7 @@ def _shorten(hit: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
     return {"path": hit["source"], **kept, "content": notes.preview(str(hit["content"]), _MAX_PASSAGE_CHARS)}
 
 
-def _failed(call_id: str, problem: str, tell: EventSink) -> Answer:
+def _failed(call_id: str, problem: str, emit: EventSink) -> Answer:
     answer: Answer = {"success": False, "error": problem}
-    tell(ToolResult(id=call_id, name=STEP, success=False, summary=f"not rewritten: {problem}", answer=answer))
+    emit(ToolResult(id=call_id, name=STEP, success=False, summary=f"not rewritten: {problem}", answer=answer))
     return answer

@@ -293,8 +293,8 @@ class ScheduleRunner:
             return None
         message = SessionMessage(text=f"/{stage.name}", may_apply=schedule.may_apply)
 
-        async def work(tell: JobEventSink) -> None:
-            _ = await conversations.reply(chat, session.id, message, tell)
+        async def work(emit: JobEventSink) -> None:
+            _ = await conversations.reply(chat, session.id, message, emit)
 
         return self.begin(client_chats, session.id, work, message.text)
 

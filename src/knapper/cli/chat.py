@@ -297,8 +297,8 @@ def answer_once(
         turn = ChatTurn(chat, context, Message(text=question, run=run, active_file=note))
         display = _open_answer_display(options, chat)
 
-        async def work(tell: EventSink) -> None:
-            await turn.run(tell)
+        async def work(emit: EventSink) -> None:
+            await turn.run(emit)
 
         try:
             finished = run_turn(runner, work, display)
@@ -326,8 +326,8 @@ def run_agent(options: GlobalOptions, config: Settings, name: str, *, model: str
         chat = client_chats.chat(model)
         display = _open_answer_display(options, chat)
 
-        async def work(tell: EventSink) -> None:
-            _ = await client_chats.conversations.run_stage(chat, stage, tell, may_apply=may_apply)
+        async def work(emit: EventSink) -> None:
+            _ = await client_chats.conversations.run_stage(chat, stage, emit, may_apply=may_apply)
 
         finished = run_turn(runner, work, display)
     if display.done is not None and not display.text and not options.as_json:
@@ -368,9 +368,9 @@ class ChatState:
     def reply(self, text: str) -> ExitCode:
         """Answer a message; return the exit code for its end."""
 
-        async def work(tell: EventSink) -> Done:
+        async def work(emit: EventSink) -> Done:
             message = SessionMessage(text=text, active_file=self.note)
-            return await self.chats.conversations.reply(self.chat, self.session.id, message, tell)
+            return await self.chats.conversations.reply(self.chat, self.session.id, message, emit)
 
         display = open_display(self.options)
         try:

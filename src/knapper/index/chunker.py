@@ -113,7 +113,7 @@ class Original:
         return begin, end
 
     def _at(self, offset: int) -> _MappedSpan:
-        return self.stretches[bisect_right(self.stretches, offset, key=lambda stretch: stretch.start) - 1]
+        return self.stretches[bisect_right(self.stretches, offset, key=lambda passage: passage.start) - 1]
 
 
 def restore_original(raw: bytes, outline: Outline) -> Original | None:

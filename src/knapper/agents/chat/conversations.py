@@ -105,7 +105,7 @@ class Conversations:
         except KnapError:
             return name
 
-    async def reply(self, chat: ChatConfig, session_id: str, message: SessionMessage, tell: EventSink) -> Done:
+    async def reply(self, chat: ChatConfig, session_id: str, message: SessionMessage, emit: EventSink) -> Done:
         """Answer a message in a session, and store the turn however it ends.
 
         A cancelled task stores its partial turn, reports `Done`, and stays cancelled.
@@ -114,7 +114,7 @@ class Conversations:
             chat: The model and its settings.
             session_id: The session's id.
             message: The message.
-            tell: Receives each event.
+            emit: Receives each event.
 
         Raises:
             NotFound: There is no such session.
@@ -131,7 +131,7 @@ class Conversations:
         if stage is not None and not await asyncio.to_thread(stage.write_task, self.context_of(session_id)):
             raise NotFound(stage.nothing.rstrip(".").lower(), hint="name it again when there is", code="nothing_to_do")
         async with sessions_store.lock_session(self.folder, session.id, wait_s=self.wait_s):
-            return await self._answer(chat, session.id, message, stage, tell)
+            return await self._answer(chat, session.id, message, stage, emit)
 
     def begin_stage(self, chat: ChatConfig, stage: Stage) -> Session | None:
         """Create the session in which an agent works on its own task; None where there is nothing to do.
@@ -143,13 +143,13 @@ class Conversations:
         _ = chat_turn.configure_stage(chat, stage)  # first, so that nothing is begun for a file with a mistake
         return self.store.begin(name=stage.title) if stage.write_task(self.context_of("")) else None
 
-    async def run_stage(self, chat: ChatConfig, stage: Stage, tell: EventSink, *, may_apply: bool = False) -> Done:
+    async def run_stage(self, chat: ChatConfig, stage: Stage, emit: EventSink, *, may_apply: bool = False) -> Done:
         """Set an agent to work on its own task, in a new session; without anything to do no model is asked.
 
         Args:
             chat: The model and its settings.
             stage: The agent.
-            tell: Receives each event.
+            emit: Receives each event.
             may_apply: Whether it may apply changes, as far as the rules allow; otherwise it only proposes.
 
         Raises:
@@ -158,9 +158,9 @@ class Conversations:
         session = await asyncio.to_thread(self.begin_stage, chat, stage)
         if session is None:
             done = Done(state="complete", answer=stage.nothing, model=chat.name)
-            tell(done)
+            emit(done)
             return done
-        return await self.reply(chat, session.id, SessionMessage(text=f"/{stage.name}", may_apply=may_apply), tell)
+        return await self.reply(chat, session.id, SessionMessage(text=f"/{stage.name}", may_apply=may_apply), emit)
 
     def delete(self, session_id: str) -> None:
         """Delete a session.
@@ -178,7 +178,7 @@ class Conversations:
         session_id: str,
         session_message: SessionMessage,
         stage: Stage | None,
-        tell: EventSink,
+        emit: EventSink,
     ) -> Done:
         spent, context = RunUsage(), self.context_of(session_id)
         await asyncio.to_thread(answers.begin_run, context)
@@ -205,7 +205,7 @@ class Conversations:
             if isinstance(event, Done):
                 final_events.append(event)
             else:
-                tell(event)
+                emit(event)
 
         try:
             await turn.run(hear)
@@ -219,8 +219,8 @@ class Conversations:
             try:
                 await asyncio.shield(keeping)
             except StorageError as error:
-                tell(Error(error=error.message, code=error.code, hint=error.hint))
-            tell(done)
+                emit(Error(error=error.message, code=error.code, hint=error.hint))
+            emit(done)
         return done
 
     def _keep(self, chat: ChatConfig, context: Context, finished: FinishedTurn, cost: ModelSpend) -> None:

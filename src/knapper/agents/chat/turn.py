@@ -346,15 +346,15 @@ class ChatTurn:
         self.state: TurnState = "failed"
         """How the turn ended; *failed* until it has."""
 
-    async def run(self, tell: EventSink) -> None:
+    async def run(self, emit: EventSink) -> None:
         """Answer the message and report events as they happen; `Done` comes last.
 
         A cancelled task reports no `Done`; `done` returns it afterwards, and `messages` what to continue with.
 
         Args:
-            tell: Receives each event at once.
+            emit: Receives each event at once.
         """
-        self._emit = tell
+        self._emit = emit
         try:
             async with self._chat.model:
                 await self._loop()
@@ -363,7 +363,7 @@ class ChatTurn:
             self.state = "cancelled"
             # Cancelled or not, a write that has started is finished, so that its result is in the history.
             await self._session.finish_writes()
-            loop.tell_pending(self._session, tell)
+            loop.tell_pending(self._session, emit)
             self._emit_debug()
             raise
         except model_usage.MODEL_ERRORS as error:
@@ -373,8 +373,8 @@ class ChatTurn:
         except KnapError as error:
             self._fail(error, limit=error.code == "budget_spent")
         self._emit_debug()
-        tell(model_usage.make_usage_event(self.spent))
-        tell(self.done())
+        emit(model_usage.make_usage_event(self.spent))
+        emit(self.done())
 
     async def events(self) -> AsyncGenerator[Event]:
         """Answer the message as a stream of events; closing the stream cancels the turn."""

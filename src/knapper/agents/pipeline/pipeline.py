@@ -298,13 +298,13 @@ class PipelineRun:
         self.state: PipelineState = "cancelled"
         """How the run ended; *cancelled* until it has."""
 
-    async def run(self, tell: PipelineEventSink) -> None:
+    async def run(self, emit: PipelineEventSink) -> None:
         """Run the agents and report events; `outcome` returns the result however the run ended.
 
         Args:
-            tell: Receives each event at once.
+            emit: Receives each event at once.
         """
-        self._emit = tell
+        self._emit = emit
         try:
             async with AsyncExitStack() as stack:
                 for model in self._agents.models:

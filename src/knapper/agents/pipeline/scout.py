@@ -276,15 +276,15 @@ class ScoutRun:
         self.ended: ScoutEnd = "cancelled"
         """How the exploration ended; *cancelled* until it has."""
 
-    async def run(self, tell: EventSink) -> ScoutResult:
+    async def run(self, emit: EventSink) -> ScoutResult:
         """Explore and report events; a cancelled exploration leaves its last selection in `result`.
 
         Args:
-            tell: Receives each event.
+            emit: Receives each event.
         """
-        work = await asyncio.to_thread(self._work, tell)
-        work = replace(work, system=await self._add_found(work, tell))
-        ended = await loop.run_loop(work, self.progress, self.usage, tell)
+        work = await asyncio.to_thread(self._work, emit)
+        work = replace(work, system=await self._add_found(work, emit))
+        ended = await loop.run_loop(work, self.progress, self.usage, emit)
         self.ended = "asked" if self.state.question and ended != "timeout" else ended
         return self.result()
 
@@ -300,7 +300,7 @@ class ScoutRun:
             ended=self.ended,
         )
 
-    def _work(self, tell: EventSink) -> LoopTask:
+    def _work(self, emit: EventSink) -> LoopTask:
         rounds = self._scout.settings.rounds
         _ = self._context.freshen()
         scout_task, mark = self._task, untrusted.new_mark()
@@ -312,20 +312,20 @@ class ScoutRun:
             session=self._open_tools(mark),
             rounds=rounds,
             timeout_s=self._scout.settings.timeout_s,
-            on_round=lambda number: tell(Round(phase="scout", number=number, limit=rounds)),
+            on_round=lambda number: emit(Round(phase="scout", number=number, limit=rounds)),
             is_done=lambda: self.state.question is not None or self.state.confidence == "done",
             spared=frozenset({ASK_USER}),
             history=scout_task.history,
             limits=self._scout.limits,
         )
 
-    async def _add_found(self, work: LoopTask, tell: EventSink) -> str:
+    async def _add_found(self, work: LoopTask, emit: EventSink) -> str:
         """Return the system prompt with what the rewritten task finds, where that is wanted and it just begins."""
         scout, task = self._scout, self._task
         if scout.rewriter is None or task.history:
             return work.system
         by = RewritingModel(model=scout.model, name=scout.name, usage=self.usage, limits=scout.limits)
-        answer = await rewriting.find_by_rewriting(scout.rewriter, by, Question(text=task.task), self._context, tell)
+        answer = await rewriting.find_by_rewriting(scout.rewriter, by, Question(text=task.task), self._context, emit)
         self.state.record(rewriting.STEP, {"query": task.task}, answer)
         return "\n\n".join(filter(None, (work.system, rewriting.describe(answer, work.session.results.mark))))
 

@@ -139,7 +139,7 @@ class PipelineService:
     is_stopping: Callable[[], bool] = lambda: False
     """Whether the server is stopping; a run that this interrupts keeps waiting for its answer."""
 
-    async def ask(self, request: TaskRequest, context: Context, tell: PipelineEventSink) -> PipelineOutcome:
+    async def ask(self, request: TaskRequest, context: Context, emit: PipelineEventSink) -> PipelineOutcome:
         """Carry out a task, and store the turn in its session, if it has one.
 
         A cancelled task stores its partial turn, reports `PipelineOutcome`, and stays cancelled. A task with a question
@@ -148,7 +148,7 @@ class PipelineService:
         Args:
             request: The task.
             context: The vault, as the agents see it, with the run's id.
-            tell: Receives each event; `PipelineOutcome` comes last.
+            emit: Receives each event; `PipelineOutcome` comes last.
 
         Raises:
             NotFound: There is no such session.
@@ -158,10 +158,10 @@ class PipelineService:
         async with self._lock_session(request.session_id):
             await asyncio.to_thread(answers.begin_run, context)
             history = await asyncio.to_thread(self._history, request, context)
-            return await self._carry_out(request, context, ResumePoint(history=history), tell)
+            return await self._carry_out(request, context, ResumePoint(history=history), emit)
 
     async def resume(
-        self, run_id: str, answer: str, context: Context, tell: PipelineEventSink, *, by: Grants | None = None
+        self, run_id: str, answer: str, context: Context, emit: PipelineEventSink, *, by: Grants | None = None
     ) -> PipelineOutcome:
         """Continue a run that asked a question; a person may continue any run, others only their own.
 
@@ -171,7 +171,7 @@ class PipelineService:
             run_id: The run's id.
             answer: The person's answer.
             context: The vault, as the agents see it.
-            tell: Receives each event; `PipelineOutcome` comes last.
+            emit: Receives each event; `PipelineOutcome` comes last.
             by: The grants of whoever answers; None for those of *context*.
 
         Raises:
@@ -188,7 +188,7 @@ class PipelineService:
                 await asyncio.to_thread(answers.begin_run, context)
                 history = await asyncio.to_thread(self._history, request, context)
                 resume_point = ResumePoint(history=history, state=pipeline.load_state(paused.state), answer=answer)
-                return await self._carry_out(request, context, resume_point, tell)
+                return await self._carry_out(request, context, resume_point, emit)
 
     @asynccontextmanager
     async def _lock_session(self, session_id: str) -> AsyncGenerator[None]:
@@ -215,7 +215,7 @@ class PipelineService:
         return read_chat_messages(turns, request.chat_history_length, describe_fates(context.writer.proposals))
 
     async def _carry_out(
-        self, request: TaskRequest, context: Context, going: ResumePoint, tell: PipelineEventSink
+        self, request: TaskRequest, context: Context, going: ResumePoint, emit: PipelineEventSink
     ) -> PipelineOutcome:
         agents = self.agents.within(request.limits)
         if self.meter:
@@ -225,7 +225,7 @@ class PipelineService:
 
         def hear(event: PipelineEvent) -> None:
             recorder.record(event)
-            tell(event)
+            emit(event)
 
         is_over = False
         try:
@@ -243,7 +243,7 @@ class PipelineService:
             storing = asyncio.to_thread(self._keep, ended, has_ended=has_ended)
             outcome, late_events = await asyncio.shield(storing)
             for event in (*late_events, outcome):
-                tell(event)
+                emit(event)
         return outcome
 
     def _keep(self, ended: EndedRun, *, has_ended: bool) -> tuple[PipelineOutcome, Sequence[PipelineEvent]]:

@@ -289,11 +289,11 @@ class TaskAgent:
         self.messages: list[ModelMessage] = []
         """The conversation so far."""
 
-    async def run(self, tell: Callable[[str], None]) -> TaskAgentResult:
+    async def run(self, report: Callable[[str], None]) -> TaskAgentResult:
         """Carry out the task.
 
         Args:
-            tell: Receives the progress in words.
+            report: Receives the progress in words.
         """
         # The library prints a greeting to stderr, which belongs to the person's terminal.
         pydantic_ai.BANNER_ENABLED = False
@@ -301,20 +301,20 @@ class TaskAgent:
         constraints = await asyncio.to_thread(self._make_constraints)
         agent = Agent(SurrogateSafeModel(self._config.model), instructions=self._system(constraints), retries=0)
         history = write_history(task_input.chat_history)
-        tell("the task agent is working")
+        report("the task agent is working")
         reply_text, history = await self._ask(agent, self._prompt(), history)
         truncation = self._truncation()
         reply, checked = await asyncio.to_thread(self._read, constraints, reply_text)
         complaint = _describe_problems(reply, checked)
         given_up: list[ValidatedEdit] = []
         if complaint:
-            tell("some edits can't be made: the model may correct itself once")
+            report("some edits can't be made: the model may correct itself once")
             try:
                 second_text, _ = await self._ask(agent, complaint, history)
             except usage.MODEL_ERRORS:
                 if isinstance(reply, KnapError):
                     raise
-                tell("the model couldn't be asked again: its first reply is used")
+                report("the model couldn't be asked again: its first reply is used")
             else:
                 second_reply, rechecked = await asyncio.to_thread(self._read, constraints, second_text)
                 if not isinstance(second_reply, KnapError):

@@ -271,13 +271,13 @@ class WebResearch:
         self.ended: WebEnd = "cancelled"
         """How the search ended; *cancelled* until it has."""
 
-    async def run(self, tell: EventSink) -> WebResult:
+    async def run(self, emit: EventSink) -> WebResult:
         """Search and report events; a cancelled search leaves its partial result in `result`.
 
         Args:
-            tell: Receives each event.
+            emit: Receives each event.
         """
-        self.ended = await loop.run_loop(self._work(), self.progress, self.usage, tell)
+        self.ended = await loop.run_loop(self._work(), self.progress, self.usage, emit)
         return self.result()
 
     def result(self) -> WebResult:

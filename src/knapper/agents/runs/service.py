@@ -156,7 +156,7 @@ def create_run(engine: RunEngine, order: RunOrder) -> RunRecord:
 
 
 async def carry_out_run(
-    engine: RunEngine, run_id: str, tell: RunEventSink, *, replay: str = "", limits: RunLimits | None = None
+    engine: RunEngine, run_id: str, emit: RunEventSink, *, replay: str = "", limits: RunLimits | None = None
 ) -> RunRecord:
     """Carry out or resume a run; `RunDone` is reported last.
 
@@ -165,7 +165,7 @@ async def carry_out_run(
     Args:
         engine: The model and the services of the run.
         run_id: The id of a stored run.
-        tell: Receives each event.
+        emit: Receives each event.
         replay: ``stale`` to repeat the nodes whose notes have changed, or a node's id to repeat it and everything below
             it; nodes that build on these follow where the answers change.
         limits: Limits to use in place of the run's own.
@@ -186,7 +186,7 @@ async def carry_out_run(
         order = replace(run.order, limits=limits or run.order.limits)
         resumed = run.state != "pending"
         run = replace(run, state="running", order=order, model=engine.name)
-        tree = RunTree(engine.store, run, engine.store.nodes(run.id), tell)
+        tree = RunTree(engine.store, run, engine.store.nodes(run.id), emit)
         anew = _reset_replayed(engine, run, tree, replay)
         # Before the state is saved: where a vault can't be opened, this raises and the run stays as it was.
         execution = RunExecution(engine, run, tree, anew)
@@ -194,7 +194,7 @@ async def carry_out_run(
         run = engine.store.save(run)
         # An earlier request, which ended the last execution, must not end this one.
         engine.store.ask_to_cancel(run.id, wanted=False)
-        tell(RunStarted(run=run.brief(), resumed=resumed))
+        emit(RunStarted(run=run.brief(), resumed=resumed))
         return await _run_until_cancelled(execution)
 
 

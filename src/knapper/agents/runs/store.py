@@ -326,11 +326,11 @@ def _reset_node(node: RunNode) -> RunNode:
 class RunTree:
     """The nodes of a run that is carried out; for one event loop."""
 
-    def __init__(self, store: RunStore, run: RunRecord, nodes: Iterable[RunNode], tell: RunEventSink) -> None:
+    def __init__(self, store: RunStore, run: RunRecord, nodes: Iterable[RunNode], emit: RunEventSink) -> None:
         """Reset a run's nodes to *pending*, and remember their previous states."""
         self._store = store
         self._run = run
-        self._emit = tell
+        self._emit = emit
         before = list(nodes)
         self._previous_states: dict[str, NodeState] = {node.id: node.state for node in before}
         self._nodes = {node.id: _reset_node(node) for node in before}

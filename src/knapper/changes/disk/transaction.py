@@ -84,10 +84,10 @@ class ExecutionContext:
         return min((folder for folder in folders if self.at(folder).is_symlink()), default="")
 
 
-def appeared_error(site: ExecutionContext, step: Step) -> ConflictError:
+def appeared_error(context: ExecutionContext, step: Step) -> ConflictError:
     """Build the error for a file that appeared where a step was to create one."""
     # Nothing is waited for while the texts of earlier steps, which are taken back now, stand in the vault.
-    current = site.files.hash_now(site.at(step.target_at))
+    current = context.files.hash_now(context.at(step.target_at))
     return ConflictError(
         f"'{step.target}' was made by another program meanwhile; nothing was changed",
         hint="choose another name, or edit that file",
@@ -95,21 +95,21 @@ def appeared_error(site: ExecutionContext, step: Step) -> ConflictError:
     )
 
 
-def keep_conflict_copy(site: ExecutionContext, temp: Path, step: Step) -> None:
+def keep_conflict_copy(context: ExecutionContext, temp: Path, step: Step) -> None:
     """Move a file that has lost its name to the conflicts folder, with a notice."""
-    site.files.settled_hash(temp)
-    names = displaced.copy_paths(site.conflicts_folder, temp, step)
-    copy = next(name for name in names if site.files.stamp(name) is None)
-    site.files.copy(temp, copy)
-    site.files.unlink(temp)
-    site.notices.append(f"'{step.path}': an earlier save by another program is kept in '{copy}'")
+    context.files.settled_hash(temp)
+    names = displaced.copy_paths(context.conflicts_folder, temp, step)
+    copy = next(name for name in names if context.files.stamp(name) is None)
+    context.files.copy(temp, copy)
+    context.files.unlink(temp)
+    context.notices.append(f"'{step.path}': an earlier save by another program is kept in '{copy}'")
 
 
 MAX_RESTORE_ROUNDS = 50
 """Attempts to restore a file that an editor keeps saving, before the last save is kept as a copy."""
 
 
-def check_sources(site: ExecutionContext, steps: Sequence[Step]) -> None:
+def check_sources(context: ExecutionContext, steps: Sequence[Step]) -> None:
     """Check, before the first exchange, that what will be displaced is as planned and that no program writes it.
 
     A text that is refused is then seen by nobody, except where a program saves in the moment of the exchange.
@@ -119,308 +119,310 @@ def check_sources(site: ExecutionContext, steps: Sequence[Step]) -> None:
     """
     first_steps: dict[Path, Step] = {}
     for number, step in enumerate(steps):
-        place = metadata_source(site, steps[:number], step.source_at)
+        place = metadata_source(context, steps[:number], step.source_at)
         if place is not None and step.kind in {"replace", "remove", "discard"}:
             first_steps.setdefault(place, step)
-    _for_each(partial(_check_source, site), list(first_steps.items()))
+    _for_each(partial(_check_source, context), list(first_steps.items()))
 
 
-def _check_source(site: ExecutionContext, item: tuple[Path, Step]) -> None:
+def _check_source(context: ExecutionContext, item: tuple[Path, Step]) -> None:
     place, step = item
-    current = site.files.settled_hash(place)
+    current = context.files.settled_hash(place)
     if current != step.before:
         raise changed_error(step, current)
 
 
-def replace_file(site: ExecutionContext, step: Step) -> None:
+def replace_file(context: ExecutionContext, step: Step) -> None:
     """Exchange a file with its staged successor, and at once back if it isn't the version that was checked."""
-    temp, target = site.at(step.temp), site.at(step.target_at)
+    temp, target = context.at(step.temp), context.at(step.target_at)
     try:
-        site.files.swap(temp, target)
+        context.files.swap(temp, target)
     except FileNotFoundError as error:
         raise changed_error(step, None) from error
     # Checked after the exchange, too: the check before it misses a save in between. From here until a refused text is
     # withdrawn nothing is waited for, since it stands in the vault for everybody to read.
-    current = _hash_displaced(site, step)
+    current = _hash_displaced(context, step)
     if current != step.before:
-        site.expected_stamps.pop(step.temp, None)
-        site.saves.add(temp, step)
-        withdraw_text(site, step)
+        context.expected_stamps.pop(step.temp, None)
+        context.saves.add(temp, step)
+        withdraw_text(context, step)
         raise changed_error(step, current)
 
 
-def _hash_displaced(site: ExecutionContext, step: Step) -> str | None:
+def _hash_displaced(context: ExecutionContext, step: Step) -> str | None:
     """Return the hash of a displaced file, and remember its stamp."""
-    temp = site.at(step.temp)
+    temp = context.at(step.temp)
     # The stamp comes first: a write during or after hashing then differs from it in `check_displaced`.
-    stamp = site.files.stamp(temp)
-    current = site.files.hash_now(temp)
+    stamp = context.files.stamp(temp)
+    current = context.files.hash_now(temp)
     if stamp is not None:
-        site.expected_stamps[step.temp] = stamp
+        context.expected_stamps[step.temp] = stamp
     return current
 
 
-def withdraw_text(site: ExecutionContext, step: Step) -> None:
+def withdraw_text(context: ExecutionContext, step: Step) -> None:
     """Exchange the names back if our text stands; what needs waiting, or a copy, is left to `restore_file`."""
-    temp, target = site.at(step.temp), site.at(step.target_at)
-    is_exchanged = site.files.stamp(temp) is not None and site.files.hash_now(temp) != step.after
-    if is_exchanged and site.files.hash_now(target) == step.after:
-        _exchange_back(site, step)
+    temp, target = context.at(step.temp), context.at(step.target_at)
+    is_exchanged = context.files.stamp(temp) is not None and context.files.hash_now(temp) != step.after
+    if is_exchanged and context.files.hash_now(target) == step.after:
+        _exchange_back(context, step)
 
 
-def restore_file(site: ExecutionContext, step: Step) -> None:
+def restore_file(context: ExecutionContext, step: Step) -> None:
     """Put the temp file's content back under its name, unless an editor has saved over it since."""
-    temp, target = site.at(step.temp), site.at(step.target_at)
-    if site.files.stamp(temp) is None:
+    temp, target = context.at(step.temp), context.at(step.target_at)
+    if context.files.stamp(temp) is None:
         return
-    if _hash_standing(site, target) != step.after:
-        site.notices.append(f"'{step.path}' was saved by another program meanwhile; its text stands")
+    if _hash_standing(context, target) != step.after:
+        context.notices.append(f"'{step.path}' was saved by another program meanwhile; its text stands")
     else:
-        _exchange_back(site, step)
-    if site.files.hash_now(temp) != step.after:
-        keep_conflict_copy(site, temp, step)
-    site.files.unlink(temp)
+        _exchange_back(context, step)
+    if context.files.hash_now(temp) != step.after:
+        keep_conflict_copy(context, temp, step)
+    context.files.unlink(temp)
 
 
-def _hash_standing(site: ExecutionContext, target: Path) -> str | None:
-    current = site.files.hash_now(target)
+def _hash_standing(context: ExecutionContext, target: Path) -> str | None:
+    current = context.files.hash_now(target)
     # A program that has opened our text for writing is about to save over it, or only looks at it.
-    return site.files.settled_hash(target) if current == HASH_OPEN else current
+    return context.files.settled_hash(target) if current == HASH_OPEN else current
 
 
-def _exchange_back(site: ExecutionContext, step: Step) -> None:
+def _exchange_back(context: ExecutionContext, step: Step) -> None:
     """Exchange the names until the newest save has the file's name and an older text, mostly our own, the temp name."""
-    temp, target = site.at(step.temp), site.at(step.target_at)
+    temp, target = context.at(step.temp), context.at(step.target_at)
     last_put: tuple[int, str | None] | None = None
     for _ in range(MAX_RESTORE_ROUNDS):
-        putting = _identity(site, temp)
+        putting = _identity(context, temp)
         try:
-            site.files.swap(temp, target)
+            context.files.swap(temp, target)
         except FileNotFoundError:
             # An editor has deleted the file meanwhile.
             return
         # An editor may save between check and exchange. What comes out then is newer than what was put in, and goes
         # back in, until what was put in last comes out as it was.
-        got = _identity(site, temp)
+        got = _identity(context, temp)
         if got == last_put or got[1] == step.after:
             return
-        site.saves.add(temp, step)
+        context.saves.add(temp, step)
         last_put = putting
 
 
-def _identity(site: ExecutionContext, temp: Path) -> tuple[int, str | None]:
-    stamp = site.files.stamp(temp)
-    return stamp.inode if stamp else 0, site.files.hash_now(temp)
+def _identity(context: ExecutionContext, temp: Path) -> tuple[int, str | None]:
+    stamp = context.files.stamp(temp)
+    return stamp.inode if stamp else 0, context.files.hash_now(temp)
 
 
-def create_file(site: ExecutionContext, step: Step) -> None:
+def create_file(context: ExecutionContext, step: Step) -> None:
     """Rename a staged file to its name, which nothing may have."""
     try:
-        site.files.place(site.at(step.temp), site.at(step.target_at))
+        context.files.place(context.at(step.temp), context.at(step.target_at))
     except FileExistsError as error:
-        raise appeared_error(site, step) from error
+        raise appeared_error(context, step) from error
 
 
-def remove_created(site: ExecutionContext, step: Step) -> None:
+def remove_created(context: ExecutionContext, step: Step) -> None:
     """Delete a new file, unless an editor has saved it since."""
-    temp, target = site.at(step.temp), site.at(step.target_at)
-    if site.files.settled_hash(target) == step.after and _take_name(site, target, temp):
-        if site.files.settled_hash(temp) == step.after:
-            site.files.unlink(temp)
+    temp, target = context.at(step.temp), context.at(step.target_at)
+    if context.files.settled_hash(target) == step.after and _take_name(context, target, temp):
+        if context.files.settled_hash(temp) == step.after:
+            context.files.unlink(temp)
             return
-        give_back(site, step, target)
-    site.notices.append(f"'{step.path}' was saved by another program meanwhile; it stays")
+        give_back(context, step, target)
+    context.notices.append(f"'{step.path}' was saved by another program meanwhile; it stays")
 
 
-def _take_name(site: ExecutionContext, target: Path, temp: Path) -> bool:
+def _take_name(context: ExecutionContext, target: Path, temp: Path) -> bool:
     try:
-        site.files.place(target, temp)
+        context.files.place(target, temp)
     except FileNotFoundError:
         return False
     return True
 
 
-def set_file_aside(site: ExecutionContext, step: Step) -> None:
+def set_file_aside(context: ExecutionContext, step: Step) -> None:
     """Rename a file to its temp name."""
-    source = site.at(step.source_at)
+    source = context.at(step.source_at)
     try:
-        site.files.place(source, site.at(step.temp))
+        context.files.place(source, context.at(step.temp))
     except FileNotFoundError as error:
         raise changed_error(step, None) from error
-    aside = _hash_displaced(site, step)
+    aside = _hash_displaced(context, step)
     if aside != step.before:
-        give_back(site, step, source)
+        give_back(context, step, source)
         raise changed_error(step, aside)
 
 
-def give_back(site: ExecutionContext, step: Step, home: Path) -> None:
+def give_back(context: ExecutionContext, step: Step, home: Path) -> None:
     """Move the temp file to where it came from, or keep it as a copy if something newer is there."""
-    temp = site.at(step.temp)
-    site.expected_stamps.pop(step.temp, None)
+    temp = context.at(step.temp)
+    context.expected_stamps.pop(step.temp, None)
     try:
-        site.files.place(temp, home)
+        context.files.place(temp, home)
     except FileExistsError:
-        site.notices.append(f"'{step.path}' was saved by another program meanwhile; its text stands")
-        keep_conflict_copy(site, temp, step)
+        context.notices.append(f"'{step.path}' was saved by another program meanwhile; its text stands")
+        keep_conflict_copy(context, temp, step)
 
 
-def put_back(site: ExecutionContext, step: Step) -> None:
+def put_back(context: ExecutionContext, step: Step) -> None:
     """Rename a file that was set aside back to its name."""
-    if site.files.stamp(site.at(step.temp)) is not None:
-        give_back(site, step, site.at(step.source_at))
+    if context.files.stamp(context.at(step.temp)) is not None:
+        give_back(context, step, context.at(step.source_at))
 
 
-def drop_extra_name(site: ExecutionContext, kept: Path, extra: Path) -> None:
+def drop_extra_name(context: ExecutionContext, kept: Path, extra: Path) -> None:
     """Delete one of two names of a file.
 
     A kill leaves both where a rename is made by linking and unlinking.
     """
-    one, other = site.files.stamp(kept), site.files.stamp(extra)
+    one, other = context.files.stamp(kept), context.files.stamp(extra)
     if one is not None and other is not None and one.inode == other.inode:
-        site.files.unlink(extra)
+        context.files.unlink(extra)
 
 
-def is_replaced(site: ExecutionContext, step: Step) -> bool:
+def is_replaced(context: ExecutionContext, step: Step) -> bool:
     """Return whether the exchange was made."""
-    temp = site.at(step.temp)
+    temp = context.at(step.temp)
     # Without a temp file, the step was finished and its record lost, or it was taken back already.
-    if site.files.stamp(temp) is None:
-        return site.files.hash_now(site.at(step.target_at)) == step.after
-    return site.files.hash_now(temp) != step.after
+    if context.files.stamp(temp) is None:
+        return context.files.hash_now(context.at(step.target_at)) == step.after
+    return context.files.hash_now(temp) != step.after
 
 
-def is_created(site: ExecutionContext, step: Step) -> bool:
+def is_created(context: ExecutionContext, step: Step) -> bool:
     """Return whether the staged file has its name."""
-    temp, target = site.at(step.temp), site.at(step.target_at)
-    drop_extra_name(site, target, temp)
-    return site.files.stamp(temp) is None and site.files.stamp(target) is not None
+    temp, target = context.at(step.temp), context.at(step.target_at)
+    drop_extra_name(context, target, temp)
+    return context.files.stamp(temp) is None and context.files.stamp(target) is not None
 
 
-def is_set_aside(site: ExecutionContext, step: Step) -> bool:
+def is_set_aside(context: ExecutionContext, step: Step) -> bool:
     """Return whether the file has its temp name, or is gone."""
-    temp, source = site.at(step.temp), site.at(step.source_at)
-    drop_extra_name(site, source, temp)
-    return site.files.stamp(temp) is not None or site.files.stamp(source) is None
+    temp, source = context.at(step.temp), context.at(step.source_at)
+    drop_extra_name(context, source, temp)
+    return context.files.stamp(temp) is not None or context.files.stamp(source) is None
 
 
-def move_file(site: ExecutionContext, step: Step) -> None:
+def move_file(context: ExecutionContext, step: Step) -> None:
     """Rename a file or folder to a name that nothing may have."""
-    source, target = site.at(step.source_at), site.at(step.target_at)
+    source, target = context.at(step.source_at), context.at(step.target_at)
     try:
-        if _is_case_change(site, step):
-            site.files.respell(source, target)
+        if _is_case_change(context, step):
+            context.files.respell(source, target)
             return
-        site.files.place(source, target)
+        context.files.place(source, target)
     except FileExistsError as error:
-        raise appeared_error(site, step) from error
+        raise appeared_error(context, step) from error
     except FileNotFoundError as error:
         raise changed_error(step, None) from error
 
 
-def check_moved(site: ExecutionContext, step: Step, planned: Stamp) -> None:
+def check_moved(context: ExecutionContext, step: Step, planned: Stamp) -> None:
     """Move a file back if it isn't the one that was planned for.
 
     Raises:
         ConflictError: It isn't.
     """
-    stamp = site.files.stamp(site.at(step.target_at))
+    stamp = context.files.stamp(context.at(step.target_at))
     if stamp is None or not stamp.same_content(planned):
-        move_file_back(site, step)
-        raise changed_error(step, site.files.hash_now(site.at(step.source_at)))
+        move_file_back(context, step)
+        raise changed_error(step, context.files.hash_now(context.at(step.source_at)))
 
 
-def move_file_back(site: ExecutionContext, step: Step) -> None:
+def move_file_back(context: ExecutionContext, step: Step) -> None:
     """Rename a file or folder back, unless something new has the old name."""
-    source, target = site.at(step.source_at), site.at(step.target_at)
+    source, target = context.at(step.source_at), context.at(step.target_at)
     try:
-        if _is_case_change(site, step):
-            site.files.respell(target, source)
+        if _is_case_change(context, step):
+            context.files.respell(target, source)
         else:
-            site.files.place(target, source)
+            context.files.place(target, source)
     except (FileExistsError, FileNotFoundError) as error:
-        site.notices.append(f"'{step.target}' can't go back to '{step.source}' ({error.strerror}); it stays as it is")
+        context.notices.append(
+            f"'{step.target}' can't go back to '{step.source}' ({error.strerror}); it stays as it is"
+        )
 
 
-def _is_case_change(site: ExecutionContext, step: Step) -> bool:
+def _is_case_change(context: ExecutionContext, step: Step) -> bool:
     if paths.name_key(step.source_at) != paths.name_key(step.target_at):
         return False
-    source, target = site.files.stamp(site.at(step.source_at)), site.files.stamp(site.at(step.target_at))
+    source, target = context.files.stamp(context.at(step.source_at)), context.files.stamp(context.at(step.target_at))
     return source is not None and target is not None and source.inode == target.inode
 
 
-def is_moved(site: ExecutionContext, step: Step) -> bool:
+def is_moved(context: ExecutionContext, step: Step) -> bool:
     """Return whether the move was made."""
-    source, target = site.at(step.source_at), site.at(step.target_at)
-    target_stamp = site.files.stamp(target)
+    source, target = context.at(step.source_at), context.at(step.target_at)
+    target_stamp = context.files.stamp(target)
     if target_stamp is None:
         return False
-    if _is_case_change(site, step):
-        return target.name in site.files.names(target.parent)
-    source_stamp = site.files.stamp(source)
+    if _is_case_change(context, step):
+        return target.name in context.files.names(target.parent)
+    source_stamp = context.files.stamp(source)
     if source_stamp is None:
         return True
     # The file was linked, and a kill came before the old name was deleted.
     if source_stamp.inode == target_stamp.inode and not step.is_folder:
-        site.files.unlink(source)
+        context.files.unlink(source)
         return True
     return str(target_stamp.inode) == step.inode
 
 
-def discard_file(site: ExecutionContext, step: Step) -> None:
+def discard_file(context: ExecutionContext, step: Step) -> None:
     """Move a file to the system's trash."""
-    source = site.at(step.source_at)
-    current = site.files.settled_hash(source)
+    source = context.at(step.source_at)
+    current = context.files.settled_hash(source)
     if current != step.before:
         raise changed_error(step, current)
-    site.files.trash(source)
+    context.files.trash(source)
 
 
-def restore_discarded(site: ExecutionContext, step: Step) -> None:
+def restore_discarded(context: ExecutionContext, step: Step) -> None:
     """Write a file again from the journal."""
-    temp, source = site.at(step.temp), site.at(step.source_at)
-    site.files.unlink(temp)
-    site.files.stage(temp, site.content(step.before or ""), like=None, mode=step.mode)
-    site.files.sync(temp)
-    give_back(site, step, source)
+    temp, source = context.at(step.temp), context.at(step.source_at)
+    context.files.unlink(temp)
+    context.files.stage(temp, context.content(step.before or ""), like=None, mode=step.mode)
+    context.files.sync(temp)
+    give_back(context, step, source)
 
 
-def remove_folder(site: ExecutionContext, step: Step) -> None:
+def remove_folder(context: ExecutionContext, step: Step) -> None:
     """Remove a folder that is empty."""
-    folder = site.at(step.source_at)
+    folder = context.at(step.source_at)
     try:
-        site.files.rmdir(folder)
+        context.files.rmdir(folder)
     except OSError as error:
-        if site.files.stamp(folder) is None or not site.files.names(folder):
+        if context.files.stamp(folder) is None or not context.files.names(folder):
             raise
         msg = f"'{step.source}' isn't empty any more; nothing was changed"
         raise ConflictError(msg, hint="look at what was put there, then try again") from error
 
 
-def unmake_folder(site: ExecutionContext, step: Step) -> None:
+def unmake_folder(context: ExecutionContext, step: Step) -> None:
     """Remove a folder again, unless it holds something."""
-    folder = site.at(step.target_at)
-    if site.files.stamp(folder) is not None and not site.files.names(folder):
-        site.files.rmdir(folder)
+    folder = context.at(step.target_at)
+    if context.files.stamp(folder) is not None and not context.files.names(folder):
+        context.files.rmdir(folder)
 
 
-def remake_folder(site: ExecutionContext, step: Step) -> None:
+def remake_folder(context: ExecutionContext, step: Step) -> None:
     """Make a removed folder again."""
-    site.files.mkdir(site.at(step.source_at), mode=step.mode)
+    context.files.mkdir(context.at(step.source_at), mode=step.mode)
 
 
-def make_folder(site: ExecutionContext, step: Step) -> None:
+def make_folder(context: ExecutionContext, step: Step) -> None:
     """Make a folder; nothing happens where it exists."""
-    site.files.mkdir(site.at(step.target_at), mode=step.mode)
+    context.files.mkdir(context.at(step.target_at), mode=step.mode)
 
 
-def has_target(site: ExecutionContext, step: Step) -> bool:
+def has_target(context: ExecutionContext, step: Step) -> bool:
     """Return whether something has the step's new name."""
-    return site.files.stamp(site.at(step.target_at)) is not None
+    return context.files.stamp(context.at(step.target_at)) is not None
 
 
-def has_no_source(site: ExecutionContext, step: Step) -> bool:
+def has_no_source(context: ExecutionContext, step: Step) -> bool:
     """Return whether nothing has the step's old name."""
-    return site.files.stamp(site.at(step.source_at)) is None
+    return context.files.stamp(context.at(step.source_at)) is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -441,11 +443,11 @@ _STEP_ACTIONS: dict[StepKind, _StepActions] = {
 }
 
 
-def do_step(site: ExecutionContext, step: Step, planned: Stamp | None = None) -> None:
+def do_step(context: ExecutionContext, step: Step, planned: Stamp | None = None) -> None:
     """Carry out a step whose temp file is staged.
 
     Args:
-        site: The change's context.
+        context: The change's context.
         step: The step.
         planned: Stamp of a moved file when it was checked; None for no check.
 
@@ -454,58 +456,58 @@ def do_step(site: ExecutionContext, step: Step, planned: Stamp | None = None) ->
             Or a folder above it became a symbolic link.
         OSError: The system refused; the step wasn't done.
     """
-    if folder := site.symlinked_folder(step):
+    if folder := context.symlinked_folder(step):
         raise symlink_error(folder)
-    _STEP_ACTIONS[step.kind].do(site, step)
+    _STEP_ACTIONS[step.kind].do(context, step)
     if planned is not None:
-        check_moved(site, step, planned)
+        check_moved(context, step, planned)
 
 
-def is_step_done(site: ExecutionContext, step: Step) -> bool:
+def is_step_done(context: ExecutionContext, step: Step) -> bool:
     """Return whether a staged step was done, judged by the disk alone, after a kill at any point."""
-    return _STEP_ACTIONS[step.kind].is_done(site, step)
+    return _STEP_ACTIONS[step.kind].is_done(context, step)
 
 
-def take_step_back(site: ExecutionContext, step: Step) -> None:
+def take_step_back(context: ExecutionContext, step: Step) -> None:
     """Take a step back if it was done; an editor's newer file stays, and a notice says so.
 
     Raises:
         OSError: The system refused; the next start tries again.
     """
-    if folder := site.symlinked_folder(step):
-        site.notices.append(f"'{folder}' became a symbolic link meanwhile; what lies there stays as it is")
+    if folder := context.symlinked_folder(step):
+        context.notices.append(f"'{folder}' became a symbolic link meanwhile; what lies there stays as it is")
         return
     if step.temp:
-        site.files.mend(site.at(step.temp))
-    if is_step_done(site, step):
-        _STEP_ACTIONS[step.kind].take_back(site, step)
+        context.files.mend(context.at(step.temp))
+    if is_step_done(context, step):
+        _STEP_ACTIONS[step.kind].take_back(context, step)
     elif step.temp and step.kind != "remove":
-        site.clear(step.temp)
+        context.clear(step.temp)
 
 
-def check_displaced(site: ExecutionContext, step: Step) -> None:
+def check_displaced(context: ExecutionContext, step: Step) -> None:
     """Check that no program wrote into a displaced file after its content was checked.
 
     Raises:
         ConflictError: One did.
     """
-    stamp = site.expected_stamps.get(step.temp)
-    if stamp is not None and site.files.stamp(site.at(step.temp)) != stamp:
-        raise changed_error(step, site.files.hash_now(site.at(step.temp)))
+    stamp = context.expected_stamps.get(step.temp)
+    if stamp is not None and context.files.stamp(context.at(step.temp)) != stamp:
+        raise changed_error(step, context.files.hash_now(context.at(step.temp)))
 
 
-def finish_step(site: ExecutionContext, step: Step) -> None:
+def finish_step(context: ExecutionContext, step: Step) -> None:
     """Delete the displaced file of an applied step, or keep it as a copy if an editor wrote into it late."""
     if step.kind not in {"replace", "remove"}:
         return
-    temp = site.at(step.temp)
-    stamp, now = site.expected_stamps.get(step.temp), site.files.stamp(temp)
+    temp = context.at(step.temp)
+    stamp, now = context.expected_stamps.get(step.temp), context.files.stamp(temp)
     if now is None:
         return
-    if (stamp != now or not site.files.is_settled(temp)) and site.files.settled_hash(temp) != step.before:
-        keep_conflict_copy(site, temp, step)
+    if (stamp != now or not context.files.is_settled(temp)) and context.files.settled_hash(temp) != step.before:
+        keep_conflict_copy(context, temp, step)
     else:
-        site.files.unlink(temp)
+        context.files.unlink(temp)
 
 
 THREADS = 8

@@ -62,16 +62,16 @@ class Referrers:
         self._owner: View = owner
         self._graph: Graph = graph
 
-    def following(self, relocation: Relocation, pasts: Collection[NotePath]) -> Iterator[LinkSource]:
+    def following(self, relocation: Relocation, histories: Collection[NotePath]) -> Iterator[LinkSource]:
         """Yield the files that don't move, but have links that may lead elsewhere afterwards, or that a move rewrote.
 
         Args:
             relocation: What moves.
-            pasts: Files that earlier moves rewrote.
+            histories: Files that earlier moves rewrote.
         """
         candidates = [one for one in self._graph.links_to_keys(relocation.keys) if one.source not in relocation.files]
         yield from self._pages(
-            {one.source for one in candidates if one.source in pasts or self._may_change(one, relocation)}
+            {one.source for one in candidates if one.source in histories or self._may_change(one, relocation)}
         )
 
     def linking(self, path: NotePath, matters: Callable[[Edge], bool]) -> Iterator[LinkSource]:
@@ -87,7 +87,7 @@ class Referrers:
         yield from self._pages((sources | stale) - {path})
 
     def moving(
-        self, path: NotePath, relocation: Relocation, pasts: Collection[NotePath]
+        self, path: NotePath, relocation: Relocation, histories: Collection[NotePath]
     ) -> tuple[bytes, LinkSource | None]:
         """Return a moving note, canvas or base, with its links; None in their place if none of them can change.
 
@@ -100,7 +100,9 @@ class Referrers:
         if kind != walk.kind_of(relocation.path_after(path)):
             return raw, None
         indexed_links = self._graph.links_of(path)
-        is_idle = path not in pasts and indexed_links is not None and not self._may_change(indexed_links, relocation)
+        is_idle = (
+            path not in histories and indexed_links is not None and not self._may_change(indexed_links, relocation)
+        )
         return raw, None if is_idle else LinkSource(path=path, raw=raw, kind=kind)
 
     def _pages(self, sources: Collection[NotePath]) -> Iterator[LinkSource]:
@@ -254,7 +256,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def rewrite_links(
-    page: LinkSource, relocation: Relocation, convention: LinkConvention, pasts: Sequence[PastRewrite] = ()
+    page: LinkSource, relocation: Relocation, convention: LinkConvention, histories: Sequence[PastRewrite] = ()
 ) -> RelinkedFile:
     """Rewrite the links of a file that would lead elsewhere after a move; every other byte stays.
 
@@ -262,11 +264,11 @@ def rewrite_links(
         page: The file as it is, under its path before the move.
         relocation: What moves.
         convention: How the vault writes links.
-        pasts: What earlier moves, which are now reversed, rewrote in the file. Links get their old text back, even
+        histories: What earlier moves, which are now reversed, rewrote in the file. Links get their old text back, even
             those that are still right, unless they were changed since.
     """
     forms = LinkForms(page.raw, page.kind, page.outline)
-    earlier = _earlier_targets(page, pasts)
+    earlier = _earlier_targets(page, histories)
     edits: dict[tuple[int, int], LinkEdit] = {}
     broken: list[UnwritableLink] = []
     healed = 0
@@ -300,11 +302,11 @@ def rewrite_links(
     return replace(relinked, broken=(*broken, *relinked.broken), healed=healed)
 
 
-def _earlier_targets(page: LinkSource, pasts: Sequence[PastRewrite]) -> dict[int, list[tuple[str, bytes]]]:
+def _earlier_targets(page: LinkSource, histories: Sequence[PastRewrite]) -> dict[int, list[tuple[str, bytes]]]:
     """Return the links that are still as earlier moves rewrote them, with what they said before, the oldest first."""
     earlier_targets: dict[int, list[tuple[str, bytes]]] = {}
     current_targets = [_target_bytes(page.raw, link) for link in page.outline.links]
-    for before, after in filter(None, (past.read() for past in reversed(pasts))):
+    for before, after in filter(None, (past.read() for past in reversed(histories))):
         old, new = page.outline_of(before).links, page.outline_of(after).links
         if not len(old) == len(new) == len(current_targets):
             continue

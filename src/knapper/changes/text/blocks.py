@@ -264,7 +264,7 @@ def check_blocks_untouched(snapshot: Snapshot, new_splices: Iterable[Splice]) ->
             if inside and (splice.start, splice.stop) != (block.start, block.stop):
                 last = snapshot.lines.line_number(block.stop - 1)
                 place = splices.describe_place(snapshot.raw, splice)
-                cuts = "cut" if place.startswith("lines ") else "cuts"
-                message = f"{place} {cuts} into the pending edit {block.id}, lines"
+                truncations = "cut" if place.startswith("lines ") else "cuts"
+                message = f"{place} {truncations} into the pending edit {block.id}, lines"
                 hint = "accept or reject it first"
                 raise ConflictError(f"{message} {block.line}-{last}", hint=hint, code="block_touched")

@@ -25,7 +25,7 @@ from knapper.jsontypes import JSONValue
 @click.option("--apply", "may_apply", is_flag=True, help="Apply what the rules of the agent allow it to apply.")
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, name: str, model: str, *, may_apply: bool) -> ExitCode:
+def command(global_options: GlobalOptions, name: str, model: str, *, may_apply: bool) -> ExitCode:
     """Set an agent to work that has a task of its own.
 
     Without a name, the command lists the agents: those that come with Knapper, and yours in the folder `agents` beside
@@ -33,11 +33,11 @@ def command(said: GlobalOptions, name: str, model: str, *, may_apply: bool) -> E
     waits as a proposal: `knap edits review` shows them one by one. With --apply, it may change notes as far as the
     configuration lets the client `agent` do that; `knap undo` takes it back.
     """
-    config = setup.read_settings(said)
+    config = setup.read_settings(global_options)
     if name:
         from knapper.cli import chat  # noqa: PLC0415 - 2 s that a list needn't cost
 
-        return chat.run_agent(said, config, name, model=model, may_apply=may_apply)
+        return chat.run_agent(global_options, config, name, model=model, may_apply=may_apply)
     with app.open_hub(config) as hub:
         stages, problems = clients.open_stages(hub).all()
     rows: list[JSONValue] = [{"name": one.name, "summary": one.summary} for one in stages]
@@ -47,4 +47,4 @@ def command(said: GlobalOptions, name: str, model: str, *, may_apply: bool) -> E
     lines = [f"{one.name}  {one.summary or one.title}" for one in stages]
     lines += [f"{own}  {error.message}: {error.hint}" for own, error in problems.items()]
     text = "\n".join(map(output.plain, lines))
-    return output.print_listing(said, answer, text, nothing="there is no agent")
+    return output.print_listing(global_options, answer, text, nothing="there is no agent")

@@ -48,7 +48,7 @@ class AskOptions(PipelineOptions):
 @click.option("--passages", "passages_only", is_flag=True, help="Show passages even if a model is configured.")
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, question: tuple[str, ...], **own: Unpack[AskOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, question: tuple[str, ...], **own: Unpack[AskOptions]) -> ExitCode:
     """Answer a question from the notes.
 
     A - alone reads the question from the standard input. After a question, it adds what is piped to the command: the
@@ -62,8 +62,8 @@ def command(said: GlobalOptions, question: tuple[str, ...], **own: Unpack[AskOpt
     the web, one carries out the task. Without a note to start from, the first one searches the vault. With --remember,
     the choice of agents holds for later tasks too.
     """
-    config = setup.read_settings(said)
-    text, piped = _read_question(said, question)
+    config = setup.read_settings(global_options)
+    text, piped = _read_question(global_options, question)
     has_model = bool(own["model"] or config.model.name)
     if (
         task_options.wants_agents(task_options.select_pipeline_options(own), own["note"] if has_model else "")
@@ -75,16 +75,20 @@ def command(said: GlobalOptions, question: tuple[str, ...], **own: Unpack[AskOpt
                 hint="leave out - and what chooses agents, or save the text as a note and add it with --add",
                 code="usage",
             )
-        return _answer_by_agents(said, config, text, own)
+        return _answer_by_agents(global_options, config, text, own)
     if has_model and not own["passages_only"]:
         from knapper.cli import chat  # noqa: PLC0415 - 2 s that passages needn't cost
 
-        return chat.answer_once(said, config, text, model=own["model"], note="", piped=piped)
+        return chat.answer_once(global_options, config, text, model=own["model"], note="", piped=piped)
     if piped:
-        output.note(said, "note: what is piped counts only where a model answers: these are passages of the vault")
+        output.note(
+            global_options, "note: what is piped counts only where a model answers: these are passages of the vault"
+        )
     if own["note"]:
-        output.note(said, "note: --note counts only where a model answers: these are passages of the whole vault")
-    return _show_passages(said, config, text, own["number"])
+        output.note(
+            global_options, "note: --note counts only where a model answers: these are passages of the whole vault"
+        )
+    return _show_passages(global_options, config, text, own["number"])
 
 
 def _read_question(options: GlobalOptions, words: tuple[str, ...]) -> tuple[str, str]:

@@ -69,7 +69,7 @@ def command() -> None:
 @click.option("--list", "list_only", is_flag=True, help="List the tasks.")
 @options.shared_options
 @click.pass_obj
-def agent(said: GlobalOptions, **own: Unpack[BenchOptions]) -> ExitCode:
+def agent(global_options: GlobalOptions, **own: Unpack[BenchOptions]) -> ExitCode:
     """Try a model on tasks over a small made-up vault.
 
     Your own notes are neither read nor changed. A task passes if exactly the right lines of the made-up vault changed,
@@ -80,24 +80,24 @@ def agent(said: GlobalOptions, **own: Unpack[BenchOptions]) -> ExitCode:
     if own["list_only"]:
         tasks = [{"task": task.id, "text": task.text} for task in trials.ALL_TASKS]
         text = "\n".join(f"{task['task']}: {task['text']}" for task in tasks)
-        return output.print_result(said, {"results": tasks, "total": len(tasks)}, text)
+        return output.print_result(global_options, {"results": tasks, "total": len(tasks)}, text)
     try:
         tasks = trials.find_tasks(own["only"])
     except KeyError as error:
         raise BadInput(f"there is no task {error}", hint="`knap bench agent --list` lists them") from None
-    config = setup.read_settings(said)
+    config = setup.read_settings(global_options)
     attempts: list[TrialResult] = []
     with _open_bench(config, own) as bench:
         for task in tasks:
             for _ in range(own["repeat"]):
                 with tempfile.TemporaryDirectory() as folder:
                     attempts.append(asyncio.run(trials.run_trial(bench, task, Path(folder).resolve())))
-                _note_attempt(said, attempts[-1])
+                _note_attempt(global_options, attempts[-1])
     result = trials.summarize_trials(attempts)
-    if said.as_json:
+    if global_options.as_json:
         output.write_json(result)
     else:
-        output.write(said, _render_result(result))
+        output.write(global_options, _render_result(result))
     return ExitCode.OK
 
 

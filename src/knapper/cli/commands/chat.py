@@ -33,11 +33,11 @@ class ChatOptions(TypedDict):
 @click.option("--new", is_flag=True, help="Start a new session.")
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, **own: Unpack[ChatOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, **own: Unpack[ChatOptions]) -> ExitCode:
     """Chat with a model about the notes.
 
     Changes by the model are saved as proposals. Each note has its own session, and so has the vault as a whole.
     """
     from knapper.cli import chat  # noqa: PLC0415 - 2 s that `knap chat --help` needn't cost
 
-    return chat.run_chat(said, **own)
+    return chat.run_chat(global_options, **own)

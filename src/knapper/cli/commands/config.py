@@ -74,15 +74,15 @@ def command(ctx: click.Context) -> ExitCode | None:
 )
 @options.shared_options
 @click.pass_obj
-def path(said: GlobalOptions) -> ExitCode:
+def path(global_options: GlobalOptions) -> ExitCode:
     """Print the path of the configuration file.
 
     Also works if the file has errors. The folder is created if missing, so that an editor can save the file.
     """
-    file = setup.config_path(said)
+    file = setup.config_path(global_options)
     with contextlib.suppress(OSError):  # then the editor says what is wrong there
         file.parent.mkdir(parents=True, exist_ok=True)
-    return output.print_result(said, {"path": str(file), "exists": file.exists()}, str(file))
+    return output.print_result(global_options, {"path": str(file), "exists": file.exists()}, str(file))
 
 
 @command.command(

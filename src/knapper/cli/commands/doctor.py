@@ -538,16 +538,16 @@ def checks_as_dict(findings: Sequence[CheckResult]) -> dict[str, object]:
 @click.option("--repair", is_flag=True, help="First mend what is damaged of index, journal, proposals and sessions.")
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, *, repair: bool) -> ExitCode:
+def command(global_options: GlobalOptions, *, repair: bool) -> ExitCode:
     """Check the installation and the vault, and suggest fixes.
 
     The exit code is 1 if a check failed; warnings don't count as failures. With --repair, what comes from the notes is
     built anew; of the rest, what can be read is saved, and the damaged file is kept aside.
     """
-    results = [*(repair_index(said) if repair else ()), *run_checks(said)]
+    results = [*(repair_index(global_options) if repair else ()), *run_checks(global_options)]
     has_failure = any(each.state == "fail" for each in results)
-    if said.as_json:
+    if global_options.as_json:
         output.write_json(checks_as_dict(results))
     else:
-        output.write(said, render_checks(results))
+        output.write(global_options, render_checks(results))
     return ExitCode.NOTHING if has_failure else ExitCode.OK

@@ -46,7 +46,7 @@ class EditOptions(writing.ChangeOptions):
 @writing.change_options
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, path: str, text: tuple[str, ...], **own: Unpack[EditOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, path: str, text: tuple[str, ...], **own: Unpack[EditOptions]) -> ExitCode:
     """Change text in a note.
 
     OLD must occur exactly once, or exactly --count times. Positions for --at are start, end, after:HEADING, insert:N,
@@ -55,16 +55,16 @@ def command(said: GlobalOptions, path: str, text: tuple[str, ...], **own: Unpack
     if own["at"]:
         if len(text) > 1:
             raise BadInput("with --at there is one text", hint="quote it if it holds spaces", code="usage")
-        content = inputs.read_text(said, text[0], required=True) if text else ""
+        content = inputs.read_text(global_options, text[0], required=True) if text else ""
     elif len(text) != _OLD_AND_NEW:
         hint = "quote each if it holds spaces; '' as the new text deletes the old one"
         raise BadInput("an old and a new text are needed", hint=hint, code="usage")
     else:
         content = ""
-    with writing.open_vault(said, own) as context:
+    with writing.open_vault(global_options, own) as context:
         answer = files.edit_at(context, path, own["at"], content, own["expected"]) if own["at"] else None
         answer = answer or _replace_text(context, path, text, own)
-    return writing.report_changes(said, answer)
+    return writing.report_changes(global_options, answer)
 
 
 def _replace_text(context: Context, path: str, text: tuple[str, ...], own: EditOptions) -> WriteResult:

@@ -74,9 +74,9 @@ def command(ctx: click.Context) -> ExitCode | None:
 @options.limit_option(20, shapes.MAX_RESULTS)
 @options.shared_options
 @click.pass_obj
-def listed(said: GlobalOptions, path: str, number: int, *, every: bool) -> ExitCode:
+def listed(global_options: GlobalOptions, path: str, number: int, *, every: bool) -> ExitCode:
     """List pending proposals, newest first."""
-    return _list_proposals(said, path, number, every=every)
+    return _list_proposals(global_options, path, number, every=every)
 
 
 @command.command(
@@ -87,16 +87,16 @@ def listed(said: GlobalOptions, path: str, number: int, *, every: bool) -> ExitC
 @click.argument("proposal", metavar="ID")
 @options.shared_options
 @click.pass_obj
-def show(said: GlobalOptions, proposal: str) -> ExitCode:
+def show(global_options: GlobalOptions, proposal: str) -> ExitCode:
     """Show a proposal against the current notes."""
-    with setup.open_vault(said) as context:
+    with setup.open_vault(global_options) as context:
         shown = proposals.show_proposal(context, proposal)
-    if said.as_json:
+    if global_options.as_json:
         output.write_json(shown)
         return ExitCode.OK
-    output.write(said, changes.render_proposal(shown))
+    output.write(global_options, changes.render_proposal(shown))
     if shown["status"] == "open":
-        output.note(said, f"\naccept just this: knap edits accept {proposal} --digest {shown['digest']}")
+        output.note(global_options, f"\naccept just this: knap edits accept {proposal} --digest {shown['digest']}")
     return ExitCode.OK
 
 
@@ -123,19 +123,21 @@ def show(said: GlobalOptions, proposal: str) -> ExitCode:
 @click.option("-y", "--yes", is_flag=True, help="Accept without asking.")
 @options.shared_options
 @click.pass_obj
-def accept(said: GlobalOptions, proposal: str, **own: Unpack[AcceptOptions]) -> ExitCode:
+def accept(global_options: GlobalOptions, proposal: str, **own: Unpack[AcceptOptions]) -> ExitCode:
     """Apply a proposal or a part of it.
 
     Only what you have seen is applied: the command shows the changes and asks, or you give the digest that `knap edits
     show` printed.
     """
-    with _open_vault(said, dry_run=own["dry_run"]) as context:
-        digest = own["digest"] or _confirmed_digest(said, context, proposal, is_confirmed=own["yes"] or own["dry_run"])
+    with _open_vault(global_options, dry_run=own["dry_run"]) as context:
+        digest = own["digest"] or _confirmed_digest(
+            global_options, context, proposal, is_confirmed=own["yes"] or own["dry_run"]
+        )
         if not digest:
-            output.note(said, "nothing is changed; it still waits")
+            output.note(global_options, "nothing is changed; it still waits")
             return ExitCode.NOTHING
         answer = proposals.accept_proposal(context, proposal, digest, own["file"], own["hunk"])
-    return writing.report_changes(said, answer)
+    return writing.report_changes(global_options, answer)
 
 
 @command.command(
@@ -153,11 +155,11 @@ def accept(said: GlobalOptions, proposal: str, **own: Unpack[AcceptOptions]) -> 
 @click.option("-m", "--reason", default="", metavar="TEXT", help="Reason to record with the proposal.")
 @options.shared_options
 @click.pass_obj
-def reject(said: GlobalOptions, proposal: str, reason: str, **own: Unpack[ProposalPartOptions]) -> ExitCode:
+def reject(global_options: GlobalOptions, proposal: str, reason: str, **own: Unpack[ProposalPartOptions]) -> ExitCode:
     """Reject a proposal or a part of it."""
-    with _open_vault(said, dry_run=own["dry_run"]) as context:
+    with _open_vault(global_options, dry_run=own["dry_run"]) as context:
         answer = proposals.reject_proposal(context, proposal, reason, own["file"], own["hunk"])
-    return output.print_result(said, answer, changes.render_rejection(answer))
+    return output.print_result(global_options, answer, changes.render_rejection(answer))
 
 
 @command.command(
@@ -173,20 +175,20 @@ def reject(said: GlobalOptions, proposal: str, reason: str, **own: Unpack[Propos
 @_DRY_RUN_OPTION
 @options.shared_options
 @click.pass_obj
-def review(said: GlobalOptions, proposal: str, *, dry_run: bool) -> ExitCode:
+def review(global_options: GlobalOptions, proposal: str, *, dry_run: bool) -> ExitCode:
     """Review a proposal change by change, with single keys.
 
     Decisions are applied at the end; Ctrl-C leaves everything as it was.
     """
-    if said.as_json or not output.can_ask():
+    if global_options.as_json or not output.can_ask():
         hint = "use `knap edits show`, then `accept` or `reject` with --file or --hunk"
         raise BadInput("a review needs a terminal", hint=hint, code="no_terminal")
-    with _open_vault(said, dry_run=dry_run) as context:
+    with _open_vault(global_options, dry_run=dry_run) as context:
         name = proposal or _newest_reviewable(context)
         if not name:
-            output.note(said, "nothing waits")
+            output.note(global_options, "nothing waits")
             return ExitCode.OK
-        return reviewing.review_proposal(said, context, name)
+        return reviewing.review_proposal(global_options, context, name)
 
 
 @command.command(
@@ -198,14 +200,14 @@ def review(said: GlobalOptions, proposal: str, *, dry_run: bool) -> ExitCode:
 @_DRY_RUN_OPTION
 @options.shared_options
 @click.pass_obj
-def draw(said: GlobalOptions, proposal: str, *, dry_run: bool) -> ExitCode:
+def draw(global_options: GlobalOptions, proposal: str, *, dry_run: bool) -> ExitCode:
     """Write a proposal's pending edits into its notes as blocks.
 
     Each edit becomes a block with the tag #ai_edit.
     """
-    with _open_vault(said, dry_run=dry_run) as context:
+    with _open_vault(global_options, dry_run=dry_run) as context:
         answer = proposals.show_proposal_in_notes(context, proposal)
-    return writing.report_changes(said, answer)
+    return writing.report_changes(global_options, answer)
 
 
 @command.command(
@@ -236,16 +238,18 @@ def draw(said: GlobalOptions, proposal: str, *, dry_run: bool) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def blocks(
-    said: GlobalOptions, path: str, accepted: tuple[str, ...], rejected: tuple[str, ...], *, dry_run: bool
+    global_options: GlobalOptions, path: str, accepted: tuple[str, ...], rejected: tuple[str, ...], *, dry_run: bool
 ) -> ExitCode:
     """List or resolve the pending edit blocks in a note."""
-    with _open_vault(said, dry_run=dry_run) as context:
+    with _open_vault(global_options, dry_run=dry_run) as context:
         if accepted or rejected:
             return writing.report_changes(
-                said, proposals.resolve_blocks(context, path, accept=accepted, reject=rejected)
+                global_options, proposals.resolve_blocks(context, path, accept=accepted, reject=rejected)
             )
         answer = proposals.list_blocks(context, path)
-    return output.print_listing(said, answer, changes.render_blocks(answer), nothing="no edit waits in this note")
+    return output.print_listing(
+        global_options, answer, changes.render_blocks(answer), nothing="no edit waits in this note"
+    )
 
 
 def _open_vault(options: GlobalOptions, *, dry_run: bool) -> Context:

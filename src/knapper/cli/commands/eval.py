@@ -407,7 +407,9 @@ _DEPTH = 10
 )
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, folder: Path, mode: SearchMode, *, per_query: bool, against: Path | None) -> ExitCode:
+def command(
+    global_options: GlobalOptions, folder: Path, mode: SearchMode, *, per_query: bool, against: Path | None
+) -> ExitCode:
     """Measure how well search finds judged notes.
 
     DIR contains `vault/`, `queries.jsonl` (one object {"_id", "text"} per line) and `notes.tsv` (query id, note path
@@ -415,7 +417,7 @@ def command(said: GlobalOptions, folder: Path, mode: SearchMode, *, per_query: b
     """
     before = read_measures(against) if against else None
     collected = read_collection(folder)
-    rankings, times = _search_collection(said, folder, collected, mode)
+    rankings, times = _search_collection(global_options, folder, collected, mode)
     by_query = {
         # Rounded as in the result that another one is compared with.
         query: {name: round(value, 4) for name, value in values.items()}
@@ -452,22 +454,22 @@ def command(said: GlobalOptions, folder: Path, mode: SearchMode, *, per_query: b
             **{name: one.as_dict() for name, one in differences.items()},
         }
         texts.append(render_differences(differences, shared))
-    if said.as_json:
+    if global_options.as_json:
         output.write_json(result)
     else:
-        output.write(said, "\n\n".join(texts))
+        output.write(global_options, "\n\n".join(texts))
     return ExitCode.OK
 
 
 def _search_collection(
-    said: GlobalOptions, folder: Path, collected: Collection, mode: SearchMode
+    global_options: GlobalOptions, folder: Path, collected: Collection, mode: SearchMode
 ) -> tuple[dict[str, list[str]], dict[str, float]]:
     """Index the collection's vault, and run every query."""
-    config = setup.read_settings(said)
+    config = setup.read_settings(global_options)
     vault = Vault(name=folder.resolve().name, path=collected.vault.resolve())
     eval_settings = dataclasses.replace(config, choice=vault, state_dir=config.state_dir / "eval")
     with app.open_vault(eval_settings) as context:
-        with indexing.show_progress(said) as on_progress:
+        with indexing.show_progress(global_options) as on_progress:
             context.index.refresh(progress=on_progress)
             context.index.embed(progress=on_progress)
         return _run_queries(context, collected, mode)

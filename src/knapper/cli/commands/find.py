@@ -53,10 +53,10 @@ class FindOptions(inputs.FilterOptions):
 )
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[FindOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, query: tuple[str, ...], **own: Unpack[FindOptions]) -> ExitCode:
     """List notes by folder, tag, property, date and words."""
     answer = calls.call(
-        said,
+        global_options,
         "notes.find_notes",
         query=" ".join(query),
         folder=own["folder"],
@@ -67,5 +67,5 @@ def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[FindOptio
         fields=own["field"],
     )
     return output.print_answer(
-        said, answer, notes.render_found_notes(answer), nearest=notes.render_nearest_notes(answer)
+        global_options, answer, notes.render_found_notes(answer), nearest=notes.render_nearest_notes(answer)
     )

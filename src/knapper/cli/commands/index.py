@@ -32,16 +32,16 @@ _MANY_CHUNKS = 50_000
 @click.option("--no-embed", is_flag=True, help="Don't compute the vectors for search by meaning.")
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, *, full: bool, no_embed: bool) -> ExitCode:
+def command(global_options: GlobalOptions, *, full: bool, no_embed: bool) -> ExitCode:
     """Build or update the search index.
 
     Text is indexed first, and search works from then on; then the vectors for search by meaning are computed. You can
     interrupt the command: finished work is kept. The notes aren't changed.
     """
     start = time.monotonic()
-    with setup.open_vault(said) as context:
-        setup.note_if_busy(said, context)
-        with indexing.show_progress(said) as on_progress:
+    with setup.open_vault(global_options) as context:
+        setup.note_if_busy(global_options, context)
+        with indexing.show_progress(global_options) as on_progress:
             outcome = _refresh(context, full=full, on_progress=on_progress)
             embedded = 0 if no_embed else context.index.embed(progress=on_progress)
             if no_embed:
@@ -50,18 +50,29 @@ def command(said: GlobalOptions, *, full: bool, no_embed: bool) -> ExitCode:
         status = context.index.status(context.restrict(Filter()))
         outcome.problems += (*context.view.settings.problems, *context.view.ignore.problems)
     summary = indexing.IndexReport(outcome=outcome, embedded=embedded, status=status, seconds=time.monotonic() - start)
-    if said.as_json:
+    if global_options.as_json:
         output.write_json(summary.as_dict())
     else:
-        output.write(said, summary.text())
+        output.write(global_options, summary.text())
     if failed is not None:
         # What was indexed is there, and is published by the next run.
         raise failed
-    if output.stderr_is_terminal() and not said.quiet and hub.prepare_sandbox(setup.read_settings(said)):
-        output.note(said, "preparing the sandbox for scripts, in the background; this is done once")
-    if status.model and status.chunks >= _MANY_CHUNKS and not said.quiet and not extras.is_installed("vectors"):
+    if (
+        output.stderr_is_terminal()
+        and not global_options.quiet
+        and hub.prepare_sandbox(setup.read_settings(global_options))
+    ):
+        output.note(global_options, "preparing the sandbox for scripts, in the background; this is done once")
+    if (
+        status.model
+        and status.chunks >= _MANY_CHUNKS
+        and not global_options.quiet
+        and not extras.is_installed("vectors")
+    ):
         command = extras.find_installation().shown_command("vectors")
-        output.note(said, f"search by meaning is several times as quick in {status.chunks:,} passages with: {command}")
+        output.note(
+            global_options, f"search by meaning is several times as quick in {status.chunks:,} passages with: {command}"
+        )
     return ExitCode.OK
 
 

@@ -19,10 +19,10 @@ from knapper.cli.render import notes
 @click.argument("path")
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, path: str) -> ExitCode:
+def command(global_options: GlobalOptions, path: str) -> ExitCode:
     """Show a note's properties, links, tags and outline.
 
     Also shows tasks, aliases, dates and size, but not the text.
     """
-    answer = calls.call(said, "notes.note_info", path=path)
-    return output.print_listing(said, answer, notes.render_note_info(answer), nothing="")
+    answer = calls.call(global_options, "notes.note_info", path=path)
+    return output.print_listing(global_options, answer, notes.render_note_info(answer), nothing="")

@@ -35,12 +35,12 @@ def command() -> None:
 @options.limit_option(_NUMBER, shapes.MAX_RESULTS)
 @options.shared_options
 @click.pass_obj
-def incoming(said: GlobalOptions, note: str, number: int) -> ExitCode:
+def incoming(global_options: GlobalOptions, note: str, number: int) -> ExitCode:
     """List the files that link to a note."""
-    answer = calls.call(said, "links.find_backlinks", note_name=note, limit=number)
+    answer = calls.call(global_options, "links.find_backlinks", note_name=note, limit=number)
     if not answer["exists"]:
-        output.note(said, f"note: there is no note '{output.plain(note)}'")
-    return output.print_listing(said, answer, changes.render_backlinks(answer), nothing="nothing links there")
+        output.note(global_options, f"note: there is no note '{output.plain(note)}'")
+    return output.print_listing(global_options, answer, changes.render_backlinks(answer), nothing="nothing links there")
 
 
 @command.command(
@@ -52,10 +52,10 @@ def incoming(said: GlobalOptions, note: str, number: int) -> ExitCode:
 @options.limit_option(_NUMBER, shapes.MAX_RESULTS)
 @options.shared_options
 @click.pass_obj
-def outgoing(said: GlobalOptions, path: str, number: int) -> ExitCode:
+def outgoing(global_options: GlobalOptions, path: str, number: int) -> ExitCode:
     """List the links of a note and their targets."""
-    answer = calls.call(said, "links.find_outlinks", path=path, limit=number)
-    return output.print_listing(said, answer, changes.render_outlinks(answer), nothing="it links nowhere")
+    answer = calls.call(global_options, "links.find_outlinks", path=path, limit=number)
+    return output.print_listing(global_options, answer, changes.render_outlinks(answer), nothing="it links nowhere")
 
 
 @command.command(
@@ -67,13 +67,15 @@ def outgoing(said: GlobalOptions, path: str, number: int) -> ExitCode:
 @options.limit_option(_NUMBER, shapes.MAX_RESULTS)
 @options.shared_options
 @click.pass_obj
-def broken(said: GlobalOptions, path: str, number: int) -> ExitCode:
+def broken(global_options: GlobalOptions, path: str, number: int) -> ExitCode:
     """List the links whose target is missing.
 
     PATH limits the list to a note or a folder.
     """
-    answer = calls.call(said, "links.broken_links", path=path, limit=number)
-    return output.print_listing(said, answer, changes.render_broken_links(answer), nothing="no link is broken")
+    answer = calls.call(global_options, "links.broken_links", path=path, limit=number)
+    return output.print_listing(
+        global_options, answer, changes.render_broken_links(answer), nothing="no link is broken"
+    )
 
 
 @command.command(
@@ -84,7 +86,7 @@ def broken(said: GlobalOptions, path: str, number: int) -> ExitCode:
 @options.limit_option(_NUMBER, shapes.MAX_RESULTS)
 @options.shared_options
 @click.pass_obj
-def orphans(said: GlobalOptions, number: int) -> ExitCode:
+def orphans(global_options: GlobalOptions, number: int) -> ExitCode:
     """List the notes without incoming or outgoing links."""
-    answer = calls.call(said, "links.orphans", limit=number)
-    return output.print_listing(said, answer, changes.render_paths(answer), nothing="every note is linked")
+    answer = calls.call(global_options, "links.orphans", limit=number)
+    return output.print_listing(global_options, answer, changes.render_paths(answer), nothing="every note is linked")

@@ -39,14 +39,14 @@ class LogOptions(TypedDict):
 @click.option("--since", default="", metavar="TIME", help="Only changes since then, such as 2026-01-31 or 2h.")
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, path: str, **own: Unpack[LogOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, path: str, **own: Unpack[LogOptions]) -> ExitCode:
     """List changes: what, by whom and why.
 
     Lists the changes made through Knapper by anyone, but not what other editors save.
     """
     since = inputs.parse_time(own["since"]).isoformat() if own["since"] else ""
     answer = calls.call(
-        said,
+        global_options,
         "journal.list_changes",
         limit=own["number"],
         client=own["client"],
@@ -56,9 +56,9 @@ def command(said: GlobalOptions, path: str, **own: Unpack[LogOptions]) -> ExitCo
         since=since,
     )
     nothing = "nothing was changed"
-    if path and not (said.as_json or answer["results"] or _is_there(said, path)):
+    if path and not (global_options.as_json or answer["results"] or _is_there(global_options, path)):
         nothing += f", and there is no file or folder '{output.one_line(path)}' in the vault"
-    return output.print_listing(said, answer, changes.render_changes(answer), nothing=nothing)
+    return output.print_listing(global_options, answer, changes.render_changes(answer), nothing=nothing)
 
 
 def _is_there(options: GlobalOptions, name: str) -> bool:

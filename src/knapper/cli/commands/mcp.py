@@ -132,7 +132,7 @@ def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
 @click.option("--dry-run", is_flag=True, help="Show what would be written without writing it.")
 @options.shared_options
 @click.pass_obj
-def install(said: GlobalOptions, client: str, **own: Unpack[McpInstallOptions]) -> ExitCode:
+def install(global_options: GlobalOptions, client: str, **own: Unpack[McpInstallOptions]) -> ExitCode:
     """Add this server to a client's settings.
 
     The previous settings are kept in a backup file beside them.
@@ -141,19 +141,21 @@ def install(said: GlobalOptions, client: str, **own: Unpack[McpInstallOptions]) 
 
     machine = clients.detect_machine()
     if not client:
-        return _list_clients(said, machine)
+        return _list_clients(global_options, machine)
     editor = clients.find_client(client)
     settings_file = Path(own["file"]).expanduser() if own["file"] else editor.file(machine)
-    config = setup.read_settings(said)
+    config = setup.read_settings(global_options)
     entry = install.InstallRequest(
-        command=launching.server_command(said, config, own["profile"]),
+        command=launching.server_command(global_options, config, own["profile"]),
         environment=launching.server_environment(config),
         name=own["name"],
     )
     report = install.install(editor, entry, settings_file, dry_run=own["dry_run"])
-    output.print_answer(said, {**report, "results": [report["path"]]}, _render_install(report, dry_run=own["dry_run"]))
+    output.print_answer(
+        global_options, {**report, "results": [report["path"]]}, _render_install(report, dry_run=own["dry_run"])
+    )
     if remark := launching.explain_variables(config, editor.title):
-        output.note(said, remark)
+        output.note(global_options, remark)
     return ExitCode.OK
 
 

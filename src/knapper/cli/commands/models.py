@@ -67,7 +67,7 @@ def command(ctx: click.Context) -> ExitCode | None:
 @click.option("--remove", is_flag=True, help="Remove the key from the keyring.")
 @options.shared_options
 @click.pass_obj
-def key(said: GlobalOptions, provider: str, *, remove: bool) -> ExitCode:
+def key(global_options: GlobalOptions, provider: str, *, remove: bool) -> ExitCode:
     """Store a key in the system's keyring.
 
     The key belongs to a provider, or to the server at an address.
@@ -80,7 +80,7 @@ def key(said: GlobalOptions, provider: str, *, remove: bool) -> ExitCode:
     if not remove and not secret:
         raise BadInput("no key was given", hint="paste it at the prompt, or pipe it in")
     names.store_key(provider.rstrip("/"), secret)
-    output.note(said, "removed" if remove else "stored in the system's keyring")
+    output.note(global_options, "removed" if remove else "stored in the system's keyring")
     return ExitCode.OK
 
 

@@ -27,7 +27,7 @@ from knapper.tools import files
 @options.shared_options
 @click.pass_obj
 def command(
-    said: GlobalOptions, sources: tuple[str, ...], destination: str, **own: Unpack[writing.ChangeOptions]
+    global_options: GlobalOptions, sources: tuple[str, ...], destination: str, **own: Unpack[writing.ChangeOptions]
 ) -> ExitCode:
     """Move or rename notes, files and folders, and update links.
 
@@ -37,16 +37,16 @@ def command(
     if not sources:
         hint = "name what moves, then where to: `knap move Note.md Folder/`"
         raise BadInput(f"where '{destination}' should go isn't said", hint=hint, code="usage")
-    with writing.open_vault(said, own) as context:
+    with writing.open_vault(global_options, own) as context:
         is_respelled = len(sources) == 1 and files.is_same_path(context, sources[0], destination)
         into = not is_respelled and files.is_folder_target(context, destination)
         if len(sources) > 1 and not into:
             hint = f"end it with a slash to have it made: '{destination}/'"
             raise BadInput(f"'{destination}' is no folder, and several files go there", hint=hint, code="usage")
-        writing.complete_index(said, context)
+        writing.complete_index(global_options, context)
         target = f"{destination.rstrip('/')}/" if into else destination
         if len(sources) == 1:
             answer = files.move_file(context, sources[0], target)
         else:
             answer = files.batch_move_files(context, [{"source": one, "destination": target} for one in sources])
-    return writing.report_changes(said, answer)
+    return writing.report_changes(global_options, answer)

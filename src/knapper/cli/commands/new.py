@@ -34,16 +34,16 @@ class NewOptions(writing.ChangeOptions):
 @writing.change_options
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, path: str, **own: Unpack[NewOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, path: str, **own: Unpack[NewOptions]) -> ExitCode:
     """Create a note.
 
     Existing files are never overwritten, and missing folders are created. A name without an extension gets `.md`.
     """
-    text = inputs.read_text(said, own["text"])
+    text = inputs.read_text(global_options, own["text"])
     content = text if not text or text.endswith("\n") or own["text"] == inputs.STDIN else f"{text}\n"
-    with writing.open_vault(said, own) as context:
+    with writing.open_vault(global_options, own) as context:
         answer = files.create_file(context, path, content, _parse_properties(own["prop"]))
-    return writing.report_changes(said, answer)
+    return writing.report_changes(global_options, answer)
 
 
 def _parse_properties(assignments: tuple[str, ...]) -> dict[str, JSONValue]:

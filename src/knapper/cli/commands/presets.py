@@ -92,9 +92,9 @@ def command(ctx: click.Context) -> ExitCode | None:
 )
 @options.shared_options
 @click.pass_obj
-def listed(said: GlobalOptions) -> ExitCode:
+def listed(global_options: GlobalOptions) -> ExitCode:
     """List the saved presets by name."""
-    return _list_presets(said)
+    return _list_presets(global_options)
 
 
 @command.command(
@@ -108,11 +108,11 @@ def listed(said: GlobalOptions) -> ExitCode:
 @click.argument("name", default="", metavar="[NAME]", type=options.TEXT)
 @options.shared_options
 @click.pass_obj
-def show(said: GlobalOptions, name: str) -> ExitCode:
+def show(global_options: GlobalOptions, name: str) -> ExitCode:
     """Show a preset, or the defaults that apply without one."""
-    with _open_presets(said) as client_presets:
+    with _open_presets(global_options) as client_presets:
         preset = client_presets.default(name)
-    return _print_preset(said, preset, _render_preset(preset))
+    return _print_preset(global_options, preset, _render_preset(preset))
 
 
 @command.command(
@@ -136,17 +136,17 @@ def show(said: GlobalOptions, name: str) -> ExitCode:
 )
 @options.shared_options
 @click.pass_obj
-def save(said: GlobalOptions, name: str, **own: Unpack[PresetOptions]) -> ExitCode:
+def save(global_options: GlobalOptions, name: str, **own: Unpack[PresetOptions]) -> ExitCode:
     """Save the current choices as a preset.
 
     An existing preset of that name is replaced.
     """
-    with _open_presets(said) as client_presets:
+    with _open_presets(global_options) as client_presets:
         is_known = _is_known(client_presets, name)
         preset = _build_choice(own).apply_to(client_presets.default(own["preset"]))
         client_presets.presets.save(replace(preset, name=name))
         saved = client_presets.presets.find(name)
-    return _print_preset(said, saved, _render_presets([saved]), replaced=is_known)
+    return _print_preset(global_options, saved, _render_presets([saved]), replaced=is_known)
 
 
 @command.command(
@@ -157,15 +157,15 @@ def save(said: GlobalOptions, name: str, **own: Unpack[PresetOptions]) -> ExitCo
 @click.argument("name", type=options.TEXT)
 @options.shared_options
 @click.pass_obj
-def delete(said: GlobalOptions, name: str) -> ExitCode:
+def delete(global_options: GlobalOptions, name: str) -> ExitCode:
     """Delete a preset."""
-    with _open_presets(said) as client_presets:
+    with _open_presets(global_options) as client_presets:
         preset = client_presets.presets.find(name)
         client_presets.presets.delete(name)
-    if said.as_json:
+    if global_options.as_json:
         output.write_json({"success": True, "name": preset.name, "deleted": True})
     else:
-        output.write(said, f"{output.plain(preset.name)} deleted")
+        output.write(global_options, f"{output.plain(preset.name)} deleted")
     return ExitCode.OK
 
 

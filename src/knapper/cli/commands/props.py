@@ -65,7 +65,7 @@ class _PropsArguments:
 @writing.change_options
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, words: tuple[str, ...], **own: Unpack[PropsOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, words: tuple[str, ...], **own: Unpack[PropsOptions]) -> ExitCode:
     """Show and change the properties of notes.
 
     Only the lines of the property change. A value that begins with [, { or " is read as JSON; any other value keeps the
@@ -75,17 +75,17 @@ def command(said: GlobalOptions, words: tuple[str, ...], **own: Unpack[PropsOpti
     selection = _describe_selection(own)
     if not (arguments.paths or selection):
         raise BadInput("no note is named", hint="name paths, or give --folder or --tag", code="usage")
-    with writing.open_vault(said, own) as context:
+    with writing.open_vault(global_options, own) as context:
         if arguments.operation is None:
             _refuse_mistyped(context, arguments.paths if selection else arguments.paths[1:])
         if selection:
             matches = files.select_notes(context, folders=own["folder"], tags=own["tag"])
             arguments = replace(arguments, paths=(*arguments.paths, *matches))
         if not arguments.paths:
-            return output.print_answer(said, {"success": True, "results": []}, "")
+            return output.print_answer(global_options, {"success": True, "results": []}, "")
         if arguments.operation is None:
-            return _show_properties(said, context, arguments.paths)
-        return writing.report_changes(said, _change_properties(context, arguments, own, selection=selection))
+            return _show_properties(global_options, context, arguments.paths)
+        return writing.report_changes(global_options, _change_properties(context, arguments, own, selection=selection))
 
 
 def _refuse_mistyped(context: Context, words: tuple[str, ...]) -> None:

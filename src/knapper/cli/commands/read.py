@@ -44,22 +44,24 @@ class ReadOptions(TypedDict):
 @click.option("-n", "--numbers", is_flag=True, help="Prefix each line with its number.")
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, path: str, **own: Unpack[ReadOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, path: str, **own: Unpack[ReadOptions]) -> ExitCode:
     """Show a note or a part of it.
 
     When written to a pipe or a file, a whole note is copied byte for byte.
     """
-    if not (said.as_json or own["section"] or own["lines"] or own["numbers"]) and _write_bytes(said, path):
+    if not (global_options.as_json or own["section"] or own["lines"] or own["numbers"]) and _write_bytes(
+        global_options, path
+    ):
         return ExitCode.OK
-    answer = _read_part(said, path, own)
-    if said.as_json:
+    answer = _read_part(global_options, path, own)
+    if global_options.as_json:
         output.write_json(answer)
         return ExitCode.OK
     text = answer["content"]
     click.echo(output.plain(text.replace("\r\n", "\n")), nl=not text.endswith("\n"))
     pending = answer.get("pending", [])
     if pending:
-        output.note(said, f"note: edits wait in this note: `knap edits blocks {path}`")
+        output.note(global_options, f"note: edits wait in this note: `knap edits blocks {path}`")
     return ExitCode.OK
 
 

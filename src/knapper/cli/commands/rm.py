@@ -34,7 +34,7 @@ class RmOptions(writing.ChangeOptions):
 @writing.change_options
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, paths: tuple[str, ...], **own: Unpack[RmOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, paths: tuple[str, ...], **own: Unpack[RmOptions]) -> ExitCode:
     """Move files to the trash, or restore them.
 
     Nothing is deleted for good: the vault's settings choose the trash, and `knap undo` restores the files.
@@ -43,11 +43,11 @@ def command(said: GlobalOptions, paths: tuple[str, ...], **own: Unpack[RmOptions
         raise BadInput("--hash is of one note", hint="leave it out, or name one path", code="usage")
     if own["expected"] and own["restore"]:
         raise BadInput("--hash isn't of what lies in the trash", hint="leave it out", code="usage")
-    with writing.open_vault(said, own) as context:
+    with writing.open_vault(global_options, own) as context:
         if own["restore"]:
             answer = files.restore_files(context, paths)
         elif len(paths) == 1:
             answer = files.delete_file(context, paths[0], own["expected"])
         else:
             answer = files.delete_files(context, paths)
-    return writing.report_changes(said, answer)
+    return writing.report_changes(global_options, answer)

@@ -70,9 +70,9 @@ def command() -> None:
 @task_options.run_limit_options
 @options.shared_options
 @click.pass_obj
-def start(said: GlobalOptions, task: tuple[str, ...], **own: Unpack[RunStartOptions]) -> ExitCode:
+def start(global_options: GlobalOptions, task: tuple[str, ...], **own: Unpack[RunStartOptions]) -> ExitCode:
     """Start a run; `knap run TASK` does the same."""
-    return _import_runs().start_run(said, " ".join(task), own)
+    return _import_runs().start_run(global_options, " ".join(task), own)
 
 
 @command.command("resume", context_settings=options.CONTEXT_SETTINGS)
@@ -87,38 +87,38 @@ def start(said: GlobalOptions, task: tuple[str, ...], **own: Unpack[RunStartOpti
 @task_options.run_limit_options
 @options.shared_options
 @click.pass_obj
-def resume(said: GlobalOptions, run_id: str, **own: Unpack[RunResumeOptions]) -> ExitCode:
+def resume(global_options: GlobalOptions, run_id: str, **own: Unpack[RunResumeOptions]) -> ExitCode:
     """Resume a run; finished work isn't paid for again."""
-    return _import_runs().resume_run(said, run_id, own)
+    return _import_runs().resume_run(global_options, run_id, own)
 
 
 @command.command("status", context_settings=options.CONTEXT_SETTINGS)
 @click.argument("run_id", metavar="ID")
 @options.shared_options
 @click.pass_obj
-def status(said: GlobalOptions, run_id: str) -> ExitCode:
+def status(global_options: GlobalOptions, run_id: str) -> ExitCode:
     """Show the state of a run, and its answer if there is one."""
-    return _import_runs().show_status(said, run_id)
+    return _import_runs().show_status(global_options, run_id)
 
 
 @command.command("list", context_settings=options.CONTEXT_SETTINGS)
 @options.limit_option(20, 1_000)
 @options.shared_options
 @click.pass_obj
-def listed(said: GlobalOptions, number: int) -> ExitCode:
+def listed(global_options: GlobalOptions, number: int) -> ExitCode:
     """List runs, newest first."""
-    return _import_runs().list_runs(said, number)
+    return _import_runs().list_runs(global_options, number)
 
 
 @command.command("strategies", context_settings=options.CONTEXT_SETTINGS)
 @options.shared_options
 @click.pass_obj
-def strategies(said: GlobalOptions) -> ExitCode:
+def strategies(global_options: GlobalOptions) -> ExitCode:
     """List the available strategies.
 
     Your own strategies are files in the folder `strategies` beside the configuration file.
     """
-    return _import_runs().list_strategies(said)
+    return _import_runs().list_strategies(global_options)
 
 
 @command.group("trace", context_settings=options.CONTEXT_SETTINGS)
@@ -131,9 +131,9 @@ def trace() -> None:
 @click.argument("run_id", metavar="ID")
 @options.shared_options
 @click.pass_obj
-def trace_tree(said: GlobalOptions, run_id: str) -> ExitCode:
+def trace_tree(global_options: GlobalOptions, run_id: str) -> ExitCode:
     """Show a run's nodes: states, scores, citations and tokens."""
-    return _import_runs().show_tree(said, run_id)
+    return _import_runs().show_tree(global_options, run_id)
 
 
 @trace.command("node", context_settings=options.CONTEXT_SETTINGS)
@@ -141,9 +141,9 @@ def trace_tree(said: GlobalOptions, run_id: str) -> ExitCode:
 @click.argument("node_id", metavar="NODE")
 @options.shared_options
 @click.pass_obj
-def trace_node(said: GlobalOptions, run_id: str, node_id: str) -> ExitCode:
+def trace_node(global_options: GlobalOptions, run_id: str, node_id: str) -> ExitCode:
     """Show one node: its scripts, scores, sources, answer and tokens."""
-    return _import_runs().show_node(said, run_id, node_id)
+    return _import_runs().show_node(global_options, run_id, node_id)
 
 
 @command.command("export", context_settings=options.CONTEXT_SETTINGS)
@@ -152,33 +152,33 @@ def trace_node(said: GlobalOptions, run_id: str, node_id: str) -> ExitCode:
 @click.option("-y", "--yes", is_flag=True, help="Write at once instead of proposing.")
 @options.shared_options
 @click.pass_obj
-def save(said: GlobalOptions, run_id: str, path: str, *, yes: bool) -> ExitCode:
+def save(global_options: GlobalOptions, run_id: str, path: str, *, yes: bool) -> ExitCode:
     """Propose a run's answer as a note or a folder.
 
     PATH is a note if it ends in .md, else a folder that also contains the answers of the parts.
     """
-    return _import_runs().save_answer(said, run_id, path, yes=yes)
+    return _import_runs().save_answer(global_options, run_id, path, yes=yes)
 
 
 @command.command("cancel", context_settings=options.CONTEXT_SETTINGS)
 @click.argument("run_id", metavar="ID")
 @options.shared_options
 @click.pass_obj
-def cancel(said: GlobalOptions, run_id: str) -> ExitCode:
+def cancel(global_options: GlobalOptions, run_id: str) -> ExitCode:
     """Cancel a running run, in any process.
 
     Finished work is kept.
     """
-    return _import_runs().cancel_run(said, run_id)
+    return _import_runs().cancel_run(global_options, run_id)
 
 
 @command.command("delete", context_settings=options.CONTEXT_SETTINGS)
 @click.argument("run_id", metavar="ID")
 @options.shared_options
 @click.pass_obj
-def delete(said: GlobalOptions, run_id: str) -> ExitCode:
+def delete(global_options: GlobalOptions, run_id: str) -> ExitCode:
     """Delete a run; exported notes stay and can be undone."""
-    return _import_runs().delete_run(said, run_id)
+    return _import_runs().delete_run(global_options, run_id)
 
 
 def _import_runs():

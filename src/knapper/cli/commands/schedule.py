@@ -68,9 +68,9 @@ def command(ctx: click.Context) -> ExitCode | None:
 )
 @options.shared_options
 @click.pass_obj
-def listed(said: GlobalOptions) -> ExitCode:
+def listed(global_options: GlobalOptions) -> ExitCode:
     """List the schedules, when each is due, and what became of it."""
-    return _list_schedules(said)
+    return _list_schedules(global_options)
 
 
 @command.command(
@@ -130,11 +130,11 @@ def listed(said: GlobalOptions) -> ExitCode:
 @click.option("--apply", "may_apply", is_flag=True, help="Apply what the rules of agent and client both allow.")
 @options.shared_options
 @click.pass_obj
-def add(said: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions]) -> ExitCode:
+def add(global_options: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions]) -> ExitCode:
     """Add a schedule: daily, weekly, or when a folder has changed."""
     if sum([own["daily"], bool(own["weekly"]), bool(own["changed"])]) != 1:
         raise BadInput("it isn't clear when it is due", hint="give one of --daily, --weekly DAY, --changed FOLDER")
-    with _open_store(said) as (hub, store):
+    with _open_store(global_options) as (hub, store):
         vault = hub.vaults[0]
         context = hub.context(client="cli", vault=vault)
         schedule = Schedule(
@@ -155,7 +155,7 @@ def add(said: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions]) -> Exit
         schedules.check_client(hub, schedule, vault)
         schedules.check_can_fire(schedule)
         seen = schedules.take_fingerprint(hub.context(client=schedule.client, vault=vault), schedule)
-        return _print_schedule(said, store.add(replace(schedule, fingerprint=seen)), "added")
+        return _print_schedule(global_options, store.add(replace(schedule, fingerprint=seen)), "added")
 
 
 @command.command(
@@ -166,12 +166,12 @@ def add(said: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions]) -> Exit
 @click.argument("name", type=options.TEXT)
 @options.shared_options
 @click.pass_obj
-def remove(said: GlobalOptions, name: str) -> ExitCode:
+def remove(global_options: GlobalOptions, name: str) -> ExitCode:
     """Remove a schedule."""
-    with _open_store(said) as (_, store):
+    with _open_store(global_options) as (_, store):
         store.remove(name)
     fields: Mapping[str, object] = {"name": name, "removed": True}
-    return output.print_result(said, fields, f"{output.plain(name)} removed")
+    return output.print_result(global_options, fields, f"{output.plain(name)} removed")
 
 
 @command.command(
@@ -182,10 +182,10 @@ def remove(said: GlobalOptions, name: str) -> ExitCode:
 @click.argument("name", type=options.TEXT)
 @options.shared_options
 @click.pass_obj
-def pause(said: GlobalOptions, name: str) -> ExitCode:
+def pause(global_options: GlobalOptions, name: str) -> ExitCode:
     """Pause a schedule."""
-    with _open_store(said) as (_, store):
-        return _print_schedule(said, store.change(name, lambda one: replace(one, is_paused=True)), "paused")
+    with _open_store(global_options) as (_, store):
+        return _print_schedule(global_options, store.change(name, lambda one: replace(one, is_paused=True)), "paused")
 
 
 @command.command(
@@ -196,13 +196,13 @@ def pause(said: GlobalOptions, name: str) -> ExitCode:
 @click.argument("name", type=options.TEXT)
 @options.shared_options
 @click.pass_obj
-def cancel(said: GlobalOptions, name: str) -> ExitCode:
+def cancel(global_options: GlobalOptions, name: str) -> ExitCode:
     """Cancel the run of a schedule.
 
     It may be at work in the server or elsewhere. What it has by then is kept, and its next time comes as usual.
     """
-    with _open_store(said) as (_, store):
-        return _print_schedule(said, store.cancel(name), "cancelled")
+    with _open_store(global_options) as (_, store):
+        return _print_schedule(global_options, store.cancel(name), "cancelled")
 
 
 @command.command(
@@ -213,15 +213,15 @@ def cancel(said: GlobalOptions, name: str) -> ExitCode:
 @click.argument("name", type=options.TEXT)
 @options.shared_options
 @click.pass_obj
-def resume(said: GlobalOptions, name: str) -> ExitCode:
+def resume(global_options: GlobalOptions, name: str) -> ExitCode:
     """Resume a schedule.
 
     What it missed while it was paused isn't caught up.
     """
     now = stored_schedules.wall_clock()
-    with _open_store(said) as (_, store):
+    with _open_store(global_options) as (_, store):
         changed = store.change(name, lambda one: replace(one, is_paused=False, handled=now, changed_at=None))
-        return _print_schedule(said, changed, "resumed")
+        return _print_schedule(global_options, changed, "resumed")
 
 
 @command.command(
@@ -232,39 +232,41 @@ def resume(said: GlobalOptions, name: str) -> ExitCode:
 @click.argument("name", type=options.TEXT)
 @options.shared_options
 @click.pass_obj
-def run_now(said: GlobalOptions, name: str) -> ExitCode:
+def run_now(global_options: GlobalOptions, name: str) -> ExitCode:
     """Run a schedule now, as the server would, and wait for it."""
 
     async def work(hub: Hub, store: ScheduleStore) -> Schedule:
         with closing(OpenClients(hub)) as opened:
             return await ScheduleRunner(clients=opened).run(store, hub.vaults[0], name)
 
-    with _open_store(said) as (hub, store):
+    with _open_store(global_options) as (hub, store):
         _ = store.find(name)
         ended = asyncio.run(work(hub, store))
-    code = _print_schedule(said, ended, "ran")
+    code = _print_schedule(global_options, ended, "ran")
     return ExitCode.FAILED if ended.last is not None and ended.last.state == "failed" else code
 
 
 @contextmanager
-def _open_store(said: GlobalOptions) -> Generator[tuple[Hub, ScheduleStore]]:
-    with app.open_hub(setup.read_settings(said), only=True) as hub:
+def _open_store(global_options: GlobalOptions) -> Generator[tuple[Hub, ScheduleStore]]:
+    with app.open_hub(setup.read_settings(global_options), only=True) as hub:
         yield hub, schedules.open_schedules(hub)
 
 
-def _list_schedules(said: GlobalOptions) -> ExitCode:
-    with _open_store(said) as (_, store):
+def _list_schedules(global_options: GlobalOptions) -> ExitCode:
+    with _open_store(global_options) as (_, store):
         found = store.all()
     now = stored_schedules.wall_clock()
     rows: list[JSONValue] = [one.as_dict(now) for one in found]
     answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
     text = "\n".join(_line(one) for one in found)
-    return output.print_listing(said, answer, text, nothing="nothing is scheduled; `knap schedule add` schedules")
+    return output.print_listing(
+        global_options, answer, text, nothing="nothing is scheduled; `knap schedule add` schedules"
+    )
 
 
-def _print_schedule(said: GlobalOptions, schedule: Schedule, word: str) -> ExitCode:
+def _print_schedule(global_options: GlobalOptions, schedule: Schedule, word: str) -> ExitCode:
     text = f"{word}: {_line(schedule)}"
-    return output.print_result(said, {"schedule": schedule.as_dict(stored_schedules.wall_clock())}, text)
+    return output.print_result(global_options, {"schedule": schedule.as_dict(stored_schedules.wall_clock())}, text)
 
 
 def _line(schedule: Schedule) -> str:

@@ -75,7 +75,7 @@ class ScriptOptions(TypedDict):
 @click.option("--client", default="script", show_default=True, metavar="NAME", help="Client whose policy applies.")
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, file: str, **own: Unpack[ScriptOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, file: str, **own: Unpack[ScriptOptions]) -> ExitCode:
     """Run a Python script over the vault in a sandbox.
 
     The script uses the object `obsidian`. It reads what the client may read, and its changes become proposals. The
@@ -85,8 +85,8 @@ def command(said: GlobalOptions, file: str, **own: Unpack[ScriptOptions]) -> Exi
     from knapper.app.hub import ScriptRuntime  # noqa: PLC0415 - the same
     from knapper.codemode import tool  # noqa: PLC0415 - the same
 
-    code = inputs.strip_bom(inputs.read_file(said, file))
-    config = setup.read_settings(said)
+    code = inputs.strip_bom(inputs.read_file(global_options, file))
+    config = setup.read_settings(global_options)
     with open_hub(config, only=False) as hub:
         script_service = ScriptRuntime(config, lambda: hub.table)
         try:
@@ -97,11 +97,11 @@ def command(said: GlobalOptions, file: str, **own: Unpack[ScriptOptions]) -> Exi
                 hosts=own["net_allow"],
             )
             if not script_service.sandbox().code.is_ready():
-                output.note(said, "preparing the sandbox; this is done once and takes some seconds")
+                output.note(global_options, "preparing the sandbox; this is done once and takes some seconds")
             outcome = tool.execute_script(context, code, own["profile"], own["timeout"])
         finally:
             script_service.close()
-    return _report_outcome(said, outcome, context.vault)
+    return _report_outcome(global_options, outcome, context.vault)
 
 
 def _report_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) -> ExitCode:

@@ -53,11 +53,11 @@ class SearchOptions(inputs.FilterOptions):
 @click.option("--explain", is_flag=True, help="Show how each score is made up.")
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[SearchOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, query: tuple[str, ...], **own: Unpack[SearchOptions]) -> ExitCode:
     """Search passages by words and by meaning."""
     text = " ".join(query)
     answer = calls.call(
-        said,
+        global_options,
         "search.search_vault",
         query=text,
         n_results=own["number"],
@@ -69,7 +69,7 @@ def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[SearchOpt
         explain=own["explain"],
     )
     return output.print_answer(
-        said,
+        global_options,
         answer,
         notes.render_search_results(text, answer["results"]),
         nearest=notes.render_nearest(answer.get("nearest", ())),

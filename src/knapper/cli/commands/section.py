@@ -56,21 +56,23 @@ class SectionOptions(writing.ChangeOptions):
 @writing.change_options
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, path: str, heading: str, text: str, **own: Unpack[SectionOptions]) -> ExitCode:
+def command(
+    global_options: GlobalOptions, path: str, heading: str, text: str, **own: Unpack[SectionOptions]
+) -> ExitCode:
     """Change the section under a heading.
 
     HEADING may include its # signs, which must then match. TEXT - reads standard input.
     """
     how = _edit_mode(own)
-    content = inputs.read_text(said, text, required=True)
-    with writing.open_vault(said, own) as context:
+    content = inputs.read_text(global_options, text, required=True)
+    with writing.open_vault(global_options, own) as context:
         if how == "rename":
-            writing.complete_index(said, context)
+            writing.complete_index(global_options, context)
             answer = files.rename_anchor(context, path, heading, content.strip(), own["expected"])
         else:
             request = EditSection(path=path, heading=heading, content=content, how=how, base=own["expected"])
             answer = files.edit_section(context, request)
-    return writing.report_changes(said, answer)
+    return writing.report_changes(global_options, answer)
 
 
 def _edit_mode(own: SectionOptions) -> SectionOperation | Literal["rename"]:

@@ -57,13 +57,13 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
 @click.argument("session", metavar="ID")
 @options.shared_options
 @click.pass_obj
-def show(said: GlobalOptions, session: str) -> ExitCode:
+def show(global_options: GlobalOptions, session: str) -> ExitCode:
     """Show the messages of a session."""
-    with _open_store(said, session) as (_, _, store):
+    with _open_store(global_options, session) as (_, _, store):
         record, turns = store.get(session), store.turns(session)
     fields = {**record.as_dict(), "turns": [turn.as_dict() for turn in turns]}
     return output.print_result(
-        said, fields, output.plain(sessions_store.write_session_markdown(record, turns)).rstrip("\n")
+        global_options, fields, output.plain(sessions_store.write_session_markdown(record, turns)).rstrip("\n")
     )
 
 
@@ -72,11 +72,11 @@ def show(said: GlobalOptions, session: str) -> ExitCode:
 @click.argument("path", type=options.TEXT)
 @options.shared_options
 @click.pass_obj
-def save(said: GlobalOptions, session: str, path: str) -> ExitCode:
+def save(global_options: GlobalOptions, session: str, path: str) -> ExitCode:
     """Export a session as a new note."""
-    with _open_store(said, session) as (hub, _, store):
+    with _open_store(global_options, session) as (hub, _, store):
         text = sessions_store.write_session_markdown(store.get(session), store.turns(session))
-        return writing.report_changes(said, files.create_file(hub.context(client="cli"), path, text))
+        return writing.report_changes(global_options, files.create_file(hub.context(client="cli"), path, text))
 
 
 @command.command("rename", context_settings=options.CONTEXT_SETTINGS)
@@ -84,10 +84,10 @@ def save(said: GlobalOptions, session: str, path: str) -> ExitCode:
 @click.argument("name", type=options.TEXT)
 @options.shared_options
 @click.pass_obj
-def rename(said: GlobalOptions, session: str, name: str) -> ExitCode:
+def rename(global_options: GlobalOptions, session: str, name: str) -> ExitCode:
     """Rename a session."""
-    with _open_store(said, session) as (_, _, store):
-        return _print_session(said, store.rename(session, name).as_dict())
+    with _open_store(global_options, session) as (_, _, store):
+        return _print_session(global_options, store.rename(session, name).as_dict())
 
 
 @command.command("fork", context_settings=options.CONTEXT_SETTINGS)
@@ -95,37 +95,37 @@ def rename(said: GlobalOptions, session: str, name: str) -> ExitCode:
 @click.option("--upto", type=click.IntRange(1), default=None, metavar="N", help="Copy only the first N messages.")
 @options.shared_options
 @click.pass_obj
-def fork(said: GlobalOptions, session: str, upto: int | None) -> ExitCode:
+def fork(global_options: GlobalOptions, session: str, upto: int | None) -> ExitCode:
     """Start a new session from a copy of another one."""
-    with _open_store(said, session) as (hub, client, store):
-        return _print_session(said, clients.fork(hub, store, session, upto, client=client).as_dict())
+    with _open_store(global_options, session) as (hub, client, store):
+        return _print_session(global_options, clients.fork(hub, store, session, upto, client=client).as_dict())
 
 
 @command.command("clear", context_settings=options.CONTEXT_SETTINGS)
 @click.argument("session", metavar="ID")
 @options.shared_options
 @click.pass_obj
-def clear(said: GlobalOptions, session: str) -> ExitCode:
+def clear(global_options: GlobalOptions, session: str) -> ExitCode:
     """Restart a session without its history.
 
     Earlier messages are kept but no longer sent to a model.
     """
-    with _open_store(said, session) as (_, _, store):
-        return _print_session(said, store.clear(session).as_dict())
+    with _open_store(global_options, session) as (_, _, store):
+        return _print_session(global_options, store.clear(session).as_dict())
 
 
 @command.command("delete", context_settings=options.CONTEXT_SETTINGS)
 @click.argument("session", metavar="ID")
 @options.shared_options
 @click.pass_obj
-def delete(said: GlobalOptions, session: str) -> ExitCode:
+def delete(global_options: GlobalOptions, session: str) -> ExitCode:
     """Delete a session.
 
     Changes made to notes stay and can be undone.
     """
-    with _open_store(said, session) as (_, _, store):
+    with _open_store(global_options, session) as (_, _, store):
         store.delete(session)
-    return output.print_result(said, {"id": session, "deleted": True}, f"{session} deleted")
+    return output.print_result(global_options, {"id": session, "deleted": True}, f"{session} deleted")
 
 
 @contextmanager

@@ -22,9 +22,9 @@ from knapper.tools import notes
 )
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions) -> ExitCode:
+def command(global_options: GlobalOptions) -> ExitCode:
     """Show the state of the index."""
-    with setup.open_vault(said) as context:
+    with setup.open_vault(global_options) as context:
         # After the vault: importing the packages behind it fails where the current folder is gone, without saying so.
         from knapper.agents import schedules  # noqa: PLC0415 - `--help` needn't pay for it
 
@@ -46,4 +46,4 @@ def command(said: GlobalOptions) -> ExitCode:
         for one in scheduled:
             if one.last is not None and one.last.state in {"held", "failed"}:
                 text += "\n  " + output.plain(f"{one.name}: {one.last.state} last time: {one.last.reason}")
-    return output.print_result(said, answer, text)
+    return output.print_result(global_options, answer, text)

@@ -41,12 +41,12 @@ def command(ctx: click.Context) -> ExitCode | None:
 @options.limit_option(shapes.MAX_RESULTS, shapes.MAX_RESULTS)
 @options.shared_options
 @click.pass_obj
-def listed(said: GlobalOptions, prefix: str, number: int) -> ExitCode:
+def listed(global_options: GlobalOptions, prefix: str, number: int) -> ExitCode:
     """List tags and the number of notes with each.
 
     PREFIX limits the list to tags that begin with it.
     """
-    return _list_tags(said, prefix, number)
+    return _list_tags(global_options, prefix, number)
 
 
 @command.command(
@@ -65,7 +65,7 @@ def listed(said: GlobalOptions, prefix: str, number: int) -> ExitCode:
 @options.shared_options
 @click.pass_obj
 def rename(
-    said: GlobalOptions, old: str, new: str, paths: tuple[str, ...], **own: Unpack[writing.ChangeOptions]
+    global_options: GlobalOptions, old: str, new: str, paths: tuple[str, ...], **own: Unpack[writing.ChangeOptions]
 ) -> ExitCode:
     """Rename a tag and the tags nested below it.
 
@@ -73,10 +73,10 @@ def rename(
     """
     from knapper.tools import notes  # noqa: PLC0415 - only what writes needs the tools here
 
-    with writing.open_vault(said, own) as context:
-        writing.complete_index(said, context)
+    with writing.open_vault(global_options, own) as context:
+        writing.complete_index(global_options, context)
         answer = notes.rename_tag(context, old, new, paths)
-    return writing.report_changes(said, answer)
+    return writing.report_changes(global_options, answer)
 
 
 def _list_tags(options: GlobalOptions, prefix: str, number: int) -> ExitCode:

@@ -42,16 +42,16 @@ def command(ctx: click.Context) -> ExitCode | None:
 )
 @options.shared_options
 @click.pass_obj
-def rotate(said: GlobalOptions) -> ExitCode:
+def rotate(global_options: GlobalOptions) -> ExitCode:
     """Replace the tokens with new ones.
 
     Replaces the token for programs and the one for the web page. A running server uses them after a restart.
     """
-    config = setup.read_settings(said)
+    config = setup.read_settings(global_options)
     for name in ("api", "page"):
         _ = credentials.replace_token(config.state_dir, name)
-    output.note(said, "the old tokens are good until the server is started again")
-    return _print_field(said, {"file": str(credentials.token_path(config.state_dir, "api"))}, "file")
+    output.note(global_options, "the old tokens are good until the server is started again")
+    return _print_field(global_options, {"file": str(credentials.token_path(config.state_dir, "api"))}, "file")
 
 
 @command.command(
@@ -67,18 +67,18 @@ def rotate(said: GlobalOptions) -> ExitCode:
 )
 @options.shared_options
 @click.pass_obj
-def page(said: GlobalOptions, port: int | None) -> ExitCode:
+def page(global_options: GlobalOptions, port: int | None) -> ExitCode:
     """Print an address that signs a browser in to the web page.
 
     The address works once, within an hour.
     """
     from knapper.server import credentials  # noqa: PLC0415 - what serves is heavy, and the other commands need it not
 
-    config = setup.read_settings(said)
+    config = setup.read_settings(global_options)
     code = credentials.open_browser_sessions(config.state_dir).new_code()
     host = f"[{config.server.host}]" if ":" in config.server.host else config.server.host
     address = credentials.sign_in_url(f"http://{host}:{port or config.server.port}", code)
-    return _print_field(said, {"address": address}, "address")
+    return _print_field(global_options, {"address": address}, "address")
 
 
 @command.command(
@@ -88,15 +88,15 @@ def page(said: GlobalOptions, port: int | None) -> ExitCode:
 )
 @options.shared_options
 @click.pass_obj
-def new(said: GlobalOptions) -> ExitCode:
+def new(global_options: GlobalOptions) -> ExitCode:
     """Create a token without storing it.
 
     Also prints the configuration line that lets a client use it.
     """
     token = credentials.make_token()
     line = f'token_hash = "{credentials.hash_token(token)}"'
-    output.note(said, f"for the client: the token below. For [clients.NAME] in the configuration:\n  {line}")
-    return _print_field(said, {"token": token, "token_hash": credentials.hash_token(token)}, "token")
+    output.note(global_options, f"for the client: the token below. For [clients.NAME] in the configuration:\n  {line}")
+    return _print_field(global_options, {"token": token, "token_hash": credentials.hash_token(token)}, "token")
 
 
 def _print_field(options: GlobalOptions, answer: dict[str, object], shown: str) -> ExitCode:

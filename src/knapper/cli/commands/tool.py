@@ -33,14 +33,14 @@ class ToolOptions(TypedDict):
 @click.option("--client", default="cli", show_default=True, metavar="NAME", help="Client whose policy applies.")
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, name: str, arguments: str, **own: Unpack[ToolOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, name: str, arguments: str, **own: Unpack[ToolOptions]) -> ExitCode:
     """Call a tool with JSON arguments.
 
     The arguments are a JSON object, and so is the answer.
     """
-    said.as_json = True
-    tool_arguments = _parse_arguments(inputs.read_text(said, arguments))
-    answer = calls.call_named(said, name, tool_arguments, own["client"])
+    global_options.as_json = True
+    tool_arguments = _parse_arguments(inputs.read_text(global_options, arguments))
+    answer = calls.call_named(global_options, name, tool_arguments, own["client"])
     output.write_json(answer)
     return ExitCode.NOTHING if answer.get("success") is False else ExitCode.OK
 

@@ -36,7 +36,7 @@ class ToolsOptions(TypedDict):
 )
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, name: str, **own: Unpack[ToolsOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, name: str, **own: Unpack[ToolsOptions]) -> ExitCode:
     """List or describe the tools that agents and clients can call.
 
     With NAME, describes that tool's parameters and result.
@@ -58,15 +58,15 @@ def command(said: GlobalOptions, name: str, **own: Unpack[ToolsOptions]) -> Exit
         }
         for row in rows
     ]
-    if said.as_json:
+    if global_options.as_json:
         output.write_json(
             {"success": True, **(descriptions[0] if name else {"results": descriptions, "total": len(descriptions)})}
         )
     elif name:
-        output.write(said, _describe_tool(descriptions[0]))
+        output.write(global_options, _describe_tool(descriptions[0]))
     else:
         width = max(len(row.name) for row in rows)
-        output.write(said, "\n".join(f"{row.name:<{width}}  {registry.summarize(row)}" for row in rows))
+        output.write(global_options, "\n".join(f"{row.name:<{width}}  {registry.summarize(row)}" for row in rows))
     return ExitCode.OK
 
 

@@ -22,14 +22,14 @@ from knapper.cli.output import ExitCode, plain
 @click.option("--all", "everyone", is_flag=True, help="Lift all restrictions.")
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, client: str, *, everyone: bool) -> ExitCode:
+def command(global_options: GlobalOptions, client: str, *, everyone: bool) -> ExitCode:
     """Show clients restricted to proposals, and lift the restriction.
 
     A client that has read untrusted content can only propose changes: in the run, session or connection in which it
     read that, or without one for an hour (proposals.taint_minutes). With the name of a client, this command lifts the
     restriction: your configuration decides again what is applied and what is proposed.
     """
-    with setup.open_vault(said) as context:
+    with setup.open_vault(global_options) as context:
         lifts = bool(client) or everyone
         taints = clients.trust(context, client=client, everyone=everyone) if lifts else clients.list_restricted(context)
     rows = [clients.describe_restriction(taint) for taint in taints]
@@ -37,9 +37,9 @@ def command(said: GlobalOptions, client: str, *, everyone: bool) -> ExitCode:
     nothing = "nobody has read untrusted content"
     if not lifts or not taints:
         return output.print_listing(
-            said, answer, "\n".join(plain(_describe(taint)) for taint in taints), nothing=nothing
+            global_options, answer, "\n".join(plain(_describe(taint)) for taint in taints), nothing=nothing
         )
-    return output.print_listing(said, answer, f"{client or 'everybody'} is trusted again", nothing=nothing)
+    return output.print_listing(global_options, answer, f"{client or 'everybody'} is trusted again", nothing=nothing)
 
 
 def _describe(taint: Taint) -> str:

@@ -39,7 +39,7 @@ class UndoOptions(writing.ChangeOptions):
 @click.option("-m", "--reason", default="", metavar="TEXT", help="Reason to record in the journal.")
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, change: str, **own: Unpack[UndoOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, change: str, **own: Unpack[UndoOptions]) -> ExitCode:
     """Undo changes, byte for byte.
 
     Nothing is undone if a file has changed since, unless --partial is given. The undo is itself a change that can be
@@ -47,8 +47,8 @@ def command(said: GlobalOptions, change: str, **own: Unpack[UndoOptions]) -> Exi
     """
     since = inputs.parse_time(own["since"]).isoformat() if own["since"] else ""
     change_flags = {"yes": False, "propose": False, "dry_run": own["dry_run"], "reason": own["reason"]}
-    with writing.open_vault(said, change_flags) as context:
+    with writing.open_vault(global_options, change_flags) as context:
         answer = journal.undo_change(context, change, own["run"], own["proposal"], since, partial=own["partial"])
     fails = own["dry_run"] and bool(answer.get("left")) and not (own["partial"] and answer["files"])
-    code = output.print_result(said, answer, changes.render_undo(answer, fails=fails))
+    code = output.print_result(global_options, answer, changes.render_undo(answer, fails=fails))
     return ExitCode.CONFLICT if fails else code

@@ -32,44 +32,48 @@ _RETRY_PAUSE_S: Final = 30.0
 )
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions) -> ExitCode:
+def command(global_options: GlobalOptions) -> ExitCode:
     """Keep the index up to date as notes change.
 
     Earlier changes are indexed first. Press Ctrl-C to stop.
     """
-    with setup.open_vault(said) as context:
-        setup.note_if_busy(said, context)
-        with indexing.show_progress(said) as on_progress:
+    with setup.open_vault(global_options) as context:
+        setup.note_if_busy(global_options, context)
+        with indexing.show_progress(global_options) as on_progress:
             first_outcome = context.index.refresh(progress=on_progress)
             context.index.embed(progress=on_progress)
-        _report_outcome(said, first_outcome)
-        output.note(said, f"watching {context.view.root}; Ctrl-C ends it")
+        _report_outcome(global_options, first_outcome)
+        output.note(global_options, f"watching {context.view.root}; Ctrl-C ends it")
         with _stop_on_signals() as stop:
             retry_while_blocked(
-                lambda: watch.follow_vault(context.index, stop, lambda outcome: _report_if_changed(said, outcome)),
+                lambda: watch.follow_vault(
+                    context.index, stop, lambda outcome: _report_if_changed(global_options, outcome)
+                ),
                 stop,
-                lambda why: output.note(said, f"note: {output.plain(why)}; trying again in {_RETRY_PAUSE_S:g} s"),
+                lambda why: output.note(
+                    global_options, f"note: {output.plain(why)}; trying again in {_RETRY_PAUSE_S:g} s"
+                ),
             )
-    output.note(said, "stopped")
+    output.note(global_options, "stopped")
     return ExitCode.OK
 
 
 def retry_while_blocked(
-    work: Callable[[], None], stop: threading.Event, tell: Callable[[str], None], *, pause_s: float = _RETRY_PAUSE_S
+    work: Callable[[], None], stop: threading.Event, report: Callable[[str], None], *, pause_s: float = _RETRY_PAUSE_S
 ) -> None:
     """Run *work* until *stop* is set, retrying while an embedding server or another process blocks it.
 
     Args:
         work: Starts with what was missed.
         stop: Ends the work, and the pauses.
-        tell: Called with the reason of a retry.
+        report: Called with the reason of a retry.
         pause_s: The pause before a retry, in seconds.
     """
     while not stop.is_set():
         try:
             work()
         except (EmbedderUnavailable, ConflictError) as error:
-            tell(error.message)
+            report(error.message)
             _ = stop.wait(pause_s)
 
 

@@ -35,24 +35,26 @@ class WriteOptions(writing.ChangeOptions):
 @writing.change_options
 @options.shared_options
 @click.pass_obj
-def command(said: GlobalOptions, path: str, file: str, **own: Unpack[WriteOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, path: str, file: str, **own: Unpack[WriteOptions]) -> ExitCode:
     """Replace a whole note, or create it.
 
     An existing note is replaced only if you give its hash, which `knap read --json` prints, or confirm the difference
     at a terminal. Its line endings are kept.
     """
-    content = inputs.read_file(said, file)
-    with writing.open_vault(said, own) as context:
+    content = inputs.read_file(global_options, file)
+    with writing.open_vault(global_options, own) as context:
         note = _read_if_exists(context, path)
         if note is None:
             if own["expected"]:
                 raise NotFound(f"there is no note '{path}' that could have this hash", hint="leave --hash out")
-            return writing.report_changes(said, files.create_file(context, path, content))
+            return writing.report_changes(global_options, files.create_file(context, path, content))
         base = own["expected"] or note.hash
-        if not (own["expected"] or own["dry_run"] or own["propose"]) and not _confirm_replacement(said, note, content):
-            output.note(said, "nothing is changed")
+        if not (own["expected"] or own["dry_run"] or own["propose"]) and not _confirm_replacement(
+            global_options, note, content
+        ):
+            output.note(global_options, "nothing is changed")
             return ExitCode.NOTHING
-        return writing.report_changes(said, files.write_file(context, note.path, content, base))
+        return writing.report_changes(global_options, files.write_file(context, note.path, content, base))
 
 
 def _read_if_exists(context: Context, path: str) -> Note | None:

@@ -185,8 +185,8 @@ def _read_tensor(name: str, raw: bytes) -> NDArray[np.float32]:
         return np.frombuffer(raw, "<f4")
     columns = _INNER if name.endswith("fo.w") else e5.DIMENSIONS
     packed, scales = _unpack_blocks(raw, columns)
-    halves = packed.reshape(len(packed), columns // _BLOCK, _BLOCK // 2)
-    numbers = np.concatenate([halves & 0x0F, halves >> 4], axis=2).astype(np.float32) - _ZERO
+    surrogates = packed.reshape(len(packed), columns // _BLOCK, _BLOCK // 2)
+    numbers = np.concatenate([surrogates & 0x0F, surrogates >> 4], axis=2).astype(np.float32) - _ZERO
     return (numbers * scales.astype(np.float32)[:, :, None]).reshape(len(packed), columns)
 
 

@@ -284,8 +284,8 @@ def wire_vector(vector: bytes) -> bytes:
     """Return a stored vector as pgvector's binary form of a `halfvec`: two numbers, and the elements' bytes swapped."""
     import numpy  # noqa: PLC0415 - only whoever publishes vectors needs it
 
-    halves = numpy.frombuffer(vector, "<f2")
-    return len(halves).to_bytes(2, "big") + b"\0\0" + halves.astype(">f2").tobytes()
+    surrogates = numpy.frombuffer(vector, "<f2")
+    return len(surrogates).to_bytes(2, "big") + b"\0\0" + surrogates.astype(">f2").tobytes()
 
 
 def read_vectors(wires: Sequence[bytes]) -> NDArray[np.float32]:

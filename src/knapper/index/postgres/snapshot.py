@@ -119,9 +119,9 @@ class PublishedSnapshot:
 
     def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
         """Score in SQL every chunk with any of the words, and sort them."""
-        found = self._find_tokens(query)
-        content = self._heaviest(self._rank(fulltext.query_words(query, self.cache.stemmer), found))
-        phrases = [self._rank_phrase(term, found) for term in query.phrases]
+        rows = self._find_tokens(query)
+        content = self._heaviest(self._rank(fulltext.query_words(query, self.cache.stemmer), rows))
+        phrases = [self._rank_phrase(term, rows) for term in query.phrases]
         ranked = [one for one in (*content, *phrases) if one.token or (one.hits and one.hits.chunks)]
         if not ranked or any(one.hits is not None and not one.hits.chunks for one in phrases):
             return {}
@@ -139,7 +139,7 @@ class PublishedSnapshot:
                 values += [one.gain, not one.is_phrase, one.hits.chunks, one.hits.weights, one.hits.words]
         conditions, more = self._conditions("h.chunk", where)
         self._add_required(conditions, more, phrases)
-        self._add_excluded(conditions, more, query.excluded, found)
+        self._add_excluded(conditions, more, query.excluded, rows)
         needs_word = " HAVING bool_or(h.is_word)" if any(not one.is_phrase for one in ranked) else ""
         flat, slope = K1 * (1 - B), K1 * B / self._mean_length
         sql = (
@@ -217,10 +217,10 @@ class PublishedSnapshot:
 
     def matching(self, query: Query, ids: Collection[int]) -> set[int]:
         """Look the phrases up in these chunks alone."""
-        found = self._find_tokens(query)
+        rows = self._find_tokens(query)
         remaining = {*ids}
         for term in (*query.phrases, *query.excluded):
-            holding = {*self._find_hits(self._stems(term), found, prefix=term.prefix, within=list(remaining)).chunks}
+            holding = {*self._find_hits(self._stems(term), rows, prefix=term.prefix, within=list(remaining)).chunks}
             remaining = remaining - holding if term in query.excluded else remaining & holding
         return remaining
 
@@ -232,8 +232,8 @@ class PublishedSnapshot:
             self.state.mirror, words.NAMES, list(expressions.values()), allowed=self._mask(where)
         )
         unnamed = {text: term for text, term in terms.items() if expressions[text] not in named}
-        found = self._find_tokens(query) if unnamed else {}
-        return [text for text, term in unnamed.items() if not self._is_present(term, where, found)]
+        rows = self._find_tokens(query) if unnamed else {}
+        return [text for text, term in unnamed.items() if not self._is_present(term, where, rows)]
 
     def corrections(self, query: Query, where: Filter) -> Mapping[str, str]:
         """Compare with the names in the mirror that share trigrams."""
@@ -246,41 +246,41 @@ class PublishedSnapshot:
 
     def chunks(self, note: NotePath) -> list[int]:
         """Query the range of the note's chunk ids."""
-        found = self._select(
+        rows = self._select(
             "SELECT c.id FROM files f JOIN chunks c ON c.id >= f.id << %s AND c.id < (f.id + 1) << %s"
             " WHERE f.path = %s AND c.kind != 'log'",
             [database.CHUNK_BITS, database.CHUNK_BITS, note],
         )
-        return [int(i) for (i,) in found]
+        return [int(i) for (i,) in rows]
 
     def paths(self, notes: Collection[int]) -> dict[int, NotePath]:
         """Query by file id."""
-        found = self._select("SELECT id, path FROM files WHERE id = ANY(%s)", [list(notes)])
-        return {int(i): NotePath(path) for i, path in found}
+        rows = self._select("SELECT id, path FROM files WHERE id = ANY(%s)", [list(notes)])
+        return {int(i): NotePath(path) for i, path in rows}
 
     def representative_chunk(self, note: int) -> int | None:
         """Return the first text, or the properties where there is none, but never a log entry."""
-        found = self._select(
+        rows = self._select(
             "SELECT id FROM chunks WHERE id >= %s AND id < %s AND kind != 'log'"
             " ORDER BY kind = 'frontmatter', position LIMIT 1",
             database.chunk_range(note),
         )
-        return int(found[0][0]) if found else None
+        return int(rows[0][0]) if rows else None
 
     def lengths(self, notes: Sequence[int], *, most: int) -> dict[int, int]:
         """Query the range of each note's chunk ids, no further than needed."""
-        found = self._select(
+        rows = self._select(
             "SELECT n.id, (SELECT COUNT(*) FROM (SELECT 1 FROM chunks c"
             " WHERE c.id >= n.id << %s AND c.id < (n.id + 1) << %s LIMIT %s) AS counted)"
             " FROM unnest(%s::bigint[]) AS n(id)",
             [database.CHUNK_BITS, database.CHUNK_BITS, most, list(notes)],
         )
-        return {int(note): int(count) for note, count in found}
+        return {int(note): int(count) for note, count in rows}
 
     def properties(self, ids: Collection[int]) -> set[int]:
         """Query by kind."""
-        found = self._select("SELECT id FROM chunks WHERE kind = 'frontmatter' AND id = ANY(%s)", [list(ids)])
-        return {int(i) for (i,) in found}
+        rows = self._select("SELECT id FROM chunks WHERE kind = 'frontmatter' AND id = ANY(%s)", [list(ids)])
+        return {int(i) for (i,) in rows}
 
     def rows(self, ids: Sequence[int]) -> list[ChunkRow]:
         """Read chunks by id in the given order, without those that were removed."""
@@ -318,13 +318,13 @@ class PublishedSnapshot:
         return self.cache.ids.get(self.state.mirror, "", self._read_ids)
 
     def _read_ids(self) -> _FileIds:
-        found = self.state.mirror.execute("SELECT id, inode FROM files").fetchall()
-        pairs = np.array(found, np.int64).reshape(-1, 2)
+        rows = self.state.mirror.execute("SELECT id, inode FROM files").fetchall()
+        pairs = np.array(rows, np.int64).reshape(-1, 2)
         return _FileIds(
             local=pairs[:, 0],
             stored=pairs[:, 1],
-            stored_of=dict(found),
-            local_of={stored: local for local, stored in found},
+            stored_of=dict(rows),
+            local_of={stored: local for local, stored in rows},
         )
 
     def _mask(self, where: Filter) -> NDArray[np.bool_] | None:
@@ -366,8 +366,8 @@ class PublishedSnapshot:
         """Return the ids and counts of all words of a query that the vault has."""
         terms = (*query.words, *query.phrases, *query.excluded)
         stems = sorted({stem for term in terms for stem in self._stems(term)})
-        found = self._select("SELECT term, id, rows FROM terms WHERE term = ANY(%s) AND rows > 0", [stems])
-        return {str(term): (int(i), int(count)) for term, i, count in found}
+        rows = self._select("SELECT term, id, rows FROM terms WHERE term = ANY(%s) AND rows > 0", [stems])
+        return {str(term): (int(i), int(count)) for term, i, count in rows}
 
     def _rank(self, question: Sequence[QueryWord], found: Mapping[str, tuple[int, int]]) -> list[_Ranked]:
         ranked: list[_Ranked] = []
@@ -384,8 +384,8 @@ class PublishedSnapshot:
             ranked += [_Ranked(gain=gain, hits=hits)] if hits.chunks else []
         return ranked
 
-    def _rank_phrase(self, term: Term, found: Mapping[str, tuple[int, int]]) -> _Ranked:
-        hits = self._find_hits(self._stems(term), found, prefix=term.prefix)
+    def _rank_phrase(self, term: Term, rows: Mapping[str, tuple[int, int]]) -> _Ranked:
+        hits = self._find_hits(self._stems(term), rows, prefix=term.prefix)
         return _Ranked(gain=self._gain(len(hits.chunks)), hits=hits, is_phrase=True)
 
     @staticmethod
@@ -418,9 +418,9 @@ class PublishedSnapshot:
                 rareness[word] = words.rareness(self._count_hits(stems, found, where), total)
         return rareness
 
-    def _count_hits(self, stems: Sequence[str], found: Mapping[str, tuple[int, int]], where: Filter) -> int:
+    def _count_hits(self, stems: Sequence[str], rows: Mapping[str, tuple[int, int]], where: Filter) -> int:
         """Count the chunks with a word of several tokens."""
-        chunks = self._find_hits(stems, found, prefix=False).chunks
+        chunks = self._find_hits(stems, rows, prefix=False).chunks
         if where.trivial or not chunks:
             return len(chunks)
         conditions, values = self._conditions("p.chunk", where)
@@ -430,13 +430,13 @@ class PublishedSnapshot:
     def _find_hits(
         self,
         stems: Sequence[str],
-        found: Mapping[str, tuple[int, int]],
+        rows: Mapping[str, tuple[int, int]],
         *,
         prefix: bool,
         within: Sequence[int] | None = None,
     ) -> _Hits:
         """Find the chunks with a phrase, or a word that begins so, and how much it weighs in each."""
-        groups = [[found[stem][0]] if stem in found else [] for stem in stems]
+        groups = [[rows[stem][0]] if stem in rows else [] for stem in stems]
         if prefix and stems:
             last = stems[-1]
             sql = "SELECT id FROM terms WHERE term >= %s AND term < %s AND rows > 0"
@@ -456,17 +456,17 @@ class PublishedSnapshot:
         hits = self._select(sql, parameters)
         return _Hits(chunks=[i for i, _, _ in hits], weights=[w for _, w, _ in hits], words=[n for _, _, n in hits])
 
-    def _is_present(self, term: Term, where: Filter, found: Mapping[str, tuple[int, int]]) -> bool:
+    def _is_present(self, term: Term, where: Filter, rows: Mapping[str, tuple[int, int]]) -> bool:
         """Return whether a chunk of an allowed file holds a word."""
         stems = self._stems(term)
         if not stems:
             return False
         conditions, values = self._conditions("p.chunk", replace(where, include_log=True))
         if len(stems) == 1:
-            token = found.get(stems[0], (0, 0))[0]
+            token = rows.get(stems[0], (0, 0))[0]
             sql = f"SELECT 1 FROM postings p WHERE p.term = %s AND {' AND '.join(conditions)} LIMIT 1"
             return bool(token and self._select(sql, [token, *values]))
-        hits = self._find_hits(stems, found, prefix=False)
+        hits = self._find_hits(stems, rows, prefix=False)
         sql = f"SELECT 1 FROM unnest(%s::bigint[]) AS p(chunk) WHERE {' AND '.join(conditions)} LIMIT 1"
         return bool(hits.chunks and self._select(sql, [hits.chunks, *values]))
 
@@ -480,18 +480,18 @@ class PublishedSnapshot:
             values.append(sorted(first.intersection(*others)))
 
     def _add_excluded(
-        self, conditions: list[str], values: list[Any], terms: Sequence[Term], found: Mapping[str, tuple[int, int]]
+        self, conditions: list[str], values: list[Any], terms: Sequence[Term], rows: Mapping[str, tuple[int, int]]
     ) -> None:
         """Leave out the chunks with what the question excludes."""
         for term in terms:
             stems = self._stems(term)
             if len(stems) == 1 and not term.prefix:
-                token = found.get(stems[0], (0, 0))[0]
+                token = rows.get(stems[0], (0, 0))[0]
                 conditions.append("NOT EXISTS (SELECT 1 FROM postings x WHERE x.term = %s AND x.chunk = h.chunk)")
                 values.append(token)
             else:
                 conditions.append("h.chunk <> ALL(%s::bigint[])")
-                values.append(self._find_hits(stems, found, prefix=term.prefix).chunks)
+                values.append(self._find_hits(stems, rows, prefix=term.prefix).chunks)
 
 
 def _phrase_sql(groups: Sequence[Sequence[int]]) -> tuple[str, list[Any]]:

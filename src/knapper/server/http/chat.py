@@ -160,8 +160,8 @@ async def begin_turn(
         raise session_busy_error()
     opened = replace(message, active_file=note)
 
-    def work(tell: JobEventSink) -> Coroutine[object, object, object]:
-        return client_chats.conversations.reply(chat, session.id, opened, tell)
+    def work(emit: JobEventSink) -> Coroutine[object, object, object]:
+        return client_chats.conversations.reply(chat, session.id, opened, emit)
 
     return service.jobs.begin(client_chats.turns, session.id, work, message.text)
 

@@ -127,8 +127,8 @@ class IndexService:
         if running is not None:
             return running, True
 
-        def work(tell: JobEventSink) -> Coroutine[object, object, object]:
-            return self._refresh(vault, tell, full=full, embed=embed)
+        def work(emit: JobEventSink) -> Coroutine[object, object, object]:
+            return self._refresh(vault, emit, full=full, embed=embed)
 
         return self._ongoing.begin(self._jobs, vault, work), False
 
@@ -152,14 +152,14 @@ class IndexService:
         """End all refreshes, and wait for them."""
         await self._ongoing.shut()
 
-    async def _refresh(self, vault: str, tell: JobEventSink, *, full: bool, embed: bool) -> None:
+    async def _refresh(self, vault: str, emit: JobEventSink, *, full: bool, embed: bool) -> None:
         loop, cancelling = asyncio.get_running_loop(), threading.Event()
 
         def report(phase: RefreshPhase, done: int, total: int) -> None:
             if cancelling.is_set():
                 raise RefreshCancelled("the refresh is cancelled")
             event: JobEvent = IndexProgress(phase=phase, done=done, total=total)
-            _ = loop.call_soon_threadsafe(tell, event)
+            _ = loop.call_soon_threadsafe(emit, event)
 
         def work() -> IndexOutcome:
             opened = self._hub.open(vault)
@@ -168,7 +168,7 @@ class IndexService:
 
         running = asyncio.ensure_future(self._threads.run("long", work))
         try:
-            tell(await asyncio.shield(running))
+            emit(await asyncio.shield(running))
         except asyncio.CancelledError:
             cancelling.set()
             _ = await asyncio.wait([running])  # a batch is written as a whole

@@ -99,8 +99,8 @@ class RunJobs:
 
             self._carried = store.make_run_jobs(MOST_RUNS)
 
-        def carried(tell: JobEventSink) -> Coroutine[object, object, object]:
-            return _carry_out_run(prepared, tell)
+        def carried(emit: JobEventSink) -> Coroutine[object, object, object]:
+            return _carry_out_run(prepared, emit)
 
         _ = self.service.jobs.begin(self._carried, run.id, carried, run.order.task)
         return run
@@ -124,12 +124,12 @@ class RunJobs:
 
             self._watched = store.make_watched_jobs(_MAX_WATCHED)
 
-        def watched(tell: JobEventSink) -> Coroutine[object, object, object]:
-            return self._poll(client_runs, run_id, tell)
+        def watched(emit: JobEventSink) -> Coroutine[object, object, object]:
+            return self._poll(client_runs, run_id, emit)
 
         return self.service.jobs.begin(self._watched, run_id, watched)
 
-    async def _poll(self, client_runs: ClientRuns, run_id: str, tell: JobEventSink) -> None:
+    async def _poll(self, client_runs: ClientRuns, run_id: str, emit: JobEventSink) -> None:
         from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
 
         watch = RunWatcher()
@@ -138,7 +138,7 @@ class RunJobs:
                 lambda: (client_runs.show(run_id), client_runs.unanswered_checkpoints(run_id))
             )
             for event in watch.new_events(run_view.run, run_view.nodes, open_questions):
-                tell(event)
+                emit(event)
                 if event.kind == "run_done":
                     return
             await asyncio.sleep(POLL_INTERVAL_S)
@@ -149,7 +149,7 @@ def run_busy_error(run_id: str) -> ConflictError:
     return ConflictError(f"the run {run_id} is already running", hint="wait for it, or cancel it", code="run_busy")
 
 
-async def _carry_out_run(going: PreparedRun, tell: JobEventSink) -> None:
+async def _carry_out_run(going: PreparedRun, emit: JobEventSink) -> None:
     """Carry out a run; its end is reported only once it can be resumed."""
     from knapper.agents.runs import service  # noqa: PLC0415 - a server without runs needn't pay for models
     from knapper.app import runs  # noqa: PLC0415 - the same
@@ -158,7 +158,7 @@ async def _carry_out_run(going: PreparedRun, tell: JobEventSink) -> None:
     final_events: list[RunEvent] = []
 
     def told(event: RunEvent) -> None:
-        receive_event = final_events.append if event.kind == "run_done" else tell
+        receive_event = final_events.append if event.kind == "run_done" else emit
         with contextlib.suppress(RuntimeError):  # the server has gone
             _ = loop.call_soon_threadsafe(receive_event, event)
 
@@ -172,7 +172,7 @@ async def _carry_out_run(going: PreparedRun, tell: JobEventSink) -> None:
         raise
     finally:
         for event in final_events:
-            tell(event)
+            emit(event)
 
 
 def _find_running_job(jobs: BackgroundJobs[RunDone] | None, run_id: str) -> BackgroundJob[RunDone] | None:

@@ -83,8 +83,8 @@ async def begin_task(
         async with sessions_store.lock_session(answering.folder, request.session_id, wait_s=0):
             pass  # who comes later than this is told in the stream
 
-    async def work(tell: JobEventSink) -> None:
-        _ = await answering.ask(request, context, tell)
+    async def work(emit: JobEventSink) -> None:
+        _ = await answering.ask(request, context, emit)
 
     job = service.jobs.begin(client_pipelines.jobs, request.run_id, work, request.task)
     job.session_id = request.session_id
@@ -123,9 +123,9 @@ async def resume_task(
         run, answering, context = await service.run_blocking(prepare)
         by = client_pipelines.client.grants
 
-        async def work(tell: JobEventSink) -> None:
+        async def work(emit: JobEventSink) -> None:
             try:
-                _ = await answering.resume(run_id, answer, context, tell, by=by)
+                _ = await answering.resume(run_id, answer, context, emit, by=by)
             finally:
                 await asyncio.shield(asyncio.to_thread(stack.close))
 
