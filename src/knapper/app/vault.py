@@ -246,7 +246,7 @@ class OpenedVault:
         self.engine = self._open_index(policy)
         self._stack.callback(self.engine.close)
         self._lock = threading.Lock()
-        self._desks: VaultWriters | None = None
+        self._vault_writers: VaultWriters | None = None
         self._outside = ExternalServices(settings, self.folder)
         self._stack.callback(self._outside.close)
         self._rules = _stamp_rule_files(vault.path)
@@ -387,11 +387,11 @@ class OpenedVault:
 
             raise no_files_error(self.vault.name)
         with self._lock:
-            if self._desks is None:
+            if self._vault_writers is None:
                 from knapper.app.writers import VaultWriters  # noqa: PLC0415 - searching needn't pay for it
 
-                self._desks = VaultWriters.open(self._settings, self.engine, self.folder, self._stack)
-            return self._desks
+                self._vault_writers = VaultWriters.open(self._settings, self.engine, self.folder, self._stack)
+            return self._vault_writers
 
     def _reload_changed_rules(self) -> None:
         """Reload the vault's own ignore rules if they have changed, since a server runs for days."""
