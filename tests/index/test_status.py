@@ -9,6 +9,7 @@ from knapper.cli.render.indexing import render_status
 from knapper.index import refresh
 from knapper.index.filters import Filter
 from knapper.index.search import SearchRequest
+from knapper.tools.shapes.read import VaultStatus
 from knapper.vault.access import Policy
 from tests.index import worlds
 
@@ -87,11 +88,25 @@ def test_a_note_that_was_never_embedded_replaces_nothing(tmp_path: Path) -> None
 
 
 def test_the_status_says_which_model_is_replaced() -> None:
-    answer: dict[str, object] = {"notes": 1, "files": 1, "chunks": 4, "embedded": 2, "pending": 2, "size_bytes": 9}
-    answer |= {"model": "now", "index_incomplete": True, "built": "", "skipped": [], "problems": 0}
+    answer: VaultStatus = {
+        "success": True,
+        "vault": "v",
+        "notes": 1,
+        "files": 1,
+        "chunks": 4,
+        "embedded": 2,
+        "pending": 2,
+        "problems": 0,
+        "skipped": [],
+        "model": "now",
+        "replaced_model": "",
+        "size_bytes": 9,
+        "index_incomplete": True,
+        "built": "",
+    }
     places = {"vault": "v", "index": "i"}
 
-    replacing = render_status(answer | {"replaced_model": "before"}, places, busy=False)
+    replacing = render_status({**answer, "replaced_model": "before"}, places, busy=False)
 
     assert "model   now; it replaces before, and words alone find what waits" in replacing
-    assert "replaces" not in render_status(answer | {"replaced_model": ""}, places, busy=False)
+    assert "replaces" not in render_status(answer, places, busy=False)
