@@ -1,6 +1,6 @@
 /** The notes that pass the filters of a search without words: those changed last come first, a page at a time. */
 
-import type { Client, Reply } from "../../client";
+import { textOf, type Client, type Reply } from "../../client";
 import { noteName } from "../format";
 import type { SearchQuery } from "./query";
 import type { Hit, SearchAnswer } from "./session";
@@ -74,12 +74,12 @@ function pageOf({ tags, properties, from, to, dates }: SearchQuery, { folder, hi
 }
 
 function hitOf(row: Readonly<Record<string, unknown>>): Hit {
-  const [path, preview] = [String(row["path"]), String(row["preview"] ?? "")];
+  const [path, preview] = [textOf(row["path"]), textOf(row["preview"])];
   const name = `${noteName(path)} `; // the title stands above the text already
   return {
     source: path,
     content: preview.startsWith(name) ? preview.slice(name.length) : preview,
-    modified: String(row["modified"] ?? ""),
+    modified: textOf(row["modified"]),
     heading: "top-level",
     start_line: 0,
     end_line: 0,
