@@ -2,6 +2,8 @@
 
 import contextlib
 import sqlite3
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -81,3 +83,41 @@ def test_who_makes_the_index_at_the_same_time_is_waited_for(tmp_path: Path) -> N
     first.close()
 
     assert rows == (0,)
+
+
+CLOSING = """
+import sys, threading
+from pathlib import Path
+from knapper.index.database import Database
+
+LONG = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500000) SELECT count(*) FROM n"
+database, begun, counts = Database(Path(sys.argv[1])), threading.Barrier(4), []
+
+def count():
+    connection, first = database.reader(), iter([True])
+
+    def work():
+        if next(first, False):
+            begun.wait()
+        return 0
+
+    connection.set_progress_handler(work, 1000)
+    counts.append(connection.execute(LONG).fetchone()[0])
+
+threads = [threading.Thread(target=count) for _ in range(3)]
+for thread in threads:
+    thread.start()
+begun.wait()
+database.close()
+for thread in threads:
+    thread.join()
+print(counts)
+"""
+
+
+def test_closing_leaves_the_queries_of_other_threads_alone(tmp_path: Path) -> None:
+    # In a process of its own: what is freed in the middle of a query takes the process along.
+    command = [sys.executable, "-X", "faulthandler", "-c", CLOSING, tmp_path / "index.db"]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+
+    assert (ended.returncode, ended.stdout) == (0, "[500000, 500000, 500000]\n"), ended.stderr

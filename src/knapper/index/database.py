@@ -26,6 +26,10 @@ class Connection(sqlite3.Connection):
     is_snapshot = False
     state: tuple[str, int] | None = None
 
+    def __del__(self) -> None:
+        """Close it with its last user."""
+        self.close()
+
     def begin_snapshot(self) -> None:
         """Begin a snapshot."""
         self.execute("BEGIN")
@@ -429,10 +433,13 @@ class Database:
         return sum(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection; one that another thread is using closes as soon as that thread is done with it."""
+        current = threading.current_thread()
         with self._connections_lock:
-            for _, connection in self._connections:
-                connection.close()
+            for thread, connection in self._connections:
+                # SQLite's library would go on in what was freed, and take the process along.
+                if thread is current or not thread.is_alive():
+                    connection.close()
             self._connections.clear()
             self._local = threading.local()
         # The last connection has taken the log into the file.
