@@ -140,7 +140,7 @@ def _full_disks(trial: Trial) -> Outcome:
 
 def _flipped_bits(trial: Trial) -> Outcome:
     report = damage.run_flips(trial.most, seed=trial.seed, top=trial.top, until=trial.until)
-    remark = f"{report.told} told, {report.right} answered right from an index that was built anew or unharmed"
+    remark = f"{report.told} told, {report.right} answered right from an index that was rebuilt or unharmed"
     return Outcome(done=report.rounds, unit="indexes", wrong=report.wrong, untold=report.untold, remarks=[remark])
 
 

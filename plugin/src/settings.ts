@@ -106,7 +106,7 @@ export class KnapperSettingTab extends PluginSettingTab {
             desc: "Cards stand below the lines that they are about, and the file stays as it is until you accept. Blocks are written into the file, for sync, phones and other editors.",
             control: { type: "dropdown", key: "showing", options: { ...SHOWINGS } },
           },
-          { name: "Clear chat on note switch", desc: "Each note has its own conversation, which goes on when you come back. With this it begins anew.", control: { type: "toggle", key: "clearOnSwitch" } },
+          { name: "Clear chat on note switch", desc: "Each note has its own conversation, which goes on when you come back. With this it starts over.", control: { type: "toggle", key: "clearOnSwitch" } },
           { name: "Show token usage and cost", desc: "Below each answer. The cost is a dash where no price is known.", control: { type: "toggle", key: "showTokens" } },
           { name: "Debug mode", desc: "Answers tell the models’ prompts and replies; “Show the prompts of the last answer” shows them. They hold the text of your notes.", control: { type: "toggle", key: "debug" } },
         ],

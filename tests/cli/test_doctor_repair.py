@@ -230,7 +230,7 @@ def test_a_damaged_index_is_built_anew_by_a_repair(vault: Path, capsys: pytest.C
 
     _, checks = doctor(capsys, vault, "--repair")
 
-    assert "the index was built anew" in checks["repair"]["text"]
+    assert "the index was rebuilt" in checks["repair"]["text"]
     assert checks["index"]["state"] != "fail"
 
 

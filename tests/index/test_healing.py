@@ -1,4 +1,4 @@
-"""An index that was damaged is noticed and built anew, and no state of the files damages it."""
+"""An index that was damaged is noticed and rebuilt, and no state of the files damages it."""
 
 import os
 import random
@@ -191,7 +191,7 @@ def test_words_that_do_not_match_what_was_stored_let_the_index_be_built_anew(tmp
     assert outcome.indexed == 2
     assert outcome.was_damaged
     assert "was damaged" in outcome.problems[0]
-    assert "built anew" in outcome.problems[0]
+    assert "rebuilt" in outcome.problems[0]
     assert (again.indexed, again.problems) == (0, [])
 
 
@@ -228,7 +228,7 @@ def test_a_large_vault_with_a_damaged_text_is_told_by_a_search(tmp_path: Path, m
     assert freshness.incomplete
     assert files == 3
     assert freshness_fields(freshness)["notes"] == [
-        "the index is damaged, and answers may be wrong: `knap index` builds it anew"
+        "the index is damaged, and answers may be wrong: `knap index` rebuilds it"
     ]
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def choose(tab: Page, name: str) -> None:
-    """Change to another vault; the page begins anew."""
+    """Change to another vault; the page starts over."""
     tab.get_by_role("button", name="Appearance and account").click()
     with tab.expect_navigation():
         tab.get_by_role("menuitemradio", name=name, exact=True).click()

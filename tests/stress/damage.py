@@ -30,7 +30,7 @@ class Report:
     told: int = 0
     """Damages that were told of, by an error or a remark."""
     right: int = 0
-    """Damages after which the answers were right: the index was built anew, or no question reads that place."""
+    """Damages after which the answers were right: the index was rebuilt, or no question reads that place."""
     wrong: list[str] = field(default_factory=list[str])
     """Answers other than an undamaged index's, without a word."""
     untold: list[str] = field(default_factory=list[str])

@@ -248,7 +248,7 @@ class ScheduleRunner:
     def _end(self, store: ScheduleStore, vault: str, schedule: Schedule, run: ScheduledRun) -> Schedule:
         fingerprint = ""
         if schedule.cadence == "changed":
-            # What it changed itself in the folder is no reason to begin anew.
+            # What it changed itself in the folder is no reason to start over.
             with contextlib.suppress(KnapError):
                 fingerprint = take_fingerprint(self._context(vault, schedule), schedule)
         return store.end(schedule.name, run, fingerprint)

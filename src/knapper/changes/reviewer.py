@@ -641,12 +641,12 @@ class Reviewer:
 def _check_edit_taint(proposal: Proposal, shown_blocks: Mapping[NotePath, BlockHunks], hunk: str) -> None:
     """Check that the text of a tainted client gets neither into an untainted proposal nor into a note."""
     if not proposal.tainted:
-        hint = "propose it anew, so that a person decides on it"
+        hint = "propose it again, so that a person decides on it"
         raise RefusedError(f"{proposal.id} was proposed before text was read that others wrote", hint=hint)
     ((number, own),) = parts.choose_hunks(proposal, [hunk]).items()
     for path, blocks_there in shown_blocks.items():
         if any(f"{number}.{min(own)}" in hunks for hunks in blocks_there.values()):
-            hint = "a person can edit it, or reject it, so that it can be proposed anew"
+            hint = "a person can edit it, or reject it, so that it can be proposed again"
             raise RefusedError(
                 f"hunk {hunk} is shown in '{path}', and text was read meanwhile that others wrote", hint=hint
             )

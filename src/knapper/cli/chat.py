@@ -388,7 +388,7 @@ SLASH_HELP: Final = """\
 /model [NAME]    the model that answers, or another one
 /edits           what waits for your word in this session, to be accepted or rejected
 /undo            take back what was last changed in this session
-/clear           begin anew; what was said isn't sent to the model again
+/clear           start over; what was said isn't sent to the model again
 /save [PATH]     keep the conversation as a note
 /exit            end the chat"""
 
@@ -456,7 +456,7 @@ def _find_last_change(state: ChatState, context: Context) -> str:
 def _clear_session(state: ChatState, rest: str) -> None:
     del rest
     state.session = state.chats.store.clear(state.session.id)
-    output.note(state.options, "begun anew")
+    output.note(state.options, "started over")
 
 
 def _save_note(state: ChatState, path: str) -> None:

@@ -531,7 +531,7 @@ def install_plugin(options: GlobalOptions, vault: str) -> StepReport:
     return StepReport(
         step="plugin",
         state="unchanged" if changes == ["unchanged"] else "done",
-        text="the Obsidian plugin is installed and switched on; start Obsidian anew to see it",
+        text="the Obsidian plugin is installed and switched on; restart Obsidian to see it",
         undo="knap plugin uninstall",
         hint=f"the code {invitation.code} pairs it within two minutes, in the plugin or by {invitation.link}; "
         "`knap connect` makes another",

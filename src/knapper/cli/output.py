@@ -74,7 +74,7 @@ MEANINGS: Final[Mapping[ExitCode, tuple[str, str]]] = {
         "look at what it says is missing; `knap run resume ID` tries again",
     ),
     ExitCode.FAILED: ("`run`: there is no answer", "look at the reasons; `knap run trace tree ID`"),
-    ExitCode.INTERRUPTED: ("Ctrl-C; nothing is broken, and the same command goes on from there", "nobody"),
+    ExitCode.INTERRUPTED: ("Ctrl-C; nothing is broken, and the same command continues from there", "nobody"),
 }
 """What each code means, and who acts."""
 
@@ -162,7 +162,7 @@ COMMAND_HINTS: Final[Mapping[str, str]] = {
     "list the open proposals": "`knap edits` lists those that are open",
     "list the journal for its changes": "`knap log` lists them",
     "list the journal for what was changed": "`knap log` lists what was changed",
-    "list the journal for what took it back": "`knap log` tells what took it back",
+    "list the journal for what took it back": "`knap log` shows what undid it",
     "list or search the vault for its name": "`knap find` lists the notes",
     "Give the text in content.": "give the text after the heading, or - for the standard input",
 }

@@ -86,7 +86,7 @@ def load_built(folder: Path = PLUGIN_FOLDER) -> BuiltPlugin:
     if version is None or not files["main.js"]:
         raise SetupError(
             f"the plugin in {folder} isn't whole: its manifest isn't that of '{PLUGIN_ID}', or main.js is empty",
-            hint="build it anew, or install Knapper again",
+            hint="rebuild it, or install Knapper again",
             code="plugin_not_built",
         )
     return BuiltPlugin(version=version, files=files)

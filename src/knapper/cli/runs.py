@@ -236,7 +236,7 @@ class RunDisplay:
                     self._note(text)
             case CheckpointEvent():
                 if event.unattended:
-                    self._note(f"? {event.question} Nobody is here to be asked; it goes on.")
+                    self._note(f"? {event.question} Nobody is here to answer; the run continues without.")
             case RunDone():
                 self.done = event
             case Error() | Usage():
@@ -313,7 +313,7 @@ def run_to_end(
     except KeyboardInterrupt:
         display.finish()
         if display.done is not None:
-            output.note(options, f"stopped; `knap run resume {display.done.run_id}` goes on")
+            output.note(options, f"stopped; `knap run resume {display.done.run_id}` continues it")
         return ExitCode.INTERRUPTED
     if not options.as_json:
         print_answer(options, run.answer) if run.answer else _print_no_answer(run)

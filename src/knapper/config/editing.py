@@ -309,7 +309,7 @@ def _check_savable(settings: Settings, name: str, raw: object) -> None:
     if not is_savable(setting):
         raise RefusedError(
             f"{name} is changed in the configuration file only",
-            hint="it decides who gets in, or what is run or read on the machine; `knap config path` tells the file",
+            hint="it decides who gets in, or what is run or read on the machine; `knap config path` shows the file",
             code="file_only",
         )
     texts = raw if is_list(raw) else [raw]
@@ -317,7 +317,7 @@ def _check_savable(settings: Settings, name: str, raw: object) -> None:
     if is_address and not setting.secret and _has_key(settings):
         raise RefusedError(
             f"{name} isn't changed while a key is set: it might be sent to another address",
-            hint="change it in the configuration file; `knap config path` tells where that is",
+            hint="change it in the configuration file; `knap config path` shows where that is",
             code="file_only",
         )
 

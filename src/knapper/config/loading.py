@@ -346,7 +346,7 @@ def _check_vault_folder(vault: Vault) -> Vault | SetupError:
     return SetupError(
         f"the folder {vault.path} of the vault '{vault.name}' {problem}",
         code="no_vault",
-        hint="correct its path in the configuration; `knap config path` tells where that is",
+        hint="correct its path in the configuration; `knap config path` shows where that is",
     )
 
 

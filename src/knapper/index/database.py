@@ -446,7 +446,7 @@ class Database:
         self._record_files()
 
     def trust(self) -> None:
-        """Take the files as they are for what was stored, since the whole index was checked or built anew."""
+        """Take the files as they are for what was stored, since the whole index was checked or rebuilt."""
         self.is_trusted = True
         self._record_files()
 

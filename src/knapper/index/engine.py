@@ -168,7 +168,7 @@ class Engine:
     ) -> RefreshOutcome:
         """Index all changed files; their vectors are computed by ``embed``.
 
-        An index that is found damaged is built anew; the outcome's problems say so.
+        An index that is found damaged is rebuilt; the outcome's problems say so.
 
         Args:
             full: Clear the index first.
@@ -210,7 +210,7 @@ class Engine:
             outcome = self._rebuild(progress)
             self._derive_postings()
             outcome.was_damaged = True
-            outcome.problems.insert(0, f"the index was damaged ({damage}), and has been built anew")
+            outcome.problems.insert(0, f"the index was damaged ({damage}), and has been rebuilt")
             return outcome
 
     def _find_damage(self) -> str:
@@ -274,7 +274,7 @@ class Engine:
 
     @property
     def damage(self) -> str:
-        """Return why the index has to be built anew; empty where nothing is known of any damage."""
+        """Return why the index has to be rebuilt; empty where nothing is known of any damage."""
         return integrity.read_mark(self.folder)
 
     @property
@@ -294,7 +294,7 @@ class Engine:
         """Mark the index as damaged, and return the error that says so."""
         integrity.mark(self.folder, damage)
         return StorageError(
-            f"the index is damaged: {damage}", code="index_damaged", hint="`knap index` builds it anew from the notes"
+            f"the index is damaged: {damage}", code="index_damaged", hint="`knap index` rebuilds it from the notes"
         )
 
     def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
@@ -689,7 +689,7 @@ class Engine:
 
     @contextlib.contextmanager
     def _marking_damage(self) -> Generator[None]:
-        """Mark the index as damaged where that is what keeps it from being written, so that it is built anew."""
+        """Mark the index as damaged where that is what keeps it from being written, so that it is rebuilt."""
         try:
             yield
         except (sqlite3.DatabaseError, StorageError) as error:

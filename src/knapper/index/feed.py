@@ -131,7 +131,7 @@ class ChangeFeed:
             try:
                 is_heard = self._wait_for(signal, time.monotonic() + wait_s)
             except (OSError, RuntimeError):
-                # The system's reports have failed; the watcher meets the same error, and begins anew.
+                # The system's reports have failed; the watcher meets the same error, and starts over.
                 return False
             finally:
                 signals.remove_signal(signal)

@@ -1,4 +1,4 @@
-"""Check that the index holds what was stored in it, and mark a damaged one until it is built anew."""
+"""Check that the index holds what was stored in it, and mark a damaged one until it is rebuilt."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def read_mark(folder: Path) -> str:
 
 
 def remove_mark(folder: Path) -> None:
-    """Remove the mark of an index that was built anew.
+    """Remove the mark of an index that was rebuilt.
 
     Raises:
         OSError: The folder can't be written.

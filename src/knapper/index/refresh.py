@@ -192,7 +192,7 @@ class RefreshOutcome:
     unchanged: int = 0
     problems: list[str] = field(default_factory=list[str])
     was_damaged: bool = False
-    """The index was damaged, and has been built anew."""
+    """The index was damaged, and has been rebuilt."""
 
 
 class VaultScan:

@@ -30,7 +30,7 @@ class Freshness:
     incomplete: bool = False
     """The whole vault hasn't been read yet, or the index is damaged."""
     damaged: bool = False
-    """The index has to be built anew, and answers may be wrong until then."""
+    """The index has to be rebuilt, and answers may be wrong until then."""
     filling: bool = False
     """A process is indexing the missing files right now."""
     pending: int = 0

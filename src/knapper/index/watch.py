@@ -20,7 +20,7 @@ _HEARTBEAT_INTERVAL_S = 0.5
 _DOUBT_INTERVAL_S = 10.0
 """How often at most all files are compared because reports may be lost."""
 _RESTART_PAUSE_S = 1.0
-"""Pause before the watch begins anew after its reports failed."""
+"""Pause before the watch starts over after its reports failed."""
 _LOCK_WAIT_S = 1.0
 """How long to wait for another process's write before the next attempt."""
 

@@ -349,7 +349,7 @@ class PairingCodes:
     def _is_young(self, stored: _StoredCode) -> bool:
         """Return whether a code is young by both clocks.
 
-        The wall clock may be set back, and the other one stands still while the machine sleeps and begins anew when it
+        The wall clock may be set back, and the other one stands still while the machine sleeps and starts over when it
         starts.
         """
         ages = (self.now() - stored.made, self.monotonic() - stored.made_monotonic)

@@ -135,6 +135,6 @@ def _failure_cause(work: Future[None]) -> str:
 
 
 def _log_damage(outcome: "RefreshOutcome") -> None:
-    """Log that an index was built anew, and nothing else: the outcome names notes."""
+    """Log that an index was rebuilt, and nothing else: the outcome names notes."""
     if outcome.was_damaged:
         LOG.warning("%s", outcome.problems[0])  # names no note

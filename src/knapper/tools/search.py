@@ -178,7 +178,7 @@ def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> Index
     """Return whether the answer may be incomplete, and advice in ``notes``."""
     notes = [*freshness.notices, *remarks]
     if freshness.damaged:
-        notes.append("the index is damaged, and answers may be wrong: `knap index` builds it anew")
+        notes.append("the index is damaged, and answers may be wrong: `knap index` rebuilds it")
     elif freshness.incomplete:
         remedy = "it is being filled right now; ask again later" if freshness.filling else "run `knap index`"
         notes.append(f"the index isn't complete yet: {remedy}")

@@ -1,4 +1,4 @@
-/** One conversation: sent, followed over lost connections and reloads, stopped, answered, and begun anew from any message. */
+/** One conversation: sent, followed over lost connections and reloads, stopped, answered, and started over from any message. */
 
 import { batch, computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { converse, Failure, failureOf, follow, isAbort, type Client, type ServerEvent } from "../../client";

@@ -59,7 +59,7 @@ _ERROR_KINDS: tuple[tuple[type[Exception], str, str, str], ...] = (
 )
 
 _TOO_LONG_HINT = (
-    "`/clear` begins anew; or lower model.context_tokens, or start the model with a longer context (Ollama: num_ctx, "
+    "`/clear` starts over; or lower model.context_tokens, or start the model with a longer context (Ollama: num_ctx, "
     "llama.cpp: --ctx-size)"
 )
 _REJECTED_HINT = (

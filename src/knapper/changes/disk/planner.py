@@ -204,7 +204,7 @@ def refuse_relative_link(link: Path, source: str, target: str) -> None:
     """
     if paths.parent_folder(source) != paths.parent_folder(target) and not link.readlink().is_absolute():
         msg = f"'{source}' is a symbolic link that leads elsewhere from '{paths.parent_folder(target) or 'the top'}'"
-        raise BadInput(msg, hint="move the file that it leads to, or make the link anew by hand")
+        raise BadInput(msg, hint="move the file that it leads to, or create the link by hand")
 
 
 class PlanBuilder:

@@ -134,7 +134,7 @@ def edit_hunk_text(file: ProposedFile, number: int, text: str, proposal: str) ->
     one = find_hunk(file, number)
     if one.state != "open" or file.kind not in {"edit", "create"}:
         what = f"is {one.state}" if one.state != "open" else "is part of a move"
-        raise BadInput(f"hunk {one.id} {what}, and can't be edited", hint="make the change anew", code="not_open")
+        raise BadInput(f"hunk {one.id} {what}, and can't be edited", hint="make the change again", code="not_open")
     changed = diff.edit_hunk(one.hunk, text)
     if changed.new == one.hunk.old:
         raise BadInput(f"with this text, hunk {one.id} changes nothing", hint="reject it instead", code="no_change")
@@ -277,7 +277,7 @@ def check_open(proposal: Proposal) -> None:
     if proposal.status not in {"open", "stale"}:
         by = f" by {proposal.superseded_by}" if proposal.superseded_by else ""
         status = proposal.status.replace("_", " ")
-        hint = "propose the change anew" if proposal.status == "expired" else "list the open proposals"
+        hint = "propose the change again" if proposal.status == "expired" else "list the open proposals"
         raise ConflictError(f"the proposal {proposal.id} is {status}{by}", hint=hint, code="not_open")
 
 
@@ -491,7 +491,7 @@ def _stale_error(proposal: Proposal | None, files: Sequence[ProposedFile]) -> Co
     what = f"nothing of the proposal {proposal.id} can be accepted" if proposal else "this can't be accepted"
     return ConflictError(
         f"{what}{first}",
-        hint="look at the file as it is now, and propose the change anew",
+        hint="look at the file as it is now, and propose the change again",
         code="stale",
         details={"stale": causes},
     )

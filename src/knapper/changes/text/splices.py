@@ -333,7 +333,7 @@ def _rebase_conflict(
         "line": line,
         "current_text": b"".join(current_lines)[:_SHOWN].decode(errors="replace"),
     }
-    return ConflictError(message, hint="read the place again and make the change anew", code="stale", details=details)
+    return ConflictError(message, hint="read the place again and make the change again", code="stale", details=details)
 
 
 _ENDING: Final = re.compile(r"\r\n|\r|\n")

@@ -134,7 +134,7 @@ def check_disk(settings: Settings) -> CheckResult:
     vault = settings.choice.path if isinstance(settings.choice, Vault) else None
     if vault is not None and vault.is_dir():
         if not os.access(vault, os.W_OK):
-            hint = "reading goes on; to change notes, mount its disk for writing, or check the folder's permissions"
+            hint = "reading still works; to change notes, mount its disk for writing, or check the folder's permissions"
             return CheckResult(name="disk", state="warn", text=f"the vault {vault} can't be written", hint=hint)
         room = shutil.disk_usage(vault).free
         if room < _LOW_VAULT_BYTES:
@@ -207,7 +207,7 @@ def check_extras(settings: Settings) -> CheckResult:
 
 _MODEL_HINTS = {
     "no_key": "store one: `knap models key PROVIDER`",
-    "refused": "check the key, then store it anew: `knap models key PROVIDER`",
+    "refused": "check the key, then store it again: `knap models key PROVIDER`",
     "unknown_model": "`knap models --json` lists those that are there",
 }
 
@@ -286,7 +286,7 @@ def check_index(settings: Settings) -> CheckResult:
 
 def _damaged_index(why: str) -> CheckResult:
     return CheckResult(
-        name="index", state="fail", text=f"it is damaged: {why}", hint="build it anew from the notes: `knap index`"
+        name="index", state="fail", text=f"it is damaged: {why}", hint="rebuild it from the notes: `knap index`"
     )
 
 
@@ -351,7 +351,7 @@ def _repair_database(path: Path) -> CheckResult:
     rows = {
         "saved": f"{pluralize(repaired.rows, 'row')} saved",
         "restored": "nothing of it could be read",
-        "new": "nothing of it could be read, and there is no backup: it begins anew",
+        "new": "nothing of it could be read, and there is no backup: it starts over",
     }[repaired.outcome]
     backup = f"; the rest is from {repaired.backup}" if repaired.backup else ""
     loss = "" if repaired.is_whole or repaired.backup else "; some of it is lost"
@@ -367,7 +367,7 @@ def _repair_index(settings: Settings) -> list[CheckResult]:
             outcome = context.index.refresh(full=True)
     except KnapError as error:
         return [failed_check("repair", error)]
-    text = f"the index was built anew from {pluralize(outcome.indexed, 'file')}; run `knap index` for its vectors"
+    text = f"the index was rebuilt from {pluralize(outcome.indexed, 'file')}; run `knap index` for its vectors"
     return [CheckResult(name="repair", state="ok", text=text)]
 
 
@@ -542,7 +542,7 @@ def command(global_options: GlobalOptions, *, repair: bool) -> ExitCode:
     """Check the installation and the vault, and suggest fixes.
 
     The exit code is 1 if a check failed; warnings don't count as failures. With --repair, what comes from the notes is
-    built anew; of the rest, what can be read is saved, and the damaged file is kept aside.
+    rebuilt; of the rest, what can be read is saved, and the damaged file is kept aside.
     """
     results = [*(repair_index(global_options) if repair else ()), *run_checks(global_options)]
     has_failure = any(each.state == "fail" for each in results)

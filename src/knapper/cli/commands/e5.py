@@ -14,13 +14,13 @@ from knapper.config import editing
     "e5",
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
-        ("knap e5", "makes the model, and tells how long this vault would take"),
+        ("knap e5", "makes the model, and shows how long this vault would take"),
         ("knap e5 --use", "and searches with it from now on"),
         ("knap config unset embeddings.kind", "back to the built-in table"),
     ),
 )
 @click.option("--use", is_flag=True, help="Set embeddings.kind to e5: the index gets new vectors in the background.")
-@click.option("--anew", is_flag=True, help="Make the model also where there is one.")
+@click.option("--anew", is_flag=True, help="Make the model again even if there is one.")
 @options.shared_options
 @click.pass_obj
 def command(global_options: GlobalOptions, *, use: bool, anew: bool) -> ExitCode:

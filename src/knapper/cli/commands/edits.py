@@ -286,7 +286,7 @@ def _confirmed_digest(options: GlobalOptions, context: Context, proposal: str, *
     if is_confirmed:
         return digest
     if options.as_json or not output.can_ask():
-        hint = f"give the --digest that `knap edits show {proposal}` tells, or --yes"
+        hint = f"give the --digest that `knap edits show {proposal}` shows, or --yes"
         raise BadInput("accepting needs your word for what is accepted", hint=hint, code="digest_needed")
     output.write(options, changes.render_proposal(shown))
     return digest if output.confirm("Apply it?") else ""

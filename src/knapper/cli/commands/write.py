@@ -69,7 +69,7 @@ def _confirm_replacement(options: GlobalOptions, note: Note, content: str) -> bo
     if options.as_json or not output.can_ask():
         raise BadInput(
             f"replacing '{note.path}' needs the hash of what is replaced",
-            hint="give --hash, as `knap read --json` tells it, or run this at a terminal",
+            hint="give --hash, as `knap read --json` shows it, or run this at a terminal",
             code="hash_needed",
         )
     click.echo(formatting.colour_diff(files.diff_rewrite(note, content)), err=True)

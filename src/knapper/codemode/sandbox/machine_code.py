@@ -248,7 +248,7 @@ def check_private(path: Path, *, is_folder: bool) -> None:
         kind = "folder" if is_folder else "file"
         raise StorageError(
             f"the {kind} {path} holds code that is run, and others could have written to it",
-            hint="find out who did; then delete the folder, which is created anew",
+            hint="find out who did; then delete the folder, which is created again",
             code="not_private",
         )
 

@@ -80,7 +80,7 @@ def read_record(folder: Path) -> ModelRecord:
 
 def damaged(path: Path) -> EmbedderError:
     """Return the error for a file that can't be used."""
-    return EmbedderError(f"the embedder's file {path} is damaged", hint="`knap e5 --anew` makes the model anew")
+    return EmbedderError(f"the embedder's file {path} is damaged", hint="`knap e5 --anew` makes the model again")
 
 
 def missing_library(error: ImportError) -> EmbedderError:

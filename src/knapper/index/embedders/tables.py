@@ -32,7 +32,7 @@ LIST_FILE: Final = "tables.json"
 FOLDER_HINT: Final = (
     "embeddings.folder has to hold tokenizer.json and model.safetensors, as model2vec writes them, or tables.json"
 )
-_HINT: Final = "install knapper anew, or set embeddings.kind to endpoint, onnx or none"
+_HINT: Final = "reinstall knapper, or set embeddings.kind to endpoint, onnx or none"
 _WEIGHTS_FILE: Final = "weights.safetensors"
 _MODEL2VEC_FILES: Final = ("model.safetensors", "0_StaticEmbedding/model.safetensors")
 _MODEL2VEC_TABLES: Final = ("embeddings", "embedding.weight")

@@ -317,7 +317,7 @@ class PostgresServer:
 
 _REFUSED_HINT: Final = "the owner of the vault lets a role in with index.readers, and then runs `knap index`"
 _UNREACHABLE_HINT: Final = "see that the server runs and index.engine names it; `knap doctor` tries it"
-_FAILED_HINT: Final = "`knap index --full` on the machine with the files writes the vault's tables anew"
+_FAILED_HINT: Final = "`knap index --full` on the machine with the files writes the vault's tables again"
 NOT_PUBLISHED_HINT: Final = (
     "run `knap index` on the machine with the vault's files: its configuration names this server in index.engine, and "
     "the roles that may read in index.readers"

@@ -203,7 +203,7 @@ def _carry_out(
     )
 
 
-_FULL: Final = Parameter(name="full", doc="Delete the index and build it anew; only a person may.", kind="flag")
+_FULL: Final = Parameter(name="full", doc="Delete the index and rebuild it; only a person may.", kind="flag")
 _EMBED: Final = Parameter(
     name="embed", doc="Also compute the missing vectors for search by meaning; so it is if left out.", kind="flag"
 )

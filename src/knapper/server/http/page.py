@@ -119,7 +119,7 @@ class PageFiles:
 
     @property
     def is_built(self) -> bool:
-        """Return whether there is a page; built anew, it is found anew."""
+        """Return whether there is a page; rebuilt, it is found anew."""
         self._load()
         return _INDEX_FILE in self._files
 
