@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 from pydantic_ai.messages import ModelRequest, UserPromptPart
+from pydantic_ai.usage import RunUsage
 
 from knapper.agents import background
 from knapper.agents.background import JobEvent, TurnJob
@@ -164,8 +165,8 @@ def test_nothing_is_summed_up_once_the_limits_are_reached(talks: Conversations, 
 class Torn(Meter):
     """Have no place to write down what is used."""
 
-    def record(self, run: str, model: str, spent: ModelSpend) -> None:
-        del run, model, spent
+    def record(self, run: str, model: str, spent: ModelSpend, *, usage: RunUsage | None = None) -> None:
+        del run, model, spent, usage
         raise StorageError("the disk is full", hint="make room")
 
 

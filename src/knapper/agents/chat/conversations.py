@@ -256,6 +256,8 @@ class Conversations:
             shorter = await chat_turn.summarize_history(
                 messages, chat.model, budget=chat.context_tokens, prompt=prompt, usage=spent
             )
+        if chat.meter:
+            await asyncio.to_thread(chat.meter.write_interim, session_id, spent)
         head = HistorySummary(messages=ModelMessagesTypeAdapter.dump_json(shorter).decode(), upto=last)
         await asyncio.to_thread(self.store.sum_up, session_id, head)
         return shorter
