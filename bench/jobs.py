@@ -36,10 +36,10 @@ def run(places: Places, options: argparse.Namespace) -> Report:
             goal=Goal(limit=1),
         ),
         Row(what="requests to the model", values=[result.requests]),
-        Row(what="requests in the records and the account", values=[result.accounted]),
+        Row(what="requests in the account", values=[result.accounted]),
         Row(what="requests under way at the kills, counted", values=[result.most_unaccounted]),
         Row(
-            what="requests in no record, at most those under way at the kills",
+            what="requests not in the account, at most those under way at the kills",
             values=[unaccounted],
             goal=Goal(limit=result.most_unaccounted + 1),
         ),

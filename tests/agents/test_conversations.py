@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 from pydantic_ai.messages import ModelRequest, UserPromptPart
+from pydantic_ai.usage import RunUsage
 
 from knapper.agents import background
 from knapper.agents.background import JobEvent, TurnJob
@@ -164,8 +165,8 @@ def test_nothing_is_summed_up_once_the_limits_are_reached(talks: Conversations, 
 class Torn(Meter):
     """Have no place to write down what is used."""
 
-    def record(self, run: str, model: str, spent: ModelSpend) -> None:
-        del run, model, spent
+    def record(self, run: str, model: str, spent: ModelSpend, *, usage: RunUsage | None = None) -> None:
+        del run, model, spent, usage
         raise StorageError("the disk is full", hint="make room")
 
 
@@ -285,6 +286,24 @@ def test_a_long_conversation_is_summed_up_between_turns(talks: Conversations) ->
     assert known.head.upto > 0
     assert "Question 0" not in str(prompts(model))
     assert talks.store.get(session).turns == 8
+
+
+def test_a_summary_that_cannot_be_stored_is_paid_for(talks: Conversations, tmp_path: Path) -> None:
+    meter = open_meter(tmp_path, SpendingLimits(), lambda: NOW)
+    session = talks.route(None).id
+    model = Model([["answer " * 400]])
+    _ = say(talks, scripted.chat(model, meter=meter), session, "one")
+    _ = say(talks, scripted.chat(model, meter=meter), session, "two")
+    with closing(sqlite3.connect(talks.folder / store.SESSIONS_FILE)) as database:
+        database.execute("CREATE TRIGGER full BEFORE UPDATE ON sessions BEGIN SELECT RAISE(FAIL, 'full'); END")
+
+    with pytest.raises(StorageError):
+        _ = say(talks, scripted.chat(model, meter=meter, context_tokens=500), session, "three")
+
+    assert meter.of_run(session).requests == len(model.asked) == 3
+    meter.record(session, "m", ModelSpend(requests=1))
+    assert meter.of_run(session).requests == 4
+    meter.shut()
 
 
 def test_a_cleared_session_forgets(talks: Conversations) -> None:

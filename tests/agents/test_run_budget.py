@@ -8,12 +8,13 @@ from itertools import chain, repeat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic_ai.usage import RequestUsage
+from pydantic_ai.usage import RequestUsage, RunUsage
 
 from knapper.agents.model import usage
 from knapper.agents.runs import engine
 from knapper.agents.runs.engine import Budget, OutOfBudget
-from knapper.agents.runs.model import RunLimits
+from knapper.agents.runs.model import RunLimits, total_spent
+from knapper.changes.disk.storage import open_shared_database
 from knapper.codemode.model import ModelSpend
 from tests.agents.run_world import Brain, Make, Part
 from tests.agents.scripted import NOW
@@ -182,3 +183,26 @@ def test_more_tokens_let_a_run_go_on(make: Make) -> None:
 def test_estimates_are_rather_too_high() -> None:
     assert engine.estimate_tokens("word " * 100) > 100
     assert engine.estimate_tokens("日本語" * 10) > 15
+
+
+class Killed(usage.Meter):
+    """End before a request's end is recorded."""
+
+    def record(self, run: str, model: str, spent: ModelSpend, *, usage: RunUsage | None = None) -> None:
+        del run, model, spent, usage
+
+
+def test_what_a_run_cost_stays_counted_though_the_process_ends_before_it_is_recorded(make: Make) -> None:
+    world = make(Brain(plans={"T": [Part("alpha"), Part("beta")]}))
+    usage.open_meter(world.engine.folder, usage.SpendingLimits(), lambda: NOW).shut()
+    file = world.engine.folder / usage.USAGE_FILE
+    killed = Killed(open_shared_database(file, "", usage.USAGE_VERSION), usage.SpendingLimits(), lambda: NOW)
+    world.engine = replace(world.engine, meter=killed)
+
+    run = world.run("T")
+    killed.shut()
+
+    after = usage.open_meter(world.engine.folder, usage.SpendingLimits(), lambda: NOW)
+    assert after.of_run(run.id).requests == len(world.brain.asked)
+    assert after.of_run(run.id) == total_spent(world.runs.show(run.id).nodes)
+    after.shut()

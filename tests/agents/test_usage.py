@@ -203,11 +203,76 @@ def test_a_request_is_allowed_though_what_is_used_cannot_be_written_down_now(tmp
     own.shut()
 
 
-def test_without_a_limit_of_the_day_nothing_is_written_while_a_turn_goes_on(tmp_path: Path) -> None:
-    own = meter(tmp_path, SpendingLimits(turn_tokens=100))
-    own.allow("one").check_before_request(RunUsage(requests=1, input_tokens=60))
+@pytest.mark.parametrize("limits", [SpendingLimits(), SpendingLimits(day_tokens=100_000)])
+def test_what_each_reply_cost_stays_counted_though_the_process_ends_before_the_turn_does(
+    tmp_path: Path, limits: SpendingLimits
+) -> None:
+    vault = opened.vault(tmp_path, {"A.md": "A\n"})
+    folder = tmp_path / "account"
+    folder.mkdir()
+    own = meter(folder, limits)
+    model = Model([[scripted.Call("read_file", {"path": "A.md"})], ["Done."]])
 
-    assert own.today() == ModelSpend()
+    with scripted.agent(vault) as context:
+        turn = ChatTurn(scripted.chat(model, meter=own), context, Message(text="hello", run="run-1"))
+        asyncio.run(turn.run(lambda _: None))
+    own.shut()
+
+    after = meter(folder, limits)
+    assert turn.spent.requests == 2
+    assert after.of_run("run-1") == after.today() == turn.spent
+    after.record("run-1", "m", spent(7))
+    assert after.of_run("run-1") == turn.spent + spent(7)
+    after.shut()
+
+
+def test_a_reply_is_counted_once_when_its_turn_is_recorded(tmp_path: Path) -> None:
+    own = meter(tmp_path, SpendingLimits(run_tokens=100))
+    allowed, used = own.allow("one"), RunUsage(requests=1, input_tokens=60)
+    allowed.check_tokens(used)
+    assert own.today() == own.of_run("one") == spent(60)
+    assert own.allow("one").total_tokens_limit == 40
+
+    used.incr(RunUsage(requests=1, input_tokens=20))
+    allowed.check_tokens(used)
+    assert own.of_run("one") == usage.read_usage(used)
+
+    own.record("one", "m", usage.read_usage(used))
+    assert own.today() == own.of_run("one") == usage.read_usage(used)
+    own.shut()
+
+
+def test_a_reply_that_exceeds_a_limit_is_counted(tmp_path: Path) -> None:
+    own = meter(tmp_path, SpendingLimits(turn_tokens=50))
+
+    with pytest.raises(UsageLimitExceeded):
+        own.allow("one").check_tokens(RunUsage(requests=1, input_tokens=60))
+
+    assert own.of_run("one") == spent(60)
+    own.shut()
+
+
+def test_recording_one_request_of_a_run_leaves_the_others_counted(tmp_path: Path) -> None:
+    own = meter(tmp_path, SpendingLimits())
+    one, other = RunUsage(requests=1, input_tokens=60), RunUsage(requests=1, input_tokens=20)
+    own.allow("run").check_tokens(one)
+    own.allow("run").check_tokens(other)
+
+    own.record("run", "m", spent(60), usage=one)
+
+    assert own.of_run("run") == spent(60) + spent(20)
+    own.record("run", "m", spent(20), usage=other)
+    assert own.of_run("run") == spent(60) + spent(20)
+    own.shut()
+
+
+def test_a_turn_that_ended_unrecorded_stays_counted_when_the_next_one_of_its_session_is(tmp_path: Path) -> None:
+    own = meter(tmp_path, SpendingLimits())
+    own.allow("one").check_tokens(RunUsage(requests=1, input_tokens=60))
+
+    own.record("one", "m", spent(5))
+
+    assert own.of_run("one") == spent(60) + spent(5)
     own.shut()
 
 

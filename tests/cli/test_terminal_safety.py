@@ -102,6 +102,7 @@ tool EVIL
 status
 doctor
 models
+e5
 config
 completion EVIL
 eval EVIL

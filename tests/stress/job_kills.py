@@ -5,8 +5,9 @@
 The model is played on loopback and counts what it is asked. After each kill the stores are read: what they hold as
 answered mustn't be asked again, and what was asked must have been written down, but for what was under way then.
 
-A run goes on where it was. A chat's turn and a task's are written at their end alone, so that one that was cut short
-is asked again by its client, which sees that its session holds nothing of it.
+A run goes on where it was. The answers of chats and tasks are stored at their end alone, so that one that was cut
+short is asked again by its client, which sees that its session holds nothing of it; what its replies cost is in the
+account as soon as they have arrived.
 """
 
 import argparse
@@ -32,13 +33,13 @@ from tests.server import servers
 
 _PARALLEL = 4
 _TOKENS = 100_000_000
-"""A limit of the day, so that what runs is written to the account as it goes; never reached."""
+"""A limit of each run; never reached."""
 _RUNS = 8
 """More, a server doesn't take at once."""
 _REPLY_S = 1.5
 """How long the model takes for a reply, so that every kill comes while requests are under way."""
 _JUST_S = 0.1
-"""A reply that is written so short before a kill may not have been stored yet."""
+"""A reply that is written so short before a kill may not have been read yet."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class Result:
     requests: int = 0
     """What the model was asked."""
     accounted: int = 0
-    """Of these, what the runs' own records hold."""
+    """Of these, what the account holds."""
     most_unaccounted: int = 0
     """How many requests were under way at the kills, as the model's server counted them."""
     turns: int = 0
@@ -184,7 +185,7 @@ def run(folder: Path, *, kills: int = 100, jobs: int = 50, seed: int = 1) -> Res
     with run_server.serving(_JobBrain(), wait_s=_REPLY_S) as model:
         world = _World(home=home, vault=vault, model=model, jobs=jobs)
         config = (
-            f'[model]\nname = "{model.model}"\nday_tokens = {_TOKENS}\n\n[runs]\ncode_mode = "off"\n'
+            f'[model]\nname = "{model.model}"\n\n[runs]\ncode_mode = "off"\n'
             f"parallel = {_PARALLEL}\ntokens = {_TOKENS}\n\n[server]\nrequests_per_minute = 100000\n"
         )
         while True:
@@ -216,12 +217,11 @@ def _finish(world: _World, client: httpx2.Client) -> None:
         row = client.get(f"/runs/{run}").json()
         if row["state"] != "complete":
             world.result.lost.append(f"{run} is {row['state']}")
-        world.result.accounted += int(row["usage"]["requests"])
     world.result.runs, world.result.turns = len(world.runs), len(world.turns)
     account = next((world.home / "state").rglob("usage.db")).parent
     meter = usage.open_meter(account, usage.SpendingLimits(), datetime.now)
     try:
-        for subject in {subject for turn in world.turns for subject in turn.subjects}:
+        for subject in {*world.runs, *(subject for turn in world.turns for subject in turn.subjects)}:
             world.result.accounted += meter.of_run(subject).requests
     finally:
         meter.shut()

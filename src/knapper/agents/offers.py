@@ -191,7 +191,7 @@ class AgentTools:
 
         Args:
             context: The vault, as the client sees it.
-            agent: Its name, such as weekly-review, which proposes links between notes that have none.
+            agent: Name of the agent, such as weekly-review, which proposes links for unlinked notes.
 
         Returns:
             ``answer`` with its report; ``proposals`` with the ids of what waits for a person; ``session_id`` of the

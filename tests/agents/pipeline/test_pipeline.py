@@ -2,10 +2,12 @@
 
 import asyncio
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic_ai.usage import RunUsage
 
 from knapper.agents.model import usage
 from knapper.agents.model.usage import Meter, SpendingLimits, open_meter
@@ -306,6 +308,38 @@ def test_a_turn_is_kept_and_paid_for(vault: opened.Opener, tmp_path: Path) -> No
     assert made.meter.of_run(request.run_id).tokens == outcome.usage["total_tokens"]
 
 
+class Killed(Meter):
+    """End before a turn's end is recorded."""
+
+    def record_models(self, run: str, spending: Mapping[str, ModelSpend], *, usage: RunUsage | None = None) -> None:
+        del run, spending, usage
+
+
+def test_what_a_task_cost_stays_counted_though_the_process_ends_before_it_is_recorded(
+    vault: opened.Opener, tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    open_meter(own, SpendingLimits(), lambda: NOW).shut()
+    killed = Killed(
+        open_shared_database(own / usage.USAGE_FILE, "", usage.USAGE_VERSION), SpendingLimits(), lambda: NOW
+    )
+    cast = Cast({"scout": [[scripts.select("Garden.md")]], "task": [scripts.task("Roses.")]})
+    made = answering(own, cast, meter=killed)
+    request = TaskRequest(task="what?", toggles=AgentToggles(scout=True, task=True))
+
+    with runs.context(vault) as context:
+        outcome = asyncio.run(made.ask(request, context, lambda _: None))
+    killed.shut()
+
+    after = open_meter(own, SpendingLimits(), lambda: NOW)
+    assert outcome.usage["requests"] == 2
+    assert after.of_run(request.run_id).as_dict() == {
+        name: outcome.usage[name] for name in after.of_run(request.run_id).as_dict()
+    }
+    after.shut()
+
+
 class Full(SessionStore):
     """Have no place for another turn."""
 
@@ -317,8 +351,8 @@ class Full(SessionStore):
 class Torn(Meter):
     """Have no place to write down what is used."""
 
-    def record(self, run: str, model: str, spent: ModelSpend) -> None:
-        del run, model, spent
+    def record_models(self, run: str, spending: Mapping[str, ModelSpend], *, usage: RunUsage | None = None) -> None:
+        del run, spending, usage
         raise FULL
 
 

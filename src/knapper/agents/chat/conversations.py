@@ -244,7 +244,7 @@ class Conversations:
                 chat.meter.record(finished.session_id, chat.name, cost)
 
     async def _history(self, chat: ChatConfig, session_id: str, last: int, spent: RunUsage) -> list[ModelMessage]:
-        """Load the session's history, and summarize its beginning where it is too long."""
+        """Load the session's history, and summarize its beginning if too long; *spent* gets what can't be recorded."""
         stored = await asyncio.to_thread(self.store.history, session_id)
         messages = _read_messages(stored.head.messages)
         for turn in stored.turns:
@@ -252,10 +252,17 @@ class Conversations:
         if chat_turn.estimate_history_tokens(messages) <= chat.context_tokens or not _has_budget(chat, session_id):
             return messages
         prompt = chat.prompts.load("summary")
+        used = RunUsage()
         async with chat.model:
             shorter = await chat_turn.summarize_history(
-                messages, chat.model, budget=chat.context_tokens, prompt=prompt, usage=spent
+                messages, chat.model, budget=chat.context_tokens, prompt=prompt, usage=used
             )
+        try:
+            if chat.meter:
+                await asyncio.to_thread(chat.meter.record, session_id, chat.name, usage.read_usage(used), usage=used)
+        except StorageError:
+            # It is recorded with the turn's own cost, where the error is reported.
+            spent.incr(used)
         head = HistorySummary(messages=ModelMessagesTypeAdapter.dump_json(shorter).decode(), upto=last)
         await asyncio.to_thread(self.store.sum_up, session_id, head)
         return shorter

@@ -217,6 +217,8 @@ LimitSource = SpendingLimits | Callable[[], SpendingLimits]
 class TurnAllowance(UsageLimits):
     """The limits of a turn: what was left when it began, and before each request what is left of the day.
 
+    pydantic-ai checks the tokens as soon as a reply has arrived, so that is when its cost is written to the account.
+
     Servers that don't report usage and models without a known price can't be limited; that is no reason for a
     warning to the person.
     """
@@ -231,7 +233,9 @@ class TurnAllowance(UsageLimits):
             self.meter.check_day(self.run, usage)
 
     def check_tokens(self, usage: RunUsage) -> None:
-        """Raise pydantic-ai's error where too many tokens are used."""
+        """Write to the account what was used, and raise pydantic-ai's error where that is too many tokens."""
+        if self.meter:
+            self.meter.write_interim(self.run, usage)
         # Servers that don't report usage leave requests unmeasured, of which pydantic-ai would warn on the screen.
         super().check_tokens(replace(usage, unmeasured_requests=0))
 
@@ -278,9 +282,9 @@ def make_usage_event(spent: ModelSpend) -> events.Usage:
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class _OpenTurn:
-    """A running turn whose usage counts towards a day's limit."""
+    """A running turn, or one agent's part of it."""
 
     run: str
     # Weak, so that a turn which ends without being recorded doesn't stay in the meter.
@@ -298,8 +302,8 @@ class _OpenTurn:
 class Meter:
     """The usage account of one vault's state folder; threads and processes may share it.
 
-    While a day is limited, running turns are written to the account as well: other processes see what they have used,
-    and a turn that is killed stays counted.
+    Each reply's cost is written when it arrives, to an interim row that the turn's end replaces: other processes see
+    what a running turn has used, and a turn that is killed stays counted.
     """
 
     def __init__(self, ledger: SharedDatabase, limits: LimitSource, now: Callable[[], datetime]) -> None:
@@ -308,6 +312,7 @@ class Meter:
         self._limits = limits
         self._now = now
         self._lock = threading.Lock()
+        """Held while rows and open turns change together, so that nobody counts a reply twice or not at all."""
         self._open_turns: list[_OpenTurn] = []
         """Running turns of this process."""
 
@@ -316,20 +321,34 @@ class Meter:
         """Return what the owner allows now."""
         return self._limits if isinstance(self._limits, SpendingLimits) else self._limits()
 
-    def record(self, run: str, model: str, spent: ModelSpend) -> None:
-        """Record what a turn used, in place of its interim row; a turn without a request isn't recorded."""
+    def record(self, run: str, model: str, spent: ModelSpend, *, usage: RunUsage | None = None) -> None:
+        """Record what a turn used, in place of its interim rows; a turn without a request isn't recorded.
+
+        Args:
+            run: The turn's run.
+            model: The model's name.
+            spent: What was used.
+            usage: The usage that has ended, where others of the run go on; None where all have ended.
+
+        Raises:
+            StorageError: The file can't be written.
+        """
+        self.record_models(run, {model: spent}, usage=usage)
+
+    def record_models(self, run: str, spending: Mapping[str, ModelSpend], *, usage: RunUsage | None = None) -> None:
+        """Record what a turn used of each model, as `record` does."""
         with self._lock:
-            ended = [one for one in self._open_turns if one.run == run]
-            self._open_turns = [one for one in self._open_turns if one.run != run]
-        rows = [(one.row,) for one in ended if one.row]
-        used = bool(spent.requests or spent.tokens)
-        if not used and not rows:
-            return
-        with self._ledger.writing() as database:
-            # In the same transaction as the final row, so that other processes never count the turn twice.
-            database.executemany("DELETE FROM spent WHERE id = ?", rows)
-            if used:
-                database.execute(_INSERT_SPENT, self._values(run, model, spent))
+            running = self._running()
+            ended = [one for one in running if one.run == run and (usage is None or one.usage() is usage)]
+            self._open_turns = [one for one in running if one not in ended]
+            interim = [(one.row,) for one in ended if one.row]
+            final = [
+                self._values(run, model, spent) for model, spent in spending.items() if spent.requests or spent.tokens
+            ]
+            if interim or final:
+                with self._ledger.writing() as database:
+                    database.executemany("DELETE FROM spent WHERE id = ?", interim)
+                    database.executemany(_INSERT_SPENT, final)
 
     def _values(self, run: str, model: str, spent: ModelSpend, *, row: int = 0) -> dict[str, str | int | None]:
         now = self._now()
@@ -360,7 +379,7 @@ class Meter:
             RefusedError: A limit is reached already (code ``budget_spent``).
         """
         token_limits = [self.limits.turn_tokens] if self.limits.turn_tokens else []
-        today = self.today() + self._unrecorded()
+        today = self._used_today()
         if self.limits.run_tokens:
             token_limits.append(_check_limit("model.run_tokens", self.limits.run_tokens, self.of_run(run).tokens))
         if self.limits.day_tokens:
@@ -374,7 +393,7 @@ class Meter:
             request_limit=MAX_REQUESTS,
             total_tokens_limit=min(token_limits) if token_limits else None,
             cost_limit=cost,
-            meter=self if self.limits.day_tokens or self.limits.day_cents else None,
+            meter=self,
             run=run,
         )
 
@@ -388,40 +407,50 @@ class Meter:
         Raises:
             UsageLimitExceeded: They don't allow it.
         """
-        with self._lock:
-            self._open_turns = [one for one in self._open_turns if one.row or one.usage() is not None]
-            open_turn = next((one for one in self._open_turns if one.usage() is usage), None)
-            if open_turn is None:
-                open_turn = _OpenTurn(run=run, usage=weakref.ref(usage))
-                self._open_turns.append(open_turn)
-        # The check still counts this process's turns, and `record` reports the error at the turn's end.
-        with contextlib.suppress(StorageError):
-            self._write_interim(open_turn, read_usage(usage))
-        spent = self.today() + self._unrecorded()
+        self.write_interim(run, usage)
+        if not (self.limits.day_tokens or self.limits.day_cents):
+            return
+        spent = self._used_today()
         if 0 < self.limits.day_tokens <= spent.tokens:
             raise UsageLimitExceeded(f"the day's {self.limits.day_tokens} tokens are used")
         if 0 < self.limits.day_cents <= (spent.cost_usd or 0) * 100:
             raise UsageLimitExceeded(f"the day's {self.limits.day_cents} cents are used")
 
+    def write_interim(self, run: str, usage: RunUsage) -> None:
+        """Write what a running turn has used so far, where that has changed.
+
+        Args:
+            run: The turn's run.
+            usage: The turn's usage, which is read again until the turn is recorded.
+        """
+        with self._lock:
+            self._open_turns = self._running()
+            open_turn = next((one for one in self._open_turns if one.usage() is usage), None)
+            if open_turn is None:
+                open_turn = _OpenTurn(run=run, usage=weakref.ref(usage))
+                self._open_turns.append(open_turn)
+            spent = read_usage(usage)
+            if spent == open_turn.written:
+                return
+            values = self._values(run, "", spent, row=open_turn.row)
+            # What can't be written is still counted by this process, and `record` reports the error at the turn's end.
+            with contextlib.suppress(StorageError):
+                with self._ledger.writing() as database:
+                    row = database.execute(_INSERT_SPENT, values).lastrowid or 0
+                open_turn.row, open_turn.written = row, spent
+
     def shut(self) -> None:
         """Close the file."""
         self._ledger.shut()
 
-    def _write_interim(self, open_turn: _OpenTurn, spent: ModelSpend) -> None:
-        if spent == open_turn.written:
-            return
-        with self._ledger.writing() as database:
-            row = (
-                database.execute(_INSERT_SPENT, self._values(open_turn.run, "", spent, row=open_turn.row)).lastrowid
-                or 0
-            )
-        with self._lock:
-            open_turn.row, open_turn.written = row, spent
+    def _running(self) -> list[_OpenTurn]:
+        """Return the open turns without those that ended unrecorded, whose rows stay in the account."""
+        return [one for one in self._open_turns if one.usage() is not None]
 
-    def _unrecorded(self) -> ModelSpend:
-        """Return what running turns of this process have used beyond their rows in the account."""
+    def _used_today(self) -> ModelSpend:
+        """Return what was used today, with what running turns of this process couldn't write yet."""
         with self._lock:
-            return sum((one.unwritten() for one in self._open_turns), ModelSpend())
+            return sum((one.unwritten() for one in self._open_turns), self.today())
 
     def _sum(self, where: str, value: str) -> ModelSpend:
         with self._ledger.reading() as database:

@@ -24,6 +24,7 @@ from knapper.agents.pipeline.store import PausedRun, PausedRuns
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Exchange, SessionStore
 from knapper.changes.proposals.store import Proposals
+from knapper.codemode.model import ModelSpend
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, StorageError
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers
@@ -269,10 +270,13 @@ class PipelineService:
         return replace(outcome, notices=[*outcome.notices, *texts]), [*events, *notices]
 
     def _spend(self, run: PipelineRun) -> None:
+        if not self.meter:
+            return
+        spending: dict[str, ModelSpend] = {}
         for phase, spent in run.spent_now.items():
-            if self.meter:
-                name = self.agents.scout_name if phase == "scout" and self.agents.scout_name else self.agents.name
-                self.meter.record(run.request.run_id, name, spent)
+            name = self.agents.scout_name if phase == "scout" and self.agents.scout_name else self.agents.name
+            spending[name] = spending.get(name, ModelSpend()) + spent
+        self.meter.record_models(run.request.run_id, spending)
 
     def _pause(self, ended: EndedRun) -> None:
         request = ended.run.request

@@ -280,7 +280,7 @@ class BudgetedModel:
         account.spent += spent
         self.budget.add(spent)
         if self.meter:
-            self.meter.record(self.run, self.name, spent)
+            self.meter.record(self.run, self.name, spent, usage=used)
 
 
 AUTO_STRATEGY: Final = "auto"

@@ -27,7 +27,7 @@ def command(global_options: GlobalOptions, *, use: bool, anew: bool) -> ExitCode
     """Make a transformer for search across languages.
 
     The model is multilingual-e5-small. It is made on this machine, out of weights that the extra `e5` brings; nothing
-    is downloaded. What was made is compared with the weights. Then some passages of the vault are embedded, to tell how
+    is downloaded. What was made is compared with the weights. Then some passages of the vault are embedded, to show how
     long all of them would take.
     """
     settings = setup.read_settings(global_options)
