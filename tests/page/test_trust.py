@@ -30,7 +30,7 @@ def test_a_program_is_shown_and_trusted_again(tmp_path: Path, tab: Page) -> None
         site.enter(tab, "/app/review")
         shown = tab.get_by_role("region", name="Limited to proposals")
         expect(shown.get_by_role("listitem")).to_have_count(2)
-        expect(shown).to_contain_text(f"has read {HOSTILE} · until")
+        expect(shown).to_contain_text(f"read {HOSTILE} · until")
         expect(shown).to_contain_text("mcp in session-1")
         assert may_only_propose(site, "http")
         shown.get_by_role("button", name="Trust http again").click()

@@ -28,7 +28,8 @@ class Connection(sqlite3.Connection):
 
     def __del__(self) -> None:
         """Close it with its last user."""
-        self.close()
+        with suppress(sqlite3.ProgrammingError):  # it was never opened, as its file couldn't be
+            self.close()
 
     def begin_snapshot(self) -> None:
         """Begin a snapshot."""
