@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 KNOWN_NAMES = {
-    *("vaults", "server", "sandbox", "eval", "told-variables", "set-aside"),
+    *("vaults", "models", "server", "sandbox", "eval", "told-variables", "set-aside"),
     *("taint", "taint.db", "taint.db-wal", "taint.db-shm", "write.lock", "write.lock.pid", "write.next.lock"),
 }
 

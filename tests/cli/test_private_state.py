@@ -64,6 +64,7 @@ doctor
 setup --yes --model none
 service install --dry-run
 models
+e5 --help
 config
 completion bash
 eval --help

@@ -174,7 +174,7 @@ def test_other_vaults_are_looked_through_where_they_are_ticked(tmp_path: Path, t
         tab.get_by_role("button", name="Start").click()
 
         expect(state(tab)).to_have_text("Complete")
-        expect(tab.locator(".k-run-more")).to_contain_text("also looks through work")
+        expect(tab.locator(".k-run-more")).to_contain_text("also searches work")
         expect(tab.locator(".k-run-said .k-prose .k-cite")).to_have_text(re.compile("work: Fence"))
 
 

@@ -92,7 +92,7 @@ def test_all_of_it_is_there_after_a_reload(tmp_path: Path, tab: Page) -> None:
         expect(task).to_have_count(1)
         expect(task.locator(".k-question")).to_contain_text("How do I water?")
         expect(task.locator("[data-finding=selection] summary").first).to_contain_text("Scout chose 1 note")
-        expect(task.locator("[data-finding=context] summary").first).to_contain_text("1 note went in")
+        expect(task.locator("[data-finding=context] summary").first).to_contain_text("1 note in context")
         expect(task.locator(".k-spent summary")).to_contain_text("scripted")
         task.get_by_role("link", name=WATERING).click()
 
