@@ -73,7 +73,7 @@ def test_a_question_is_answered_where_it_is_asked(tmp_path: Path, tab: Page) -> 
         expect(question).to_contain_text("Little was found in the notes for 'Alpha grows?'")
         expect(tab.locator(".k-toasts")).to_contain_text("The run asks: Little was found")
         tab.reload()
-        expect(tab.get_by_role("list", name="Runs")).to_contain_text("asks you")
+        expect(tab.get_by_role("list", name="Runs")).to_contain_text("needs your answer")
         question.get_by_role("button", name="View this part").click()
         expect(pane(tab)).to_contain_text("Waiting for an answer.")
         question.get_by_label("Where to look").fill("in the <b>barn</b>")
@@ -81,7 +81,7 @@ def test_a_question_is_answered_where_it_is_asked(tmp_path: Path, tab: Page) -> 
         expect(state(tab)).to_have_text("Complete")
 
         expect(question).to_have_count(0)
-        expect(tab.get_by_role("list", name="Runs")).not_to_contain_text("asks you")
+        expect(tab.get_by_role("list", name="Runs")).not_to_contain_text("needs your answer")
         assert finder.words == ["in the <b>barn</b>"]
         expect(pane(tab)).to_contain_text("Answered: in the <b>barn</b>")
 

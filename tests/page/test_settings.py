@@ -254,7 +254,7 @@ def test_without_a_keyring_a_key_goes_into_the_file_and_is_not_shown_either(tmp_
     keyring.set_keyring(fail.Keyring())
     with serving(tmp_path, FILE) as site:
         open_section(site, tab, "models")
-        expect(tab.get_by_text("No working keyring on this computer")).to_be_visible()
+        expect(tab.get_by_text("This computer has no working keyring")).to_be_visible()
         tab.get_by_label("Key of Anthropic").fill(KEY)
         tab.keyboard.press("Enter")
         expect(tab.get_by_role("region", name="Keys").get_by_text("In the configuration file")).to_be_visible()

@@ -179,7 +179,7 @@ function Program({ row }: { row: ProgramRow }): JSX.Element {
           aria-controls={isOpen.value ? id : undefined}
           onClick={() => (isOpen.value = !isOpen.value)}
         >
-          {isOpen.value ? "Close" : "Change"}
+          {isOpen.value ? "Close" : "Edit"}
         </button>
       )}
     </li>
