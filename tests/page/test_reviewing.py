@@ -238,7 +238,7 @@ def test_all_proposals_of_a_run_are_accepted_after_a_question(tmp_path: Path, ta
         reviews.propose(site, "Plans/Rain.md", run="r1", tomatoes="beans")
         reviews.propose(site, "Plans/Rain.md", client="mcp", **{"It rains": "It pours"})
         site.enter(tab, "/app/review")
-        tab.get_by_role("button", name="All of r1").click()
+        tab.get_by_role("button", name="Actions for r1").click()
         tab.get_by_role("menuitem", name="Accept 2 proposals").click()
         expect(tab.get_by_role("dialog")).to_contain_text("2 files would be changed as agent proposed")
         tab.get_by_role("dialog").get_by_role("button", name="Accept all").click()
