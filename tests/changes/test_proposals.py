@@ -429,7 +429,7 @@ def test_a_proposal_expires(store: Proposals, clock: Clock) -> None:
 
     with pytest.raises(ConflictError, match="is expired") as error:
         store.select(made.id, made.digest)
-    assert "anew" in error.value.hint
+    assert "again" in error.value.hint
     assert store.show(short.id).status == "expired"
 
 

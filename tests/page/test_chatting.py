@@ -20,6 +20,7 @@ from knapper.config import Settings
 from knapper.errors import SetupError
 from knapper.jsontypes import JSONValue
 from knapper.server.http.background import JobService
+from knapper.system import private
 from tests.agents import scripted
 from tests.agents.scripted import Call, Model
 from tests.page import axe, sites
@@ -325,6 +326,7 @@ def test_names_and_words_of_others_are_text_everywhere(tmp_path: Path, tab: Page
 def long_talk(site: sites.Site, turns: int) -> str:
     """Keep a conversation of many messages, and give its id."""
     folder = client_sessions_folder(site.hub.open("").folder, "page")
+    private.make_folder(folder)
     kept = store.open_session_store(folder, chats.local_now)
     session = kept.begin(name="Long")
     for number in range(turns):

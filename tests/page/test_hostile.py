@@ -1,5 +1,6 @@
 """What notes and models write is text to the page: it runs nothing, loads nothing, and leads nowhere by itself."""
 
+import re
 import socket
 import time
 from pathlib import Path
@@ -153,6 +154,7 @@ def test_the_browser_itself_refuses_what_the_page_would_not_do(tmp_path: Path, t
     with sites.serving(tmp_path, Model([["Hi."]]).open) as site, socket.create_server(("127.0.0.1", 0)) as elsewhere:
         elsewhere.setblocking(False)
         site.enter(tab)
+        expect(tab).to_have_title(re.compile("·"))  # of the view, which is drawn before it
         title = tab.title()
         refused = tab.evaluate(
             """async (port) => {

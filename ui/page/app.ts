@@ -92,7 +92,9 @@ export class App implements Host {
       const state = view.create(this);
       const open = { entry, view, state };
       this.views.value = new Map(this.views.value).set(id, open);
-      const providers = view.palette?.(this, state) ?? [];
+      // By the order of the views: they are loaded as they come, and Enter takes what stands first.
+      const rank = 1 + this.entries.indexOf(entry);
+      const providers = (view.palette?.(this, state) ?? []).map((provider) => ({ rank, ...provider }));
       if (providers.length) this.palette.register(...providers);
       return open;
     });

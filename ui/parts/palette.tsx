@@ -22,6 +22,8 @@ export interface PaletteProvider {
   title: string;
   /** How many of its items are shown at most; 6 where it is left out. */
   limit?: number;
+  /** Where it stands among the others, the smallest first; 0 where it is left out. Those of one rank stand as they were registered. */
+  rank?: number;
   /** Finds what fits, best first; with an empty query, what is worth offering. Asked at each key: one that asks the server waits a breath first. */
   find: (query: string, signal: AbortSignal) => readonly PaletteItem[] | Promise<readonly PaletteItem[]>;
 }
@@ -43,9 +45,9 @@ export class Palette {
   /** Called when the palette opens, such as to load the views whose providers aren't there yet. */
   onOpen: () => void = () => undefined;
 
-  /** Register providers, in the order in which what they find is shown; gives what takes them away again. */
+  /** Register providers; what they find is shown by their rank. Gives what takes them away again. */
   register(...providers: PaletteProvider[]): () => void {
-    this.providers.push(...providers);
+    this.providers = [...this.providers, ...providers].sort((one, other) => (one.rank ?? 0) - (other.rank ?? 0));
     if (this.isOpen.value) this.ask(this.query.value);
     return () => {
       this.providers = this.providers.filter((provider) => !providers.includes(provider));
@@ -99,8 +101,11 @@ export class Palette {
     if (signal.aborted) return;
     const others = this.groups.value.filter((group) => group.provider !== provider && order.includes(group.provider));
     const groups = items.length ? [...others, { provider, items }] : others;
+    const chosen = this.items[this.active.value]?.id;
     this.groups.value = groups.sort((one, other) => order.indexOf(one.provider) - order.indexOf(other.provider));
-    this.active.value = Math.min(this.active.value, Math.max(0, this.items.length - 1));
+    // What came later may stand above what Enter would take: that stays.
+    const at = this.active.value && this.items.findIndex((item) => item.id === chosen);
+    this.active.value = at > 0 ? at : Math.min(this.active.value, Math.max(0, this.items.length - 1));
   }
 }
 

@@ -441,6 +441,7 @@ export default defineView({
       id: "search",
       title: "Search",
       limit: 1,
+      rank: 100, // Enter takes it where nothing else fits
       find: (query) => (query.trim() ? [{ id: "search", title: `Search for “${query.trim()}”`, icon: "search", run: () => app.go(href("search", { q: query.trim() })) }] : []),
     },
   ],
