@@ -106,9 +106,9 @@ export class KnapperSettingTab extends PluginSettingTab {
             desc: "Cards stand below the lines that they are about, and the file stays as it is until you accept. Blocks are written into the file, for sync, phones and other editors.",
             control: { type: "dropdown", key: "showing", options: { ...SHOWINGS } },
           },
-          { name: "Clear chat on note switch", desc: "Each note has its own conversation, which goes on when you come back. With this it starts over.", control: { type: "toggle", key: "clearOnSwitch" } },
+          { name: "Clear chat on note switch", desc: "Each note has its own conversation, which continues when you return. With this on, it starts over.", control: { type: "toggle", key: "clearOnSwitch" } },
           { name: "Show token usage and cost", desc: "Below each answer. The cost is a dash where no price is known.", control: { type: "toggle", key: "showTokens" } },
-          { name: "Debug mode", desc: "Answers tell the models’ prompts and replies; “Show the prompts of the last answer” shows them. They hold the text of your notes.", control: { type: "toggle", key: "debug" } },
+          { name: "Debug mode", desc: "Answers include the models’ prompts and replies; “Show the prompts of the last answer” shows them. They hold the text of your notes.", control: { type: "toggle", key: "debug" } },
         ],
       },
       { type: "group", heading: "Keys and tokens", items: this.keysAndTokens() },
@@ -154,7 +154,7 @@ export class KnapperSettingTab extends PluginSettingTab {
     if (state.kind === "other_vault" && state.missing) {
       rows.push({ name: "Use this server's vault all the same", desc: "What it knows and changes are its own notes, and not those of this vault.", action: () => this.owner.connection.trustVault() });
     }
-    const reindexing = { name: "Reindex", desc: "Saved notes are found by themselves. This looks through the whole vault again, and says how far it is.", action: () => void reindex(this.owner) };
+    const reindexing = { name: "Reindex", desc: "Saved notes are found without this. It reads the whole vault again and shows its progress.", action: () => void reindex(this.owner) };
     const disconnect = { name: "Disconnect", desc: "The server forgets this device.", action: () => void this.owner.connection.unpair() };
     return [...rows, reindexing, disconnect];
   }
