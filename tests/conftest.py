@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.no_cover)  # measuring doubles the time, and the others are enough for the gate
         if _parts(item)[0] == "page":  # a browser on a busy machine; the summary lists each
             only = {"only_rerun": ["TimeoutError", "with timeout"]} if item.path.stem in ATTACKS_ON_THE_PAGE else {}
-            item.add_marker(pytest.mark.flaky(reruns=1, **only))
+            item.add_marker(pytest.mark.flaky(reruns=2, **only))
     yield
     # After them, since a folder's own conftest sets longer limits where there are none yet.
     is_beside_others = hasattr(config, "workerinput")
