@@ -16,9 +16,10 @@ import numpy as np
 from bench import frame, generate, questions, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import ROOT, Places
-from knapper.index import database, fulltext, postings, words
+from knapper.index import database
 from knapper.index.store import IndexStore
 from knapper.index.tokenizer import Stemmer, parse_query, segment
+from knapper.index.words import fts5, fulltext, postings
 
 SUMMARY = "words: postings, SQLite's bm25() and tantivy on the same chunks, in processor time"
 _SIZES = {"10,000": 1_900, "100,000": 19_200}
@@ -134,7 +135,7 @@ def measure(vault: Path, folder: Path, asked: Sequence[str], *, derived: bool) -
         plain.close()
     if not derived:
         with store.database.transaction() as connection:
-            words.stop_recording(connection)
+            fts5.stop_recording(connection)
     store.close()
     saves, after = _saves(vault, folder, asked, ranker)
     ranker.close()

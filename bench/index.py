@@ -7,7 +7,7 @@ from pathlib import Path
 from bench import frame, peer, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 
 SUMMARY = "full index of the real notes, against chromadb"
 

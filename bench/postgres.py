@@ -12,9 +12,9 @@ from bench import frame, generate, questions, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper.app.vault import open_embedder
-from knapper.index.embedders.base import EmbedderSettings
+from knapper.index.documents import Filter
 from knapper.index.engine import Engine
-from knapper.index.filters import Filter
+from knapper.index.models.base import EmbedderSettings
 from knapper.index.postgres.connection import PostgresServer
 from knapper.index.postgres.publish import Publisher
 from knapper.index.postgres.reader import ReaderEngine

@@ -13,9 +13,9 @@ from bench.frame import Goal, Report, Row, say
 from bench.places import Places
 from knapper.cli.commands import eval as evaluation
 from knapper.index import tokenizer
-from knapper.index.embedders.base import EmbedderSettings
+from knapper.index.documents import Filter
 from knapper.index.engine import Engine
-from knapper.index.filters import Filter
+from knapper.index.models.base import EmbedderSettings
 from knapper.index.search import SearchRequest
 from knapper.index.snapshot import SqliteSnapshotCache
 from knapper.vault.paths import NotePath

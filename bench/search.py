@@ -12,8 +12,8 @@ from bench import frame, generate, peer, questions, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper.app.vault import open_embedder
-from knapper.index.embedders.base import EmbedderSettings
-from knapper.index.filters import Filter, PropertyTest
+from knapper.index.documents import Filter, PropertyTest
+from knapper.index.models.base import EmbedderSettings
 from knapper.index.search import SearchRequest
 
 SUMMARY = "warm search in process over 100,000 chunks"

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from knapper.app.vault import open_embedder
-from knapper.index.embedders.base import EmbedderSettings
+from knapper.index.documents import Filter
 from knapper.index.engine import Engine
-from knapper.index.filters import Filter
+from knapper.index.models.base import EmbedderSettings
 from knapper.vault.access import Policy
 from knapper.vault.view import View
 

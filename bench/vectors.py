@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from bench import frame, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import ROOT, Places
-from knapper.index import database, vector_file
+from knapper.index import database, vectors
 from knapper.index.database import Database
-from knapper.index.embedders.static import StaticEmbedder
+from knapper.index.models.static import StaticEmbedder
 from knapper.index.vectors import VectorCache
 
 SUMMARY = "vectors: all in memory, mapped, by codes, and usearch on the same ones, in processor time"
@@ -58,7 +58,7 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
             found = {"in memory": frame.in_child(measure, folder)}
             built: dict[str, dict[str, float]] = {}
             for way in _WAYS[1:]:
-                if way == "by codes" and not vector_file.coder():
+                if way == "by codes" and not vectors.coder():
                     continue
                 built[way] = frame.in_child(build, folder, is_coded=way == "by codes")
                 found[way] = frame.in_child(measure, folder)
@@ -132,10 +132,10 @@ def _chunk(number: int) -> int:
 
 def build(folder: Path, *, is_coded: bool) -> dict[str, float]:
     """Derive the file of vectors; gives seconds and megabytes."""
-    vector_file.MIN_CODED_ROWS = 1 if is_coded else sys.maxsize
+    vectors.MIN_CODED_ROWS = 1 if is_coded else sys.maxsize
     index = Database(folder / database.INDEX_FILE)
     begin = time.process_time()
-    vector_file.build(index, _MODEL)
+    vectors.build(index, _MODEL)
     spent = time.process_time() - begin
     index.close()
     (file,) = folder.glob(f"{database.VECTORS_PREFIX}*")

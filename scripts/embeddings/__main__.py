@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from knapper.index.embedders import tables
-from knapper.index.embedders.static import StaticEmbedder
+from knapper.index.models import tables
+from knapper.index.models.static import StaticEmbedder
 from scripts.embeddings.pack import pack
 from scripts.embeddings.public import measure_public
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index.embedders import static, tables
+from knapper.index.models import static, tables
 
 DIMENSIONS: Final = 160
 """Of 256: ``docs/benchmarks.md`` has the figures of others."""
@@ -91,7 +91,7 @@ def sort_pieces(names: Sequence[str]) -> list[int]:
     """
     keys = [static.hash_piece(name) for name in names[1:]]
     if len(set(keys)) != len(keys):
-        raise SystemExit("two pieces have the same hashes: change how knapper.index.embedders.static makes them")
+        raise SystemExit("two pieces have the same hashes: change how knapper.index.models.static makes them")
     if max(map(len, names[1:])) > static.LONGEST or any(static.WORD_START in name[1:] for name in names):
         raise SystemExit("a piece is longer than LONGEST, or holds the sign of a word's beginning further on")
     return [0, *(1 + place for place in sorted(range(len(keys)), key=keys.__getitem__))]

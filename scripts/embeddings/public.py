@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index.embedders.base import Embedder
+from knapper.index.models.base import Embedder
 
 _XQUAD: Final = ("en", "de", "es", "ru", "zh", "ar", "tr", "vi")
 _TATOEBA: Final = ("deu", "fra", "spa", "jpn", "cmn", "rus", "kor", "nld", "pol", "tur")

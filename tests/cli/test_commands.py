@@ -16,7 +16,7 @@ from knapper.cli.render import formatting
 from knapper.cli.render.bar import ProgressBar
 from knapper.cli.render.formatting import ProgressLines
 from knapper.errors import ConflictError
-from knapper.index.embedders.base import EmbedderUnavailable
+from knapper.index.models.base import EmbedderUnavailable
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from knapper.app import e5_model
 from knapper.cli import main
 from knapper.cli.commands import doctor
 from knapper.errors import SetupError
-from knapper.index.embedders import e5, e5_maker
-from knapper.index.embedders.base import EmbedderError
-from knapper.index.embedders.e5 import ModelRecord
+from knapper.index.models import e5, e5_maker
+from knapper.index.models.base import EmbedderError
+from knapper.index.models.e5 import ModelRecord
 
 
 @pytest.fixture

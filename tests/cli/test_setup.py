@@ -19,7 +19,7 @@ from knapper.cli import options as cli_options
 from knapper.cli.onboarding import LocalModels, Surroundings
 from knapper.errors import SetupError
 from knapper.extras import ExtraName, Installation
-from knapper.index.embedders.e5 import ModelRecord
+from knapper.index.models.e5 import ModelRecord
 from knapper.server import addresses, credentials
 from knapper.server.addresses import ServerRecord
 from knapper.server.mcp import clients

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from knapper.index.documents import Filter
 from knapper.index.engine import Engine
-from knapper.index.filters import Filter
 from knapper.index.graph import Edge
 from knapper.vault import links, parser
 from knapper.vault.access import Policy

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import cast
 
 from knapper.errors import KnapError
+from knapper.index.documents import Filter
 from knapper.index.engine import Engine
-from knapper.index.filters import Filter
 from knapper.index.postgres.connection import PostgresServer
 from knapper.index.postgres.publish import Published, Publisher
 from knapper.index.postgres.reader import ReaderEngine

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from knapper.index import filters
+from knapper.index import documents
 from knapper.index.catalog import ListingQuery, SortOrder
+from knapper.index.documents import Filter, PropertyTest
 from knapper.index.engine import Engine
-from knapper.index.filters import Filter, PropertyTest
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from tests.index import worlds
@@ -70,8 +70,8 @@ def test_properties_are_tested(engine: Engine, test: PropertyTest, paths: list[s
     ],
 )
 def test_no_filter_goes_through_all_files(engine: Engine, where: Filter) -> None:
-    condition, parameters = filters.build_condition(replace(where, kinds=("note",)))
-    by = "+f.path" if filters.is_selective(where) else "f.path"
+    condition, parameters = documents.build_condition(replace(where, kinds=("note",)))
+    by = "+f.path" if documents.is_selective(where) else "f.path"
 
     plan = engine.store.database.reader().execute(
         f"EXPLAIN QUERY PLAN SELECT f.id FROM files f WHERE {condition} ORDER BY {by} LIMIT 10", parameters

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from knapper.app.vault import open_embedder
-from knapper.index.embedders.base import EmbedderError, EmbedderKind, EmbedderSettings, choose_prefixes
+from knapper.index.models.base import EmbedderError, EmbedderKind, EmbedderSettings, choose_prefixes
 
 
 @pytest.mark.parametrize(

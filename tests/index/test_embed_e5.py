@@ -11,9 +11,9 @@ import pytest
 from knapper import extras
 from knapper.app import e5_model
 from knapper.app.vault import open_embedder
-from knapper.index.embedders import e5, e5_maker, tables
-from knapper.index.embedders.base import EmbedderError, EmbedderSettings, EmbedderStopped
-from knapper.index.embedders.e5 import E5Embedder
+from knapper.index.models import e5, e5_maker, tables
+from knapper.index.models.base import EmbedderError, EmbedderSettings, EmbedderStopped
+from knapper.index.models.e5 import E5Embedder
 from knapper.index.search import SearchRequest
 from tests.index import worlds
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from knapper.errors import SetupError
-from knapper.index.embedders.base import EmbedderError, EmbedderSettings, EmbedderStopped, EmbedderUnavailable
-from knapper.index.embedders.endpoint import EndpointEmbedder
+from knapper.index.models.base import EmbedderError, EmbedderSettings, EmbedderStopped, EmbedderUnavailable
+from knapper.index.models.endpoint import EndpointEmbedder
 from knapper.net.client import HttpClient, HttpResponse
 from tests.net.listeners import nobody
 from tests.net.servers import Answerer, Payload, Reply, Server, serving

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from knapper.index.embedders import onnx
-from knapper.index.embedders.base import EmbedderError, EmbedderSettings
-from knapper.index.embedders.onnx import RECOMMENDED, OnnxEmbedder, OnnxModel
+from knapper.index.models import onnx
+from knapper.index.models.base import EmbedderError, EmbedderSettings
+from knapper.index.models.onnx import RECOMMENDED, OnnxEmbedder, OnnxModel
 
 SETTINGS = EmbedderSettings(kind="onnx", model="org/some-model", batch=8)
 

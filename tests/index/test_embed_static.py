@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from knapper.errors import SetupError
-from knapper.index.embedders import tables
-from knapper.index.embedders.static import StaticEmbedder
+from knapper.index.models import tables
+from knapper.index.models.static import StaticEmbedder
 
 WORDS = ["[UNK]", "red", "green", "blue", "never"]
 ROWS = np.array([[0, 0, 0, 1], [2, 0, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0], [9, 9, 9, 9]], np.float32)

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from knapper.errors import SetupError
-from knapper.index.embedders import tables
-from knapper.index.embedders.static import PieceTokenizer, StaticEmbedder
+from knapper.index.models import tables
+from knapper.index.models.static import PieceTokenizer, StaticEmbedder
 from scripts.embeddings import __main__ as embeddings
 from scripts.embeddings import pack
 from tests.index.test_embed_static import ROWS, write_model

@@ -12,9 +12,9 @@ import pytest
 from knapper.errors import ConflictError, StorageError
 from knapper.index import feed as index_feed
 from knapper.index import refresh, watch
-from knapper.index.embedders.base import Embedder, EmbedderError, EmbedderStopped
 from knapper.index.engine import Engine
 from knapper.index.feed import ChangeFeed
+from knapper.index.models.base import Embedder, EmbedderError, EmbedderStopped
 from knapper.index.refresh import RefreshOutcome, RefreshPhase
 from knapper.index.search import SearchRequest
 from knapper.vault import files

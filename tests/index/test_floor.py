@@ -9,13 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from knapper.app.vault import open_embedder
-from knapper.index.embedders.base import EmbedderSettings, EmbedderStopped
+from knapper.index.documents import Filter
 from knapper.index.engine import Engine
-from knapper.index.filters import Filter
-from knapper.index.floor import TOPICS, learn_floor
+from knapper.index.models.base import TOPICS, EmbedderSettings, EmbedderStopped, learn_floor
 from knapper.index.search import OpenNote, SearchRequest
-from knapper.index.stop_words import find_stop_words
 from knapper.index.store import floor_key
+from knapper.index.tokenizer import find_stop_words
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from tests.index import worlds

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from knapper.index import engine as engine_module
-from knapper.index import refresh, signals, watch
+from knapper.index import refresh, watch
 from knapper.index.engine import Engine
 from knapper.index.feed import ChangeFeed
 from knapper.index.refresh import RefreshOutcome
@@ -184,7 +184,7 @@ def test_a_report_that_does_not_come_leads_to_a_look_at_the_files(
 ) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     with worlds.engine(root, tmp_path / "s") as engine, followed(engine):
-        monkeypatch.setattr(signals, "make_signal", _never_made)
+        monkeypatch.setattr(refresh, "make_signal", _never_made)
         worlds.fill(root, {"a.md": "omega\n"})
         freshness = engine.freshen()
 
@@ -203,14 +203,14 @@ def test_where_all_files_are_looked_at_in_turn_nobody_relies_on_reports(
 
             assert reader.freshen().is_current
             assert is_found(reader, word)
-        assert not signals.ask_watcher(tmp_path / "s")
+        assert not refresh.ask_watcher(tmp_path / "s")
 
 
 def test_lost_reports_are_made_good_by_a_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     with ChangeFeed(root, tmp_path / "s") as feed:
         assert feed.sync(10)
-        monkeypatch.setattr(signals, "make_signal", _made_elsewhere)
+        monkeypatch.setattr(refresh, "make_signal", _made_elsewhere)
         assert not feed.sync(0.01)
         doubts = feed.doubts
 
@@ -222,17 +222,17 @@ def test_lost_reports_are_made_good_by_a_comparison(tmp_path: Path, monkeypatch:
 def test_a_watcher_goes_on_after_the_index_was_deleted(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     with worlds.engine(root, tmp_path / "s") as engine, followed(engine):
-        shutil.rmtree(tmp_path / "s" / signals.SIGNAL_FOLDER)
+        shutil.rmtree(tmp_path / "s" / refresh.SIGNAL_FOLDER)
         worlds.fill(root, {"a.md": "omega\n"})
         freshness = engine.freshen()
         found = is_found(engine, "omega")
         deadline = time.monotonic() + 30
-        while not (tmp_path / "s" / signals.SIGNAL_FOLDER).is_dir() and time.monotonic() < deadline:
+        while not (tmp_path / "s" / refresh.SIGNAL_FOLDER).is_dir() and time.monotonic() < deadline:
             time.sleep(0.02)
 
         assert freshness.is_current
         assert found
-        assert (tmp_path / "s" / signals.SIGNAL_FOLDER).is_dir()
+        assert (tmp_path / "s" / refresh.SIGNAL_FOLDER).is_dir()
 
 
 @pytest.mark.skipif(sys.platform in {"darwin", "win32"}, reason="such a name can't be there")
@@ -244,7 +244,7 @@ def test_a_name_that_is_not_unicode_ends_neither_a_search_nor_the_watch(tmp_path
         _ = engine.freshen()
         found = is_found(engine, "omega")
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (engine.is_followed and signals.ask_watcher(tmp_path / "s")):
+        while time.monotonic() < deadline and not (engine.is_followed and refresh.ask_watcher(tmp_path / "s")):
             time.sleep(0.05)
         worlds.fill(root, {"a.md": "later\n"})
         freshness = engine.freshen()
@@ -256,7 +256,7 @@ def test_a_name_that_is_not_unicode_ends_neither_a_search_nor_the_watch(tmp_path
 
 def test_signal_files_do_not_pile_up(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
-    folder = tmp_path / "s" / signals.SIGNAL_FOLDER
+    folder = tmp_path / "s" / refresh.SIGNAL_FOLDER
     worlds.fill(folder, {"ask-0123": "", "sync-1-1": ""})
     for file in folder.iterdir():
         long_ago = time.time() - 3600
@@ -269,10 +269,10 @@ def test_signal_files_do_not_pile_up(tmp_path: Path) -> None:
 
 
 def test_a_question_that_no_watcher_answers_is_taken_back(tmp_path: Path) -> None:
-    folder = tmp_path / signals.SIGNAL_FOLDER
+    folder = tmp_path / refresh.SIGNAL_FOLDER
     folder.mkdir()
 
-    assert not signals.ask_watcher(tmp_path, wait_s=0.02)
+    assert not refresh.ask_watcher(tmp_path, wait_s=0.02)
     assert list(folder.iterdir()) == []
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from knapper.index.documents import Filter
 from knapper.index.engine import Engine
-from knapper.index.filters import Filter
 from knapper.vault.paths import NotePath
 from tests.index import worlds
 

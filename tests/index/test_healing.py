@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from knapper.errors import StorageError
-from knapper.index import integrity, postings
+from knapper.index import status as integrity
+from knapper.index.documents import Filter
 from knapper.index.engine import DAMAGE_ERRORS, Engine
-from knapper.index.filters import Filter
 from knapper.index.search import SearchRequest
+from knapper.index.words import postings
 from knapper.tools.search import freshness_fields
 from knapper.vault import view
 from knapper.vault.paths import NotePath

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from knapper.index import chunker
+from knapper.index.documents import Filter
 from knapper.index.engine import Engine
-from knapper.index.filters import Filter
 from knapper.index.search import SearchMode, SearchRequest
 from knapper.vault.parser import parse_note
 from knapper.vault.paths import NotePath

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from knapper.index import tokenizer
+from knapper.index.documents import Filter
 from knapper.index.engine import Engine
-from knapper.index.filters import Filter
 from knapper.index.snapshot import SqliteSnapshot, SqliteSnapshotCache
 from knapper.vault.access import Policy
 from tests.index import worlds

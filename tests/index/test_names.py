@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from knapper.index import postings
+from knapper.index.documents import Filter
 from knapper.index.engine import Engine
-from knapper.index.filters import Filter
-from knapper.index.fulltext import KeywordRanker
-from knapper.index.fusion import RankingWeights, score_notes
 from knapper.index.search import SearchRequest
-from knapper.index.snapshot import SqliteSnapshotCache
+from knapper.index.snapshot import RankingWeights, SqliteSnapshotCache, score_notes
 from knapper.index.tokenizer import parse_query
+from knapper.index.words import postings
+from knapper.index.words.fulltext import KeywordRanker
 from knapper.vault.access import Policy
 from tests.index import worlds
 

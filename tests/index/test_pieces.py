@@ -17,9 +17,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from knapper.index.embedders import static, tables
-from knapper.index.embedders.base import EmbedderError
-from knapper.index.embedders.static import PieceTokenizer
+from knapper.index.models import static, tables
+from knapper.index.models.base import EmbedderError
+from knapper.index.models.static import PieceTokenizer
 
 FILE = tables.FOLDER / tables.PIECES_FILE
 OLDER = unicodedata.ucd_3_2_0

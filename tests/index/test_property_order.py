@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from knapper.index import catalog, documents
 from knapper.index.catalog import ListingQuery, SortOrder
 from knapper.index.database import Database
-from knapper.index.filters import Filter, PropertyTest
+from knapper.index.documents import Filter, PropertyTest
 from knapper.jsontypes import JSONValue
 from tests.index import worlds
 

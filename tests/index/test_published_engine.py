@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from knapper.errors import ConflictError, KnapError, SetupError, StorageError
-from knapper.index import words
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 from knapper.index.postgres import publish, schema
 from knapper.index.postgres.connection import PostgresServer
 from knapper.index.postgres.publish import Publisher
 from knapper.index.refresh import Publishing
 from knapper.index.search import SearchRequest
 from knapper.index.tokenizer import Stemmer, parse_query
+from knapper.index.words import fts5
 from knapper.vault.access import Policy
 from tests.index import published, word_engines, worlds
 from tests.index.published import Team
@@ -47,7 +47,7 @@ def test_scores_are_exactly_those_of_bm25(team: Team, changes: int) -> None:
         change(team, seed)
     reader, stemmer = team.reader(), Stemmer()
     with team.engine.store.database.snapshot() as connection, published.snapshot(reader) as opened:
-        reference = word_engines.Reference(connection, words.CHUNKS, stemmer)
+        reference = word_engines.Reference(connection, fts5.CHUNKS, stemmer)
         places = {int(i): (path, position) for i, path, position in connection.execute(published.PLACES_SQL)}
         for question in word_engines.QUESTIONS:
             if question == "rain rain wind storm":

@@ -9,7 +9,7 @@ import pytest
 from knapper import extras
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound, RefusedError, SetupError, StorageError
 from knapper.index.catalog import ListingQuery
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 from knapper.index.postgres import connection, publish, snapshot
 from knapper.index.postgres.connection import PostgresServer, schema_of, split_password
 from knapper.index.postgres.publish import Publisher

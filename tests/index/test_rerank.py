@@ -12,10 +12,10 @@ from knapper.app.vault import open_reranker
 from knapper.config.sections import RerankSettings
 from knapper.errors import SetupError
 from knapper.index.engine import Engine, RankFusion
-from knapper.index.rerankers import base
-from knapper.index.rerankers.base import PausingReranker, RerankerError, RerankerSettings, Reranking
-from knapper.index.rerankers.endpoint import EndpointReranker, parse_scores
-from knapper.index.rerankers.onnx import OnnxReranker
+from knapper.index.models import base
+from knapper.index.models.base import PausingReranker, RerankerError, RerankerSettings, Reranking
+from knapper.index.models.endpoint import EndpointReranker, parse_scores
+from knapper.index.models.onnx import OnnxReranker
 from knapper.index.search import SearchRequest, SearchResult
 from knapper.vault.access import Policy
 from knapper.vault.view import View

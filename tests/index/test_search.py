@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from knapper.index.embedders.base import EmbedderError, EmbedderUnavailable
+from knapper.index.documents import Filter, PropertyTest
 from knapper.index.engine import Engine
-from knapper.index.filters import Filter, PropertyTest
+from knapper.index.models.base import EmbedderError, EmbedderUnavailable
 from knapper.index.search import OpenNote, SearchRequest
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath

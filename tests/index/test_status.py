@@ -8,7 +8,7 @@ import pytest
 
 from knapper.cli.render.indexing import render_status
 from knapper.index import refresh
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 from knapper.index.search import SearchRequest
 from knapper.tools.shapes.read import VaultStatus
 from knapper.vault.access import Policy

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from knapper.index.embedders import static, tables
-from knapper.index.embedders.base import EmbedderError
-from knapper.index.embedders.static import JsonTokenizer, PieceTokenizer
+from knapper.index.models import static, tables
+from knapper.index.models.base import EmbedderError
+from knapper.index.models.static import JsonTokenizer, PieceTokenizer
 
 
 def write_tokenizer(folder: Path, words: list[str]) -> Path:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from knapper.index import database, integrity, vector_file
+from knapper.index import database, status, vectors
 from knapper.index.database import Database
-from knapper.index.embedders.static import StaticEmbedder
 from knapper.index.engine import Engine
+from knapper.index.models.static import StaticEmbedder
 from knapper.index.search import SearchRequest
 from knapper.index.vectors import VectorCache
 from tests.index import worlds
@@ -88,7 +88,7 @@ def chunk(number: int) -> int:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[World]:
-    monkeypatch.setattr(vector_file, "MIN_ROWS", 100)
+    monkeypatch.setattr(vectors, "MIN_ROWS", 100)
     world = World(tmp_path / "index")
     world.add([chunk(number) for number in range(COUNT)])
     yield world
@@ -96,8 +96,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[World]:
 
 
 def derive(world: World, monkeypatch: pytest.MonkeyPatch, *, is_coded: bool) -> None:
-    monkeypatch.setattr(vector_file, "MIN_CODED_ROWS", 100 if is_coded else 10**9)
-    vector_file.build(world.index, MODEL)
+    monkeypatch.setattr(vectors, "MIN_CODED_ROWS", 100 if is_coded else 10**9)
+    vectors.build(world.index, MODEL)
 
 
 def mapped(cache: VectorCache) -> bool:
@@ -171,20 +171,20 @@ def test_a_filter_is_complete(world: World, monkeypatch: pytest.MonkeyPatch, is_
 
 
 def test_a_file_is_derived_where_it_is_due(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_file, "_MIN_CHANGED_ROWS", 20)
-    due = [vector_file.is_due(world.index, MODEL)]
+    monkeypatch.setattr(vectors, "_MIN_CHANGED_ROWS", 20)
+    due = [vectors.is_due(world.index, MODEL)]
     derive(world, monkeypatch, is_coded=False)
-    due += [vector_file.is_due(world.index, MODEL), vector_file.is_due(world.index, "other")]
-    monkeypatch.setattr(vector_file, "MIN_CODED_ROWS", 100)
-    due += [vector_file.is_due(world.index, MODEL)]
+    due += [vectors.is_due(world.index, MODEL), vectors.is_due(world.index, "other")]
+    monkeypatch.setattr(vectors, "MIN_CODED_ROWS", 100)
+    due += [vectors.is_due(world.index, MODEL)]
     derive(world, monkeypatch, is_coded=True)
     world.remove([chunk(number) for number in range(100)])
-    due += [vector_file.is_due(world.index, MODEL)]
+    due += [vectors.is_due(world.index, MODEL)]
     world.add([chunk(number) for number in range(COUNT, COUNT + 50)])
-    due += [vector_file.is_due(world.index, MODEL)]
+    due += [vectors.is_due(world.index, MODEL)]
     derive(world, monkeypatch, is_coded=True)
-    monkeypatch.setattr(vector_file, "coder", lambda: "99.0")
-    due += [vector_file.is_due(world.index, MODEL)]
+    monkeypatch.setattr(vectors, "coder", lambda: "99.0")
+    due += [vectors.is_due(world.index, MODEL)]
 
     assert due == [True, False, True, True, False, True, True]
     assert len(world.files) == 1
@@ -229,7 +229,7 @@ def test_without_the_package_the_exact_rows_are_compared(
     world: World, monkeypatch: pytest.MonkeyPatch, is_coded: bool
 ) -> None:
     derive(world, monkeypatch, is_coded=is_coded)
-    monkeypatch.setattr(vector_file, "coder", lambda: "")
+    monkeypatch.setattr(vectors, "coder", lambda: "")
     cache, query = world.cache(), world.query()
 
     assert mapped(cache)
@@ -248,14 +248,14 @@ def test_flipped_bytes_and_cut_files_change_no_answer(
         raw[place + at] ^= 0xFF
     file.write_bytes(raw)
     with world.index.snapshot() as connection:
-        vector_file.remove_wrong(connection, file.parent)
+        vectors.remove_wrong(connection, file.parent)
     cache, query = world.cache(), world.query()
 
     assert is_same(cache.rank(query, limit=50, allowed=None), world.expected(query, 50, set()), share=0.98)
     if world.files:  # between two arrays, where nothing is read
-        assert not vector_file.is_due(world.index, MODEL)
+        assert not vectors.is_due(world.index, MODEL)
     else:
-        assert vector_file.is_due(world.index, MODEL)
+        assert vectors.is_due(world.index, MODEL)
     for size in (0, 100, len(raw) - 1):
         file.write_bytes(raw[:size])
 
@@ -280,7 +280,7 @@ def test_rows_that_are_none_are_noticed_by_the_next_question(
     query = world.query()
 
     assert is_same(cache.rank(query, limit=50, allowed=None), world.expected(query, 50, set()), share=1)
-    assert vector_file.is_due(world.index, MODEL)
+    assert vectors.is_due(world.index, MODEL)
 
 
 @pytest.mark.parametrize("name", ["../vectors-x", "/etc/passwd", "vectors-/../../x", "index.db", ""])
@@ -298,7 +298,7 @@ def test_a_name_in_a_damaged_database_leads_nowhere(
 
 
 def test_a_full_disk_leaves_neither_a_part_nor_a_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_file.np, "ascontiguousarray", _no_space, raising=False)
+    monkeypatch.setattr(vectors.np, "ascontiguousarray", _no_space, raising=False)
     with pytest.raises(OSError, match="No space"):
         derive(world, monkeypatch, is_coded=False)
     monkeypatch.undo()
@@ -322,7 +322,7 @@ def test_a_search_answers_the_same_with_a_file_without_and_with_a_damaged_one(
         engine.refresh()
         engine.embed()
         plain = _found(engine, asked)
-        monkeypatch.setattr(vector_file, "MIN_ROWS", 10)
+        monkeypatch.setattr(vectors, "MIN_ROWS", 10)
         engine.embed()
         (file,) = engine.folder.glob(f"{database.VECTORS_PREFIX}*")
     with worlds.engine(tmp_path / "v", tmp_path / "s", StaticEmbedder()) as engine:
@@ -332,7 +332,7 @@ def test_a_search_answers_the_same_with_a_file_without_and_with_a_damaged_one(
         file.write_bytes(raw)
     with worlds.engine(tmp_path / "v", tmp_path / "s", StaticEmbedder()) as engine:
         damaged = _found(engine, asked)
-        damage = integrity.find_damage(engine.store.database)
+        damage = status.find_damage(engine.store.database)
         is_kept = file.exists()
         engine.embed()
         (again,) = engine.folder.glob(f"{database.VECTORS_PREFIX}*")

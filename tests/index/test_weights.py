@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from knapper.index.documents import Filter
 from knapper.index.engine import Engine, RankFusion
-from knapper.index.filters import Filter
-from knapper.index.fusion import RankingWeights
 from knapper.index.search import Hit, SearchRequest
+from knapper.index.snapshot import RankingWeights
 from knapper.vault.access import Policy
 from tests.index import worlds
 

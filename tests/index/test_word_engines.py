@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from knapper.index import bm25, database, fulltext, integrity, postings, words
+from knapper.index import database, status
 from knapper.index.engine import Engine
 from knapper.index.search import SearchRequest
 from knapper.index.tokenizer import Stemmer, parse_query
+from knapper.index.words import bm25, fts5, fulltext, postings
 from tests.index import word_engines, worlds
 
 ENGINES = pytest.mark.parametrize("kind", ["fts5", "postings"])
@@ -50,7 +51,7 @@ def test_scores_are_exactly_those_of_bm25(engine: Engine, kind: str, seed: int) 
         save_some(engine, 10 * seed + change)
     ranked, stemmer = ranker(engine, kind), Stemmer()
     with engine.store.database.snapshot() as connection:
-        reference = word_engines.Reference(connection, words.CHUNKS, stemmer)
+        reference = word_engines.Reference(connection, fts5.CHUNKS, stemmer)
         for question in word_engines.QUESTIONS:
             query = parse_query(question)
             if question == "rain rain wind storm":
@@ -72,14 +73,14 @@ def test_names_are_scored_exactly_too(engine: Engine, kind: str, seed: int) -> N
         save_some(engine, 10 * seed + change)
     ranked, stemmer = ranker(engine, kind), Stemmer()
     with engine.store.database.snapshot() as connection:
-        reference = word_engines.Reference(connection, words.NAMES, stemmer)
+        reference = word_engines.Reference(connection, fts5.NAMES, stemmer)
         for question in ("rain", "rain wind", "sun-dial storm über"):
             question_words = [
-                words.QueryWord(expression=term.expression(), token="".join(stems) if len(stems) == 1 else "")
+                fts5.QueryWord(expression=term.expression(), token="".join(stems) if len(stems) == 1 else "")
                 for term in parse_query(question).words
                 for stems in stemmer.stems([term.text])
             ]
-            found = ranked.best(connection, words.NAMES, words.WordQuestion(words=question_words, limit=12))
+            found = ranked.best(connection, fts5.NAMES, fts5.WordQuestion(words=question_words, limit=12))
 
             assert word_engines.is_same(found, dict(reference.best(parse_query(question), 12))), question
     ranked.close()
@@ -93,7 +94,7 @@ def test_a_filter_leaves_as_many_rows_as_exist(engine: Engine, kind: str, limit:
     save_some(engine, 1)
     ranked, stemmer, pick = ranker(engine, kind), Stemmer(), random.Random(2)
     with engine.store.database.snapshot() as connection:
-        reference = word_engines.Reference(connection, words.CHUNKS, stemmer)
+        reference = word_engines.Reference(connection, fts5.CHUNKS, stemmer)
         files = [file for (file,) in connection.execute("SELECT id FROM files")]
         for share in (0.0, 0.05, 0.3, 0.9):
             shown = {file for file in files if pick.random() < share}
@@ -263,7 +264,7 @@ def test_a_name_in_a_damaged_database_leads_nowhere(engine: Engine, tmp_path: Pa
     (file,) = engine.folder.glob(f"{database.POSTINGS_PREFIX}*")
     (tmp_path / "postings-x").write_bytes(file.read_bytes())
     with engine.store.database.transaction() as connection:
-        connection.execute("UPDATE meta SET value = ? WHERE key = ?", (name, words.FILE_META))
+        connection.execute("UPDATE meta SET value = ? WHERE key = ?", (name, fts5.FILE_META))
 
     assert not word_engines.is_derived(engine)
     assert word_engines.differences(engine.folder, engine.store.database) == []
@@ -294,12 +295,12 @@ def test_too_many_changes_end_the_recording_and_the_file_comes_back(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     postings.build(engine.store.database)
-    monkeypatch.setattr(words, "MAX_RECORDED_ROWS", 20)
+    monkeypatch.setattr(fts5, "MAX_RECORDED_ROWS", 20)
     for seed in range(4):
         save_some(engine, seed)
     with engine.store.database.snapshot() as connection:
         counts = [connection.execute(f"SELECT COUNT(*) FROM {name}").fetchone()[0] for name in RECORDS]
-        is_named = words.names_file(connection)
+        is_named = fts5.names_file(connection)
     different = word_engines.differences(engine.folder, engine.store.database)
     postings.build(engine.store.database)
 
@@ -401,7 +402,7 @@ def test_an_index_that_fts5_cannot_open_is_told_as_damage(engine: Engine) -> Non
         connection.execute("DELETE FROM chunk_words_config")
     engine.store.database.close()
 
-    assert integrity.find_damage(engine.store.database)
+    assert status.find_damage(engine.store.database)
 
 
 @pytest.mark.parametrize("size", ["NULL", "x'0102'", "x'ffffffffffffffffff0101'"])
@@ -411,7 +412,7 @@ def test_a_length_that_cannot_be_read_is_told_as_damage(engine: Engine, size: st
             f"UPDATE chunk_words_docsize SET sz = {size} WHERE id = (SELECT MAX(id) FROM chunk_words_docsize)"
         )
 
-    assert integrity.find_damage(engine.store.database)
+    assert status.find_damage(engine.store.database)
 
 
 _DERIVE = """

@@ -9,10 +9,10 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from knapper.index import fulltext
 from knapper.index.engine import Engine
 from knapper.index.tokenizer import Stemmer, parse_query, segment
-from knapper.index.words import CHUNKS
+from knapper.index.words import fulltext
+from knapper.index.words.fts5 import CHUNKS
 from tests.index import word_engines, worlds
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -12,10 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from knapper.errors import KnapError
-from knapper.index import bm25, database, fulltext, postings, words
+from knapper.index import database
 from knapper.index.engine import Engine
 from knapper.index.tokenizer import Query, Stemmer, Term, parse_query, segment
-from knapper.index.words import CHUNKS, WordTable
+from knapper.index.words import bm25, fts5, fulltext, postings
+from knapper.index.words.fts5 import CHUNKS, WordTable
 from tests.index import worlds
 
 WORDS = ("rain", "rains", "wind", "windy", "sun-dial", "ÜBER", "日本", "storm", "cloud", "x")
@@ -191,7 +192,7 @@ def write_forever(root: Path, state: Path, seed: int) -> None:
                     postings.build(engine.store.database)
                 if pick.random() < 0.1:
                     with engine.store.database.transaction() as connection:
-                        words.stop_recording(connection)
+                        fts5.stop_recording(connection)
 
 
 if __name__ == "__main__":

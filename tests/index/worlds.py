@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import stop_words
-from knapper.index.embedders.base import Embedder
+from knapper.index import tokenizer
 from knapper.index.engine import Engine
+from knapper.index.models.base import Embedder
 from knapper.vault.access import Policy
 from knapper.vault.view import View
 
@@ -49,7 +49,7 @@ class WordEmbedder:
     def _vector(self, text: str) -> NDArray[np.float32]:
         vector = np.zeros(self.dimensions, np.float32)
         words = re.findall(r"\w+", text.lower())
-        stops = stop_words.find_stop_words(words)
+        stops = tokenizer.find_stop_words(words)
         for word in (word for word in words if word not in stops):
             vector[zlib.crc32(word.encode()) % self.dimensions] += 1
         return vector / max(float(np.linalg.norm(vector)), 1e-9)

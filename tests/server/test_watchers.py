@@ -12,8 +12,8 @@ import pytest
 from knapper import config
 from knapper.errors import StorageError
 from knapper.index import feed, watch
+from knapper.index.documents import Filter
 from knapper.index.engine import Engine
-from knapper.index.filters import Filter
 from knapper.server import watchers
 from tests.server import apps
 

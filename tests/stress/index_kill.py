@@ -21,8 +21,8 @@ from pathlib import Path
 
 from knapper.app.vault import open_embedder
 from knapper.index import chunker
-from knapper.index.embedders.base import EmbedderSettings
 from knapper.index.engine import Engine
+from knapper.index.models.base import EmbedderSettings
 from knapper.vault.access import Policy
 from knapper.vault.parser import content_hash
 from knapper.vault.view import View

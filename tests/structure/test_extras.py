@@ -13,7 +13,7 @@ import pytest
 
 from knapper import extras
 from knapper.extras import EXTRAS, NAMES, Installation
-from knapper.index.embedders.base import EmbedderError
+from knapper.index.models.base import EmbedderError
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from knapper.agents.model import replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
 from knapper.errors import KnapError
-from knapper.index import fusion
+from knapper.index import snapshot
 from knapper.jsontypes import JSONValue
 from knapper.tools import notes, search
 from knapper.tools.context import Context
@@ -186,7 +186,7 @@ def _search(context: Context, question: Question, queries: Sequence[str]) -> lis
             _ = passages.setdefault(key, hit)
         places = {key: place for place, key in enumerate(passages)}
         rankings.append([places[key] for key in keys])
-    scores = fusion.reciprocal_rank_fusion(rankings)
+    scores = snapshot.reciprocal_rank_fusion(rankings)
     found = list(passages.values())
     best = sorted(scores, key=lambda place: (-scores[place], place))[:_MAX_PASSAGES]
     return [_shorten(found[place]) for place in best]

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import KnapError, NotFound, SetupError
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 from knapper.vault import frontmatter
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from knapper.config import Settings
-    from knapper.index.embedders.e5 import ModelRecord
+    from knapper.index.models.e5 import ModelRecord
     from knapper.index.store import IndexStore
 
 _FOLDER: Final = "models"
@@ -67,7 +67,7 @@ def make_model(settings: Settings, *, anew: bool = False) -> tuple[ModelRecord, 
         EmbedderError: The extra isn't installed, or what was made doesn't pass its check.
         StorageError: The folder can't be written.
     """
-    from knapper.index.embedders import e5, e5_maker  # noqa: PLC0415 - numpy, which `knap setup` may do without
+    from knapper.index.models import e5, e5_maker  # noqa: PLC0415 - numpy, which `knap setup` may do without
 
     folder = model_folder(settings)
     if not anew and (folder / e5.RECORD_FILE).is_file():
@@ -81,7 +81,7 @@ def read_record(folder: Path) -> ModelRecord:
     Raises:
         EmbedderError: There is none, or it can't be read.
     """
-    from knapper.index.embedders import e5  # noqa: PLC0415 - as above
+    from knapper.index.models import e5  # noqa: PLC0415 - as above
 
     return e5.read_record(folder)
 
@@ -92,7 +92,7 @@ def measure_time(store: IndexStore, folder: Path) -> EmbedTime | None:
     Raises:
         EmbedderError: The model can't be run.
     """
-    from knapper.index.embedders import e5  # noqa: PLC0415 - as above
+    from knapper.index.models import e5  # noqa: PLC0415 - as above
 
     count, texts = refresh.sample_texts(store, _SAMPLE)
     if not texts:
@@ -111,15 +111,15 @@ def estimate_time(store: IndexStore) -> EmbedTime | None:
 
     The machine multiplies matrices as large as the model's, for as many tokens as the passages have.
     """
-    from knapper.index.embedders import e5_speed  # noqa: PLC0415 - as above
+    from knapper.index.models.e5 import tokens_per_second  # noqa: PLC0415 - as above
 
     count, texts = refresh.sample_texts(store, _SAMPLE)
     if not texts:
         return None
-    return EmbedTime(passages=count, per_second=_estimate_rate(texts, e5_speed.tokens_per_second()), is_measured=False)
+    return EmbedTime(passages=count, per_second=_estimate_rate(texts, tokens_per_second()), is_measured=False)
 
 
 def _estimate_rate(texts: Sequence[str], tokens_per_second: float) -> float:
-    from knapper.index.embedders import e5_speed  # noqa: PLC0415 - as above
+    from knapper.index.models.e5 import count_tokens, tokens_per_second  # noqa: PLC0415 - as above
 
-    return tokens_per_second * len(texts) / sum(map(e5_speed.count_tokens, texts))
+    return tokens_per_second * len(texts) / sum(map(count_tokens, texts))

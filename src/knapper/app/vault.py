@@ -17,8 +17,8 @@ from knapper.app import e5_model
 from knapper.changes.disk import marker
 from knapper.errors import KnapError, SetupError, StorageError
 from knapper.index import database
-from knapper.index.embedders.base import Embedder, EmbedderError, EmbedderSettings
 from knapper.index.engine import Engine, RankFusion
+from knapper.index.models.base import Embedder, EmbedderError, EmbedderSettings
 from knapper.system import private
 from knapper.tools.context import Context, ReviewPlaces
 from knapper.vault import access, obsidian, walk
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from knapper.changes.writer import SubmitOptions, Writer
     from knapper.config import ClientSettings, Settings, Vault
     from knapper.config.sections import RerankSettings
+    from knapper.index.models.base import Reranker, Reranking
     from knapper.index.postgres.connection import PostgresServer
     from knapper.index.refresh import IndexPublisher
-    from knapper.index.rerankers.base import Reranker, Reranking
     from knapper.net.speech import Transcriber
     from knapper.net.web import Web
 
@@ -48,8 +48,8 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
         EmbedderError: A setting is missing or can't be used.
     """
     if settings.kind == "static":
-        from knapper.index.embedders.static import StaticEmbedder  # noqa: PLC0415 - a library for each kind
-        from knapper.index.embedders.tables import MODEL  # noqa: PLC0415
+        from knapper.index.models.static import StaticEmbedder  # noqa: PLC0415 - a library for each kind
+        from knapper.index.models.tables import MODEL  # noqa: PLC0415
 
         if settings.model not in {"", MODEL}:
             raise EmbedderError(
@@ -66,18 +66,18 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
                 "embeddings.kind is endpoint, where embeddings.folder means nothing",
                 hint="take embeddings.folder out, or set embeddings.kind to static or onnx",
             )
-        from knapper.index.embedders.endpoint import EndpointEmbedder  # noqa: PLC0415
+        from knapper.index.models.endpoint import EndpointEmbedder  # noqa: PLC0415
 
         return EndpointEmbedder(settings)
     if settings.kind == "onnx":
-        from knapper.index.embedders.onnx import OnnxEmbedder  # noqa: PLC0415
+        from knapper.index.models.onnx import OnnxEmbedder  # noqa: PLC0415
 
         return OnnxEmbedder(settings)
     return None
 
 
 def _open_e5(settings: EmbedderSettings) -> Embedder:
-    from knapper.index.embedders import e5  # noqa: PLC0415 - as above
+    from knapper.index.models import e5  # noqa: PLC0415 - as above
 
     if settings.model not in {"", e5.NAME} or settings.folder is None:
         raise EmbedderError(
@@ -515,7 +515,7 @@ def _rank_fusion(settings: Settings) -> RankFusion:
 def _reranking(settings: RerankSettings) -> Reranking | None:
     if settings.kind == "off":
         return None
-    from knapper.index.rerankers.base import Reranking  # noqa: PLC0415 - off for most
+    from knapper.index.models.base import Reranking  # noqa: PLC0415 - off for most
 
     return Reranking(open=lambda: open_reranker(settings), passages=settings.passages)
 
@@ -526,7 +526,7 @@ def open_reranker(settings: RerankSettings) -> Reranker:
     Raises:
         RerankerError: A setting is missing or can't be used.
     """
-    from knapper.index.rerankers.base import RerankerSettings  # noqa: PLC0415 - as above
+    from knapper.index.models.base import RerankerSettings  # noqa: PLC0415 - as above
 
     chosen = RerankerSettings(
         kind=settings.kind,
@@ -537,10 +537,10 @@ def open_reranker(settings: RerankSettings) -> Reranker:
         timeout_s=float(settings.timeout_s),
     )
     if settings.kind == "onnx":
-        from knapper.index.rerankers.onnx import OnnxReranker  # noqa: PLC0415 - as above
+        from knapper.index.models.onnx import OnnxReranker  # noqa: PLC0415 - as above
 
         return OnnxReranker(chosen)
-    from knapper.index.rerankers.endpoint import EndpointReranker  # noqa: PLC0415 - as above
+    from knapper.index.models.endpoint import EndpointReranker  # noqa: PLC0415 - as above
 
     return EndpointReranker(chosen)
 
@@ -553,7 +553,7 @@ def _rerank_key(settings: RerankSettings) -> str:
     address = settings.base_url.rstrip("/")
     key = names.read_keyring(address)
     if not key:
-        from knapper.index.rerankers.base import RerankerError  # noqa: PLC0415 - as above
+        from knapper.index.models.base import RerankerError  # noqa: PLC0415 - as above
 
         raise RerankerError(
             "search.rerank.api_key is keyring, and the system's keyring has none for this address",

@@ -24,7 +24,7 @@ from knapper.cli.render.formatting import pluralize
 from knapper.config import editing
 from knapper.errors import BadInput, KnapError, SetupError, StorageError
 from knapper.extras import ExtraName
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 from knapper.server.mcp import clients, install
 from knapper.system import private
 from knapper.vault import obsidian

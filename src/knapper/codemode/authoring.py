@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 from knapper.codemode import bridge
 from knapper.codemode.model import AskModel, ModelSpend, Prompt, PromptData
 from knapper.index.catalog import ListingQuery, SortOrder
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context, ToolSignature

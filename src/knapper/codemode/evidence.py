@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from knapper.errors import BadInput, CallerError, KnapError, NotFound
-from knapper.index.filters import Filter, PropertyTest
+from knapper.index.documents import Filter, PropertyTest
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context

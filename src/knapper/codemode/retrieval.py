@@ -23,7 +23,7 @@ from knapper.codemode.tasks import (
     Thresholds,
 )
 from knapper.errors import BadInput, CallerError, KnapError
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 from knapper.index.search import Hit, SearchRequest
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context, ScriptExit, ScriptLimits, ScriptResult

@@ -25,10 +25,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from knapper.index import tokenizer, words
-from knapper.index.fulltext import RowCounts
+from knapper.index import tokenizer
 from knapper.index.store import IndexStore
 from knapper.index.tokenizer import Stemmer
+from knapper.index.words import fts5
+from knapper.index.words.fulltext import RowCounts
 from knapper.jsontypes import JSONValue
 
 _QUERY_OPERATORS: Final = re.compile(r'["“”„«»*]|(?<!\S)-+')
@@ -50,7 +51,7 @@ class Vocabulary:
         """Count words in an index's store."""
         self._store = store
         self._stemmer = Stemmer()
-        self._counts = RowCounts(words.CHUNKS)
+        self._counts = RowCounts(fts5.CHUNKS)
         self._lock = threading.Lock()
 
     def terms(self, text: str) -> tuple[WeightedTerm, ...]:

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from knapper.errors import StorageError
-from knapper.index import database, filters, fulltext
-from knapper.index.arrays import np
-from knapper.index.database import StateCache
-from knapper.index.filters import Filter, FilterMasks, SqlCondition, folder_key, sees_all
-from knapper.index.fulltext import MatchPlace
+from knapper.index import database, documents
+from knapper.index.documents import Filter, FilterMasks, SqlCondition, StateCache, folder_key, sees_all
 from knapper.index.graph import Graph
 from knapper.index.store import IndexStore
 from knapper.index.tokenizer import segment
+from knapper.index.words import fulltext
+from knapper.index.words.fulltext import MatchPlace
 from knapper.jsontypes import JSONValue, loads, object_or_empty
+from knapper.system.arrays import np
 from knapper.vault import files, links, paths
 from knapper.vault.paths import NotePath
 
@@ -178,12 +178,12 @@ class ListingQuery:
     @property
     def is_selective(self) -> bool:
         """Return whether a database index finds the files, so that only these have to be sorted."""
-        return self.among is not None or filters.is_selective(self.where)
+        return self.among is not None or documents.is_selective(self.where)
 
 
 def listing_condition(listing: ListingQuery) -> SqlCondition:
     """Return the SQL condition on ``files f`` and its parameters; policy and ignore rules aren't part of it."""
-    sql, parameters = filters.build_condition(listing.where)
+    sql, parameters = documents.build_condition(listing.where)
     if listing.among is None:
         return sql, parameters
     return f"{sql} AND f.id IN (SELECT value FROM json_each(?))", [*parameters, json.dumps(list(listing.among))]
@@ -612,7 +612,7 @@ class Catalog:
 
     def _condition(self, connection: sqlite3.Connection, where: Filter) -> tuple[str, list[str]]:
         wanted = self._by_rules(where)
-        condition, parameters = filters.build_condition(wanted)
+        condition, parameters = documents.build_condition(wanted)
         shows = self._allowed.visibility.register(connection, wanted)
         return f"{condition} AND {shows}" if shows else condition, parameters
 

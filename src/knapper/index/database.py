@@ -1,4 +1,6 @@
-"""The index's SQLite file: schema, connections per thread, transactions, snapshots and caches per state."""
+"""The index's SQLite file: schema, connections per thread, transactions, and what notices a change from outside."""
+
+from __future__ import annotations
 
 import json
 import os
@@ -7,17 +9,62 @@ import sqlite3
 import sys
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Generic, Self, TypeVar, cast
+from typing import Final, Self, cast
 
 from knapper.errors import StorageError
-from knapper.index.fingerprint import Fingerprint
 from knapper.index.tokenizer import TOKENIZER, segment
 from knapper.system import private
+
+_RECORD_FILE: Final = "written.json"
+_State = list[int]
+"""Size, time of the last save, time of the last change of any kind, and inode."""
+
+
+class Fingerprint:
+    """What the system told of an index's files when this program last wrote them.
+
+    A log beside the database isn't among them: it has checksums of its own, and what they refuse is found to be stale.
+    """
+
+    def __init__(self, folder: Path, names: tuple[str, ...]) -> None:
+        """Look at the files in the index's *folder* whose names begin with one of *names*."""
+        self._folder = folder
+        self._names = names
+        self._recorded: dict[str, _State] = {}
+
+    def fits(self) -> bool:
+        """Return whether the files are as they were recorded; so are those of which nothing was ever recorded."""
+        try:
+            recorded = cast("object", json.loads((self._folder / _RECORD_FILE).read_bytes()))
+        except FileNotFoundError:
+            return True
+        except (OSError, ValueError):
+            return False
+        if not isinstance(recorded, dict):
+            return False
+        states = cast("dict[str, object]", recorded)
+        return all(states.get(name) == state for name, state in self._look().items())
+
+    def record(self) -> None:
+        """Record the files as they are now; where the disk refuses, the index is checked when it is opened again."""
+        files = self._look()
+        if files and files != self._recorded:
+            with suppress(OSError):
+                private.write_text(self._folder / _RECORD_FILE, json.dumps(files))
+                self._recorded = files
+
+    def _look(self) -> dict[str, _State]:
+        files: dict[str, _State] = {}
+        with suppress(OSError):
+            for path in self._folder.iterdir():
+                if path.name.startswith(self._names) and not path.name.endswith(("-wal", "-shm", ".part")):
+                    status = path.stat()
+                    files[path.name] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+        return files
 
 
 class Connection(sqlite3.Connection):
@@ -62,9 +109,9 @@ def removed_since(connection: sqlite3.Connection) -> int:
 
 INDEX_FILE = "index.db"
 POSTINGS_PREFIX = "postings-"
-"""Start of the names of files of postings beside it; see `knapper.index.postings`."""
+"""Start of the names of files of postings beside it; see `knapper.index.words.postings`."""
 VECTORS_PREFIX = "vectors-"
-"""Start of the names of files of vectors beside it; see `knapper.index.vector_file`."""
+"""Start of the names of files of vectors beside it; see `knapper.index.vectors`."""
 SCHEMA_VERSION = 11
 """Version of the schema; an index of another version is dropped and rebuilt."""
 
@@ -649,30 +696,3 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
 
 def _schema_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-_Value = TypeVar("_Value")
-
-
-class StateCache(Generic[_Value]):
-    """A thread-safe cache of the latest few answers, each for one state of the index."""
-
-    def __init__(self, max_entries: int) -> None:
-        """Cache at most *max_entries* answers."""
-        self._most = max_entries
-        self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, int, str], _Value] = OrderedDict()
-
-    def get(self, connection: sqlite3.Connection, name: str, compute: Callable[[], _Value]) -> _Value:
-        """Return the cached value for the state that a connection sees, or compute it."""
-        key = (*state_of(connection), name)
-        with self._lock:
-            if key in self._known:
-                self._known.move_to_end(key)
-                return self._known[key]
-        value = compute()
-        with self._lock:
-            self._known[key] = value
-            while len(self._known) > self._most:
-                self._known.popitem(last=False)
-        return value

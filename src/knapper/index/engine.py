@@ -14,13 +14,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from knapper.errors import ConflictError, StorageError
-from knapper.index import database, integrity, refresh, status
+from knapper.index import database, refresh, status
 from knapper.index.catalog import Catalog
-from knapper.index.embedders.base import Embedder, EmbedderError
-from knapper.index.filters import Filter, FilterMasks
+from knapper.index.documents import Filter, FilterMasks
 from knapper.index.graph import Graph
+from knapper.index.models.base import Embedder, EmbedderError
 from knapper.index.refresh import IndexPublisher, Progress, Publishing, RefreshOutcome, RefreshPlan, WriteLock
-from knapper.index.signals import RULE_FILES, ask_watcher
 from knapper.index.status import Freshness, IndexStatus
 from knapper.index.store import IndexStore
 from knapper.vault.access import Policy
@@ -29,10 +28,9 @@ from knapper.vault.view import View
 
 if TYPE_CHECKING:
     from knapper.index.feed import ChangeFeed
-    from knapper.index.fusion import Fusion
-    from knapper.index.rerankers.base import Reranking
+    from knapper.index.models.base import Reranking
     from knapper.index.search import OpenNote, Searcher, SearchRequest, SearchResult
-    from knapper.index.snapshot import SnapshotCache
+    from knapper.index.snapshot import Fusion, SnapshotCache
 
 
 _SCAN_BUDGET_S = 0.6
@@ -104,7 +102,7 @@ class Engine:
         self.compare_every_s = compare_every_s
         self.store = IndexStore(folder / database.INDEX_FILE)
         if self.store.database.replaced:
-            integrity.mark(folder, self.store.database.replaced)
+            status.mark_damage(folder, self.store.database.replaced)
         self.graph = Graph(self.store)
         self._open_embedder = open_embedder
         self._embedder: Embedder | None = None
@@ -214,7 +212,7 @@ class Engine:
             return outcome
 
     def _find_damage(self) -> str:
-        damage = integrity.find_damage(self.store.database)
+        damage = status.find_damage(self.store.database)
         database.return_free_memory()
         if not damage:
             self.store.database.trust()
@@ -234,13 +232,13 @@ class Engine:
         with self._inline_refresh_lock:
             damage = "" if stored.is_trusted or self.damage else self._find_damage()
             if damage:
-                integrity.mark(self.folder, damage)
+                status.mark_damage(self.folder, damage)
             return damage
 
     def _rebuild(self, progress: Progress | None) -> RefreshOutcome:
         """Clear the index, and read the whole vault."""
         self.store.clear()
-        integrity.remove_mark(self.folder)
+        status.remove_damage_mark(self.folder)
         self.store.database.trust()
         return self._refresh_all(progress)
 
@@ -255,10 +253,11 @@ class Engine:
 
     def _derive_postings(self) -> None:
         """Derive the file of postings where that is due; without it, searches take longer, with the same answers."""
-        from knapper.index import postings, vector_file  # noqa: PLC0415 - only a writer needs them
+        from knapper.index import vectors  # noqa: PLC0415 - only a writer needs them
+        from knapper.index.words import postings  # noqa: PLC0415 - only a writer needs them
 
         with contextlib.suppress(OSError, StorageError, *DAMAGE_ERRORS):
-            vector_file.remove_stray_files(self.store.database)
+            vectors.remove_stray_files(self.store.database)
             if postings.is_due(self.store.database):
                 postings.build(self.store.database)
             else:
@@ -275,7 +274,7 @@ class Engine:
     @property
     def damage(self) -> str:
         """Return why the index has to be rebuilt; empty where nothing is known of any damage."""
-        return integrity.read_mark(self.folder)
+        return status.read_damage_mark(self.folder)
 
     @property
     def is_complete(self) -> bool:
@@ -287,12 +286,12 @@ class Engine:
 
         A damaged value raises anything, and another database may be the damaged one, so the whole index is checked.
         """
-        damage = integrity.find_damage(self.store.database, words_too=False) if isinstance(error, DAMAGE_ERRORS) else ""
+        damage = status.find_damage(self.store.database, words_too=False) if isinstance(error, DAMAGE_ERRORS) else ""
         return self._report_damage(damage) if damage else None
 
     def _report_damage(self, damage: str) -> StorageError:
         """Mark the index as damaged, and return the error that says so."""
-        integrity.mark(self.folder, damage)
+        status.mark_damage(self.folder, damage)
         return StorageError(
             f"the index is damaged: {damage}", code="index_damaged", hint="`knap index` rebuilds it from the notes"
         )
@@ -302,7 +301,8 @@ class Engine:
 
         Derives the files that large indexes are searched with, where that is due: work for the time after a save.
         """
-        from knapper.index import postings, vector_file  # noqa: PLC0415 - the same
+        from knapper.index import vectors  # noqa: PLC0415 - the same
+        from knapper.index.words import postings  # noqa: PLC0415 - the same
 
         stored = self.store.database
         self._derive_alone(lambda: postings.is_due(stored), self._derive_postings)
@@ -313,7 +313,7 @@ class Engine:
                     embedded = refresh.embed_pending(self.store, embedder, progress=progress, stop=stop)
         if embedder is not None and not (stop and stop.is_set()):
             model = embedder.model_id
-            self._derive_alone(lambda: vector_file.is_due(stored, model), lambda: vector_file.build(stored, model))
+            self._derive_alone(lambda: vectors.is_due(stored, model), lambda: vectors.build(stored, model))
         self.publish(progress=progress, stop=stop)
         return embedded
 
@@ -382,13 +382,13 @@ class Engine:
         """
         feed = self._feed
         if feed is None:
-            if not (refresh.is_watched(self.folder) and ask_watcher(self.folder)):
+            if not (refresh.is_watched(self.folder) and refresh.ask_watcher(self.folder)):
                 return None
             return self._all_current(began)
         if not feed.sync():
             return None
         taken = feed.waiting()
-        if any(self.view.root / rules in taken for rules in RULE_FILES):
+        if any(self.view.root / rules in taken for rules in refresh.RULE_FILES):
             self.read_rules()
             return None
         if not taken or self._index_reported(taken):
@@ -466,7 +466,7 @@ class Engine:
         """Return which damage of the index an error comes from; empty where it has another cause."""
         if database.is_certain_damage(error):
             return database.describe_damage(error)
-        return integrity.find_damage(self.store.database, words_too=False)
+        return status.find_damage(self.store.database, words_too=False)
 
     @contextlib.contextmanager
     def _explained(self) -> Generator[None]:
@@ -694,5 +694,5 @@ class Engine:
             yield
         except (sqlite3.DatabaseError, StorageError) as error:
             if database.is_certain_damage(error):
-                integrity.mark(self.folder, database.describe_damage(error))
+                status.mark_damage(self.folder, database.describe_damage(error))
             raise

@@ -19,8 +19,8 @@ from typing import Final, Self
 from watchfiles._rust_notify import RustNotify  # documented for direct use: `watch` can only wait, and not look
 from watchfiles.main import _default_force_polling  # pyright: ignore[reportPrivateUsage]
 
-from knapper.index import signals
-from knapper.index.signals import ASK_PREFIX, RULE_FILES, SIGNAL_FOLDER, SYNC_PREFIX
+from knapper.index import refresh
+from knapper.index.refresh import ASK_PREFIX, RULE_FILES, SIGNAL_FOLDER, SYNC_PREFIX
 from knapper.system import private
 
 NEW_FOLDER_RECHECK_S: Final = 0.5
@@ -126,7 +126,7 @@ class ChangeFeed:
             if not self._is_prompt or self.is_doubtful or time.monotonic() < self._muted_until:
                 return False
             signal = self._signals / f"{SYNC_PREFIX}{os.getpid()}-{next(self._numbers)}"
-            if not signals.make_signal(signal):
+            if not refresh.make_signal(signal):
                 return False
             try:
                 is_heard = self._wait_for(signal, time.monotonic() + wait_s)
@@ -134,7 +134,7 @@ class ChangeFeed:
                 # The system's reports have failed; the watcher meets the same error, and starts over.
                 return False
             finally:
-                signals.remove_signal(signal)
+                refresh.remove_signal(signal)
             if not is_heard:
                 # Reports were lost, or come late: the watcher compares all files once.
                 self._muted_until = time.monotonic() + _MUTE_S
@@ -242,7 +242,7 @@ class ChangeFeed:
         with self._lock:
             self._asks.difference_update(asks)
         for ask in asks:
-            signals.remove_signal(ask)
+            refresh.remove_signal(ask)
 
     def close(self) -> None:
         """End the reports."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from knapper.index import database, documents
-from knapper.index.arrays import np
 from knapper.index.documents import FileState
 from knapper.index.store import IndexStore
+from knapper.system.arrays import np
 from knapper.vault import links, paths
 from knapper.vault.links import PreparedTarget
 from knapper.vault.paths import NotePath

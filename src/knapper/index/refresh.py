@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import sys
 import threading
 import time
@@ -11,21 +13,72 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from knapper.errors import KnapError, StorageError
-from knapper.index import floor
 from knapper.index.documents import FileRecord, FileState
-from knapper.index.embedders.base import Embedder, EmbedderStopped
-from knapper.index.store import IndexStore
+from knapper.index.models.base import Embedder, EmbedderStopped, learn_floor
+from knapper.index.store import IndexStore, floor_key
 from knapper.system import private
 from knapper.vault.access import Policy
+from knapper.vault.obsidian import APP_FILE
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
-from knapper.vault.walk import FileStat, IsUnchanged, Skipped
+from knapper.vault.walk import IGNORE_FILE, FileStat, IsUnchanged, Skipped
 
 if TYPE_CHECKING:
     from knapper.index.chunker import Chunk
+
+
+RULE_FILES: Final = (IGNORE_FILE, APP_FILE)
+"""Files with ignore rules; after a change of one, the whole vault is compared."""
+SIGNAL_FOLDER: Final = "watch"
+"""The folder below the index's own for files that only cause reports."""
+SYNC_PREFIX: Final = "sync-"
+"""Begins the names of files by which readers in the watcher's own process find out whether all reports were read."""
+ASK_PREFIX: Final = "ask-"
+"""Begins the names of files that readers in other processes make, and the watcher removes as its answer."""
+_ASK_WAIT_S: Final = 0.3
+"""How long a reader waits for the answer of a watcher in another process, which looks every 20 ms."""
+
+
+def make_signal(file: Path) -> bool:
+    """Make a signal file; return whether that was possible: the disk may be full, or the folder gone."""
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError:
+        return False
+    return True
+
+
+def remove_signal(file: Path) -> None:
+    """Remove a signal file, where that is possible; an old one does no harm."""
+    with contextlib.suppress(OSError):
+        file.unlink(missing_ok=True)
+
+
+def ask_watcher(folder: Path, wait_s: float = _ASK_WAIT_S) -> bool:
+    """Ask the watcher of another process to index what it was told before this call.
+
+    Args:
+        folder: The index's own folder.
+        wait_s: How long to wait for the answer, in seconds.
+
+    Returns:
+        Whether it has; otherwise the watcher is busy, has ended, or belongs to an older version.
+    """
+    ask = folder / SIGNAL_FOLDER / f"{ASK_PREFIX}{secrets.token_hex(8)}"
+    if not make_signal(ask):
+        return False
+    deadline = time.monotonic() + wait_s
+    try:
+        while ask.exists():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.001)
+    finally:
+        remove_signal(ask)
+    return True
 
 
 _HEARTBEAT_TIMEOUT_S = 10.0
@@ -479,7 +532,7 @@ def embed_pending(
             progress("embed", embedded, max(total, embedded))
     # After the vectors: those of a model that was changed behind its name remove the floor that was learnt before.
     with suppress(EmbedderStopped):
-        floor.ensure_floor(store, embedder, stop=stop)
+        ensure_floor(store, embedder, stop=stop)
     return embedded
 
 
@@ -496,14 +549,14 @@ def sample_texts(store: IndexStore, limit: int) -> tuple[int, Sequence[str]]:
 
 def is_embedding_due(store: IndexStore, embedder: Embedder) -> bool:
     """Return whether a chunk has no vector of this model, or its floor isn't known yet."""
-    return bool(store.count_pending(embedder.model_id)) or not floor.has_floor(store, embedder)
+    return bool(store.count_pending(embedder.model_id)) or not has_floor(store, embedder)
 
 
 def is_quick_to_embed(store: IndexStore, embedder: Embedder, pending: int) -> bool:
     """Return whether embedding so many chunks is due, and takes only a moment."""
     if not embedder.instant or pending > _MAX_INLINE_CHUNKS:
         return False
-    return bool(pending) or not floor.has_floor(store, embedder)
+    return bool(pending) or not has_floor(store, embedder)
 
 
 _PUBLISH_PAUSE_S = 10.0
@@ -580,3 +633,18 @@ class Publishing:
         """Close what the publisher has opened."""
         if self._publisher is not None:
             self._publisher.close()
+
+
+def has_floor(store: IndexStore, embedder: Embedder) -> bool:
+    """Return whether the index knows the model's floor; nothing needs one where no chunk is stored."""
+    return bool(store.meta(floor_key(embedder.model_id))) or store.is_empty
+
+
+def ensure_floor(store: IndexStore, embedder: Embedder, *, stop: threading.Event | None = None) -> None:
+    """Learn and store the model's floor where the index has none yet.
+
+    Raises:
+        EmbedderError: The embedder failed.
+    """
+    if not has_floor(store, embedder):
+        store.set_meta(floor_key(embedder.model_id), f"{learn_floor(embedder, stop=stop):.4f}", counts=False)

@@ -11,15 +11,17 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal
 
 from knapper.errors import SetupError
-from knapper.index import fulltext, tokenizer
-from knapper.index.arrays import np
-from knapper.index.embedders.base import Embedder, EmbedderError
-from knapper.index.filters import Filter
-from knapper.index.fusion import (
+from knapper.index import tokenizer
+from knapper.index.documents import Filter
+from knapper.index.models import base as rerankers
+from knapper.index.models.base import Embedder, EmbedderError, PausingReranker, Reranking
+from knapper.index.snapshot import (
     FusedScores,
     Fusion,
+    IndexSnapshot,
     NoteRanking,
     RankingWeights,
+    SnapshotCache,
     fuse_ranks,
     fuse_scores,
     keep_matching,
@@ -27,11 +29,10 @@ from knapper.index.fusion import (
     rank_nearest,
     rank_notes,
 )
-from knapper.index.rerankers import base as rerankers
-from knapper.index.rerankers.base import PausingReranker, Reranking
-from knapper.index.snapshot import IndexSnapshot, SnapshotCache
 from knapper.index.store import ChunkRow
 from knapper.index.tokenizer import Query
+from knapper.index.words import fulltext
+from knapper.system.arrays import np
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:

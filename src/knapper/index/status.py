@@ -1,22 +1,30 @@
-"""The status of the index: its counts, what it lacks and why, and whether results may be incomplete."""
+"""The status of the index: its counts, what it lacks and why, and whether it holds what was stored in it."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+from knapper.errors import StorageError
 from knapper.index import database, store
-from knapper.index.arrays import np
+from knapper.index.documents import check_digests, damage_error, digest_rows, vector_checksum
 from knapper.index.store import IndexStore
+from knapper.index.words import fts5
+from knapper.system import private
+from knapper.system.arrays import np
 from knapper.vault import walk
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from knapper.index.database import Database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,3 +203,110 @@ def _count_chunks(
 def _count_allowed(files: str | None, allowed: NDArray[np.bool_]) -> int:
     """Count the allowed ids in a text; one text is read faster than many rows."""
     return int(np.count_nonzero(allowed[np.fromstring(files or "", np.int64, sep=" ")]))
+
+
+_FULL_TEXT_TABLES: Final = ("chunk_words", "title_words", "name_grams", "property_grams")
+_MARK_FILE: Final = "damaged"
+
+
+def find_damage(index: Database, *, words_too: bool = True) -> str:
+    """Check the whole file and its texts, and compare its words with them.
+
+    Args:
+        index: The index.
+        words_too: Whether the full-text tables must hold the words of the texts and no others, which takes as long
+            again; else only whether they can be read.
+
+    Returns:
+        What is wrong; empty where nothing is, or where the disk doesn't let the file be checked.
+    """
+    try:
+        with index.snapshot() as connection:
+            verdict = " ".join(str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0]).split())
+            if verdict != "ok":
+                return verdict
+            if not database.has_own_schema(connection):
+                return "the schema isn't the one that was stored"
+            _check_rows(connection)
+            if words_too:
+                _check_recorded(connection, index.path.parent)
+                _check_vector_file(connection, index.path.parent)
+        _check_full_text(index, words_too=words_too)
+    except (sqlite3.Error, StorageError) as error:
+        if not database.is_damage(error):
+            return ""
+        return database.describe_damage(error)
+    except (ValueError, LookupError, OverflowError) as error:
+        # Values of another type or out of their range than those that were stored.
+        return database.describe_damage(error)
+    return ""
+
+
+def _check_full_text(index: Database, *, words_too: bool) -> None:
+    """Let FTS5 check its tables, and compare them with the texts that they were made from; the command writes nothing.
+
+    Source: SQLite FTS5 documentation, "The 'integrity-check' Command"; with a rank of 1 it reads the texts, too.
+    """
+    with index.transaction(counts=False) as connection:
+        for table in _FULL_TEXT_TABLES:
+            connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', ?)", (int(words_too),))
+
+
+def _check_recorded(connection: sqlite3.Connection, folder: Path) -> None:
+    """Check what was recorded beside a derived file of postings, which has checksums of its own."""
+    if not fts5.is_recording(connection):
+        return
+    from knapper.index.words import postings  # noqa: PLC0415 - only a large index has such a file
+
+    damage = fts5.find_wrong_record(connection) or postings.find_wrong_rows(connection, folder)
+    if damage:
+        raise damage_error(damage)
+
+
+def _check_vector_file(connection: sqlite3.Connection, folder: Path) -> None:
+    """Remove a derived file of vectors that isn't like the stored ones; the next embedding derives another."""
+    if any(folder.glob(f"{database.VECTORS_PREFIX}*")):
+        from knapper.index import vectors  # noqa: PLC0415 - only a large index has such a file
+
+        vectors.remove_wrong(connection, folder)
+
+
+def _check_rows(connection: sqlite3.Connection) -> None:
+    """Compare files, vectors and chunks with their digests, which fails where a text can't be decoded."""
+    for file_id, digest in connection.execute("SELECT id, rows_digest FROM files"):
+        if digest_rows(connection, file_id) != digest:
+            raise damage_error("a row isn't the one that was stored")
+    for chunk_id, model, vector, checksum in connection.execute(
+        "SELECT chunk_id, model, vector, checksum FROM vectors"
+    ):
+        if vector_checksum(chunk_id, model, vector) != checksum:
+            raise damage_error("a vector isn't one that was stored")
+    rows = connection.execute(
+        "SELECT f.path, c.kind, c.path, c.text, c.digest FROM chunks c"
+        f" JOIN files f ON f.id = c.id >> {database.CHUNK_BITS}"
+    )
+    check_digests(rows)
+
+
+def mark_damage(folder: Path, reason: str) -> None:
+    """Record that the index in *folder* is damaged, in a file beside it, since the index itself may not be writable."""
+    # Where the disk is full or read-only, the next one to see the damage tries again.
+    with suppress(OSError):
+        private.write_text(folder / _MARK_FILE, reason)
+
+
+def read_damage_mark(folder: Path) -> str:
+    """Return why the index is marked as damaged; an empty text where it isn't."""
+    try:
+        return (folder / _MARK_FILE).read_text(encoding="utf-8", errors="replace") or "it is marked as damaged"
+    except OSError:
+        return ""
+
+
+def remove_damage_mark(folder: Path) -> None:
+    """Remove the mark of an index that was rebuilt.
+
+    Raises:
+        OSError: The folder can't be written.
+    """
+    (folder / _MARK_FILE).unlink(missing_ok=True)

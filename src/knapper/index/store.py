@@ -11,12 +11,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from knapper.index import database, documents, integrity, words
-from knapper.index.arrays import np
+from knapper.index import database, documents
 from knapper.index.database import Database
 from knapper.index.documents import HEADING_SEPARATOR, FileRecord, FileState
 from knapper.index.tokenizer import segment
+from knapper.index.words import fts5
 from knapper.jsontypes import JSONValue, loads, object_or_empty
+from knapper.system.arrays import np
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
@@ -139,8 +140,8 @@ def remove_chunks(
         sqlite3.DatabaseError: A text isn't what was stored, so that other words would be removed than it has.
     """
     rows = list(chunks)
-    integrity.check_digests((file.path, old.kind, old.path, old.text, old.digest) for old in rows)
-    words.record_dropped(connection, words.CHUNKS, [old.id for old in rows])
+    documents.check_digests((file.path, old.kind, old.path, old.text, old.digest) for old in rows)
+    fts5.record_dropped(connection, fts5.CHUNKS, [old.id for old in rows])
     connection.executemany(
         "INSERT INTO chunk_words (chunk_words, rowid, title, heading, body) VALUES ('delete', ?, ?, ?, ?)",
         [(old.id, *_word_columns(file.title, old.path, old.text)) for old in rows],
@@ -198,7 +199,7 @@ def _insert_chunks(connection: sqlite3.Connection, title: str, numbered: Sequenc
     connection.executemany(
         "INSERT INTO chunk_words (rowid, title, heading, body) VALUES (?, ?, ?, ?)", [(i, *row) for i, row in rows]
     )
-    words.record_added(connection, words.CHUNKS, rows)
+    fts5.record_added(connection, fts5.CHUNKS, rows)
 
 
 def _reuse_vectors(
@@ -207,7 +208,7 @@ def _reuse_vectors(
     """Copy the vectors of equal chunks, so that a moved or copied note isn't embedded again; return the new ids."""
     # Two statements: INSERT ... SELECT would make FTS5 flush its buffered words each time.
     vector_rows = [
-        (i, generation, model, vector, integrity.vector_checksum(i, model, vector))
+        (i, generation, model, vector, documents.vector_checksum(i, model, vector))
         for i, _, chunk in numbered
         for model, vector in connection.execute(
             "SELECT v.model, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id"
@@ -371,7 +372,7 @@ def _replace_title(connection: sqlite3.Connection, file_id: int, record: FileRec
         "INSERT INTO title_words (rowid, title, aliases, headings) VALUES (?, ?, ?, ?)",
         (file_id, title, aliases, headings),
     )
-    words.record_added(connection, words.NAMES, [(file_id, (title, aliases, headings))])
+    fts5.record_added(connection, fts5.NAMES, [(file_id, (title, aliases, headings))])
     connection.execute("INSERT INTO name_grams (rowid, names) VALUES (?, ?)", (file_id, names))
 
 
@@ -385,7 +386,7 @@ def _remove_title(connection: sqlite3.Connection, file_id: int) -> None:
     if not old or kind == "attachment":
         return
     title, aliases, headings, names = json.loads(old)
-    words.record_dropped(connection, words.NAMES, [file_id])
+    fts5.record_dropped(connection, fts5.NAMES, [file_id])
     connection.execute(
         "INSERT INTO title_words (title_words, rowid, title, aliases, headings) VALUES ('delete', ?, ?, ?, ?)",
         (file_id, title, aliases, headings),
@@ -468,7 +469,7 @@ class IndexStore:
                 stored = StoredFile(id=new_id, path=record.path, title=record.title, first_free=0)
             next_chunk = replace_chunks(connection, stored, record.title, chunks, generation=generation_of(connection))
             write_file(connection, stored.id, record, next_chunk=next_chunk, is_new=is_new)
-            integrity.store_rows_digest(connection, stored.id)
+            documents.store_rows_digest(connection, stored.id)
             record_change(connection, stored.id, record.path if is_new else None)
 
     def touch(self, record: FileRecord) -> None:
@@ -490,7 +491,7 @@ class IndexStore:
             )
             file = _find_file(connection, record.path)
             if file is not None:
-                integrity.store_rows_digest(connection, file.id)
+                documents.store_rows_digest(connection, file.id)
 
     def settle(self, files: Sequence[FileStat]) -> None:
         """Record that files have the indexed content, and that their next save will change their time or inode.
@@ -595,7 +596,7 @@ class IndexStore:
             " WHERE c.id IN (SELECT value FROM json_each(?))"
         )
         rows = self.database.reader().execute(sql, (database.CHUNK_BITS, json.dumps(list(ids)))).fetchall()
-        integrity.check_digests((row[1], row[4], row[6], row[11], row[12]) for row in rows)
+        documents.check_digests((row[1], row[4], row[6], row[11], row[12]) for row in rows)
         rows_by_id = {row[0]: _chunk_row(row) for row in rows}
         return [rows_by_id[chunk_id] for chunk_id in ids if chunk_id in rows_by_id]
 
@@ -632,7 +633,7 @@ class IndexStore:
             connection.executemany(
                 "INSERT OR REPLACE INTO vectors SELECT id, ?, ?, ?, ? FROM chunks WHERE id = ?",
                 [
-                    (generation, model, raw, integrity.vector_checksum(i, model, raw), i)
+                    (generation, model, raw, documents.vector_checksum(i, model, raw), i)
                     for i, raw in zip(ids, (v.astype(np.float16).tobytes() for v in vectors), strict=True)
                 ],
             )

@@ -9,8 +9,7 @@ from knapper.errors import ConflictError
 from knapper.index import refresh
 from knapper.index.engine import Engine
 from knapper.index.feed import ChangeFeed
-from knapper.index.refresh import Progress, RefreshOutcome
-from knapper.index.signals import RULE_FILES
+from knapper.index.refresh import RULE_FILES, Progress, RefreshOutcome
 
 _DEBOUNCE_S = 0.06
 """How long changes are collected: editors save a file in several steps. Readers don't wait for that."""

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from knapper.errors import BadInput, NotFound, RefusedError, StorageError
 from knapper.index.catalog import ListingQuery
-from knapper.index.filters import Filter, PropertyOp, PropertyTest
+from knapper.index.documents import Filter, PropertyOp, PropertyTest
 from knapper.tools.context import Context
 from knapper.vault import files, paths
 from knapper.vault.paths import NotePath

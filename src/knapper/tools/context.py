@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn, Protocol, Self, get_
 from urllib.parse import quote
 
 from knapper.errors import NotFound, SetupError
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 from knapper.jsontypes import JSONValue
 from knapper.tools.shapes import Answer
 from knapper.vault.paths import NotePath

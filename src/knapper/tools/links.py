@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from knapper import jsontypes
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.index.catalog import ListingQuery
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 from knapper.index.graph import Edge, NameLookup
 from knapper.tools import answers, arguments, search
 from knapper.tools.context import Context

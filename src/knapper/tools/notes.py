@@ -12,7 +12,7 @@ from knapper.changes.text import positions
 from knapper.errors import BadInput
 from knapper.index import database
 from knapper.index.catalog import CatalogEntry, Listing, ListingQuery, SortKey, SortOrder
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 from knapper.index.graph import Edge
 from knapper.index.search import Hit, SearchMode, SearchRequest, SearchResult
 from knapper.jsontypes import JSONValue

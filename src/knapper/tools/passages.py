@@ -6,9 +6,9 @@ from typing import Final
 
 from knapper.errors import BadInput
 from knapper.index import database
-from knapper.index.filters import Filter
-from knapper.index.fulltext import MatchPlace
+from knapper.index.documents import Filter
 from knapper.index.search import Hit, OpenNote, SearchMode, SearchRequest, SearchResult
+from knapper.index.words.fulltext import MatchPlace
 from knapper.tools import answers, notes, reading, search
 from knapper.tools.context import Context
 from knapper.tools.shapes.read import NoteCopy, NoteHit, NoteHits

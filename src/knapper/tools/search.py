@@ -5,7 +5,7 @@ from typing import Final, Literal, TypeVar, Unpack
 
 from knapper.errors import BadInput, NotFound, RefusedError
 from knapper.index.catalog import ListingQuery
-from knapper.index.filters import Filter, PropertyOp, PropertyTest
+from knapper.index.documents import Filter, PropertyOp, PropertyTest
 from knapper.index.search import Hit, SearchMode, SearchRequest
 from knapper.index.status import Freshness
 from knapper.tools import answers, arguments

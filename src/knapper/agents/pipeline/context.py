@@ -23,7 +23,7 @@ from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.errors import BadInput, KnapError
 from knapper.index.catalog import ListingQuery
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 from knapper.index.graph import FileIds, LinkEnds
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 from knapper.agents.events import BaseEvent, Event
 from knapper.agents.pipeline import scopes
 from knapper.errors import BadInput
-from knapper.index.fulltext import MatchPlace
+from knapper.index.words.fulltext import MatchPlace
 from knapper.jsontypes import JSONValue
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath

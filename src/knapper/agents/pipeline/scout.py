@@ -30,7 +30,7 @@ from knapper.agents.pipeline.scopes import ASK_USER, SCOUT_TOOLS, UPDATE_SELECTI
 from knapper.agents.rewriting import Question, Rewriter, RewritingModel
 from knapper.agents.toolset import LOOP_TOOLS, AgentTool, ToolSession
 from knapper.errors import KnapError
-from knapper.index.fulltext import MatchPlace
+from knapper.index.words.fulltext import MatchPlace
 from knapper.jsontypes import JSONValue, loads, object_or_empty, strings_in
 from knapper.tools import notes
 from knapper.tools.context import Context

@@ -32,8 +32,9 @@ from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Settings, Vault
 from knapper.errors import KnapError
 from knapper.extras import ExtraName
-from knapper.index import integrity, refresh
-from knapper.index.filters import Filter
+from knapper.index import refresh
+from knapper.index.documents import Filter
+from knapper.index.status import find_damage
 from knapper.system import private
 from knapper.tools.context import Context
 
@@ -264,7 +265,7 @@ def check_index(settings: Settings) -> CheckResult:
     """Open the index, and check the whole file."""
     try:
         with app.open_vault(settings) as context:
-            damage = context.index.damage or integrity.find_damage(context.index.store.database)
+            damage = context.index.damage or find_damage(context.index.store.database)
             if damage:
                 return _damaged_index(damage)
             status = context.index.status(context.restrict(Filter()))
@@ -362,7 +363,7 @@ def _repair_database(path: Path) -> CheckResult:
 def _repair_index(settings: Settings) -> list[CheckResult]:
     try:
         with app.open_vault(settings) as context:
-            if not (context.index.damage or integrity.find_damage(context.index.store.database)):
+            if not (context.index.damage or find_damage(context.index.store.database)):
                 return []
             outcome = context.index.refresh(full=True)
     except KnapError as error:

@@ -22,7 +22,7 @@ from knapper.cli.output import ExitCode, one_line
 from knapper.cli.render import indexing
 from knapper.config import Vault
 from knapper.errors import BadInput
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 from knapper.index.search import SearchMode, SearchRequest
 from knapper.jsontypes import is_list, is_object
 from knapper.tools import shapes

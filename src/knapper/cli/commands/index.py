@@ -11,7 +11,7 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.cli.render import indexing
 from knapper.errors import StorageError
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 from knapper.index.refresh import Progress, RefreshOutcome
 from knapper.tools.context import Context
 

@@ -16,7 +16,7 @@ from knapper.cli.output import ExitCode
 from knapper.cli.render import indexing
 from knapper.errors import ConflictError
 from knapper.index import watch
-from knapper.index.embedders.base import EmbedderUnavailable
+from knapper.index.models.base import EmbedderUnavailable
 from knapper.index.refresh import RefreshOutcome
 
 _RETRY_PAUSE_S: Final = 30.0

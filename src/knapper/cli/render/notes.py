@@ -12,7 +12,7 @@ from knapper import jsontypes
 from knapper.cli.output import plain
 from knapper.cli.render import changes
 from knapper.cli.render.formatting import pluralize
-from knapper.index import stop_words
+from knapper.index import tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -128,7 +128,7 @@ _MIN_STEM = 4
 def query_words(query: str) -> tuple[str, ...]:
     """Return the words that a query asks for; neither stop words outside of phrases, nor what ``-`` excludes."""
     parts = [(match["phrase"] or "", match["word"] or "") for match in _QUERY_PART.finditer(query)]
-    stops = stop_words.find_stop_words([word for _, word in parts if word])
+    stops = tokenizer.find_stop_words([word for _, word in parts if word])
     texts = (phrase or word for phrase, word in parts if phrase or word not in stops)
     return tuple(dict.fromkeys(word.casefold() for text in texts for word in _WORD.findall(text)))
 

@@ -21,7 +21,7 @@ from knapper.index.postgres import rows, schema
 from knapper.index.postgres.connection import PostgresServer, use_schema
 from knapper.index.postgres.rows import GAP, ChunkTokenizer, SourceChunk, SourceFile
 from knapper.index.store import floor_key
-from knapper.index.words import CHUNKS
+from knapper.index.words.fts5 import CHUNKS
 from knapper.vault.access import Policy
 
 if TYPE_CHECKING:

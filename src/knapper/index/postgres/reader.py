@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError, StorageError
-from knapper.index import database, integrity
+from knapper.index import database
 from knapper.index.catalog import Catalog
+from knapper.index.documents import Filter
 from knapper.index.engine import USUAL_FUSION, Engine, RankFusion
-from knapper.index.filters import Filter
 from knapper.index.postgres import rows, schema
 from knapper.index.postgres.connection import UNREACHABLE, PostgresServer
 from knapper.index.postgres.rows import decode_chunk
 from knapper.index.postgres.snapshot import PublishedSnapshots, PublishedState
 from knapper.index.refresh import Progress, RefreshOutcome
-from knapper.index.status import Freshness, IndexStatus
+from knapper.index.status import Freshness, IndexStatus, remove_damage_mark
 from knapper.vault import files as vault_files
 from knapper.vault import paths, walk
 from knapper.vault.obsidian import ObsidianSettings
@@ -33,7 +33,7 @@ from knapper.vault.walk import FileStat, IgnoreRules, Skipped
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from knapper.index.embedders.base import Embedder
+    from knapper.index.models.base import Embedder
     from knapper.index.postgres.connection import Session
     from knapper.index.refresh import WriteLock
     from knapper.index.snapshot import SnapshotCache
@@ -423,7 +423,7 @@ class ReaderEngine(Engine):
         del check, wait_s
         is_damaged = bool(self.damage)
         outcome = self.mirror.sync(full=full or is_damaged, progress=progress)
-        integrity.remove_mark(self.folder)
+        remove_damage_mark(self.folder)
         return outcome
 
     def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:

@@ -14,7 +14,7 @@ from knapper.index.documents import HEADING_SEPARATOR, FileRecord
 from knapper.index.postgres.schema import FORMAT
 from knapper.index.store import ChunkRow
 from knapper.index.tokenizer import TOKENIZER, segment
-from knapper.index.words import CHUNKS
+from knapper.index.words.fts5 import CHUNKS
 from knapper.vault.paths import NotePath
 from knapper.vault.source import Link, Problem, Tag
 from knapper.vault.walk import FileStat
@@ -22,7 +22,7 @@ from knapper.vault.walk import FileStat
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from knapper.index.arrays import np
+    from knapper.system.arrays import np
 
 GAP: Final = 0
 """Stands between the columns of a chunk's words, so that no phrase reaches from one into the next."""

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from knapper.index import database, fulltext, words
-from knapper.index.database import StateCache
-from knapper.index.filters import Filter, FilterMasks
-from knapper.index.fulltext import KeywordRanker, NameScores
+from knapper.index import database
+from knapper.index.documents import Filter, FilterMasks, StateCache
 from knapper.index.postgres import rows
 from knapper.index.postgres.rows import GAP
-from knapper.index.postings import K1, B
 from knapper.index.snapshot import find_corrections
 from knapper.index.tokenizer import Query, Stemmer, Term
-from knapper.index.words import CHUNKS, QueryWord, inverse_document_frequency
+from knapper.index.words import fts5, fulltext
+from knapper.index.words.fts5 import CHUNKS, QueryWord, inverse_document_frequency
+from knapper.index.words.fulltext import KeywordRanker, NameScores
+from knapper.index.words.postings import K1, B
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
@@ -228,8 +228,8 @@ class PublishedSnapshot:
         """Look for the words in the mirror's names, and then in the database's texts."""
         terms = {term.text: term for term in query.words if not term.prefix}
         expressions = {text: term.expression() for text, term in terms.items()}
-        named = words.present_expressions(
-            self.state.mirror, words.NAMES, list(expressions.values()), allowed=self._mask(where)
+        named = fts5.present_expressions(
+            self.state.mirror, fts5.NAMES, list(expressions.values()), allowed=self._mask(where)
         )
         unnamed = {text: term for text, term in terms.items() if expressions[text] not in named}
         rows = self._find_tokens(query) if unnamed else {}
@@ -413,9 +413,9 @@ class PublishedSnapshot:
             stems = [rows.term_key(stem) for stem in word.stems]
             if len(stems) == 1:
                 token, _ = found.get(stems[0], (0, 0))
-                rareness[word] = words.rareness(counts.get(token, 0), total)
+                rareness[word] = fts5.rareness(counts.get(token, 0), total)
             elif stems:
-                rareness[word] = words.rareness(self._count_hits(stems, found, where), total)
+                rareness[word] = fts5.rareness(self._count_hits(stems, found, where), total)
         return rareness
 
     def _count_hits(self, stems: Sequence[str], rows: Mapping[str, tuple[int, int]], where: Filter) -> int:

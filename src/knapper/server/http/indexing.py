@@ -13,7 +13,7 @@ from starlette.responses import Response
 from knapper.agents.background import BackgroundJobs, FinalEventSpec
 from knapper.agents.events import BaseEvent
 from knapper.errors import KnapError, NotFound, RefusedError
-from knapper.index.filters import Filter
+from knapper.index.documents import Filter
 from knapper.server import replies, security
 from knapper.server.http import background, binding, openapi
 from knapper.server.http.app import Mount

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from knapper.index.embedders.base import EmbedderError
+from knapper.index.models.base import EmbedderError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,18 +11,19 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, cast
 
-from knapper.index import database, tokenizer, words
-from knapper.index.arrays import np
-from knapper.index.database import StateCache
+from knapper.index import database, tokenizer
+from knapper.index.documents import StateCache
 from knapper.index.tokenizer import CUT_MARK, Query, Stemmer
-from knapper.index.words import Fts5Engine, QueryWord, WordQuestion, WordTable
+from knapper.index.words import fts5
+from knapper.index.words.fts5 import Fts5Engine, QueryWord, WordQuestion, WordTable
+from knapper.system.arrays import np
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from knapper.index.bm25 import PostingsEngine
+    from knapper.index.words.bm25 import PostingsEngine
 
 MAX_RANKED_WORDS = 24
 """Words of a passage by which it is ranked, those that weigh most; with all words the joint ranking is worse.
@@ -66,7 +67,7 @@ class RowCounts:
             ):
                 uncounted.append(expression)
             counts[expression] = count
-        for expression, count in words.count_rows(connection, self._table, uncounted, allowed=None).items():
+        for expression, count in fts5.count_rows(connection, self._table, uncounted, allowed=None).items():
             self._known[expression] = (count, generation)
             counts[expression] = count
         return counts, total[0]
@@ -191,7 +192,7 @@ class KeywordRanker:
         self._folder = folder
         self._fts5 = Fts5Engine()
         self._postings: PostingsEngine | None = None
-        self._counts = {table.name: RowCounts(table) for table in words.TABLES}
+        self._counts = {table.name: RowCounts(table) for table in fts5.TABLES}
         self._names = StateCache[dict[int, _NameStems]](1)
         self._totals = StateCache[int](_MAX_CACHED_TOTALS)
 
@@ -220,7 +221,7 @@ class KeywordRanker:
             return question_words
         counts, total = self._counts[table.name].of(connection, [word.expression for word in question_words])
         weights = {
-            word: word.times * words.inverse_document_frequency(counts[word.expression], total)
+            word: word.times * fts5.inverse_document_frequency(counts[word.expression], total)
             for word in question_words
             if counts[word.expression]
         }
@@ -228,10 +229,10 @@ class KeywordRanker:
 
     def _ready_postings(self, connection: sqlite3.Connection) -> PostingsEngine | None:
         """Return the engine over the file of postings where this state of the index has one."""
-        if self._folder is None or not words.names_file(connection):
+        if self._folder is None or not fts5.names_file(connection):
             return None
         if self._postings is None:
-            from knapper.index.bm25 import PostingsEngine  # noqa: PLC0415 - only a large index needs it
+            from knapper.index.words.bm25 import PostingsEngine  # noqa: PLC0415 - only a large index needs it
 
             self._postings = PostingsEngine(self._folder)
         return self._postings if self._postings.is_ready(connection) else None
@@ -247,14 +248,14 @@ class KeywordRanker:
     ) -> dict[int, float]:
         """Return the best chunks by BM25, best first; those of the program's log only with *include_log*."""
         question = WordQuestion(
-            words=self._heaviest(connection, words.CHUNKS, query_words(query, self.stemmer)),
+            words=self._heaviest(connection, fts5.CHUNKS, query_words(query, self.stemmer)),
             phrases=[term.expression() for term in query.phrases],
             excluded=[term.expression() for term in query.excluded],
             limit=limit,
             allowed=allowed,
             include_log=include_log,
         )
-        return self.best(connection, words.CHUNKS, question)
+        return self.best(connection, fts5.CHUNKS, question)
 
     def names(
         self,
@@ -274,9 +275,9 @@ class KeywordRanker:
         """
         # All words, as a name may consist of stop words alone, such as "To do" or "The Who".
         every = query_words(replace(query, content=query.words), self.stemmer)
-        chosen = [replace(word, times=1) for word in self._heaviest(connection, words.NAMES, every)]
+        chosen = [replace(word, times=1) for word in self._heaviest(connection, fts5.NAMES, every)]
         question = WordQuestion(words=chosen, limit=MAX_NAME_HITS + 1, allowed=allowed)
-        ranked = list(self.best(connection, words.NAMES, question))
+        ranked = list(self.best(connection, fts5.NAMES, question))
         files = ranked[:MAX_NAME_HITS]
         if not files:
             return NameScores(by_file={})
@@ -298,7 +299,7 @@ class KeywordRanker:
         """Return how rare words are in the texts of the allowed files; nothing tells of words in the others."""
         whole = [word for word in question if word.stems]
         counts, total = self._count_chunks(connection, whole, allowed=allowed)
-        return {word: words.rareness(counts[word.expression], total) for word in whole}
+        return {word: fts5.rareness(counts[word.expression], total) for word in whole}
 
     def _count_chunks(
         self, connection: sqlite3.Connection, question: Sequence[QueryWord], *, allowed: NDArray[np.bool_] | None
@@ -307,13 +308,13 @@ class KeywordRanker:
         postings = self._ready_postings(connection)
         if postings is not None:
             try:
-                return postings.counts(connection, words.CHUNKS, question, allowed=allowed)
+                return postings.counts(connection, fts5.CHUNKS, question, allowed=allowed)
             except (LookupError, ValueError):
                 postings.discard()
         expressions = [word.expression for word in question]
         if allowed is None:
-            return self._counts[words.CHUNKS.name].of(connection, expressions)
-        counts = words.count_rows(connection, words.CHUNKS, expressions, allowed=allowed)
+            return self._counts[fts5.CHUNKS.name].of(connection, expressions)
+        counts = fts5.count_rows(connection, fts5.CHUNKS, expressions, allowed=allowed)
         mask_name = hashlib.sha256(allowed.tobytes()).hexdigest()
         total = self._totals.get(connection, mask_name, lambda: _count_allowed(connection, allowed))
         return counts, total
@@ -323,7 +324,7 @@ class KeywordRanker:
         postings = self._ready_postings(connection)
         if postings is not None:
             try:
-                counts = postings.lengths(connection, words.CHUNKS, files)
+                counts = postings.lengths(connection, fts5.CHUNKS, files)
                 return {file: min(count, most) for file, count in zip(files, counts, strict=True)}
             except (LookupError, ValueError):
                 postings.discard()
@@ -337,8 +338,8 @@ class KeywordRanker:
     def unknown(self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None) -> list[str]:
         """Return the query's words that are in no text or name of an allowed file."""
         unknown = {term.text: term.expression() for term in query.words if not term.prefix}
-        for table in words.TABLES:
-            known = words.present_expressions(connection, table, list(unknown.values()), allowed=allowed)
+        for table in fts5.TABLES:
+            known = fts5.present_expressions(connection, table, list(unknown.values()), allowed=allowed)
             unknown = {word: expression for word, expression in unknown.items() if expression not in known}
         return list(unknown)
 
@@ -382,7 +383,7 @@ def _without_run_ends(stems: Sequence[str]) -> list[str]:
 
 
 def _count_allowed(connection: sqlite3.Connection, allowed: NDArray[np.bool_]) -> int:
-    condition = words.allowed_condition(connection, allowed, shift=database.CHUNK_BITS)
+    condition = fts5.allowed_condition(connection, allowed, shift=database.CHUNK_BITS)
     return _fetch_count(connection, f"SELECT COUNT(*) FROM chunks WHERE true{condition}")
 
 

@@ -19,10 +19,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from knapper.index import database, words
-from knapper.index.arrays import ArrayToWrite, np, open_arrays, write_arrays
+from knapper.index import database
 from knapper.index.database import POSTINGS_PREFIX, Database
-from knapper.index.words import WordTable
+from knapper.index.words import fts5
+from knapper.index.words.fts5 import WordTable
+from knapper.system.arrays import ArrayToWrite, np, open_arrays, write_arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,7 +123,7 @@ class PostingsFile:
             table.name: TermLists(
                 **cast("dict[str, Any]", {part: file.arrays[f"{table.name}.{part}"] for part in _ARRAYS})
             )
-            for table in words.TABLES
+            for table in fts5.TABLES
         }
         return cls(name=path.name, uid=str(file.facts["uid"]), tables=tables)
 
@@ -147,7 +148,7 @@ def is_due(index: Database) -> bool:
         total = int(connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
         if total < MIN_ROWS:
             return False
-        if words.count_recorded(connection) > max(_MIN_CHANGED_ROWS, _MAX_CHANGED_SHARE * total):
+        if fts5.count_recorded(connection) > max(_MIN_CHANGED_ROWS, _MAX_CHANGED_SHARE * total):
             return True
         return open_named(connection, index.path.parent) is None
 
@@ -161,17 +162,17 @@ def build(index: Database) -> None:
     """
     folder = index.path.parent
     with index.transaction(counts=False) as connection:
-        words.start_recording(connection)
+        fts5.start_recording(connection)
     with index.snapshot() as connection:
         uid, generation = database.state_of(connection)
-        tables = {table.name: _derive(connection, table) for table in words.TABLES}
+        tables = {table.name: _derive(connection, table) for table in fts5.TABLES}
     name = f"{POSTINGS_PREFIX}{generation}-{secrets.token_hex(4)}"
     write_file(folder / name, uid, tables)
     with index.transaction(counts=False) as connection:
         # Another process may have begun the index anew, or have given up recording after many changes.
-        if database.state_of(connection)[0] == uid and words.is_recording(connection):
-            words.forget_recorded(connection, generation)
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (words.FILE_META, name))
+        if database.state_of(connection)[0] == uid and fts5.is_recording(connection):
+            fts5.forget_recorded(connection, generation)
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (fts5.FILE_META, name))
     del tables
     database.return_free_memory()
     remove_stray_files(index)
@@ -198,10 +199,10 @@ def find_wrong_rows(connection: sqlite3.Connection, folder: Path) -> str:
     file = open_named(connection, folder)
     if file is None:
         return ""
-    for table in words.TABLES:
+    for table in fts5.TABLES:
         current = {int(row_id) for (row_id,) in connection.execute(_ROWS_SQL[table.name])}
-        added = {row_id for row_id, _ in words.added_rows(connection, table)}
-        if set(file.tables[table.name].ids.tolist()) - set(words.dropped_rows(connection, table)) | added != current:
+        added = {row_id for row_id, _ in fts5.added_rows(connection, table)}
+        if set(file.tables[table.name].ids.tolist()) - set(fts5.dropped_rows(connection, table)) | added != current:
             return f"the recorded rows of {table.name} aren't those that changed"
     return ""
 
@@ -325,7 +326,7 @@ def row_norms(lengths: NDArray[Any], total: int, all_words: int) -> NDArray[np.f
 
 def name_of(connection: sqlite3.Connection) -> str:
     """Return the name of the file that the database names; empty where it names none."""
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (words.FILE_META,)).fetchone()
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (fts5.FILE_META,)).fetchone()
     return str(row[0]) if row else ""
 
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from knapper.index import database, postings, words
-from knapper.index.arrays import np
-from knapper.index.postings import PostingsFile, TermLists
-from knapper.index.words import QueryWord, WordQuestion, WordTable, inverse_document_frequency
+from knapper.index import database
+from knapper.index.words import fts5, postings
+from knapper.index.words.fts5 import QueryWord, WordQuestion, WordTable, inverse_document_frequency
+from knapper.index.words.postings import PostingsFile, TermLists
+from knapper.system.arrays import np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -221,7 +222,7 @@ class PostingsEngine:
         norms = state.norms.copy()
         if question.allowed is not None:
             norms[~_is_allowed(table, state, question.allowed)] = np.inf
-        if table is words.CHUNKS and not question.include_log:
+        if table is fts5.CHUNKS and not question.include_log:
             logged = [int(i) for (i,) in connection.execute(f"{database.LOG_CHUNKS_SQL} ORDER BY id")]
             if logged:
                 norms[state.find_rows(np.array(logged, np.int64))] = np.inf
@@ -244,8 +245,8 @@ def _is_allowed(table: WordTable, state: _TableState, allowed: NDArray[np.bool_]
 
 
 def _read_state(connection: sqlite3.Connection, table: WordTable, lists: TermLists) -> _TableState:
-    added = words.added_rows(connection, table)
-    dropped_ids = np.array(words.dropped_rows(connection, table), np.int64)
+    added = fts5.added_rows(connection, table)
+    dropped_ids = np.array(fts5.dropped_rows(connection, table), np.int64)
     places, is_known = _positions(lists.ids, dropped_ids)
     dropped = None
     all_words = int(lists.lengths.sum(dtype=np.int64)) + sum(length for _, length in added)

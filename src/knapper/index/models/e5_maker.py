@@ -23,8 +23,8 @@ import numpy as np
 
 from knapper import extras
 from knapper.errors import StorageError
-from knapper.index.embedders import e5, tables
-from knapper.index.embedders.base import EmbedderError
+from knapper.index.models import e5, tables
+from knapper.index.models.base import EmbedderError
 from knapper.system import private
 
 if TYPE_CHECKING:

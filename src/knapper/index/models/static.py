@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knapper import errors, extras
-from knapper.index.embedders import tables
-from knapper.index.embedders.base import EmbedderError, normalize_rows, replace_surrogates
-from knapper.index.embedders.tables import TokenTable, map_tensors
+from knapper.index.models import tables
+from knapper.index.models.base import EmbedderError, normalize_rows, replace_surrogates
+from knapper.index.models.tables import TokenTable, map_tensors
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

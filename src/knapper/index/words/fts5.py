@@ -1,7 +1,7 @@
 """The seam between a search and what ranks by words: what is asked, SQLite's own BM25, and the record of changed rows.
 
 Two engines answer the same question with the same scores: `Fts5Engine` from the full-text tables themselves, for every
-index, and `knapper.index.postings.PostingsEngine` from a file that is derived from them, for a large one.
+index, and `knapper.index.words.postings.PostingsEngine` from a file that is derived from them, for a large one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from knapper.index.tokenizer import TOKENIZER
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from knapper.index.arrays import np
+    from knapper.system.arrays import np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

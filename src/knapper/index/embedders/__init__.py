@@ -1,1 +1,0 @@
-"""The kinds of embedders, one module each."""

@@ -1,0 +1,1 @@
+"""Rank chunks and names by the words of a query."""
