@@ -9,7 +9,7 @@ from knapper.changes.disk import apply as changes
 from knapper.changes.disk.plan import ChangeMeta
 from knapper.changes.disk.transaction import State
 from knapper.changes.drafts import Draft, FileDraft
-from knapper.changes.proposals import note_blocks, presentation, store
+from knapper.changes.proposals import note_blocks, store
 from knapper.changes.proposals.model import Proposal
 from knapper.changes.proposals.store import Proposals
 from knapper.changes.text import blocks, splices
@@ -239,7 +239,7 @@ def test_links_in_notes_that_are_not_shown_follow_without_being_named(root: Path
 def test_a_file_is_hidden_if_it_is_so_on_either_side_of_its_move() -> None:
     draft = Draft(files=(edit("a.md", b"a", b"b"), move("b.md", "Hidden/b.md", b"b"), edit("Hidden/c.md", b"a", b"b")))
 
-    marked = presentation.mark_hidden(draft, lambda path: not path.startswith("Hidden/"))
+    marked = store.mark_hidden(draft, lambda path: not path.startswith("Hidden/"))
 
     assert [file.hidden for file in marked.files] == [False, True, True]
 

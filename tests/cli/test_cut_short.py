@@ -11,8 +11,9 @@ import pytest
 
 from knapper import config
 from knapper.app.hub import Hub
-from knapper.changes.disk import files, marker, storage
+from knapper.changes.disk import files, storage
 from knapper.cli import main
+from knapper.system import private
 
 NOTES = 60
 KILL_AT = 40
@@ -92,7 +93,7 @@ def test_a_reading_command_takes_back_what_was_cut_short_and_says_so(
     assert f"a change of {NOTES} files that was cut short was taken back" in told
     main.run(["-v", str(vault), *arguments])
     assert "cut short" not in capsys.readouterr().err
-    assert not marker.is_set(state_folder(vault))
+    assert not private.is_marked(state_folder(vault))
 
 
 def test_a_program_is_told_in_the_answer(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,7 +171,7 @@ def test_reading_beside_a_writer_that_is_at_work_changes_and_says_nothing(
 
     assert "cut short" not in capsys.readouterr().err
     assert len(changed(vault)) == KILL_AT - 1
-    assert marker.is_set(state_folder(vault))
+    assert private.is_marked(state_folder(vault))
 
 
 def test_reading_an_untouched_vault_imports_nothing_that_writes(vault: Path) -> None:
@@ -188,9 +189,9 @@ def test_reading_an_untouched_vault_imports_nothing_that_writes(vault: Path) -> 
 
 def test_a_marker_without_a_change_is_removed(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main.run(["-v", str(vault), "status"])
-    marker.place(state_folder(vault), "0000000000-gone")
+    private.place_marker(state_folder(vault), "0000000000-gone")
     capsys.readouterr()
     main.run(["-v", str(vault), "status"])
 
     assert "cut short" not in capsys.readouterr().err
-    assert not marker.is_set(state_folder(vault))
+    assert not private.is_marked(state_folder(vault))

@@ -8,8 +8,7 @@ import pytest
 
 from knapper.errors import BadInput
 from knapper.tools import search
-from knapper.tools.arguments import parse_property_test
-from knapper.tools.context import Context
+from knapper.tools.context import Context, parse_property_test
 from knapper.tools.notes import list_tags, vault_status
 from knapper.tools.search import search_vault
 from knapper.vault.access import Policy

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from knapper.vault import matchers
+from knapper.vault import paths
 
 PIECES = [
     r"a",
@@ -73,7 +73,7 @@ def ignored_by_git(repository: Path, lines: list[str]) -> set[str]:
 @example(lines=["a/**/b", "**/ab/**", "b/"])
 @example(lines=["/*", "!/a", "/a/*", "!/a/b.md"])
 def test_paths_match_as_git_has_it(repository: Path, lines: list[str]) -> None:
-    ours = {path for path in PATHS if matchers.parse_globs(lines).match(path)}
+    ours = {path for path in PATHS if paths.parse_globs(lines).match(path)}
 
     assert ours == ignored_by_git(repository, lines)
 
@@ -97,7 +97,7 @@ def test_paths_match_as_git_has_it(repository: Path, lines: list[str]) -> None:
     ],
 )
 def test_a_pattern_matches(line: str, path: str) -> None:
-    assert matchers.parse_globs([line]).match(path)
+    assert paths.parse_globs([line]).match(path)
 
 
 @pytest.mark.parametrize(
@@ -115,15 +115,15 @@ def test_a_pattern_matches(line: str, path: str) -> None:
     ],
 )
 def test_a_pattern_does_not_match(line: str, path: str) -> None:
-    assert not matchers.parse_globs([line]).match(path)
+    assert not paths.parse_globs([line]).match(path)
 
 
 def test_a_folder_matches_a_pattern_for_folders() -> None:
-    assert matchers.parse_globs(["Private/"]).match("x/Private", is_folder=True)
+    assert paths.parse_globs(["Private/"]).match("x/Private", is_folder=True)
 
 
 def test_a_folder_that_matches_takes_all_below_it_along() -> None:
-    patterns = matchers.parse_globs(["Private/", "!Private/open.md", "!open.md"])
+    patterns = paths.parse_globs(["Private/", "!Private/open.md", "!open.md"])
 
     assert patterns.match("Private/open.md")
     assert not patterns.match_only("Private/open.md", is_folder=False)
@@ -133,7 +133,7 @@ def test_a_folder_that_matches_takes_all_below_it_along() -> None:
     ("line", "why"), [("[a", "closed"), ("a\\", "backslash"), ("[[:nope:]]", "class"), ("x" * 1001, "longer")]
 )
 def test_a_line_that_is_no_pattern_is_told_and_matches_nothing(line: str, why: str) -> None:
-    patterns = matchers.parse_globs(["ok", line])
+    patterns = paths.parse_globs(["ok", line])
 
     assert patterns.match("ok")
     assert not patterns.match(line)
@@ -154,7 +154,7 @@ def test_a_line_that_is_no_pattern_is_told_and_matches_nothing(line: str, why: s
     ],
 )
 def test_a_pattern_made_to_hang_ends(line: str) -> None:
-    patterns = matchers.parse_globs([line])
+    patterns = paths.parse_globs([line])
 
     for path in ("a" * 255, "/".join(["aaaaaaaa"] * 400), "a/" * 2000):
         assert patterns.match(path) in {True, False}
@@ -162,4 +162,4 @@ def test_a_pattern_made_to_hang_ends(line: str) -> None:
 
 @given(st.text("ab/*?[]!^-\\: #", max_size=12), st.text("ab/*?[]!^-\\: #", min_size=1, max_size=12))
 def test_no_line_breaks_the_reader(line: str, path: str) -> None:
-    assert matchers.parse_globs([line]).match(path) in {True, False}
+    assert paths.parse_globs([line]).match(path) in {True, False}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knapper.errors import SetupError
-from knapper.vault import matchers, walk
+from knapper.vault import paths, walk
 from knapper.vault.obsidian import ObsidianSettings
 from knapper.vault.walk import IgnoreRules
 
@@ -107,7 +107,7 @@ def test_a_walk_lists_exactly_what_is_not_hidden(
     tmp_path_factory: pytest.TempPathFactory, rules: list[str], filters: list[str], files: list[list[str]]
 ) -> None:
     root = tmp_path_factory.mktemp("vault")
-    ignore = IgnoreRules(patterns=matchers.parse_globs(rules), prefixes=tuple(filters))
+    ignore = IgnoreRules(patterns=paths.parse_globs(rules), prefixes=tuple(filters))
     for parts in files:
         if not any(above.is_file() for above in root.joinpath(*parts).parents):
             root.joinpath(*parts[:-1]).mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from knapper.vault import matchers
+from knapper.vault import paths
 from knapper.vault.obsidian import ObsidianSettings
 from knapper.vault.walk import IgnoreRules
 
@@ -56,7 +56,7 @@ PATTERNS = st.recursive(CHARACTERS, grown, max_leaves=6)
 def test_an_expression_matches_what_pythons_own_matcher_does(pattern: str, text: str) -> None:
     theirs = re.search(pattern, text, FLAGS) is not None
 
-    assert matchers.parse_regex(pattern).search(text) == theirs
+    assert paths.parse_regex(pattern).search(text) == theirs
 
 
 @given(
@@ -66,7 +66,7 @@ def test_anchors_hold_where_pythons_do(parts: tuple[str, str, str], text: str) -
     before, pattern, after = parts
     theirs = re.search(f"{before}(?:{pattern}){after.replace('$', chr(92) + 'Z')}", text, FLAGS)
 
-    assert matchers.parse_regex(f"{before}(?:{pattern}){after}").search(text) == (theirs is not None)
+    assert paths.parse_regex(f"{before}(?:{pattern}){after}").search(text) == (theirs is not None)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_anchors_hold_where_pythons_do(parts: tuple[str, str, str], text: str) -
     ],
 )
 def test_expressions_that_people_write_match_what_they_mean(pattern: str, yes: str, no: str) -> None:
-    regex = matchers.parse_regex(pattern)
+    regex = paths.parse_regex(pattern)
 
     assert regex.search(yes)
     assert not regex.search(no)
@@ -91,7 +91,7 @@ def test_expressions_that_people_write_match_what_they_mean(pattern: str, yes: s
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(.*)*x", "a*a*a*a*a*a*a*a*b", "(a{0,9}){9}b", "(.*a){12}b"])
 def test_an_expression_made_to_hang_ends(pattern: str) -> None:
-    regex = matchers.parse_regex(pattern)
+    regex = paths.parse_regex(pattern)
 
     assert not any(regex.search("a" * 4000 + f"!{number}") for number in range(20) if "$" not in pattern)
 
@@ -129,13 +129,13 @@ def test_an_expression_made_to_hang_ends(pattern: str) -> None:
 )
 def test_what_is_not_covered_is_refused_with_a_reason(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        matchers.parse_regex(pattern)
+        paths.parse_regex(pattern)
 
 
 @given(st.text("ab(){}[]|*+?^$\\.,-19:d", max_size=20))
 def test_no_text_breaks_the_reader(pattern: str) -> None:
     try:
-        regex = matchers.parse_regex(pattern)
+        regex = paths.parse_regex(pattern)
     except ValueError:
         return
 
@@ -165,7 +165,7 @@ def test_no_text_breaks_the_reader(pattern: str) -> None:
     ],
 )
 def test_an_expression_is_read_as_javascript_reads_it(pattern: str, yes: str, no: str) -> None:
-    regex = matchers.parse_regex(pattern)
+    regex = paths.parse_regex(pattern)
 
     assert regex.search(yes)
     assert not regex.search(no)
@@ -173,7 +173,7 @@ def test_an_expression_is_read_as_javascript_reads_it(pattern: str, yes: str, no
 
 def test_an_expression_of_more_states_than_fit_into_memory_still_matches_right() -> None:
     pattern = "a[ab]{14}c[ab]*$"
-    regex = matchers.parse_regex(pattern)
+    regex = paths.parse_regex(pattern)
     letters = random.Random(1)
     texts = ["".join(letters.choices("abc", weights=[8, 8, 1], k=300)) for _ in range(200)]
 
@@ -182,21 +182,21 @@ def test_an_expression_of_more_states_than_fit_into_memory_still_matches_right()
 
 def test_nothing_is_logged(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="missing"):
-        matchers.parse_regex("(")
-    matchers.parse_regex("([^x]{0,330}x){3}!").search("ab\u00e9" * 1000)
+        paths.parse_regex("(")
+    paths.parse_regex("([^x]{0,330}x){3}!").search("ab\u00e9" * 1000)
 
     assert capfd.readouterr() == ("", "")
 
 
 def test_half_a_surrogate_pair_ends_nothing() -> None:
-    assert matchers.parse_regex("^\ud83d\\ud83d?$") == matchers.parse_regex("^\ud83d\\ud83d?$")
-    assert matchers.parse_regex("^a.b$").search("a\udcffb")
+    assert paths.parse_regex("^\ud83d\\ud83d?$") == paths.parse_regex("^\ud83d\\ud83d?$")
+    assert paths.parse_regex("^a.b$").search("a\udcffb")
 
 
 def test_an_expression_goes_to_another_process() -> None:
-    regex = pickle.loads(pickle.dumps(matchers.parse_regex("^a.b$")))
+    regex = pickle.loads(pickle.dumps(paths.parse_regex("^a.b$")))
 
-    assert isinstance(regex, matchers.Regex)
+    assert isinstance(regex, paths.Regex)
     assert regex.search("A\nb")
 
 

@@ -120,6 +120,6 @@ def estimate_time(store: IndexStore) -> EmbedTime | None:
 
 
 def _estimate_rate(texts: Sequence[str], tokens_per_second: float) -> float:
-    from knapper.index.models.e5 import count_tokens, tokens_per_second  # noqa: PLC0415 - as above
+    from knapper.index.models.e5 import count_tokens  # noqa: PLC0415 - as above
 
     return tokens_per_second * len(texts) / sum(map(count_tokens, texts))

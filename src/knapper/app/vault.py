@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Self
 
 from knapper import config
 from knapper.app import e5_model
-from knapper.changes.disk import marker
 from knapper.errors import KnapError, SetupError, StorageError
 from knapper.index import database
 from knapper.index.engine import Engine, RankFusion
@@ -327,7 +326,7 @@ class OpenedVault:
 
     def _settle_cut_short(self) -> None:
         """Finish or take back a change that was cut short, unless its writer is still at work."""
-        if not marker.is_set(self.folder):
+        if not private.is_marked(self.folder):
             self._half_changed = None
             return
         from knapper.changes.disk import storage  # noqa: PLC0415 - as in `_open_writers`

@@ -12,11 +12,11 @@ from knapper.changes.disk import apply, plan
 from knapper.changes.disk.journal import Journal
 from knapper.changes.disk.plan import ChangeMeta
 from knapper.changes.drafts import Capability, Draft, FileDraft
-from knapper.changes.proposals import note_blocks, parts, presentation
+from knapper.changes.proposals import note_blocks, parts
 from knapper.changes.proposals.model import Proposal, ProposedFile
 from knapper.changes.proposals.note_blocks import NoteRendering
 from knapper.changes.proposals.parts import BlockHunks, Selection
-from knapper.changes.proposals.store import Proposals
+from knapper.changes.proposals.store import Proposals, hidden_paths, hiding_errors, mark_hidden, visible_part
 from knapper.changes.proposals.tables import ProposalFilter
 from knapper.changes.text import blocks, splices
 from knapper.changes.text.blocks import BlockChoice
@@ -54,12 +54,12 @@ def select_parts(
     """
     # Names are checked against what the client sees, so that an error reveals no hidden file.
     parts.check_names(store.show(proposal_id, visible=view.visible), files, hunks)
-    with presentation.hiding_errors(presentation.hidden_paths(store.show(proposal_id).files, view.visible)):
+    with hiding_errors(hidden_paths(store.show(proposal_id).files, view.visible)):
         current, note_contents = _read_without_blocks(store, view.root, proposal_id)
         selection = store.select(
             proposal_id, digest, files=files, hunks=hunks, note_contents=note_contents, current=current
         )
-    return replace(selection, draft=presentation.mark_hidden(selection.draft, view.visible))
+    return replace(selection, draft=mark_hidden(selection.draft, view.visible))
 
 
 def fit_to_files(store: Proposals, root: Path, proposal_id: str) -> tuple[Proposal, dict[NotePath, bytes]]:
@@ -238,7 +238,7 @@ def plan_block_draft(writer: Writer, draft: Draft) -> Submission:
 
 def preview_draft(writer: Writer, draft: Draft) -> Submission:
     """Return what applying a permitted draft would do."""
-    with presentation.hiding_errors(presentation.hidden_paths(draft.files, writer.context.view.visible)):
+    with hiding_errors(hidden_paths(draft.files, writer.context.view.visible)):
         plan.check_conflicts(apply.plan_effects(writer.state, list(draft.effects())))
     files, hidden = changes_writer.report_files(draft)
     submission = Submission(status="planned", files=files, hidden=hidden, notices=draft.notices)
@@ -247,7 +247,7 @@ def preview_draft(writer: Writer, draft: Draft) -> Submission:
 
 def _check_permitted(writer: Writer, draft: Draft) -> Draft:
     grants, facts = writer.grants, rules.facts_of(writer.context.view)
-    draft = presentation.mark_hidden(draft, writer.context.view.visible)
+    draft = mark_hidden(draft, writer.context.view.visible)
     rules.judge(draft, replace(grants, editable="all"), facts, person_word=True).raise_if_refused()
     return draft
 
@@ -459,9 +459,7 @@ class Reviewer:
             raise
         proposal = self.writer.proposals.mark_accepted(selection, applied.change_id)
         stale_notices = (
-            ()
-            if files or hunks
-            else _stale_notices(presentation.visible_part(proposal, self.writer.context.view.visible))
+            () if files or hunks else _stale_notices(visible_part(proposal, self.writer.context.view.visible))
         )
         return replace(applied, proposal_id=proposal_id, notices=(*applied.notices, *stale_notices))
 
@@ -499,12 +497,12 @@ class Reviewer:
         sync_note_blocks(self.writer, proposal_id)
         with self._hiding_errors(proposal_id):
             fitted, _ = fit_to_files(self.writer.proposals, self.writer.context.view.root, proposal_id)
-        return presentation.visible_part(fitted, self.writer.context.view.visible)
+        return visible_part(fitted, self.writer.context.view.visible)
 
     def _hiding_errors(self, proposal_id: str) -> AbstractContextManager[None]:
         """Redact errors in the block, so that they don't reveal the files that the client may not know of."""
         files = self.writer.proposals.show(proposal_id).files
-        return presentation.hiding_errors(presentation.hidden_paths(files, self.writer.context.view.visible))
+        return hiding_errors(hidden_paths(files, self.writer.context.view.visible))
 
     def reject(
         self, proposal_id: str, reason: str = "", *, files: Sequence[str] = (), hunks: Sequence[str] = ()

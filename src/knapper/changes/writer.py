@@ -13,7 +13,7 @@ from knapper.changes.disk.transaction import State
 from knapper.changes.disk.undo import Selector, Undone
 from knapper.changes.drafting import DraftContext
 from knapper.changes.drafts import Draft, Failure, FileDraft, LinkRewrite, Request
-from knapper.changes.proposals import presentation
+from knapper.changes.proposals import store
 from knapper.changes.proposals.parts import DEFAULT_DAYS, ProposalTerms
 from knapper.changes.proposals.store import Proposals
 from knapper.changes.proposals.taint import Taints
@@ -318,8 +318,8 @@ class Writer:
         Raises:
             KnapError: As for `knapper.changes.disk.apply.apply_effects`; nothing was changed then.
         """
-        unseen = presentation.hidden_paths(draft.files, self.context.view.visible)
-        with presentation.hiding_errors(unseen):
+        unseen = store.hidden_paths(draft.files, self.context.view.visible)
+        with store.hiding_errors(unseen):
             applied = apply.apply_effects(self.state, list(draft.effects()), meta)
         self._notify_touched(path for file in draft.files for path in (file.path, file.place))
         files, hidden = report_files(draft)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from knapper.cli.options import GlobalOptions
-    from knapper.tools.arguments import NoteFilters
+    from knapper.tools.context import NoteFilters
 
 _NOTE_TEXT: Final = re.compile(r"-+\s")
 _TEXT_MARK: Final = "\0"

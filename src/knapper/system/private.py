@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from filelock import BaseFileLock
 
+
 FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
 OTHERS_MODE: Final = 0o077
@@ -292,3 +293,30 @@ def _list_names(folder: Path) -> list[str]:
         return sorted(os.listdir(folder))  # noqa: PTH208 - names alone
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
+
+
+MARKER_FILE: Final = "change.begun"
+"""Exists while a change is under way: whoever opens the vault sees by it whether one was cut short."""
+
+
+def place_marker(folder: Path, change_id: str) -> None:
+    """Write the file before a change begins; the caller holds the write lock.
+
+    Raises:
+        OSError: The state folder can't be written.
+    """
+    write_text(folder / MARKER_FILE, change_id)
+
+
+def is_marked(folder: Path) -> bool:
+    """Return whether a change is under way, or was cut short."""
+    return (folder / MARKER_FILE).exists()
+
+
+def remove_marker(folder: Path) -> None:
+    """Remove the file after a change was finished or taken back; the caller holds the write lock.
+
+    Raises:
+        OSError: The state folder can't be written.
+    """
+    (folder / MARKER_FILE).unlink(missing_ok=True)

@@ -13,8 +13,8 @@ from knapper.changes.disk.undo import ChangeFilter, Last, OfProposal, OfRun, One
 from knapper.changes.text import diff
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput
-from knapper.tools import answers, arguments
-from knapper.tools.context import Context
+from knapper.tools import answers
+from knapper.tools.context import Context, resolve_filter
 from knapper.tools.shapes.write import ChangeList, ChangeRow, FileAction, UndoConflict, UndoResult, WrittenFile
 from knapper.vault.paths import NotePath
 
@@ -71,7 +71,7 @@ def list_changes(
     def has_changes(path: str) -> bool:
         return bool(undo.list_changes(change_journal, replace(query, path=path), limit=1).total)
 
-    path = arguments.resolve_filter(context, which.get("path", ""), has_changes)
+    path = resolve_filter(context, which.get("path", ""), has_changes)
     # The same answer as for a file without changes: an error would reveal that a hidden one exists.
     if path and not _may_see(context, path):
         none: list[ChangeRow] = []

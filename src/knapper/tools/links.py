@@ -11,8 +11,8 @@ from knapper.errors import BadInput, KnapError, NotFound
 from knapper.index.catalog import ListingQuery
 from knapper.index.documents import Filter
 from knapper.index.graph import Edge, NameLookup
-from knapper.tools import answers, arguments, search
-from knapper.tools.context import Context
+from knapper.tools import answers, search
+from knapper.tools.context import Context, check_text, check_texts, resolve_folder
 from knapper.tools.shapes.read import (
     BacklinkPage,
     BrokenLinkPage,
@@ -58,7 +58,7 @@ def find_backlinks(context: Context, note_name: str, limit: int = _DEFAULT_LIMIT
         BadInput: The name is empty, or limit or offset is out of its range.
     """
     answers.check_page(limit, offset)
-    name = links.lookup_key(_strip_link_syntax(arguments.check_text("note_name", note_name)))
+    name = links.lookup_key(_strip_link_syntax(check_text("note_name", note_name)))
     if not name:
         raise BadInput("no note is named", hint="give its name, without brackets")
     freshness = context.freshen(meaning=False)
@@ -127,7 +127,7 @@ def broken_links(context: Context, path: str = "", limit: int = _DEFAULT_LIMIT, 
     """
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
-    place = _resolve_place(context, arguments.check_text("path", path))
+    place = _resolve_place(context, check_text("path", path))
     rows = context.index.catalog.broken(context.restrict(Filter()), place)
     link_rows = link_answers(context, context.index.graph.edges(rows[offset : offset + limit]))
     return {**answers.page_of(link_rows, len(rows), limit, offset), **search.freshness_fields(freshness)}
@@ -137,7 +137,7 @@ def _resolve_place(context: Context, raw: str) -> NotePath:
     """Resolve a folder, or a note with or without its extension, as a caller wrote it."""
     nearest: list[str] = []
     try:
-        return arguments.resolve_folder(context, raw)
+        return resolve_folder(context, raw)
     except NotFound as error:
         nearest += jsontypes.strings_in(error.details.get("nearest"))
     try:
@@ -319,7 +319,7 @@ def get_links_recursive(
     _check_direction(direction)
     if not 1 <= depth <= _MAX_DEPTH:
         raise BadInput(f"depth is {depth}", hint=f"give 1 to {_MAX_DEPTH}")
-    excluded = arguments.check_texts("exclude_folders", more.get("exclude_folders", ()))
+    excluded = check_texts("exclude_folders", more.get("exclude_folders", ()))
     excluded_prefixes = tuple(paths.name_key(each).strip("/") + "/" for each in excluded)
     freshness = context.freshen(meaning=False)
     source = context.view.locate(path)
@@ -555,7 +555,7 @@ def graph_between(context: Context, wanted: Sequence[str], *, by: GraphTies = "l
         raise BadInput(f"{len(wanted)} paths were given", hint=f"give 1 to {MAX_GRAPH_NODES}")
     _check_ties(by)
     freshness = context.freshen(meaning=by != "links")
-    asked = dict.fromkeys(NotePath(path) for path in arguments.check_texts("paths", wanted))
+    asked = dict.fromkeys(NotePath(path) for path in check_texts("paths", wanted))
     where = context.restrict(Filter(kinds=search.NOTE_KINDS))
     listing = ListingQuery(where=replace(where, paths=tuple(asked)), limit=MAX_GRAPH_NODES)
     shown = {entry.path for entry in context.index.catalog.find(listing).entries}

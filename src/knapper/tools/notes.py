@@ -16,9 +16,17 @@ from knapper.index.documents import Filter
 from knapper.index.graph import Edge
 from knapper.index.search import Hit, SearchMode, SearchRequest, SearchResult
 from knapper.jsontypes import JSONValue
-from knapper.tools import answers, arguments, reading, search
-from knapper.tools.arguments import NoteFilters
-from knapper.tools.context import Context
+from knapper.tools import answers, reading, search
+from knapper.tools.context import (
+    Context,
+    NoteFilters,
+    build_filter,
+    check_name,
+    check_text,
+    has_property,
+    missing_names,
+    resolve_folder,
+)
 from knapper.tools.shapes.read import (
     FolderHead,
     FolderPage,
@@ -115,9 +123,9 @@ def find_notes(
     answers.check_page(limit, offset)
     fields = _check_fields(more.get("fields", _DEFAULT_FIELDS))
     order = _parse_order(more.get("sort", ""))
-    where = context.restrict(arguments.build_filter(more, kinds=search.NOTE_KINDS))
+    where = context.restrict(build_filter(more, kinds=search.NOTE_KINDS))
     freshness = context.freshen(meaning=bool(query.strip()))
-    folder_path = arguments.resolve_folder(context, folder)
+    folder_path = resolve_folder(context, folder)
     if folder_path:
         where = replace(where, folders=(folder_path,))
     remarks: tuple[str, ...] = ()
@@ -130,7 +138,7 @@ def find_notes(
         listing_query = ListingQuery(where=where, order=order or SortOrder(), limit=limit, offset=offset)
         listing = context.index.catalog.find(listing_query)
     rows = _note_rows(context, listing.entries, fields)
-    absent_names = () if listing.total else arguments.missing_names(context, where)
+    absent_names = () if listing.total else missing_names(context, where)
     remarks = (*remarks, *absent_names, *_sort_remark(context, order))
     return {
         **answers.page_of(rows, listing.total, limit, offset),
@@ -192,11 +200,11 @@ def _hit_entries(context: Context, hits: Sequence[Hit]) -> tuple[CatalogEntry, .
 def _check_fields(fields: Sequence[str]) -> list[str]:
     if len(fields) > _MOST_FIELDS:
         raise BadInput(f"fields has {len(fields)} items", hint=f"give at most {_MOST_FIELDS}")
-    return [name for name in dict.fromkeys(arguments.check_name("fields", each) for each in fields) if name != "path"]
+    return [name for name in dict.fromkeys(check_name("fields", each) for each in fields) if name != "path"]
 
 
 def _parse_order(sort: str) -> SortOrder | None:
-    name = arguments.check_text("sort", sort).strip()
+    name = check_text("sort", sort).strip()
     descending = name.startswith("-")
     name = name.removeprefix("-").removeprefix("+").strip()
     if not name:
@@ -209,7 +217,7 @@ def _parse_order(sort: str) -> SortOrder | None:
 
 def _sort_remark(context: Context, order: SortOrder | None) -> Iterator[str]:
     """Yield a remark where no note has the property to sort by: a mistyped name doesn't change the order."""
-    if order is not None and order.by == "property" and not arguments.has_property(context, order.name):
+    if order is not None and order.by == "property" and not has_property(context, order.name):
         yield f"no note has the property '{order.name}' to sort by; what every note has: {', '.join(SORT_KEYS)}"
 
 
@@ -270,7 +278,7 @@ def list_notes(context: Context, folder: str = "", limit: int = 50, offset: int 
     """
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
-    where = _folder_filter(context, arguments.resolve_folder(context, folder))
+    where = _folder_filter(context, resolve_folder(context, folder))
     listing = context.index.catalog.find(ListingQuery(where=where, limit=limit, offset=offset))
     first_texts = context.index.catalog.first_texts([entry.id for entry in listing.entries])
     rows: list[NotePreview] = []
@@ -321,9 +329,9 @@ def explore_vault(context: Context, folder: str = "", tag: str = "", limit: int 
         NotFound: There is no such folder.
     """
     answers.check_page(limit, offset)
-    wanted_tag = arguments.check_text("tag", tag).strip()
+    wanted_tag = check_text("tag", tag).strip()
     freshness = context.freshen(meaning=False)
-    folder_path = arguments.resolve_folder(context, folder)
+    folder_path = resolve_folder(context, folder)
     where = _folder_filter(context, folder_path)
     if wanted_tag:
         where = replace(where, tags=(wanted_tag,))
@@ -380,7 +388,7 @@ def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int 
         ``results`` with tag and notes.
     """
     answers.check_page(limit, offset)
-    prefix_key = paths.name_key(arguments.check_text("prefix", prefix)).removeprefix("#")
+    prefix_key = paths.name_key(check_text("prefix", prefix)).removeprefix("#")
     freshness = context.freshen(meaning=False)
     where = context.restrict(Filter())
     counts = context.index.catalog.tag_counts(where, prefix=prefix_key, limit=limit, offset=offset)

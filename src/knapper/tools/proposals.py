@@ -15,8 +15,8 @@ from knapper.changes.text import blocks
 from knapper.changes.text.blocks import BlockChoice
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError
-from knapper.tools import answers, arguments
-from knapper.tools.context import Context
+from knapper.tools import answers
+from knapper.tools.context import Context, resolve_filter
 from knapper.tools.shapes import write
 from knapper.tools.shapes.write import PendingBlockList, PendingBlockRow, UndoneFields, WriteResult
 from knapper.vault import pending
@@ -71,7 +71,7 @@ def list_proposals(
     def has_proposals(path: str) -> bool:
         return bool(find(replace(query, path=path), limit=1).total)
 
-    query = replace(query, status=wanted_status, path=arguments.resolve_filter(context, path, has_proposals))
+    query = replace(query, status=wanted_status, path=resolve_filter(context, path, has_proposals))
     listing = find(query, limit=limit, offset=offset)
     # A proposal of the other status may match the filter once it is refitted.
     may_have_changed = (

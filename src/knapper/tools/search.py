@@ -8,9 +8,17 @@ from knapper.index.catalog import ListingQuery
 from knapper.index.documents import Filter, PropertyOp, PropertyTest
 from knapper.index.search import Hit, SearchMode, SearchRequest
 from knapper.index.status import Freshness
-from knapper.tools import answers, arguments
-from knapper.tools.arguments import SearchFilters
-from knapper.tools.context import Context
+from knapper.tools import answers
+from knapper.tools.context import (
+    Context,
+    SearchFilters,
+    build_filter,
+    check_name,
+    check_text,
+    missing_names,
+    parse_day,
+    resolve_folder,
+)
 from knapper.tools.shapes import MAX_PASSAGES, SEARCH_MODES
 from knapper.tools.shapes.read import (
     CopyLines,
@@ -75,7 +83,7 @@ def search_vault(
     """
     per_note = more.get("per_note", 2)
     check_query(query, n_results, mode, per_note)
-    where = arguments.build_filter(more, include_log=more.get("include_log", False))
+    where = build_filter(more, include_log=more.get("include_log", False))
     freshness = context.freshen(meaning=mode != "keyword")
     ranking = context.index.search(
         SearchRequest(
@@ -91,7 +99,7 @@ def search_vault(
     foreign_paths = mark_foreign_hits(context, (*ranking.hits, *ranking.nearest))
     remarks = [*ranking.remarks]
     if not ranking.hits:
-        remarks += [*_missing_folders(context, where.folders), *arguments.missing_names(context, where)]
+        remarks += [*_missing_folders(context, where.folders), *missing_names(context, where)]
     explain = more.get("explain", False)
     results = [hit_answer(hit, foreign_paths, explain=explain) for hit in ranking.hits]
     if explain:
@@ -125,7 +133,7 @@ def _missing_folders(context: Context, folders: Sequence[str]) -> Iterator[str]:
     """Yield a remark for each folder that isn't there: a mistyped one matches no note."""
     for raw_folder in folders:
         try:
-            _ = arguments.resolve_folder(context, raw_folder)
+            _ = resolve_folder(context, raw_folder)
         except NotFound as error:
             yield f"{error.message}; {error.hint}"
         except (BadInput, RefusedError) as error:
@@ -254,9 +262,9 @@ def list_files_by_frontmatter(
     if match_type not in _MATCH_OPERATORS:
         raise BadInput(f"there is no match_type '{match_type}'", hint="give contains or equals")
     test = PropertyTest(
-        name=arguments.check_name("field", field),
+        name=check_name("field", field),
         op=_MATCH_OPERATORS[match_type],
-        value=arguments.check_text("value", value),
+        value=check_text("value", value),
     )
     return _list_paths(context, Filter(properties=(test,), kinds=NOTE_KINDS), limit, offset)
 
@@ -283,8 +291,8 @@ def search_by_date_range(
     Returns:
         ``results``: their paths, sorted.
     """
-    first = arguments.parse_day("start_date", start_date, needed=True)
-    last = arguments.parse_day("end_date", end_date, needed=True)
+    first = parse_day("start_date", start_date, needed=True)
+    last = parse_day("end_date", end_date, needed=True)
     if date_type not in _DATE_TYPES:
         raise BadInput(f"there is no date_type '{date_type}'", hint="give modified or created")
     if last < first:
@@ -321,7 +329,7 @@ def search_by_folder(
     """
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
-    inside = arguments.resolve_folder(context, folder)
+    inside = resolve_folder(context, folder)
     where = (
         Filter(folders=(inside,), kinds=NOTE_KINDS) if recursive else Filter(directly_in=(inside,), kinds=NOTE_KINDS)
     )

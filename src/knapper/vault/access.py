@@ -10,9 +10,7 @@ from typing import Final, Literal
 
 from knapper.errors import SetupError
 from knapper.jsontypes import JSONValue
-from knapper.vault import matchers
-from knapper.vault.matchers import Globs
-from knapper.vault.paths import name_key
+from knapper.vault.paths import Globs, name_key, parse_globs
 
 OWNER: Final = "owner"
 """The program itself, which reads all that it indexes."""
@@ -103,7 +101,7 @@ def compile_patterns(client: str, name: str, lines: tuple[str, ...], *, negation
     Raises:
         SetupError: A pattern is invalid or empty.
     """
-    parsed_globs = matchers.parse_globs(lines)
+    parsed_globs = parse_globs(lines)
     problems = list(parsed_globs.problems)
     if negation_rule and not all(rule.includes for rule in parsed_globs.rules):
         problems.append(f"a pattern with '!' doesn't take anything back here; name it in '{negation_rule}'")

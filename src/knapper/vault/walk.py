@@ -15,10 +15,9 @@ from typing import Final, Literal, Protocol
 
 from knapper.errors import KnapError, NotFound, SetupError, StorageError
 from knapper.system import opening
-from knapper.vault import files, matchers, paths
-from knapper.vault.matchers import Globs, Regex
+from knapper.vault import files, paths
 from knapper.vault.obsidian import ObsidianSettings
-from knapper.vault.paths import MAX_PART_BYTES, MAX_PATH_BYTES, NotePath, name_key, quote_path
+from knapper.vault.paths import MAX_PART_BYTES, MAX_PATH_BYTES, Globs, NotePath, Regex, name_key, quote_path
 
 IGNORE_FILE: Final = NotePath(".knapignore")
 MAX_IGNORE_BYTES: Final = 64 * 1024
@@ -55,14 +54,14 @@ class IgnoreRules:
             SetupError: There is a ``.knapignore`` that can't be read; without it, ignored files would be shown.
         """
         lines = _read_ignore_lines(root)
-        ignore_globs = matchers.parse_globs(lines)
+        ignore_globs = paths.parse_globs(lines)
         problems = [f"{IGNORE_FILE}, {problem}" for problem in ignore_globs.problems]
         prefixes: list[str] = []
         filters: list[Regex] = []
         for text in settings.user_ignore_filters:
             if len(text) > 1 and text[0] == text[-1] == "/":
                 try:
-                    filters.append(matchers.parse_regex(text[1:-1]))
+                    filters.append(paths.parse_regex(text[1:-1]))
                 except ValueError as error:
                     problems.append(f"Obsidian's filter {quote_path(text)} has no effect: {error}")
             elif text:

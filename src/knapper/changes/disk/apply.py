@@ -1,19 +1,394 @@
-"""Application of effects to a vault as one change, and recovery after a kill."""
+"""Planning and application of effects to a vault as one change, and recovery after a kill."""
 
 import contextlib
-from collections.abc import Generator, Sequence
+import os
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from knapper.changes.disk import files, journal, marker, plan, storage, transaction
+from knapper.changes.disk import files, journal, plan, storage, transaction
 from knapper.changes.disk.files import Files
 from knapper.changes.disk.journal import Change
-from knapper.changes.disk.plan import ChangeMeta, ChangePlan, Effect, FileResult
-from knapper.changes.disk.planner import Planner
+from knapper.changes.disk.plan import (
+    ChangeMeta,
+    ChangePlan,
+    Conflict,
+    Effect,
+    FileResult,
+    Overlay,
+    OverlayEntry,
+    Step,
+    StepKind,
+)
 from knapper.changes.disk.transaction import LOCK_TIMEOUT_S, TRASH_LIMIT_BYTES, ExecutionContext, State
-from knapper.errors import ConflictError, StorageError
-from knapper.system import private
+from knapper.errors import BadInput, ConflictError, StorageError
+from knapper.system import opening, private
+from knapper.vault import paths
+from knapper.vault.paths import NotePath
+
+
+def is_renamed_only(effect: plan.Rename, entry: OverlayEntry, other: OverlayEntry) -> bool:
+    """Return whether only the case or Unicode form of a name changes, on a file system that ignores it."""
+    if paths.name_key(effect.source) != paths.name_key(effect.target) or entry.stamp is None or other.stamp is None:
+        return False
+    return entry.stamp.inode == other.stamp.inode
+
+
+def refuse_read_only(path: str, entry: OverlayEntry) -> None:
+    """Check that a file may be replaced.
+
+    Raises:
+        StorageError: It is read-only.
+    """
+    if entry.stamp is None or entry.disk is None:
+        return
+    # An exchange of names would replace even a read-only file: only the folder's permissions count for it.
+    if not entry.stamp.mode & 0o222 or not os.access(entry.disk, os.W_OK):
+        raise StorageError(
+            f"'{path}' is read-only; nothing was changed",
+            code="read_only",
+            hint="make the file writable, or edit another one",
+            details={"path": path},
+        )
+
+
+def refuse_relative_link(link: Path, source: str, target: str) -> None:
+    """Check that a symbolic link leads to the same place after a move.
+
+    Raises:
+        BadInput: It is relative, and the folder changes.
+    """
+    if paths.parent_folder(source) != paths.parent_folder(target) and not link.readlink().is_absolute():
+        msg = f"'{source}' is a symbolic link that leads elsewhere from '{paths.parent_folder(target) or 'the top'}'"
+        raise BadInput(msg, hint="move the file that it leads to, or create the link by hand")
+
+
+class PlanBuilder:
+    """Builder of a plan, which collects its steps."""
+
+    def __init__(self, root: Path, change_id: str) -> None:
+        """Start a plan.
+
+        Args:
+            root: The vault's real folder, symbolic links followed.
+            change_id: Goes into the names of temp files.
+        """
+        self.plan = ChangePlan()
+        self.effect = 0
+        """Number of the effect that is planned right now."""
+        self._root = root
+        self._change_id = change_id
+        self._unstable: set[str] = set()
+
+    def announce(self, requested: Iterable[Effect]) -> None:
+        """Register all effects before the first is planned, so that temp files are put where no folder moves."""
+        self._unstable = {path for effect in requested for path in _moving_paths(effect)}
+
+    def add(self, step: Step) -> int:
+        """Add a step, with a name for the temp file that it needs, and return its number."""
+        number = len(self.plan.steps)
+        if step.kind in {"replace", "create", "remove", "discard"}:
+            step = replace(step, temp=self._temp(step, number))
+        self.plan.steps.append(step)
+        return number
+
+    def _temp(self, step: Step, number: int) -> str:
+        """Return a path for a temp file: beside the target, or further up if that folder is made, moved or removed."""
+        at = step.target_at or step.source_at
+        folder = paths.parent_folder(at)
+        while folder and (self._is_unstable(folder) or not opening.is_folder(self._root / folder)):
+            folder = paths.parent_folder(folder)
+        name = files.temp_name(self._change_id, number)
+        return f"{folder}/{name}" if folder else name
+
+    def _is_unstable(self, folder: str) -> bool:
+        return any(one in self._unstable for one in (folder, *paths.parent_folders(folder)))
+
+    def add_content(self, content: bytes) -> str:
+        """Store the old or new content of a file, for the disk and the journal, and return its hash."""
+        name = files.hash_content(content)
+        self.plan.contents.setdefault(name, content)
+        return name
+
+    def conflict(self, path: str, problem: str, *, expected: str | None, current: str | None) -> None:
+        """Record that the current effect doesn't fit the disk."""
+        self.plan.conflicts.append(
+            Conflict(effect=self.effect, path=path, problem=problem, expected=expected, current=current)
+        )
+
+    def finished(self) -> ChangePlan:
+        """Return the plan, without replacements that end with the old content."""
+        plan = self.plan
+        numbers = [
+            number for number, step in enumerate(plan.steps) if step.kind != "replace" or step.before != step.after
+        ]
+        plan.stamps = {new: plan.stamps[old] for new, old in enumerate(numbers) if old in plan.stamps}
+        plan.steps = [plan.steps[number] for number in numbers]
+        return plan
+
+
+def _moving_paths(effect: Effect) -> tuple[str, ...]:
+    match effect:
+        case plan.Rename():
+            return (effect.source, effect.target)
+        case plan.MoveToTrash() | plan.RemoveFolder():
+            return (effect.path,)
+        case _:
+            return ()
+
+
+TRASH_FOLDER = ".trash"
+
+
+class Planner:
+    """Planner of effects in order, each against the result of those before it."""
+
+    def __init__(self, root: Path, disk: Files, *, change_id: str, trash_limit: int) -> None:
+        """Start a plan.
+
+        Args:
+            root: The vault's real folder, symbolic links followed.
+            disk: The file operations.
+            change_id: Goes into the names of temp files.
+            trash_limit: Bytes above which a file goes to the vault's trash even if the system's is asked for.
+        """
+        self._steps = PlanBuilder(root, change_id)
+        self._disk = disk
+        self._trash_limit = trash_limit
+        self._overlay = Overlay(root, disk)
+        self._written: dict[str, str] = {}
+
+    def read(self, requested: Sequence[Effect]) -> ChangePlan:
+        """Plan all effects; a conflict is listed, and the effects after it are still checked.
+
+        Raises:
+            BadInput: An effect makes no sense, whatever the disk holds.
+            RefusedError: A symbolic link leads out of the vault.
+            StorageError: A file can't be read, or is read-only.
+        """
+        self._steps.announce(requested)
+        for number, effect in enumerate(requested):
+            self._steps.effect = number
+            try:
+                self._plan_one(effect)
+            except OSError as error:
+                raise files.storage_error(error, _effect_path(effect)) from error
+        return self._steps.finished()
+
+    def _plan_one(self, effect: Effect) -> None:
+        match effect:
+            case plan.Write(base=None):
+                self._create(effect)
+            case plan.Write():
+                self._replace(effect)
+            case plan.Rename():
+                self._rename(effect)
+            case plan.MoveToTrash():
+                self._trash(effect)
+            case plan.Remove():
+                self._remove(effect)
+            case plan.MakeFolder():
+                self._make_folder(effect.path, mode=effect.mode)
+            case plan.RemoveFolder():
+                self._remove_folder(effect)
+
+    def _create(self, effect: plan.Write) -> None:
+        entry = self._overlay.entry(effect.path)
+        if entry is not None:
+            self._steps.conflict(effect.path, "already exists", expected=None, current=self._current(entry))
+            return
+        if not self._make_parents(effect.path):
+            return
+        at = self._overlay.place(effect.path)
+        after = self._steps.add_content(effect.content)
+        number = self._steps.add(Step(kind="create", target=effect.path, target_at=at, after=after, mode=effect.mode))
+        planned = OverlayEntry(kind="file", at=at, disk=None, hash=after, step=number, new_mode=effect.mode)
+        self._overlay.put(effect.path, planned)
+
+    def _replace(self, effect: plan.Write) -> None:
+        entry = self._expect(effect.path, effect.base)
+        if entry is None:
+            return
+        before = entry.hash or ""
+        after = files.hash_content(effect.content)
+        if before == after:
+            return
+        refuse_read_only(effect.path, entry)
+        if self._written.setdefault(entry.at, effect.path) != effect.path:
+            msg = f"'{effect.path}' and '{self._written[entry.at]}' are the same file"
+            raise BadInput(msg, hint="change it under one of its names")
+        self._steps.add_content(effect.content)
+        if entry.step is not None and self._steps.plan.steps[entry.step].target_at == entry.at:
+            self._steps.plan.steps[entry.step] = replace(self._steps.plan.steps[entry.step], after=after)
+            number = entry.step
+        else:
+            number = self._steps.add(
+                Step(
+                    kind="replace",
+                    source=effect.path,
+                    target=effect.path,
+                    source_at=entry.at,
+                    target_at=entry.at,
+                    before=before,
+                    after=after,
+                    mode=entry.mode,
+                )
+            )
+        self._overlay.write(effect.path, replace(entry, hash=after, step=number))
+
+    def _rename(self, effect: plan.Rename) -> None:
+        entry = self._expect(effect.source, effect.base, load=False)
+        if entry is None:
+            return
+        if effect.target.startswith(effect.source + "/"):
+            raise BadInput(f"'{effect.source}' can't be moved into itself", hint="name a folder outside of it")
+        other = self._overlay.entry(effect.target)
+        if other is not None and not is_renamed_only(effect, entry, other):
+            self._steps.conflict(effect.target, "already exists", expected=None, current=self._current(other))
+            return
+        if effect.source != effect.target:
+            # Only an undo has the hash of a symbolic link, and it moves the link back to where it was right.
+            is_undo = (effect.base or "").startswith(files.LINK_PREFIX)
+            self._move(entry, effect.source, effect.target, loose_links=is_undo)
+
+    def _trash(self, effect: plan.MoveToTrash) -> None:
+        entry = self._expect(effect.path, effect.base, load=False)
+        if entry is None:
+            return
+        if effect.path == TRASH_FOLDER or effect.path.startswith(TRASH_FOLDER + "/"):
+            raise BadInput(f"'{effect.path}' is in the trash already", hint="empty the trash by hand")
+        if effect.where == "system" and self._fits_system_trash(effect.path, entry):
+            self._take_away("discard", effect.path, entry)
+            return
+        self._move(entry, effect.path, self._free_name(f"{TRASH_FOLDER}/{effect.path}"), loose_links=True)
+
+    def _remove(self, effect: plan.Remove) -> None:
+        entry = self._expect(effect.path, effect.base)
+        if entry is not None:
+            self._take_away("remove", effect.path, entry)
+
+    def _remove_folder(self, effect: plan.RemoveFolder) -> None:
+        entry = self._overlay.entry(effect.path)
+        if entry is None or entry.kind != "folder":
+            if not effect.keep_filled:
+                self._steps.conflict(effect.path, "isn't a folder", expected=None, current=None)
+            return
+        if self._overlay.is_filled(effect.path, entry):
+            if not effect.keep_filled:
+                self._steps.conflict(effect.path, "isn't empty", expected=None, current=None)
+            return
+        self._steps.add(Step(kind="rmdir", source=effect.path, source_at=entry.at, mode=entry.mode))
+        self._overlay.drop(effect.path)
+
+    def _expect(self, path: str, base: str | None, *, load: bool = True) -> OverlayEntry | None:
+        """Return a path's entry with its hash, if it is what the effect was made against; else record a conflict."""
+        entry = self._overlay.entry(path)
+        if entry is None:
+            self._steps.conflict(path, "is gone", expected=base, current=None)
+            return None
+        if base is not None and base.startswith(files.LINK_PREFIX):
+            return self._expect_link(path, entry, base)
+        real = self._overlay.target(entry)
+        if real.kind == "folder" and base is None:
+            return entry
+        if real.kind != "file":
+            self._steps.conflict(path, "isn't a file", expected=base, current=None)
+            return None
+        current = self._loaded(real) if load else self._current(entry)
+        if base is not None and base != current:
+            self._steps.conflict(path, "has changed", expected=base, current=current)
+            return None
+        resolved = replace(real, hash=current)
+        return resolved if entry.kind != "link" or load else replace(entry, hash=current)
+
+    def _expect_link(self, path: str, entry: OverlayEntry, base: str) -> OverlayEntry | None:
+        """Check that a symbolic link has its old target, which needn't exist, as for a link in the trash."""
+        current = self._disk.link_hash(entry.disk) if entry.kind == "link" and entry.disk else self._current(entry)
+        if current != base:
+            self._steps.conflict(path, "has changed", expected=base, current=current)
+            return None
+        return entry
+
+    def _loaded(self, entry: OverlayEntry) -> str:
+        """Return the hash of a file, and store its content for the journal."""
+        if entry.disk is None or entry.hash in self._steps.plan.contents:
+            return entry.hash or ""
+        return self._steps.add_content(self._disk.read(entry.disk))
+
+    def _current(self, entry: OverlayEntry) -> str | None:
+        real = self._overlay.target(entry)
+        if real.hash is not None or real.kind != "file" or real.disk is None:
+            return real.hash
+        return self._disk.fingerprint(real.disk)
+
+    def _move(self, entry: OverlayEntry, source: NotePath, target: NotePath, *, loose_links: bool = False) -> None:
+        if entry.kind == "link" and entry.disk and not loose_links:
+            refuse_relative_link(entry.disk, source, target)
+        if not self._make_parents(target):
+            return
+        at = self._overlay.place(target)
+        mark = self._disk.link_hash(entry.disk) if entry.kind == "link" and entry.disk else entry.hash
+        number = self._steps.add(
+            Step(
+                kind="move",
+                source=source,
+                target=target,
+                source_at=entry.at,
+                target_at=at,
+                before=mark,
+                after=mark,
+                inode=str(entry.stamp.inode) if entry.stamp and entry.step is None else "",
+                is_folder=entry.kind == "folder",
+            )
+        )
+        if entry.stamp and entry.step is None and entry.kind == "file":
+            self._steps.plan.stamps[number] = entry.stamp
+        self._overlay.move(source, target, entry, at=at)
+
+    def _take_away(self, kind: StepKind, path: NotePath, entry: OverlayEntry) -> None:
+        before = self._loaded(entry)
+        self._steps.add(Step(kind=kind, source=path, source_at=entry.at, before=before, mode=entry.mode))
+        self._overlay.drop(path)
+
+    def _fits_system_trash(self, path: str, entry: OverlayEntry) -> bool:
+        size = entry.stamp.size if entry.stamp else 0
+        if entry.kind == "file" and entry.disk and size <= self._trash_limit:
+            return True
+        reason = f"is larger than {self._trash_limit:,} bytes" if entry.kind == "file" else "isn't a plain file"
+        self._steps.plan.notices.append(
+            f"'{path}' {reason}, so it went to '{TRASH_FOLDER}/' in the vault, not to the system's trash"
+        )
+        return False
+
+    def _free_name(self, wanted: str) -> NotePath:
+        folder, stem, suffix = paths.parent_folder(wanted), paths.stem(wanted), paths.suffix(wanted)
+        number, name = 1, wanted
+        while self._overlay.entry(name) is not None:
+            number += 1
+            name = f"{folder}/{paths.fit_name(stem, f' {number}{suffix}')}"
+        return NotePath(name)
+
+    def _make_parents(self, path: str) -> bool:
+        above = paths.parent_folder(path)
+        return not above or self._make_folder(above)
+
+    def _make_folder(self, path: str, *, mode: int | None = None) -> bool:
+        for one in (*paths.parent_folders(path), NotePath(path)):
+            entry = self._overlay.entry(one)
+            if entry is None:
+                at = self._overlay.place(one)
+                own_mode = mode if one == path else None
+                self._steps.add(Step(kind="mkdir", target=one, target_at=at, mode=own_mode))
+                self._overlay.put(one, OverlayEntry(kind="folder", at=at, disk=None, new_mode=own_mode))
+            elif not self._overlay.is_folder(entry):
+                self._steps.conflict(one, "is a file, not a folder", expected=None, current=self._current(entry))
+                return False
+        return True
+
+
+def _effect_path(effect: Effect) -> str:
+    return effect.source if isinstance(effect, plan.Rename) else effect.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +454,11 @@ def recover_unfinished(state: State) -> list[Recovered]:
         StorageError: The disk refuses; nothing else may be written until this succeeds.
     """
     recovered = [_recover(state, change) for change in state.journal.unfinished()]
-    if marker.is_set(state.folder):
+    if private.is_marked(state.folder):
         try:
-            marker.remove(state.folder)
+            private.remove_marker(state.folder)
         except OSError as error:
-            raise files.storage_error(error, marker.MARKER_FILE) from error
+            raise files.storage_error(error, private.MARKER_FILE) from error
     return recovered
 
 
@@ -103,7 +478,7 @@ def recover_if_free(state: State) -> list[Recovered]:
         StorageError: The disk refuses.
     """
     # What can't be recorded can't be settled either; readers are told so by the marker.
-    if state.journal.is_read_only or not (marker.is_set(state.folder) or state.journal.unfinished()):
+    if state.journal.is_read_only or not (private.is_marked(state.folder) or state.journal.unfinished()):
         return []
     try:
         with storage.hold_write_lock(state.folder, timeout_s=0):

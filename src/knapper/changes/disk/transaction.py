@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from knapper.changes.disk import displaced, files, marker
+from knapper.changes.disk import displaced, files
 from knapper.changes.disk.displaced import DisplacedSaves
 from knapper.changes.disk.files import HASH_OPEN, Files, Stamp
 from knapper.changes.disk.journal import Journal
 from knapper.changes.disk.plan import ChangeMeta, ChangePlan, Step, StepKind, changed_error, symlink_error
 from knapper.errors import ConflictError, KnapError, StorageError
-from knapper.system import opening
+from knapper.system import opening, private
 from knapper.vault import paths
 
 LOCK_TIMEOUT_S = 10.0
@@ -613,7 +613,7 @@ def finish_change(state: State, context: ExecutionContext, steps: Iterable[Step]
     try:
         _for_each(partial(finish_step, context), [step for step in steps if step.temp])
         state.journal.close(change_id)
-        marker.remove(state.folder)
+        private.remove_marker(state.folder)
     except (OSError, KnapError) as error:
         context.notices.append(f"a leftover of change {change_id} is removed at the next start: {error}")
 
@@ -650,12 +650,12 @@ def _abandon(state: State, context: ExecutionContext, steps: Sequence[Step], tri
     # If the journal can't be written now, the next start forgets the change.
     with contextlib.suppress(StorageError, OSError):
         state.journal.forget(change_id)
-        marker.remove(state.folder)
+        private.remove_marker(state.folder)
 
 
 def _place_marker(state: State, steps: Sequence[Step], change_id: str) -> None:
     """Write the file that tells readers of a change under way."""
-    marker.place(state.folder, change_id)
+    private.place_marker(state.folder, change_id)
     # One step alone is either done or not, so that after a power cut no reader sees half of it.
     if len(steps) > 1:
         files.sync_folder(state.folder)

@@ -19,7 +19,7 @@ from knapper.cli.options import AgentName, GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
-from knapper.tools import arguments
+from knapper.tools.context import resolve_folder
 
 
 class ScheduleOptions(TypedDict):
@@ -143,7 +143,7 @@ def add(global_options: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions
             cadence="daily" if own["daily"] else "weekly" if own["weekly"] else "changed",
             at=stored_schedules.parse_time(own["at"]),
             weekday=stored_schedules.parse_weekday(own["weekly"]) if own["weekly"] else 6,
-            folder=arguments.resolve_folder(context, own["changed"]) if own["changed"] else "",
+            folder=resolve_folder(context, own["changed"]) if own["changed"] else "",
             client=own["client"],
             max_tokens=own["tokens"],
             max_minutes=own["minutes"],
