@@ -13,10 +13,9 @@ from starlette.testclient import TestClient
 from knapper.app import Hub, open_hub
 from knapper.config import ClientSettings, Vault
 from knapper.server import credentials
-from knapper.server.mcp import http as mcp
-from knapper.server.mcp.definitions import ToolListing
+from knapper.server import lifecycle as mcp
 from knapper.server.mcp.server import build_server
-from knapper.server.mcp.session import Caller, McpSession
+from knapper.server.mcp.session import Caller, McpSession, ToolListing
 from knapper.server.workers import WorkerThreads
 from knapper.vault import access
 from tests.index import worlds

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from knapper.config import ClientSettings
 from knapper.server import credentials
-from knapper.server.mcp import http as mcp
+from knapper.server import lifecycle as mcp
 from knapper.server.workers import WorkerThreads
 from knapper.vault.access import default_grants
 from tests.server import apps

@@ -7,7 +7,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import loop, toolset, untrusted
+from knapper.agents import loop, prompting, toolset
 from knapper.agents.loop import EventSink, LoopProgress, LoopTask
 from knapper.agents.model.replies import Arguments
 from knapper.agents.pipeline import context
@@ -295,7 +295,7 @@ class WebResearch:
         )
 
     def _work(self) -> LoopTask:
-        web_notes, mark = self.notes, self._query.mark or untrusted.new_mark()
+        web_notes, mark = self.notes, self._query.mark or prompting.new_mark()
         handles = {
             EVALUATE_TOOL: web_notes.evaluate,
             SEARCH_TOOL: web_notes.search,

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from knapper.agents.events import BaseEvent, Error, Usage
 from knapper.agents.model import usage
-from knapper.codemode.model import ModelSpend
+from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import ScriptProfile

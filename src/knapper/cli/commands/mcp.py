@@ -104,7 +104,7 @@ def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
     gc.disable()  # collecting while libraries are imported costs a fifth of the time to the handshake
     from knapper.app import open_hub  # noqa: PLC0415 - installing needn't pay for it
     from knapper.server.mcp import stdio  # noqa: PLC0415 - the same
-    from knapper.server.mcp.definitions import ToolListing  # noqa: PLC0415 - the same
+    from knapper.server.mcp.session import ToolListing  # noqa: PLC0415 - the same
 
     gc.freeze()
     gc.enable()

@@ -9,8 +9,8 @@ from typing import TypedDict, Unpack
 import click
 
 from knapper import app
-from knapper.agents import schedules as stored_schedules
-from knapper.agents.schedules import Schedule, ScheduleStore
+from knapper.agents import stages as stored_schedules
+from knapper.agents.stages import Schedule, ScheduleStore
 from knapper.app import Hub, clients, schedules
 from knapper.app.open_clients import OpenClients
 from knapper.app.schedules import ScheduleRunner
