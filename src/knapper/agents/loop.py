@@ -316,8 +316,8 @@ def describe(answer: Answer, mark: str) -> str:
     """Return what was found as a part of the system prompt; empty where nothing was."""
     if not answer.get("results"):
         return ""
-    told = {name: answer[name] for name in ("queries", "results")}
-    block = prompting.enclose(STEP, prompting.escape(told), mark)
+    shown_fields = {name: answer[name] for name in ("queries", "results")}
+    block = prompting.enclose(STEP, prompting.escape(shown_fields), mark)
     return (
         "## Found beforehand\n\nThe message was rewritten into these queries, and these passages were found by it and "
         f"them. They may be beside the point; search and read as you need.\n\n{block}"
@@ -368,9 +368,9 @@ def _search(context: Context, question: Question, queries: Sequence[str]) -> lis
         places = {key: place for place, key in enumerate(passages)}
         rankings.append([places[key] for key in keys])
     scores = fusion.reciprocal_rank_fusion(rankings)
-    found = list(passages.values())
+    ranked = list(passages.values())
     best = sorted(scores, key=lambda place: (-scores[place], place))[:_MAX_PASSAGES]
-    return [_shorten(found[place]) for place in best]
+    return [_shorten(ranked[place]) for place in best]
 
 
 def _shorten(hit: Mapping[str, JSONValue]) -> dict[str, JSONValue]:

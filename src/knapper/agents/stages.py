@@ -460,10 +460,10 @@ class ScheduleStore:
         Raises:
             NotFound: There is none of that name (code ``no_schedule``).
         """
-        found = next((one for one in self.all() if one.name == name), None)
-        if found is None:
+        schedule = next((one for one in self.all() if one.name == name), None)
+        if schedule is None:
             raise NotFound(f"there is no schedule '{name[:80]}'", hint="`knap schedule` lists them", code="no_schedule")
-        return found
+        return schedule
 
     def add(self, schedule: Schedule) -> Schedule:
         """Store a new schedule.

@@ -297,8 +297,8 @@ def list_connections(machine: MachinePaths, *, name: str, timeout_s: float) -> l
         name: Of the entry.
         timeout_s: How long one trial may take, in seconds; 0 tries nothing.
     """
-    found = [_read_connection(client, machine, name) for client in clients.CLIENTS]
-    launches = {launch.key: launch for _, launch in found if launch is not None} if timeout_s else {}
+    connections = [_read_connection(client, machine, name) for client in clients.CLIENTS]
+    launches = {launch.key: launch for _, launch in connections if launch is not None} if timeout_s else {}
 
     def try_server(launch: ServerLaunch) -> ProbeResult:
         return probe(launch, timeout_s=timeout_s)
@@ -307,7 +307,7 @@ def list_connections(machine: MachinePaths, *, name: str, timeout_s: float) -> l
         results = dict(zip(launches, trials.map(try_server, launches.values()), strict=True))
     return [
         _with_result(connection, results[launch.key]) if launch is not None and launch.key in results else connection
-        for connection, launch in found
+        for connection, launch in connections
     ]
 
 

@@ -105,7 +105,9 @@ def look_around(settings: Settings, machine: MachinePaths, folder: Path) -> Surr
     keys = models.configured_keys(settings)
     return Surroundings(
         vaults=list(vaults),
-        local_models=[found for title, server in _LOCAL_SERVERS if (found := _local_models(settings, title, server))],
+        local_models=[
+            local_models for title, server in _LOCAL_SERVERS if (local_models := _local_models(settings, title, server))
+        ],
         keys=[provider for provider in _HOSTED if keys.find(ModelName(provider=provider, name="*"))],
         clients=[client for client in clients.CLIENTS if client.is_installed(machine)],
         notes_folder=folder if folder not in vaults and _has_notes(folder, machine.home) else None,
@@ -545,4 +547,4 @@ def name_examples(surroundings: Surroundings) -> str:
 
 def suggested_model(surroundings: Surroundings) -> str:
     """Return the model to suggest: the first of this machine's own; empty if there is none."""
-    return next((name for found in surroundings.local_models for name in found.names), "")
+    return next((name for server in surroundings.local_models for name in server.names), "")

@@ -229,8 +229,8 @@ def split_words(text: str) -> list[str]:
 
 def wants_agents(own: PipelineOptions, note: str) -> bool:
     """Return whether the person asked for the agents."""
-    said = cast("dict[str, object]", own)
-    return bool(note) or any(said[name] not in {None, "", ()} for name in said if name not in _NEUTRAL_OPTIONS)
+    chosen = cast("dict[str, object]", own)
+    return bool(note) or any(chosen[name] not in {None, "", ()} for name in chosen if name not in _NEUTRAL_OPTIONS)
 
 
 class RunLimitOptions(TypedDict):

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from knapper.config import Settings
-from knapper.config.paired import PairedClient, PairedClients
+from knapper.config.paired import PairedClient, PairedClients, hash_token
 from knapper.config.sections import ANY_LOCAL_PAGE, ServerSettings
 from knapper.errors import (
     BadInput,
@@ -198,8 +198,8 @@ def load_client_tokens(settings: Settings) -> ClientTokens:
     """
     api = settings.server.token or credentials.read_or_make_token(settings.state_dir, "api")
     hashes = [
-        (API_CLIENT, credentials.hash_token(api)),
-        (PAGE_CLIENT, credentials.hash_token(credentials.read_or_make_token(settings.state_dir, "page"))),
+        (API_CLIENT, hash_token(api)),
+        (PAGE_CLIENT, hash_token(credentials.read_or_make_token(settings.state_dir, "page"))),
     ]
     hashes += [(client.name, client.token_hash) for client in settings.clients if client.token_hash]
     clients: dict[bytes, str] = {}

@@ -154,8 +154,8 @@ class WebNotes:
         answer = web.web_search(self.context, query, self.settings.snippet_limit)
         self.queries.append(query)
         for hit in answer["results"]:
-            found = EnhancedWebSource(title=hit["title"], url=hit["url"], snippet=hit["snippet"])
-            _ = self.hits.setdefault(hit["url"], found)
+            source = EnhancedWebSource(title=hit["title"], url=hit["url"], snippet=hit["snippet"])
+            _ = self.hits.setdefault(hit["url"], source)
         return answers.as_json(answer)
 
     def select(self, arguments: Arguments) -> Answer:

@@ -304,9 +304,9 @@ def list_used_notes(nodes: Iterable[RunNode]) -> list[UsedNote]:
     by_use: dict[NoteUse, dict[tuple[str, str], list[str]]] = {"cited": {}, "found": {}, "read": {}}
     for node in nodes:
         cited = [(str(one.get("vault") or ""), str(one.get("path") or "")) for one in node.citations]
-        found = [(one.vault, one.path) for one in node.found.sources] if node.found else []
+        source_keys = [(one.vault, one.path) for one in node.found.sources] if node.found else []
         read = [(one.vault, one.path) for one in node.sources]
-        uses: dict[NoteUse, list[tuple[str, str]]] = {"cited": cited, "found": found, "read": read}
+        uses: dict[NoteUse, list[tuple[str, str]]] = {"cited": cited, "found": source_keys, "read": read}
         for use, notes in uses.items():
             for note in dict.fromkeys(notes):
                 by_use[use].setdefault(note, []).append(node.id)

@@ -260,8 +260,8 @@ def _list_clients(global_options: GlobalOptions, machine: MachinePaths) -> ExitC
     ]
     lines = [f"{row['name']:<16}{row['path']}" for row in rows if row["installed"]]
     others = ", ".join(str(row["name"]) for row in rows if not row["installed"])
-    found = "\n".join(lines) or "no client was found here"
-    text = f"{found}\nnot found here, but can be named: {others}" if others else found
+    listed = "\n".join(lines) or "no client was found here"
+    text = f"{listed}\nnot found here, but can be named: {others}" if others else listed
     return output.print_answer(global_options, {"success": True, "results": rows}, text)
 
 

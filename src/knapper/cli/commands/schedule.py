@@ -254,11 +254,11 @@ def _open_store(global_options: GlobalOptions) -> Generator[tuple[Hub, ScheduleS
 
 def _list_schedules(global_options: GlobalOptions) -> ExitCode:
     with _open_store(global_options) as (_, store):
-        found = store.all()
+        stored = store.all()
     now = stored_schedules.wall_clock()
-    rows: list[JSONValue] = [one.as_dict(now) for one in found]
+    rows: list[JSONValue] = [one.as_dict(now) for one in stored]
     answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
-    text = "\n".join(_line(one) for one in found)
+    text = "\n".join(_line(one) for one in stored)
     return output.print_listing(
         global_options, answer, text, nothing="nothing is scheduled; `knap schedule add` schedules"
     )

@@ -15,24 +15,8 @@ from typing import Final
 import wasmtime
 from wasmtime import component
 
-from knapper.codemode.sandbox import confinement, frames
+from knapper.codemode.sandbox import confinement, engine, frames
 from knapper.system import private
-
-STACK_BYTES: Final = 1 << 20
-"""For the interpreter's own recursion; Python's limit is met first."""
-CHOSEN: Final = "speed"
-"""Cranelift's level of optimisation: bench/scripts.py compares them."""
-
-
-def make_engine() -> wasmtime.Engine:
-    """Make an engine that can be interrupted at any point of a script."""
-    config = wasmtime.Config()
-    config.epoch_interruption = True
-    config.cranelift_opt_level = CHOSEN
-    config.max_wasm_stack = STACK_BYTES
-    config.wasm_threads = False
-    return wasmtime.Engine(config)
-
 
 TICK_S: Final = 0.05
 _JOB_MOST: Final = 64_000_000
@@ -46,7 +30,7 @@ class Worker:
     """The compiled interpreter, loaded once, and a fresh instance for each job."""
 
     def __init__(self, machine_code: Path) -> None:
-        self.engine = make_engine()
+        self.engine = engine.make_engine()
         self.component = component.Component.deserialize_file(self.engine, str(machine_code))
         self.linker = component.Linker(self.engine)
         with self.linker.root() as root:
@@ -128,7 +112,7 @@ def compile_code() -> None:
     import lzma  # noqa: PLC0415 - no worker that runs scripts needs it
 
     source, part, target = sys.argv[-3:]
-    compiled = component.Component(make_engine(), lzma.decompress(Path(source).read_bytes()))
+    compiled = component.Component(engine.make_engine(), lzma.decompress(Path(source).read_bytes()))
     # Written to a new file, flushed, and renamed: a crash or a full disk leaves no partial code under the final name.
     descriptor = private.open_new(Path(part))
     with os.fdopen(descriptor, "wb") as file:

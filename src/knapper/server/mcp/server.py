@@ -407,9 +407,9 @@ class TableTool(Tool):
             return write_question(open_vault(question.vault), question.proposal, question.kept)
 
         if reply is None and (fresh := await self._desk.run_blocking(again, "write")) is not None:
-            asked = await ask(fresh)
-            if isinstance(asked, ToolResult):
-                return asked
+            answer = await ask(fresh)
+            if isinstance(answer, ToolResult):
+                return answer
         return await self._desk.run_blocking(decide, "write")
 
 
