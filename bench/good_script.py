@@ -7,9 +7,8 @@ from statistics import mean
 from bench import ir
 from bench.frame import Row, say
 from bench.judged import Collection, note_of
-from knapper.codemode.model import Prompt, Reply
 from knapper.codemode.retrieval import Retriever
-from knapper.codemode.tasks import Retrieval, RetrievalOptions, RetrievalTask, Thresholds
+from knapper.codemode.tasks import Prompt, Reply, Retrieval, RetrievalOptions, RetrievalTask, Thresholds
 
 SCRIPT = """
 import math

@@ -14,7 +14,7 @@ from bench import vaults
 from bench.frame import Goal, Report, Row
 from bench.places import ROOT, Places
 from knapper import app
-from knapper.codemode import tool
+from knapper.codemode import bridge
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.jsontypes import JSONValue
@@ -81,7 +81,7 @@ def _method(call: str) -> str:
 
 def _ms(context: Context, script: str) -> float:
     begin = time.perf_counter()
-    outcome = tool.execute_script(context, script)
+    outcome = bridge.execute_script(context, script)
     if not outcome.ok:
         sys.exit(f"bench: {outcome.error}")
     return (time.perf_counter() - begin) * 1_000

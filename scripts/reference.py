@@ -11,12 +11,12 @@ import click
 
 from knapper.app import tables
 from knapper.cli import output
-from knapper.cli.completion import answering, tree
+from knapper.cli.completion import answering
 from knapper.cli.main import COMMANDS, knap
 from knapper.config.declarations import Setting
 from knapper.config.settings import CLIENT_SETTINGS, CONFIG_ENV, SETTINGS, VAULT_SETTINGS
-from knapper.server.mcp import definitions as mcp_definitions
-from scripts import man_pages, tool_reference
+from knapper.server.mcp import session as mcp_definitions
+from scripts import completion_table, man_pages, tool_reference
 
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "docs" / "reference"
@@ -164,7 +164,7 @@ def files() -> dict[Path, str]:
     return {
         **{FOLDER / name: text for name, text in pages().items()},
         **man_pages.files(),
-        answering.TABLE: tree.table_json(),
+        answering.TABLE: completion_table.table_json(),
         DEFINITIONS: definitions(),
     }
 

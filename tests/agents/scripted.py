@@ -11,9 +11,8 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 from pydantic_ai.models import Model as AnyModel
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
-from knapper.agents.background import JobEvent
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message
-from knapper.agents.events import Done, Event
+from knapper.agents.events import Done, Event, JobEvent
 from knapper.agents.prompting import Prompts
 from knapper.app import tables
 from knapper.changes.writer import SubmitOptions

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from knapper.agents import citations, untrusted
+from knapper.agents import citations, prompting
 from knapper.agents.events import Done
 from knapper.tools.context import Context
 from knapper.vault import parser
@@ -237,15 +237,15 @@ def ready(context: Context) -> Context:
     ],
 )
 def test_an_answer_loads_nothing_from_elsewhere(answer: str, expected: str) -> None:
-    assert untrusted.sanitize_answer(answer)[0] == expected
+    assert prompting.sanitize_answer(answer)[0] == expected
 
 
 def test_an_answer_of_images_within_images_comes_to_an_end() -> None:
     answer = "!" * 200 + "[x](a:b)" + "(c:d)" * 200
 
-    defused = untrusted.sanitize_answer(answer)[0]
+    defused = prompting.sanitize_answer(answer)[0]
 
-    assert untrusted.sanitize_answer(defused)[0] == defused
+    assert prompting.sanitize_answer(defused)[0] == defused
     assert "![" not in defused.replace("!\\[", "")
 
 

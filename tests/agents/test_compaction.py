@@ -92,9 +92,9 @@ def test_the_mark_of_a_stub_is_kept_and_no_provider_is_sent_it(tmp_path: Path) -
         turn = ChatTurn(scripted.chat(model), context, Message(text="colour?", run="r"))
         _ = asyncio.run(scripted.stream(turn))
         stored = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(turn.messages))
-        from knapper.agents.model import names, providers  # noqa: PLC0415
+        from knapper.agents.model import names, usage  # noqa: PLC0415
 
-        real = providers.open_model([names.parse_model_name(f"tiny@{server.base_url}")], lambda _: "")
+        real = usage.open_model([names.parse_model_name(f"tiny@{server.base_url}")], lambda _: "")
         _ = scripted.run(scripted.chat(real), context, history=stored)
 
     assert [chat_turn.is_stub(part) for part in scripted.returned(stored)] == [True]

@@ -12,17 +12,16 @@ import pytest
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 from pydantic_ai.usage import RunUsage
 
-from knapper.agents import background
-from knapper.agents.background import JobEvent, TurnJob
+from knapper.agents import events as agent_events
 from knapper.agents.chat.conversations import MAX_MESSAGE_CHARS, Conversations, SessionMessage
 from knapper.agents.chat.turn import ChatConfig
-from knapper.agents.events import Done, Event, Text
-from knapper.agents.model import names, providers, usage
+from knapper.agents.events import Done, Event, JobEvent, Text, TurnJob
+from knapper.agents.model import names, usage
 from knapper.agents.model.usage import Meter, SpendingLimits, open_meter
 from knapper.agents.sessions import store
 from knapper.changes.disk.storage import open_shared_database
 from knapper.changes.writer import SubmitOptions
-from knapper.codemode.model import ModelSpend
+from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput, ConflictError, NotFound, StorageError
 from knapper.tools import files
 from knapper.tools.context import Context
@@ -78,7 +77,7 @@ def test_a_model_that_writes_halves_of_characters_is_answered_kept_and_asked_aga
     session = talks.route("A.md").id
     replies = [Reply(parts=["Smile \ud83d", "\ude00, half \ud83d."]), Reply(parts=["Again."])]
     with protocol.serving(*replies) as server:
-        chat = scripted.chat(providers.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: ""))
+        chat = scripted.chat(usage.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: ""))
         first, second = say(talks, chat, session, "one"), say(talks, chat, session, "two")
 
     assert scripted.done(first).answer == "Smile \U0001f600, half \ufffd."
@@ -222,10 +221,10 @@ def test_what_cannot_be_answered_is_refused_before_anything_is_kept(talks: Conve
 def test_a_failed_turn_is_kept_and_the_session_goes_on(talks: Conversations) -> None:
     session = talks.route(None).id
     with protocol.serving(Reply(status=500), Reply(parts=["Better."])) as server:
-        from knapper.agents.model.providers import ModelTimeouts  # noqa: PLC0415
+        from knapper.agents.model.usage import ModelTimeouts  # noqa: PLC0415
 
         wanted = [names.parse_model_name(f"tiny@{server.base_url}")]
-        chat = scripted.chat(providers.open_model(wanted, lambda _: "", ModelTimeouts(retries=0)))
+        chat = scripted.chat(usage.open_model(wanted, lambda _: "", ModelTimeouts(retries=0)))
         first = say(talks, chat, session, "one")
         second = say(talks, chat, session, "two")
 
@@ -268,7 +267,7 @@ def test_a_session_that_stays_busy_refuses(talks: Conversations) -> None:
 
     with protocol.serving(Reply(parts=["a", "b"], hang_s=20)) as server:
         asyncio.run(
-            clash(scripted.chat(providers.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: "")))
+            clash(scripted.chat(usage.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: "")))
         )
 
     assert [turn.outcome["state"] for turn in talks.store.turns(session)] == ["cancelled"]
@@ -375,7 +374,7 @@ def test_a_listener_may_leave_and_come_back_and_misses_nothing(talks: Conversati
     session = talks.route(None).id
 
     async def listen() -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-        turns = background.make_turn_jobs()
+        turns = agent_events.make_turn_jobs()
         chat = scripted.chat(Model([["a ", "b ", "c"]]))
         turn = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
         early: list[tuple[int, str]] = []
@@ -396,7 +395,7 @@ def test_a_turn_goes_on_when_nobody_listens_and_is_found_by_its_session(talks: C
     session = talks.route(None).id
 
     async def leave() -> Done:
-        turns = background.make_turn_jobs()
+        turns = agent_events.make_turn_jobs()
         chat = scripted.chat(Model([["Said to nobody."]]))
         _ = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
         return await turns.find(session).wait()
@@ -408,7 +407,7 @@ def test_a_cancelled_turn_ends_its_stream_and_is_kept(talks: Conversations) -> N
     session = talks.route(None).id
 
     async def stop(chat: ChatConfig) -> list[JobEvent]:
-        turns = background.make_turn_jobs()
+        turns = agent_events.make_turn_jobs()
         turn = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
         async with aclosing(turn.follow()) as events:
             async for _, event in events:
@@ -418,7 +417,7 @@ def test_a_cancelled_turn_ends_its_stream_and_is_kept(talks: Conversations) -> N
         return turn.events
 
     with protocol.serving(Reply(parts=["Half ", "never"], hang_s=20)) as server:
-        chat = scripted.chat(providers.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: ""))
+        chat = scripted.chat(usage.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: ""))
         events = asyncio.run(stop(chat))
 
     assert scripted.done(events).state == "cancelled"
@@ -430,7 +429,7 @@ def test_an_error_that_nobody_foresaw_ends_the_stream_without_its_text() -> None
         async def work(_: object) -> None:
             raise ZeroDivisionError("a note's text")
 
-        turn = background.make_turn_jobs().start("s", work)
+        turn = agent_events.make_turn_jobs().start("s", work)
         _ = await turn.wait()
         return turn
 
@@ -443,7 +442,7 @@ def test_an_error_that_nobody_foresaw_ends_the_stream_without_its_text() -> None
 
 def test_turns_that_ended_are_forgotten_after_a_while_and_too_many_are_refused() -> None:
     async def run() -> None:
-        turns = background.make_turn_jobs(kept_s=0, max_running=1)
+        turns = agent_events.make_turn_jobs(kept_s=0, max_running=1)
         gate = asyncio.Event()
 
         async def work(_: object) -> None:
@@ -459,14 +458,14 @@ def test_turns_that_ended_are_forgotten_after_a_while_and_too_many_are_refused()
             turns.find(turn.id)
 
     asyncio.run(run())
-    assert background.KEPT_S > 0
+    assert agent_events.KEPT_S > 0
 
 
 def test_shutting_down_keeps_what_there_is(talks: Conversations) -> None:
     session = talks.route(None).id
 
     async def shut(chat: ChatConfig) -> None:
-        turns = background.make_turn_jobs()
+        turns = agent_events.make_turn_jobs()
         turn = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
         async with aclosing(turn.follow()) as events:
             async for _, event in events:
@@ -476,7 +475,7 @@ def test_shutting_down_keeps_what_there_is(talks: Conversations) -> None:
 
     with protocol.serving(Reply(parts=["Half ", "never"], hang_s=20)) as server:
         asyncio.run(
-            shut(scripted.chat(providers.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: "")))
+            shut(scripted.chat(usage.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: "")))
         )
 
     assert [turn.outcome["answer"] for turn in talks.store.turns(session)] == ["Half "]

@@ -2,10 +2,9 @@
 
 import asyncio
 
-from knapper.agents import background
-from knapper.agents.background import TurnJob
+from knapper.agents import events
 from knapper.agents.chat.turn import EventSink
-from knapper.agents.events import Done, Text
+from knapper.agents.events import Done, Text, TurnJob
 
 
 async def slowly(tell: EventSink) -> None:
@@ -25,7 +24,7 @@ def end(turn: TurnJob) -> Done:
 
 def test_a_turn_that_is_stopped_twice_is_kept_all_the_same() -> None:
     async def work() -> TurnJob:
-        turn = background.make_turn_jobs().start("s", slowly)
+        turn = events.make_turn_jobs().start("s", slowly)
         await asyncio.sleep(0)
         assert turn.cancel()
         await asyncio.sleep(0.01)
@@ -42,7 +41,7 @@ def test_a_turn_that_is_stopped_twice_is_kept_all_the_same() -> None:
 
 def test_a_turn_that_is_stopped_before_it_began_ends() -> None:
     async def work() -> TurnJob:
-        turn = background.make_turn_jobs().start("s", slowly)
+        turn = events.make_turn_jobs().start("s", slowly)
         assert turn.cancel()
         _ = await asyncio.wait_for(turn.wait(), 5)
         return turn
@@ -52,7 +51,7 @@ def test_a_turn_that_is_stopped_before_it_began_ends() -> None:
 
 def test_only_turns_that_have_not_ended_go_on() -> None:
     async def work() -> tuple[int, int]:
-        turns = background.make_turn_jobs()
+        turns = events.make_turn_jobs()
         turn = turns.start("s", slowly)
         before = len(turns.running())
         _ = turn.cancel()

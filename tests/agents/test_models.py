@@ -13,9 +13,9 @@ from pydantic_ai.models import Model, ModelRequestParameters
 
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message
 from knapper.agents.events import Error, Event, Text, ToolResult
-from knapper.agents.model import names, providers, usage
+from knapper.agents.model import names, usage
 from knapper.agents.model.names import ApiKeys, ModelName
-from knapper.agents.model.providers import ModelTimeouts
+from knapper.agents.model.usage import ModelTimeouts
 from knapper.errors import SetupError
 from tests.agents import protocol, scripted
 from tests.agents.protocol import Reply, Server
@@ -39,7 +39,7 @@ def name(server: Server) -> ModelName:
 
 def chat(*servers: Server, patience: ModelTimeouts = ONCE) -> ChatConfig:
     wanted = [name(server) for server in servers]
-    return scripted.chat(providers.open_model(wanted, lambda _: "", patience))
+    return scripted.chat(usage.open_model(wanted, lambda _: "", patience))
 
 
 def line(text: str) -> str:
@@ -86,7 +86,7 @@ def test_a_name_that_says_too_little_is_refused(text: str, code: str) -> None:
 
 def test_a_missing_key_is_told_before_anything_is_sent() -> None:
     with pytest.raises(SetupError) as told:
-        providers.open_model([names.parse_model_name("openai:gpt-5")], lambda _: "")
+        usage.open_model([names.parse_model_name("openai:gpt-5")], lambda _: "")
 
     assert told.value.code == "model_key"
 
@@ -95,7 +95,7 @@ def test_a_missing_key_is_told_before_anything_is_sent() -> None:
     "text", ["ollama:q", "openai:g", "anthropic:c", "fireworks:f", "openrouter:a/b", "x@http://h/v1"]
 )
 def test_a_model_of_each_provider_opens(text: str) -> None:
-    opened_model = providers.open_model([names.parse_model_name(text)], lambda _: "key")
+    opened_model = usage.open_model([names.parse_model_name(text)], lambda _: "key")
 
     assert opened_model.model_name == names.parse_model_name(text).name
 
@@ -104,7 +104,7 @@ def test_without_the_extra_the_command_that_installs_it_is_told(monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "anthropic", None)  # as if it weren't installed
     monkeypatch.delitem(sys.modules, "pydantic_ai.models.anthropic", raising=False)
     with pytest.raises(SetupError) as told:
-        providers.open_model([names.parse_model_name("anthropic:c")], lambda _: "key")
+        usage.open_model([names.parse_model_name("anthropic:c")], lambda _: "key")
 
     assert told.value.code == "missing_extra"
     assert "anthropic" in told.value.hint
@@ -271,7 +271,7 @@ def test_a_whole_reply_of_another_shape_is_told_as_one_that_cannot_be_used(body:
             await given.request([ModelRequest.user_text_prompt("x")], None, ModelRequestParameters())
 
     with protocol.serving(Reply(raw=[body])) as server:
-        given = providers.open_model([name(server)], lambda _: "", ONCE)
+        given = usage.open_model([name(server)], lambda _: "", ONCE)
         with pytest.raises(usage.MODEL_ERRORS) as told:
             asyncio.run(ask(given))
 
@@ -305,7 +305,7 @@ def test_an_answer_of_anthropics_protocol_that_just_ends_is_told_as_broken_off(
         raw = [*raw, said("content_block_stop", index=0), end, said("message_stop")]
 
     with protocol.serving(Reply(raw=raw)) as server:
-        given = providers.open_model([names.parse_model_name(f"anthropic:c@{server.address}")], lambda _: "k", ONCE)
+        given = usage.open_model([names.parse_model_name(f"anthropic:c@{server.address}")], lambda _: "k", ONCE)
         events = answer(vault, scripted.chat(given))
 
     assert scripted.done(events).answer == "It is gr"
@@ -322,7 +322,7 @@ def test_a_call_that_ends_in_the_middle_changes_nothing(
     first = Reply(raw=[*(f"data: {json.dumps(one)}" for one in raw), *(["data: [DONE]"] if finish else [])])
 
     with protocol.serving(first, Reply(parts=["I see."])) as server:
-        given = providers.open_model([names.parse_model_name(provider.format(server.address))], lambda _: "", ONCE)
+        given = usage.open_model([names.parse_model_name(provider.format(server.address))], lambda _: "", ONCE)
         events = answer(vault, scripted.chat(given))
 
     (result,) = [event for event in events if isinstance(event, ToolResult)]
@@ -393,7 +393,7 @@ def test_a_key_goes_to_its_own_provider_alone() -> None:
 
 def test_the_key_is_sent_and_never_told(vault: opened.Opener) -> None:
     with protocol.serving(Reply(status=401)) as server:
-        given = scripted.chat(providers.open_model([name(server)], lambda _: "sk-secret", ONCE))
+        given = scripted.chat(usage.open_model([name(server)], lambda _: "sk-secret", ONCE))
         events = answer(vault, given)
 
     assert server.keys == ["Bearer sk-secret"]

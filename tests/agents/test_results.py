@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.agents import untrusted
+from knapper.agents import prompting
 from knapper.agents.events import ToolResult
 from knapper.agents.toolset import ResultExcerpts
 from knapper.errors import BadInput, NotFound
@@ -104,7 +104,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_mark_of_a_prompt_survives_in_a_block_and_the_text_is_the_same(text: str) -> None:
-    escaped = untrusted.escape({"a": text})
+    escaped = prompting.escape({"a": text})
 
     assert json.loads(escaped) == {"a": text}
     assert not re.search(r"<\S", escaped)
@@ -114,17 +114,17 @@ def test_no_mark_of_a_prompt_survives_in_a_block_and_the_text_is_the_same(text: 
 
 @given(st.text())
 def test_any_text_comes_back_from_its_block(text: str) -> None:
-    assert json.loads(untrusted.escape(text)) == text
+    assert json.loads(prompting.escape(text)) == text
 
 
 def test_marks_cannot_be_guessed() -> None:
-    assert untrusted.new_mark() != untrusted.new_mark()
-    assert len(untrusted.new_mark()) >= 12
+    assert prompting.new_mark() != prompting.new_mark()
+    assert len(prompting.new_mark()) >= 12
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_text_outside_of_blocks_has_no_marks_either(text: str) -> None:
-    plain = untrusted.escape_plain(text)
+    plain = prompting.escape_plain(text)
 
     assert not re.search(r"<\S", plain)
     assert not re.search(r"\[/?(?:INST|TOOL)", plain, re.IGNORECASE)

@@ -7,11 +7,11 @@ import pytest
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
-from knapper.agents import prompting, rewriting
+from knapper.agents import loop, prompting
 from knapper.agents.chat import turn
 from knapper.agents.events import Event, ToolCall, ToolResult
+from knapper.agents.loop import QueryCache, Question, Rewriter
 from knapper.agents.pipeline.store import AgentToggles
-from knapper.agents.rewriting import QueryCache, Question, Rewriter
 from knapper.agents.stages import Stages
 from tests.agents import runs, scripted, scripts
 from tests.agents.scripts import Cast
@@ -41,8 +41,8 @@ def cast(*replies: str) -> Cast:
 
 
 def step(events: list[Event]) -> ToolResult:
-    (call,) = (one for one in events if isinstance(one, ToolCall) and one.name == rewriting.STEP)
-    (result,) = (one for one in events if isinstance(one, ToolResult) and one.name == rewriting.STEP)
+    (call,) = (one for one in events if isinstance(one, ToolCall) and one.name == loop.STEP)
+    (result,) = (one for one in events if isinstance(one, ToolResult) and one.name == loop.STEP)
     assert call.id == result.id
     return result
 
@@ -60,7 +60,7 @@ def test_queries_are_written_once_shown_as_a_step_and_what_they_find_is_given_to
     assert [len(played.asked["rewrite"]), len(played.asked["other"])] == [1, 1]
     system = played.system("other")
     assert "## Found beforehand" in system
-    assert f'<vault-data source="{rewriting.STEP}" mark="' in system
+    assert f'<vault-data source="{loop.STEP}" mark="' in system
     assert "irrigation timer hangs beside the door" in system
     assert scripted.done(events).answer == "It hangs in the shed."
 
@@ -110,7 +110,7 @@ def test_where_there_is_nothing_to_look_up_nothing_is_searched(vault: opened.Ope
 def test_queries_are_bounded() -> None:
     reply = "\n".join(["1) first", "first", "* second", "none", "y" * 201, "„third“", "fourth"])
 
-    assert rewriting.parse_queries(reply) == ("first", "second", "third")
+    assert loop.parse_queries(reply) == ("first", "second", "third")
 
 
 def test_the_cache_forgets_the_oldest() -> None:
@@ -139,14 +139,14 @@ def test_a_model_that_fails_at_it_stops_nothing(vault: opened.Opener) -> None:
 
 
 def test_a_model_that_takes_too_long_at_it_stops_nothing(vault: opened.Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewriting, "TIMEOUT_S", 0.05)
+    monkeypatch.setattr(loop, "TIMEOUT_S", 0.05)
 
     async def hang(*_: object) -> tuple[str, ...]:
-        async with asyncio.timeout(rewriting.TIMEOUT_S):
+        async with asyncio.timeout(loop.TIMEOUT_S):
             await asyncio.Event().wait()
         return ()
 
-    monkeypatch.setattr(rewriting, "_rewrite", hang)
+    monkeypatch.setattr(loop, "_rewrite", hang)
     played = cast("x")
     with scripted.agent(vault) as context:
         events = scripted.run(scripted.chat(played.open(), rewriter=rewriter()), context, "where is it?")

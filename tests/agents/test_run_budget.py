@@ -15,7 +15,7 @@ from knapper.agents.runs import engine
 from knapper.agents.runs.engine import Budget, OutOfBudget
 from knapper.agents.runs.model import RunLimits, total_spent
 from knapper.changes.disk.storage import open_shared_database
-from knapper.codemode.model import ModelSpend
+from knapper.codemode.tasks import ModelSpend
 from tests.agents.run_world import Brain, Make, Part
 from tests.agents.scripted import NOW
 

@@ -15,8 +15,8 @@ import pytest
 from pydantic_ai.models import Model as AnyModel
 
 from knapper import app
-from knapper.agents import schedules as stored
-from knapper.agents.schedules import Cadence, Schedule, ScheduledRun, ScheduleStore
+from knapper.agents import stages as stored
+from knapper.agents.stages import Cadence, Schedule, ScheduledRun, ScheduleStore
 from knapper.app import Hub, schedules
 from knapper.app.chats import VaultChats
 from knapper.app.open_clients import ModelOpeners, OpenClients

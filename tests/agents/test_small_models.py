@@ -11,7 +11,7 @@ import pytest
 
 from knapper.agents.chat import turn
 from knapper.agents.events import Event, Notice, ToolResult
-from knapper.agents.model import names, providers
+from knapper.agents.model import names, usage
 from knapper.cli import main
 from tests.agents import protocol, scripted
 from tests.agents.protocol import Reply, Server
@@ -80,10 +80,10 @@ def vault(tmp_path: Path) -> opened.Opener:
 def chatting(
     server: Server, *, small_models: set[str] | None = None, read_context: Callable[[], int] | None = None
 ) -> Generator[turn.ChatConfig]:
-    model = providers.open_model(
+    model = usage.open_model(
         [names.ModelName(provider="compatible", name="tiny", base_url=server.base_url)],
         lambda _: "",
-        providers.ModelTimeouts(retries=0),
+        usage.ModelTimeouts(retries=0),
     )
     yield replace(
         scripted.chat(scripted.Model([])),

@@ -15,7 +15,7 @@ from knapper.agents.chat.turn import ChatTurn, Message
 from knapper.agents.events import Event
 from knapper.agents.model import usage
 from knapper.agents.model.usage import SpendingLimits
-from knapper.codemode.model import ModelSpend
+from knapper.codemode.tasks import ModelSpend
 from knapper.errors import RefusedError, StorageError
 from tests.agents import scripted
 from tests.agents.scripted import NOW, Model

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from knapper import extras
-from knapper.cli import main
+from knapper.cli import main, output
 from knapper.cli.commands import index
-from knapper.cli.render import formatting
 from knapper.index import refresh
 
 
@@ -126,7 +125,7 @@ def test_what_makes_links_follow_says_that_it_waits_for_another_process(
 def test_a_move_in_a_vault_that_was_never_indexed_shows_how_far_that_is(
     folder: Path, vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formatting.ProgressLines.__init__, "__kwdefaults__", {"every_s": 0.0})
+    monkeypatch.setattr(output.ProgressLines.__init__, "__kwdefaults__", {"every_s": 0.0})
     code = main.run(["-v", str(vault), "move", "Garden.md", "Yard.md"])
 
     assert (code, folder.is_dir()) == (0, True)

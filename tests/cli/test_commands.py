@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from knapper.cli import main
+from knapper.cli import main, output
 from knapper.cli.commands import watch
-from knapper.cli.render import formatting
+from knapper.cli.output import ProgressLines
 from knapper.cli.render.bar import ProgressBar
-from knapper.cli.render.formatting import ProgressLines
 from knapper.errors import ConflictError
 from knapper.index.models.base import EmbedderUnavailable
 
@@ -199,13 +198,13 @@ def test_a_bar_takes_any_steps(capsys: pytest.CaptureFixture[str]) -> None:
     ("number", "shown"), [(0, "0 B"), (999, "999 B"), (1_200, "1.2 kB"), (3_400_000, "3.4 MB"), (5e9, "5.0 GB")]
 )
 def test_sizes_have_units(number: float, shown: str) -> None:
-    assert formatting.format_size(number) == shown
+    assert output.format_size(number) == shown
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(0.421, "0.42 s"), (12.34, "12.3 s"), (200.9, "3 min 20 s")])
 def test_durations_have_units(seconds: float, shown: str) -> None:
-    assert formatting.format_duration(seconds) == shown
+    assert output.format_duration(seconds) == shown
 
 
 def test_counts_agree_with_their_noun() -> None:
-    assert (formatting.pluralize(1, "note"), formatting.pluralize(0, "note")) == ("1 note", "0 notes")
+    assert (output.pluralize(1, "note"), output.pluralize(0, "note")) == ("1 note", "0 notes")

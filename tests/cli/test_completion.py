@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from knapper import config
 from knapper.cli import main, output, places
-from knapper.cli.completion import answering, line, tree
+from knapper.cli.completion import answering, line
 from knapper.cli.completion.answering import Request
 from knapper.cli.completion.line import Candidate
 from knapper.config import Vault
 from knapper.system import private
 from knapper.vault import paths
+from scripts import completion_table
 from tests.index import worlds
 
 OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -347,15 +348,15 @@ def test_the_vault_is_the_one_that_the_command_would_take(
 
 
 def test_the_table_is_that_of_the_commands() -> None:
-    assert answering.TABLE.read_text(encoding="utf-8") == tree.table_json(), "run scripts/reference"
+    assert answering.TABLE.read_text(encoding="utf-8") == completion_table.table_json(), "run scripts/reference"
 
 
 def test_kinds_are_only_of_parameters_that_exist() -> None:
-    table = tree.make_table()
+    table = completion_table.make_table()
     known = {*answering.KINDS, *table[answering.NAMES], "vault", "client", "files", "folders", ""}
 
-    assert {*tree.KINDS.values(), *tree.OWN_KINDS.values()} <= known
-    assert [name for name in tree.OWN_KINDS if name.rpartition(" ")[0] not in table] == []
+    assert {*completion_table.KINDS.values(), *completion_table.OWN_KINDS.values()} <= known
+    assert [name for name in completion_table.OWN_KINDS if name.rpartition(" ")[0] not in table] == []
 
 
 def test_a_completion_imports_nothing_that_takes_long(vault: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from knapper.changes.writer import SubmitOptions
-from knapper.cli import main, review
-from knapper.cli.render import changes, formatting
+from knapper.cli import main, output, review
+from knapper.cli.render import changes
 from knapper.cli.review import Decisions, ReviewTerminal
 from knapper.tools import files, proposals
 from knapper.tools.shapes.write import ProposalAnswer
@@ -149,7 +149,7 @@ def test_what_is_settled_or_stale_is_not_asked_about(vault: Opener) -> None:
 
 
 def test_words_that_differ_stand_out() -> None:
-    shown = formatting.render_word_diff([("same", "a "), ("removed", "b"), ("added", "c\nd"), ("same", "\n")])
+    shown = output.render_word_diff([("same", "a "), ("removed", "b"), ("added", "c\nd"), ("same", "\n")])
 
     plain = shown.replace("\x1b[0m", "")
     assert "\x1b[31m\x1b[1m\x1b[4mb" in plain
@@ -159,13 +159,13 @@ def test_words_that_differ_stand_out() -> None:
 
 @pytest.mark.parametrize("text", ["x", "", "x\n"])
 def test_a_missing_last_line_ending_is_shown(text: str) -> None:
-    shown = formatting.render_word_diff([("removed", text)] if text else [])
+    shown = output.render_word_diff([("removed", text)] if text else [])
 
     assert ("No newline" in shown) == (text == "x")
 
 
 def test_what_a_terminal_would_obey_is_taken_out() -> None:
-    shown = formatting.render_word_diff([("added", "\x1b[2J\r\nb\u202e\n")]) + formatting.colour_diff("+\x1b]0;x\x07\n")
+    shown = output.render_word_diff([("added", "\x1b[2J\r\nb\u202e\n")]) + output.colour_diff("+\x1b]0;x\x07\n")
 
     assert "\x1b[2J" not in shown
     assert "\x1b]0" not in shown

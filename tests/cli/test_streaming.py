@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.cli.render import formatting
-from knapper.cli.render.formatting import MarkdownBlocks
+from knapper.cli import output
+from knapper.cli.output import MarkdownBlocks
 
 TEXT = "# A\n\nOne\ntwo.\n\n```py\na\n\nb\n```\n\n- x\n- y\n\n~~~\n```\n\n~~~\n\nEnd"
 WHOLE = ["# A\n\n", "One\ntwo.\n\n", "```py\na\n\nb\n```\n\n", "- x\n- y\n\n", "~~~\n```\n\n~~~\n\n", "End"]
@@ -31,7 +31,7 @@ def test_nothing_of_the_text_is_lost(pieces: list[str]) -> None:
 
 
 def test_what_a_terminal_would_obey_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    formatting.markdown_printer(40, colour=False)("**Bold** \x1b]0;title\x07 [a](javascript:x)\n")
+    output.markdown_printer(40, colour=False)("**Bold** \x1b]0;title\x07 [a](javascript:x)\n")
 
     out = capsys.readouterr().out
     assert "Bold" in out

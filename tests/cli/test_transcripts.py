@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from knapper.cli import main
+from knapper.cli.output import ProgressLines
 from knapper.cli.render import indexing
-from knapper.cli.render.formatting import ProgressLines
 from knapper.config.settings import SETTINGS
 
 FOLDER = Path(__file__).with_name("transcripts")

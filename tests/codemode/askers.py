@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from knapper.codemode.model import ModelSpend, Prompt, Reply
+from knapper.codemode.tasks import ModelSpend, Prompt, Reply
 from knapper.errors import KnapError
 
 COST = ModelSpend(requests=1, input_tokens=100, output_tokens=10, cost_usd=Decimal("0.01"))

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from knapper import app
-from knapper.codemode import tool
-from knapper.codemode.bridge import Bridge
+from knapper.codemode import bridge
+from knapper.codemode.bridge import Bridge, result_answer, script_inputs
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config.sections import ScriptSettings
 from knapper.errors import KnapError
@@ -132,7 +132,7 @@ def walled(code_folder: Path) -> Iterator[WorkerPool]:
 
 def attack(world: World, sandbox: WorkerPool, script: str, limits: ScriptLimits = LIMITS) -> ScriptResult:
     bridge = Bridge(world.context)
-    return sandbox.run(aimed(world, script), bridge, limits=limits, given=tool.script_inputs(world.context, bridge))
+    return sandbox.run(aimed(world, script), bridge, limits=limits, given=script_inputs(world.context, bridge))
 
 
 def aimed(world: World, script: str) -> str:
@@ -180,7 +180,7 @@ def judge(tried: Attack, world: World, own_sandbox: WorkerPool, monkeypatch: pyt
 
     outcome = attack(world, own_sandbox, tried.script)
 
-    told = json.dumps(tool.result_answer(outcome))
+    told = json.dumps(result_answer(outcome))
     assert time.monotonic() - start < LIMITS.timeout_s + SLOW_S
     assert time.process_time() - computed < SLOW_S
     assert TOKEN not in told
@@ -220,7 +220,7 @@ def children() -> set[str]:
 
 
 def host_details(world: World) -> tuple[str, ...]:
-    package = Path(tool.__file__).parents[2]
+    package = Path(bridge.__file__).parents[2]
     return (str(world.folder), str(package), sys.prefix, sys.executable, "site-packages", "CANARY")
 
 

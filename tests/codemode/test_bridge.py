@@ -8,8 +8,15 @@ from typing import Any, get_args
 import pytest
 
 from knapper.app import tables
-from knapper.codemode import bridge, tool
-from knapper.codemode.bridge import MAX_PROPOSALS, Bridge
+from knapper.codemode.bridge import (
+    MAX_PROPOSALS,
+    MAX_REPLY_TEXT,
+    Bridge,
+    ScriptAnswer,
+    execute_script,
+    result_answer,
+    run_script,
+)
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import ClientSettings
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
@@ -43,7 +50,7 @@ def ask(context: Context, method: str, profile: ScriptProfile = "strict", **give
 
 
 def ran(context: Context, code: str, profile: ScriptProfile = "strict") -> ScriptResult:
-    outcome = tool.execute_script(context, code, profile)
+    outcome = execute_script(context, code, profile)
     assert outcome.error == ""
     return outcome
 
@@ -192,14 +199,14 @@ def test_what_a_script_proposes_says_that_nothing_has_changed_and_how_it_is_acce
     told = bridge("write_note", {"path": "New.md", "content": "x"})
     outcome = ScriptResult(kind="ok", proposals=bridge.proposals)
 
-    answer = tool.result_answer(outcome)
+    answer = result_answer(outcome)
 
     assert isinstance(told, dict)
     command = f"knap edits review {told['proposal_id']}"
     assert command in str(told["message"])
     assert answer["proposals"] == [{"id": told["proposal_id"], "vault": "v", "review_command": command}]
     assert "nothing has changed yet" in str(answer["message"])
-    assert "message" not in tool.result_answer(ScriptResult(kind="ok"))
+    assert "message" not in result_answer(ScriptResult(kind="ok"))
 
 
 def test_proposals_of_one_script_are_counted(context: Context) -> None:
@@ -301,7 +308,7 @@ def test_a_script_uses_the_methods_of_its_profile(context: Context) -> None:
     code = "__result__ = obsidian.http_get('https://example.org')"
 
     assert ran(allowed, code, "extended").result == "page of https://example.org"
-    refused = tool.execute_script(allowed, code, "local")
+    refused = execute_script(allowed, code, "local")
     assert refused.kind == "error"
     assert "isn't there in this profile" in refused.error
 
@@ -345,9 +352,9 @@ def test_several_vaults_are_searched_and_named(tmp_path: Path, context: Context)
 
 
 def test_the_tool_tells_the_whole_outcome(context: Context) -> None:
-    told = tool.run_script(context, "print('x')\n__result__ = obsidian.read_note('Authors.md')")
+    told = run_script(context, "print('x')\n__result__ = obsidian.read_note('Authors.md')")
 
-    assert set(told) == set(tool.ScriptAnswer.__required_keys__)
+    assert set(told) == set(ScriptAnswer.__required_keys__)
     assert told["proposals"] == []
     assert (told["ok"], told["kind"], told["result"], told["stdout"], told["calls"]) == (
         True,
@@ -370,7 +377,7 @@ def test_the_tool_tells_the_whole_outcome(context: Context) -> None:
     ],
 )
 def test_a_failure_has_code_and_hint_as_other_tools_errors_have(context: Context, code: str, kind: str) -> None:
-    told = tool.run_script(context, code, timeout_s=0.5 if kind == "timeout" else None)
+    told = run_script(context, code, timeout_s=0.5 if kind == "timeout" else None)
 
     assert (told["success"], told["kind"], told["code"]) == (False, kind, f"script_{kind}")
     assert told["error"]
@@ -378,7 +385,7 @@ def test_a_failure_has_code_and_hint_as_other_tools_errors_have(context: Context
 
 
 def test_every_way_to_fail_has_a_code_and_a_hint() -> None:
-    told = {kind: tool.result_answer(ScriptResult(kind=kind, error="x")) for kind in get_args(ScriptExit)}
+    told = {kind: result_answer(ScriptResult(kind=kind, error="x")) for kind in get_args(ScriptExit)}
 
     assert [kind for kind, answer in told.items() if not answer.get("hint") or "code" not in answer] == ["ok"]
 
@@ -386,7 +393,7 @@ def test_every_way_to_fail_has_a_code_and_a_hint() -> None:
 @pytest.mark.parametrize(("code", "timeout_s"), [("", None), (" \n", None), ("1", 0), ("1", -1), ("1", float("nan"))])
 def test_the_tool_refuses_what_cant_be_run(context: Context, code: str, timeout_s: float | None) -> None:
     with pytest.raises(BadInput):
-        _ = tool.run_script(context, code, timeout_s=timeout_s)
+        _ = run_script(context, code, timeout_s=timeout_s)
 
 
 def test_the_tool_has_schemas_of_what_it_takes_and_gives() -> None:
@@ -396,7 +403,7 @@ def test_the_tool_has_schemas_of_what_it_takes_and_gives() -> None:
     assert isinstance(taken, dict)
     assert isinstance(given, dict)
     assert list(taken) == ["code"]
-    assert set(given) == set(tool.ScriptAnswer.__annotations__)
+    assert set(given) == set(ScriptAnswer.__annotations__)
     assert len(registry.describe(row)) < 1_500
 
 
@@ -410,7 +417,7 @@ def test_the_tool_has_schemas_of_what_it_takes_and_gives() -> None:
 def test_an_answer_is_refused_before_it_is_made_where_it_would_be_too_large(
     vault: Opener, context: Context, method: str, arguments: dict[str, Any]
 ) -> None:
-    for name, size in {"Big.md": bridge.MAX_REPLY_TEXT, "Half.md": bridge.MAX_REPLY_TEXT // 2}.items():
+    for name, size in {"Big.md": MAX_REPLY_TEXT, "Half.md": MAX_REPLY_TEXT // 2}.items():
         _ = (vault.root / name).write_text(f"large\n{'x' * size}", encoding="utf-8")
 
     with pytest.raises(BadInput) as raised:

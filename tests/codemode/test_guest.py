@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
-from knapper.codemode import bridge
+from knapper.codemode import authoring, bridge
 from knapper.codemode.guest import clock, interpreter, results, rules, streams, yaml_subset
 from knapper.codemode.guest.obsidian import Host, Obsidian, ObsidianError
 from knapper.tools.context import ToolSignature
@@ -209,7 +209,7 @@ def test_the_interface_shows_what_a_script_has() -> None:
             "required": ["path"],
         },
     )
-    text = bridge.interface_stub(("read_file",), [tool])
+    text = authoring.interface_stub(("read_file",), [tool])
 
     assert "def search(query: str, limit: int = 10, path_filter: str | None = None" in text
     assert "def read_file(path: str) -> str" in text
@@ -219,5 +219,5 @@ def test_the_interface_shows_what_a_script_has() -> None:
         "def note_info(path: str, limit: int = 5, kind: Literal['a', 'b'] = 'a', tags: list[str] | None = None, "
         "any: object = None) -> dict: ...  # Tell about a note."
     ) in text
-    assert "class tools" not in bridge.interface_stub()
+    assert "class tools" not in authoring.interface_stub()
     assert bridge.parameter_names(ToolSignature(name="x")) == []

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from knapper.codemode import tool
+from knapper.codemode import bridge
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.tools.context import Context
 from tests.codemode import realistic
@@ -28,7 +28,7 @@ def context(tmp_path_factory: pytest.TempPathFactory, sandbox: WorkerPool) -> It
 def test_a_script_as_models_write_them_runs(name: str, context: Context) -> None:
     code = realistic.SCRIPTS[name] + "\n__result__ = {'got': __result__, 'expected': expected}\n"
 
-    outcome = tool.execute_script(context, code)
+    outcome = bridge.execute_script(context, code)
 
     assert outcome.error == ""
     assert isinstance(outcome.result, dict)
@@ -40,6 +40,6 @@ def test_there_are_enough_of_them() -> None:
 
 
 def test_what_is_printed_comes_back(context: Context) -> None:
-    outcome = tool.execute_script(context, realistic.SCRIPTS["printing"])
+    outcome = bridge.execute_script(context, realistic.SCRIPTS["printing"])
 
     assert outcome.stdout == 'found: 3\n{"a": 1}'

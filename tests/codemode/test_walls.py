@@ -14,7 +14,7 @@ import pytest
 from knapper.app import tables
 from knapper.app.hub import ScriptRuntime
 from knapper.cli.commands import doctor
-from knapper.codemode import tool
+from knapper.codemode import bridge
 from knapper.codemode.sandbox import confinement, machine_code, pool
 from knapper.codemode.sandbox.machine_code import MachineCode, PlatformInfo
 from knapper.codemode.sandbox.pool import WorkerPool
@@ -277,15 +277,15 @@ def test_an_outcome_names_the_walls_that_stood(sandbox: WorkerPool) -> None:
 
     assert set(outcome.walls) == {"limits", "landlock", "seccomp"}
     assert outcome.wall_notice == ""
-    assert tool.result_answer(outcome)["walls"] == list(outcome.walls)
-    assert "notes" not in tool.result_answer(outcome)
+    assert bridge.result_answer(outcome)["walls"] == list(outcome.walls)
+    assert "notes" not in bridge.result_answer(outcome)
 
 
 @LINUX
 def test_a_script_that_ran_without_a_wall_says_so(code_folder: Path) -> None:
     with WorkerPool(code_folder, workers=1, walls=False) as bare:
         outcome = bare.run("__result__ = 1", nothing)
-    answer = cast("dict[str, list[str]]", tool.result_answer(outcome))
+    answer = cast("dict[str, list[str]]", bridge.result_answer(outcome))
 
     assert outcome.ok
     assert outcome.walls == ("limits",)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from knapper.agents.pipeline.scopes import SCOUT_TOOLS, UPDATE_SELECTION
-from knapper.app import pipelines, presets
+from knapper.app import clients, pipelines
 from knapper.config import load
 from knapper.config.sections import AgentSettings
 from knapper.errors import KnapError
@@ -80,7 +80,7 @@ def test_what_is_set_reaches_the_agents(tmp_path: Path) -> None:
     file.write_text(text, "utf-8")
     settings = load(config_file=str(file))
 
-    chosen = presets.configured_preset(settings)
+    chosen = clients.configured_preset(settings)
     scout, web = pipelines.scout_settings(settings), pipelines.research_settings(settings)
 
     assert (chosen.toggles.scout, chosen.scope.link_depth, chosen.scope.include_same_folder) == (True, 1, True)

@@ -17,9 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from knapper.app import open_hub
 from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.config.sections import ServerSettings
-from knapper.server import credentials, security
+from knapper.server import credentials, lifecycle, security
 from knapper.server.http import app
-from knapper.server.mcp import http
 from knapper.server.workers import WorkerThreads
 from tests.conformance import fixtures
 
@@ -55,7 +54,7 @@ def make(folder: Path, which: str, port: int) -> ASGIApp:
     )
     hub = open_hub(settings)
     threads = WorkerThreads(server.threads)
-    mount = http.mount_mcp(hub, threads) if which == "product" else http.mount_server(fixtures.make())
+    mount = lifecycle.mount_mcp(hub, threads) if which == "product" else lifecycle.mount_server(fixtures.make())
     made = app.create_app(
         hub, server, security.load_client_tokens(settings), app.ServerRuntime(threads=threads), [mount]
     )

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from knapper.errors import StorageError
-from knapper.index import status as integrity
+from knapper.index import status
 from knapper.index.documents import Filter
 from knapper.index.engine import DAMAGE_ERRORS, Engine
 from knapper.index.search import SearchRequest
@@ -175,7 +175,7 @@ def test_any_sequence_of_file_states_gives_a_fresh_index(
         assert (texts(engine), contents(engine)) == (texts(fresh), contents(fresh))
         for table in ("chunk_words", "title_words", "name_grams", "property_grams"):
             assert words(engine, table) == words(fresh, table)
-        assert integrity.find_damage(engine.store.database) == ""
+        assert status.find_damage(engine.store.database) == ""
         check(engine)
 
 
@@ -389,7 +389,7 @@ def test_bits_of_posting_lists_that_change_answers_are_found(tmp_path: Path) -> 
                 is_silent = False
             if is_silent:
                 silent += 1
-                missed += integrity.find_damage(database) == ""
+                missed += status.find_damage(database) == ""
     assert silent > 3
     assert missed == 0
 
@@ -411,10 +411,10 @@ def test_a_wrong_record_of_changed_rows_is_found(tmp_path: Path, monkeypatch: py
         engine.refresh()
         worlds.fill(root, {"1.md": "gamma\n"})
         engine.refresh_paths([root / "1.md"])
-        before = integrity.find_damage(engine.store.database)
+        before = status.find_damage(engine.store.database)
         with engine.store.database.transaction(counts=False) as connection:
             changed = connection.execute(change).rowcount
-        damage = integrity.find_damage(engine.store.database)
+        damage = status.find_damage(engine.store.database)
 
     assert (before, changed > 0) == ("", True)
     assert "recorded" in damage
@@ -430,7 +430,7 @@ def test_a_column_with_another_name_is_found(tmp_path: Path) -> None:
         file.read_bytes().replace(b"target TEXT NOT NULL, target_key", b"tarfet TEXT NOT NULL, target_key")
     )
     with worlds.engine(root, tmp_path / "s") as engine:
-        damage = integrity.find_damage(engine.store.database)
+        damage = status.find_damage(engine.store.database)
 
     assert damage == "the schema isn't the one that was stored"
 
@@ -443,7 +443,7 @@ def test_unusual_characters_are_no_damage(tmp_path: Path) -> None:
         engine.refresh()
         aliases = engine.store.database.reader().execute("SELECT alias FROM aliases").fetchall()
 
-        assert integrity.find_damage(engine.store.database) == ""
+        assert status.find_damage(engine.store.database) == ""
     assert ("a\0b",) in aliases
 
 
@@ -469,10 +469,10 @@ def test_a_row_that_is_not_what_was_stored_is_found(tmp_path: Path, change: str)
         engine.refresh()
         os.utime(root / "a.md", (1, 1))
         engine.refresh()
-        before = integrity.find_damage(engine.store.database)
+        before = status.find_damage(engine.store.database)
         with engine.store.database.transaction(counts=False) as connection:
             changed = connection.execute(change).rowcount
-        damage = integrity.find_damage(engine.store.database)
+        damage = status.find_damage(engine.store.database)
         outcome = engine.refresh()
 
     assert (before, changed > 0) == ("", True)
@@ -491,10 +491,10 @@ def test_a_vector_that_is_not_the_chunks_own_is_found(tmp_path: Path, change: st
         (root / "old.md").rename(root / "copy.md")
         worlds.fill(root, {"sub/copy.md": "gamma\n"})
         engine.refresh()
-        before = integrity.find_damage(engine.store.database)
+        before = status.find_damage(engine.store.database)
         with engine.store.database.transaction(counts=False) as connection:
             connection.execute(f"UPDATE vectors SET {change} WHERE chunk_id = 1 << 20")
-        damage = integrity.find_damage(engine.store.database)
+        damage = status.find_damage(engine.store.database)
 
     assert before == ""
     assert damage == "database disk image is malformed: a vector isn't one that was stored"
@@ -564,7 +564,7 @@ def test_an_index_that_nothing_else_has_changed_is_not_checked(
     def refuse(*_: object, **__: object) -> str:
         raise AssertionError("the whole index is read")
 
-    monkeypatch.setattr(integrity, "find_damage", refuse)
+    monkeypatch.setattr(status, "find_damage", refuse)
     with worlds.engine(closed, tmp_path / "s") as one, worlds.engine(closed, tmp_path / "s") as other:
         for number in range(4):
             worlds.fill(closed, {f"new{number}.md": "beta\n"})

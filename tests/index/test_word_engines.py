@@ -418,7 +418,7 @@ def test_a_length_that_cannot_be_read_is_told_as_damage(engine: Engine, size: st
 _DERIVE = """
 import re, sys
 from pathlib import Path
-from knapper.index import postings
+from knapper.index.words import postings
 from tests.index import worlds
 
 def own_kb():

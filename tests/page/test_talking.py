@@ -10,7 +10,7 @@ from filelock import FileLock
 from playwright.sync_api import Page, expect
 
 from knapper.agents.model.usage import Meter
-from knapper.codemode.model import ModelSpend
+from knapper.codemode.tasks import ModelSpend
 from knapper.config import Vault
 from tests.agents.scripted import Call, Model
 from tests.index import worlds

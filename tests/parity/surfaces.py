@@ -18,9 +18,9 @@ from starlette.testclient import TestClient
 from knapper import app
 from knapper.agents import toolset
 from knapper.cli import main
-from knapper.config import ClientSettings, EmbeddingSettings, Settings, Vault
+from knapper.config import ClientSettings, EmbeddingSettings, Settings, Vault, paired
 from knapper.config.sections import ServerSettings
-from knapper.server import credentials, security
+from knapper.server import security
 from knapper.server.http import app as http
 from knapper.server.mcp.server import build_server
 from knapper.server.mcp.session import Caller, McpSession
@@ -48,7 +48,7 @@ def settings(base: Path, state: Path) -> Settings:
     """Make a vault of its own, and let the tester do what an MCP client may; *state* may serve several."""
     root = worlds.fill(base / "vault", dict(NOTES)).resolve()
     (root / "memo.mp3").write_bytes(b"ID3")
-    tester = ClientSettings(grants=replace(default_grants(CLIENT, "mcp")), token_hash=credentials.hash_token(_TOKEN))
+    tester = ClientSettings(grants=replace(default_grants(CLIENT, "mcp")), token_hash=paired.hash_token(_TOKEN))
     return Settings(
         choice=Vault(name="v", path=root),
         clients=(tester,),

@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from knapper.config import ClientSettings
+from knapper.config.paired import hash_token
 from knapper.errors import SetupError, StorageError
 from knapper.server import credentials, security
 from knapper.server.http.app import Mount
@@ -25,7 +26,7 @@ READER = "knap_reader-reader-reader-reader"
 def reader(**more: tuple[str, ...]) -> ClientSettings:
     """Give a client with a token of its own, that doesn't see the diary."""
     allowed = replace(access.default_grants("reader", "http"), is_read_only=True)
-    return ClientSettings(grants=allowed, token_hash=credentials.hash_token(READER), hidden=("Private/",), **more)
+    return ClientSettings(grants=allowed, token_hash=hash_token(READER), hidden=("Private/",), **more)
 
 
 def test_a_token_is_made_at_the_first_start_and_stays(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
 from knapper.config import ClientSettings
-from knapper.server import credentials
+from knapper.config.paired import hash_token
 from knapper.server.http import browsing
 from knapper.server.http.app import Mount
 from knapper.server.workers import WorkerThreads
@@ -28,7 +28,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'><script>alert(2)</script></svg>"
 TOKEN = "agent-token-0123456789"
 AGENT = ClientSettings(
-    grants=access.default_grants("reader", "agent"), token_hash=credentials.hash_token(TOKEN), hidden=("Private/",)
+    grants=access.default_grants("reader", "agent"), token_hash=hash_token(TOKEN), hidden=("Private/",)
 )
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from knapper.agents.background import BackgroundJob, FinalEventSpec, JobEventSink
+from knapper.agents.events import BackgroundJob, FinalEventSpec, JobEventSink
 from knapper.jsontypes import JSONValue
 from knapper.server.http import background
 

@@ -12,11 +12,11 @@ from starlette.testclient import TestClient
 
 from knapper.app import Hub, open_hub
 from knapper.config import ClientSettings, Vault
+from knapper.config.paired import hash_token
 from knapper.server import credentials
-from knapper.server.mcp import http as mcp
-from knapper.server.mcp.definitions import ToolListing
+from knapper.server import lifecycle as mcp
 from knapper.server.mcp.server import build_server
-from knapper.server.mcp.session import Caller, McpSession
+from knapper.server.mcp.session import Caller, McpSession, ToolListing
 from knapper.server.workers import WorkerThreads
 from knapper.vault import access
 from tests.index import worlds
@@ -50,9 +50,9 @@ def hub(tmp_path: Path) -> Generator[Hub]:
         ClientSettings(
             grants=access.default_grants("two", "http"),
             vaults=("garden", "workshop"),
-            token_hash=credentials.hash_token(TWO),
+            token_hash=hash_token(TWO),
         ),
-        ClientSettings(grants=access.default_grants("all", "http"), token_hash=credentials.hash_token(ALL)),
+        ClientSettings(grants=access.default_grants("all", "http"), token_hash=hash_token(ALL)),
     )
     with open_hub(replace(found, choice=vaults[0], vaults=vaults, clients=clients)) as opened:
         yield opened

@@ -18,7 +18,7 @@ from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
 from knapper.config import ClientSettings, Settings, Vault
-from knapper.config.paired import MAX_CLIENTS, PairedClient, PairedClients, clean_label
+from knapper.config.paired import MAX_CLIENTS, PairedClient, PairedClients, clean_label, hash_token
 from knapper.errors import BadInput, NotFound, SetupError
 from knapper.server import credentials, security
 from knapper.server.credentials import PairingCodes, PairingOffer
@@ -240,7 +240,7 @@ def test_a_device_is_paired_and_is_a_person_in_its_vault(tmp_path: Path) -> None
     assert (row["name"], row["device"], row["vault"], row["made_by"]) == ("Phone", "iPhone 17", "v", "cli")
     assert datetime.fromisoformat(row["paired"]) <= datetime.now(UTC)
     assert told["token"] not in stored
-    assert credentials.hash_token(told["token"]) in stored
+    assert hash_token(told["token"]) in stored
     assert "token" not in json.dumps(listed)
 
 
@@ -404,7 +404,7 @@ def test_the_page_is_told_what_programs_may_do_and_when_they_called_and_a_device
         grants=replace(access.default_grants("reader"), write=("Inbox/",), is_read_only=True),
         hidden=("Private/",),
         vaults=("v",),
-        token_hash=credentials.hash_token("t" * 40),
+        token_hash=hash_token("t" * 40),
     )
     with server(tmp_path, reader) as it:
         phone = it.token(name="Phone")

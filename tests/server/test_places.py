@@ -8,8 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from knapper.agents.background import BackgroundJob, FinalEventSpec, JobEventSink
-from knapper.agents.events import Done
+from knapper.agents.events import BackgroundJob, Done, FinalEventSpec, JobEventSink
 from knapper.errors import ConflictError, KnapError, SetupError, StorageError
 from knapper.server import logs
 from knapper.server.http import background

@@ -9,10 +9,11 @@ import pytest
 
 from knapper import config
 from knapper.cli import main
+from knapper.config.paired import hash_token
 from knapper.errors import SetupError
 from knapper.server import credentials, security
 
-HASH = credentials.hash_token("x" * 30)
+HASH = hash_token("x" * 30)
 
 
 def written(home: Path, text: str) -> config.Settings:

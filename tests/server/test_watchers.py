@@ -14,7 +14,7 @@ from knapper.errors import StorageError
 from knapper.index import feed, watch
 from knapper.index.documents import Filter
 from knapper.index.engine import Engine
-from knapper.server import watchers
+from knapper.server import workers
 from tests.server import apps
 
 
@@ -32,7 +32,7 @@ def test_a_vault_is_read_and_then_followed(tmp_path: Path) -> None:
             return engine.status(Filter()).notes
 
         async def run() -> tuple[int, int]:
-            async with watchers.run_watchers(watchers.engine_openers(world.hub)):
+            async with workers.run_watchers(workers.engine_openers(world.hub)):
                 await until(lambda: notes() == 3)
                 (world.root / "New.md").write_text("# New\n", encoding="utf-8")
                 await until(lambda: notes() == 4)
@@ -84,7 +84,7 @@ def test_the_interval_of_the_settings_file_is_that_of_a_servers_comparisons(
             return engine.status(Filter()).notes
 
         async def run() -> tuple[int, int]:
-            async with watchers.run_watchers(watchers.engine_openers(world.hub)):
+            async with workers.run_watchers(workers.engine_openers(world.hub)):
                 await until(lambda: notes() == 3 and clock.looks > 2)
                 (world.root / "New.md").write_text("# New\n", encoding="utf-8")
                 clock.now += 7 * 60 - 1
@@ -110,7 +110,7 @@ def test_a_watcher_that_dies_is_started_again(tmp_path: Path, caplog: pytest.Log
         stop.wait()
 
     async def run() -> None:
-        async with watchers.run_watchers(watchers.engine_openers(world.hub), follow=follow, pause_s=0.01):
+        async with workers.run_watchers(workers.engine_openers(world.hub), follow=follow, pause_s=0.01):
             await until(lambda: len(started) == 3)
 
     with apps.world(tmp_path) as world, caplog.at_level(logging.WARNING):
@@ -136,7 +136,7 @@ def test_a_vault_that_is_missing_now_is_followed_once_it_is_there(tmp_path: Path
         stop.wait()
 
     async def run() -> None:
-        async with watchers.run_watchers({"v": opened}, follow=follow, pause_s=0.01):
+        async with workers.run_watchers({"v": opened}, follow=follow, pause_s=0.01):
             await until(lambda: followed)
 
     with apps.world(tmp_path) as world:
@@ -149,7 +149,7 @@ def test_stopping_ends_a_first_reading_that_is_not_done(tmp_path: Path) -> None:
     stop = threading.Event()
     stop.set()
     with apps.world(tmp_path) as world:
-        watchers.follow_vault(world.hub.open().engine, stop)
+        workers.follow_vault(world.hub.open().engine, stop)
         engine = world.hub.open().engine
 
         assert engine.status(Filter()).notes <= 3

@@ -12,7 +12,7 @@ from pydantic_ai import Agent
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import untrusted
+from knapper.agents import prompting
 from knapper.agents.model import usage
 from knapper.agents.model.replies import SurrogateSafeModel
 from knapper.codemode.bridge import MAIN_VAULT
@@ -533,7 +533,7 @@ async def repair_citations(checked: CheckedAnswer, context: Context, repairer: C
     except usage.MODEL_ERRORS:
         return checked
     # The new answer is as untrusted as the first one: it has read the notes' text again.
-    repaired = untrusted.sanitize_answer(result.output.strip())[0]
+    repaired = prompting.sanitize_answer(result.output.strip())[0]
     if len(repaired) < _MIN_LENGTH_SHARE * len(remove_citations(checked.answer, checked.failures)):
         return checked
     rechecked = await asyncio.to_thread(check_citations, context, repaired)
@@ -542,20 +542,20 @@ async def repair_citations(checked: CheckedAnswer, context: Context, repairer: C
 
 def drop_failed_citations(checked: CheckedAnswer) -> CheckedAnswer:
     """Remove citations that still fail; they stay reported, and the rest is sanitized again."""
-    return replace(checked, answer=untrusted.sanitize_answer(remove_citations(checked.answer, checked.failures))[0])
+    return replace(checked, answer=prompting.sanitize_answer(remove_citations(checked.answer, checked.failures))[0])
 
 
 def _repair_prompt(checked: CheckedAnswer, context: Context) -> str:
-    mark = untrusted.new_mark()
+    mark = prompting.new_mark()
     failing = "\n\n".join(_failure_text(one, context, mark) for one in checked.failures)
     return f"Your answer:\n\n{checked.answer}\n\nThese citations don't hold:\n\n{failing}"
 
 
 def _failure_text(failure: CitationFailure, context: Context, mark: str) -> str:
     hint = f" ({failure.hint})" if failure.hint else ""
-    line = untrusted.escape_plain(f"- {failure.written}: {failure.reason}{hint}")
+    line = prompting.escape_plain(f"- {failure.written}: {failure.reason}{hint}")
     excerpt = _target_excerpt(failure, context)
-    return f"{line}\n{untrusted.enclose('passage', untrusted.escape(excerpt), mark)}" if excerpt else line
+    return f"{line}\n{prompting.enclose('passage', prompting.escape(excerpt), mark)}" if excerpt else line
 
 
 def _target_excerpt(failure: CitationFailure, context: Context) -> str:

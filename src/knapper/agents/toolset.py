@@ -17,7 +17,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-from knapper.agents import untrusted
+from knapper.agents import prompting
 from knapper.agents.events import Event, ProposalEvent, QuestionEvent, ToolResult
 from knapper.agents.model import replies
 from knapper.agents.model.replies import Arguments
@@ -118,7 +118,7 @@ class ResultExcerpts:
             tool: The tool's name.
             answer: The answer, as JSON.
         """
-        whole = untrusted.escape(answer)
+        whole = prompting.escape(answer)
         if len(whole) > self.max_chars:
             self._kept[call_id] = (tool, whole)
         return self._excerpt(call_id, tool, whole, 0)
@@ -146,7 +146,7 @@ class ResultExcerpts:
 
     def _excerpt(self, call_id: str, tool: str, whole: str, offset: int) -> ResultExcerpt:
         stop = min(offset + self.max_chars, len(whole))
-        block = untrusted.enclose(tool, whole[offset:stop], self.mark)
+        block = prompting.enclose(tool, whole[offset:stop], self.mark)
         if offset == 0 and stop == len(whole):
             return ResultExcerpt(text=block, chars=len(whole), truncated=False)
         header = f"[characters {offset} to {stop} of {len(whole)}, tool_call_id: {call_id}"
@@ -269,7 +269,7 @@ def open_tool_session(
     return ToolSession(
         rows=rows,
         context=replace(context, on_cancel=cancelling.subscribe),
-        results=ResultExcerpts(mark=mark or untrusted.new_mark(), max_chars=max_chars),
+        results=ResultExcerpts(mark=mark or prompting.new_mark(), max_chars=max_chars),
         listed_names=set(rows) if own else _list_names(rows, essential=essential),
         own={tool.definition.name: tool for tool in own},
         loop_tools=[one for one in LOOP_TOOLS if one.name != ASK_USER or not own],

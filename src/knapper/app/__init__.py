@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from knapper.app.hub import Hub
 
 if TYPE_CHECKING:
-    from knapper.agents.offers import AgentRequest
+    from knapper.app.tables import AgentRequest
     from knapper.config import Settings
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer

@@ -9,19 +9,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from knapper.agents import background
+from knapper.agents import events
 from knapper.agents.chat.conversations import Conversations
 from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig
 from knapper.agents.events import Error, ToolCall
-from knapper.agents.model import names, providers, usage
-from knapper.agents.model.providers import ModelTimeouts
-from knapper.agents.offers import AGENT_TOOLS
+from knapper.agents.loop import QueryCache, Rewriter
+from knapper.agents.model import names, usage
+from knapper.agents.model.usage import ModelTimeouts
 from knapper.agents.prompting import Prompts
-from knapper.agents.rewriting import QueryCache, Rewriter
 from knapper.agents.sessions import store
 from knapper.app import clients, models
 from knapper.app.clients import AGENT_CLIENT
 from knapper.app.hub import Closeable
+from knapper.app.tables import AGENT_TOOLS
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, NotFound, RefusedError, SetupError
 from knapper.system import private
@@ -73,7 +73,7 @@ class VaultChats(Closeable):
         prompts = Prompts(own_file=prompt_file, folder=settings.config_file.parent / "prompts")
         rewriter = Rewriter(prompt=lambda: prompts.load("rewrite"), cache=self.queries)
         return ChatConfig(
-            model=providers.open_model(
+            model=usage.open_model(
                 model_names,
                 models.configured_keys(settings).find,
                 ModelTimeouts(timeout_s=model_settings.timeout_s, retries=model_settings.retries),
@@ -170,7 +170,7 @@ class ClientChats:
 
     client: str
     chats: VaultChats
-    turns: background.TurnJobs = field(default_factory=background.make_turn_jobs)
+    turns: events.TurnJobs = field(default_factory=events.make_turn_jobs)
     """Those that go on, or have ended a while ago; used from the server's event loop only."""
     open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat
     open_named: Callable[[VaultChats, str], ChatConfig] = VaultChats.chat

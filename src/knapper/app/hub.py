@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from knapper.agents.offers import AgentRequest
+    from knapper.app.tables import AgentRequest
     from knapper.app.vault import OpenedVault
     from knapper.changes.writer import SubmitOptions
     from knapper.codemode.sandbox.pool import WorkerPool
@@ -270,8 +270,8 @@ class Hub(Closeable):
     def table(self) -> ToolTable:
         """Return the tools of all layers."""
         if self._table is None:
-            from knapper.agents.offers import AgentTools  # noqa: PLC0415 - as below
             from knapper.app import tables  # noqa: PLC0415 - schemas are made only where tools are called by name
+            from knapper.app.tables import AgentTools  # noqa: PLC0415 - as below
 
             offers = AgentTools() if self._offer is None else AgentTools(partial(self._offer, self))
             self._table = tables.build_table(self._names, offers)

@@ -7,9 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, cast
 
-from knapper.agents import offers, untrusted
-from knapper.agents.background import BackgroundJobs, FinalEventSpec
-from knapper.agents.offers import AgentRequest
+from knapper.agents import prompting
+from knapper.agents.events import BackgroundJobs, FinalEventSpec
 from knapper.agents.pipeline import context as pipeline_context
 from knapper.agents.pipeline import store
 from knapper.agents.pipeline.context import TaskRequest
@@ -27,12 +26,12 @@ from knapper.agents.pipeline.scopes import OPTIONAL_SCOUT_TOOLS, UPDATE_SELECTIO
 from knapper.agents.pipeline.service import PipelineService
 from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.agents.sessions import store as sessions_store
-from knapper.app import chats, models, presets
+from knapper.app import chats, models, tables
 from knapper.app import clients as app_clients
 from knapper.app.chats import VaultChats
-from knapper.app.clients import AGENT_CLIENT
+from knapper.app.clients import AGENT_CLIENT, PresetOverrides, default_preset
 from knapper.app.hub import Closeable
-from knapper.app.presets import PresetOverrides, default_preset
+from knapper.app.tables import AgentRequest
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, NotFound, RefusedError, SetupError
 from knapper.system import private
@@ -48,8 +47,8 @@ if TYPE_CHECKING:
     from knapper.agents.pipeline.store import PausedRun, PausedRuns, Presets
     from knapper.agents.sessions.store import SessionStore
     from knapper.app.chats import ClientChats
+    from knapper.app.clients import TaskOrder
     from knapper.app.hub import Hub
-    from knapper.app.presets import TaskOrder
     from knapper.config import ClientSettings, Settings
     from knapper.jsontypes import JSONValue
     from knapper.tools.context import Context
@@ -304,12 +303,12 @@ class ClientPipelines:
         Raises:
             SetupError: All agents are switched off.
         """
-        return self._restrict(presets.configured_preset(self.pipelines.hub.settings))
+        return self._restrict(app_clients.configured_preset(self.pipelines.hub.settings))
 
     def presets(self) -> list[Preset]:
         """List the presets as the client may see them."""
         view = self.agent_context("").view
-        return [presets.restrict_to_visible(preset, view) for preset in self.pipelines.presets.list()]
+        return [app_clients.restrict_to_visible(preset, view) for preset in self.pipelines.presets.list()]
 
     def answering(self, model: str = "") -> PipelineService:
         """Open the models; nothing is sent yet.
@@ -380,18 +379,18 @@ class ClientPipelines:
         """
         store, view = self.pipelines.presets, self.agent_context("").view
         try:
-            complete_preset = presets.keep_hidden_parts(preset, store.find(preset.name), view)
+            complete_preset = app_clients.keep_hidden_parts(preset, store.find(preset.name), view)
         except NotFound:
             complete_preset = preset
             if len(store.list()) >= MOST_PRESETS:
                 raise BadInput(f"there are {MOST_PRESETS} presets", hint="delete one", code="too_many") from None
         store.save(complete_preset)
-        return presets.restrict_to_visible(store.find(preset.name), view)
+        return app_clients.restrict_to_visible(store.find(preset.name), view)
 
     def _build_request(self, order: TaskOrder) -> TaskRequest:
         _check_limits(self.pipelines.hub.settings, order.limits, self.client.grants)
         chosen_preset = order.choice.apply_to(self.default_preset(order.preset))
-        chosen_preset = presets.restrict_to_grants(chosen_preset, self.client.grants)
+        chosen_preset = app_clients.restrict_to_grants(chosen_preset, self.client.grants)
         request = self.pipelines.request(
             order.task, chosen_preset, current=order.note.strip(), session_id=order.session_id
         )
@@ -407,8 +406,8 @@ class ClientPipelines:
         ).settled()
 
     def _restrict(self, preset: Preset) -> Preset:
-        return presets.restrict_to_grants(
-            presets.restrict_to_visible(preset, self.agent_context("").view), self.client.grants
+        return app_clients.restrict_to_grants(
+            app_clients.restrict_to_visible(preset, self.agent_context("").view), self.client.grants
         )
 
 
@@ -467,7 +466,7 @@ def preview_context(
     """
     scout_result = ScoutResult() if request.toggles.scout else None
     unified_context = pipeline_context.gather_context(
-        context, request, scout_result, mark=untrusted.new_mark(), reader=pipeline_context.read_for_person
+        context, request, scout_result, mark=prompting.new_mark(), reader=pipeline_context.read_for_person
     )
     context_data = unified_context.as_dict()
     rows = cast("list[dict[str, JSONValue]]", context_data["notes"])
@@ -593,7 +592,7 @@ def answer_offer(hub: Hub, context: Context, agent_request: AgentRequest) -> Ans
     if outcome.error is not None and outcome.state in {"failed", "limit"}:
         kind = RefusedError if outcome.state == "limit" else SetupError
         raise kind(str(outcome.error["error"]), hint=str(outcome.error["hint"]), code=str(outcome.error["code"]))
-    return offers.shape_outcome(outcome.as_dict())
+    return tables.shape_outcome(outcome.as_dict())
 
 
 async def _run_pipeline(
@@ -635,9 +634,9 @@ def _build_request(vault_pipelines: VaultPipelines, agent_request: AgentRequest,
     base_preset = (
         vault_pipelines.default_preset(preset)
         if uses_own_preset
-        else presets.configured_preset(vault_pipelines.hub.settings)
+        else app_clients.configured_preset(vault_pipelines.hub.settings)
     )
-    visible_preset = presets.restrict_to_visible(base_preset, context.view)
+    visible_preset = app_clients.restrict_to_visible(base_preset, context.view)
     if agent_request.kind == "scout":
         overrides = replace(visible_preset, toggles=AgentToggles(scout=True, task=False), added=())
         return vault_pipelines.request(agent_request.task, overrides, current=agent_request.note)
@@ -651,5 +650,5 @@ def _build_request(vault_pipelines: VaultPipelines, agent_request: AgentRequest,
         can=requested_choices.get("can"),
         added=requested_choices.get("added", ()),
     )
-    allowed_preset = presets.restrict_to_grants(overrides.apply_to(visible_preset), context.writer.grants)
+    allowed_preset = app_clients.restrict_to_grants(overrides.apply_to(visible_preset), context.writer.grants)
     return vault_pipelines.request(agent_request.task, allowed_preset, current=agent_request.note)

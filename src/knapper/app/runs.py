@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from knapper.agents.model import providers, usage
-from knapper.agents.model.providers import ModelTimeouts
+from knapper.agents.model import usage
 from knapper.agents.model.replies import SurrogateSafeModel
+from knapper.agents.model.usage import ModelTimeouts
 from knapper.agents.prompting import Prompts
 from knapper.agents.runs import retrieving, store
 from knapper.agents.runs.engine import RunEngine, RunPrompts, Strategies
@@ -88,7 +88,7 @@ class OpenedRuns(Closeable):
         model_settings = settings.model
         model_names = models.resolve_models(settings, model)
         patience = ModelTimeouts(timeout_s=model_settings.timeout_s, retries=model_settings.retries)
-        opened_model = providers.open_model(model_names, models.configured_keys(settings).find, patience)
+        opened_model = usage.open_model(model_names, models.configured_keys(settings).find, patience)
 
         def context_of(run_id: str) -> Context:
             return self._context(run_id, roots, hosts)

@@ -8,8 +8,8 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from knapper.agents import schedules
-from knapper.agents.schedules import Schedule, ScheduledRun, ScheduleStore
+from knapper.agents import stages
+from knapper.agents.stages import Schedule, ScheduledRun, ScheduleStore
 from knapper.changes.proposals.tables import ProposalFilter
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from knapper.agents.background import JobEventSink, JobFunction, TurnJob
-    from knapper.agents.events import Done
-    from knapper.agents.schedules import RunState
+    from knapper.agents.events import Done, JobEventSink, JobFunction, TurnJob
     from knapper.agents.sessions.store import SessionStore
-    from knapper.agents.stages import Stage
+    from knapper.agents.stages import RunState, Stage
     from knapper.app.chats import ClientChats
     from knapper.app.hub import Hub
     from knapper.app.open_clients import OpenClients
@@ -48,7 +46,7 @@ def check_client(hub: Hub, schedule: Schedule, vault: str) -> None:
     from knapper.app import clients  # noqa: PLC0415 - only who adds a schedule needs it
 
     if hub.settings.client(schedule.client).grants.is_person:
-        hint = f"name a client of its own; '{schedules.DEFAULT_CLIENT}' is used otherwise"
+        hint = f"name a client of its own; '{stages.DEFAULT_CLIENT}' is used otherwise"
         raise BadInput(f"the client '{schedule.client}' is a person, and nobody is there", hint=hint)
     clients.check_can_act(hub, vault, schedule.client)
 
@@ -83,7 +81,7 @@ def list_clients(hub: Hub, vault: str = "") -> list[str]:
     """
     opened = hub.open(vault)
     store = ScheduleStore(folder=opened.folder)
-    names = dict.fromkeys((schedules.DEFAULT_CLIENT, *(one.client for one in store.all())))
+    names = dict.fromkeys((stages.DEFAULT_CLIENT, *(one.client for one in store.all())))
     settings = [hub.settings.client(name) for name in names]
     return [one.name for one in settings if not one.grants.is_person and one.may_open(opened.vault.name)]
 
@@ -138,7 +136,7 @@ class ClientSessions:
 def take_fingerprint(context: Context, schedule: Schedule) -> str:
     """Return the fingerprint of a schedule's folder as its client sees it, without the reports."""
     prefix, own = f"{schedule.folder}/" if schedule.folder else "", f"{schedule.results}/"
-    return schedules.make_fingerprint(
+    return stages.make_fingerprint(
         [
             file
             for file in context.view.list_files()
@@ -165,7 +163,7 @@ class ScheduleRunner:
     """Has the chats that answer; the caller closes it."""
     begin: BeginTurn = _begin_turn
     """Starts the turn of a session, which others can then follow and cancel; for a server's, among its jobs."""
-    now: Callable[[], datetime] = schedules.wall_clock
+    now: Callable[[], datetime] = stages.wall_clock
 
     @property
     def hub(self) -> Hub:

@@ -213,10 +213,10 @@ class CutShort:
     @classmethod
     def standing(cls, error: Exception) -> Self:
         """Describe one that can't be settled now."""
-        told = "the vault stands half changed: a change was cut short, and can't be finished or taken back now"
+        message = "the vault stands half changed: a change was cut short, and can't be finished or taken back now"
         cause = error.__cause__ or error
         reason = cause.strerror if isinstance(cause, OSError) else str(cause)
-        return cls(text=f"{told}: {reason or type(cause).__name__}", brief=told)
+        return cls(text=f"{message}: {reason or type(cause).__name__}", brief=message)
 
 
 class OpenedVault:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from knapper import app
-from knapper.agents import untrusted
+from knapper.agents import prompting
 from knapper.agents.chat.conversations import SessionMessage
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message
 from knapper.agents.events import Done, Error, Event, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
@@ -25,9 +25,8 @@ from knapper.app import chats, clients, schedules
 from knapper.app.chats import VaultChats
 from knapper.cli import output, review, setup
 from knapper.cli.options import GlobalOptions
-from knapper.cli.output import ExitCode
-from knapper.cli.render import changes, formatting
-from knapper.cli.render.formatting import pluralize
+from knapper.cli.output import ExitCode, pluralize
+from knapper.cli.render import changes
 from knapper.config import Settings
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError
 from knapper.jsontypes import JSONValue
@@ -160,7 +159,7 @@ class AnswerDisplay:
         if done.answer.startswith(self.text):
             self.show(done.answer[len(self.text) :])
         else:
-            self.show(f"\n{_CORRECTED}\n\n{formatting.diff_block(self.text, done.answer)}\n")
+            self.show(f"\n{_CORRECTED}\n\n{output.diff_block(self.text, done.answer)}\n")
         self.flush()
 
     def _append_text(self, event: Text) -> None:
@@ -182,7 +181,7 @@ def open_display(options: GlobalOptions) -> AnswerDisplay:
     """Create the display for this terminal, or for a file."""
     if sys.stdout.isatty():
         width = min(shutil.get_terminal_size().columns, 100)
-        blocks = formatting.MarkdownBlocks(formatting.markdown_printer(width, colour=output.wants_colour(options)))
+        blocks = output.MarkdownBlocks(output.markdown_printer(width, colour=output.wants_colour(options)))
         return AnswerDisplay(options=options, show=blocks.feed, flush=blocks.flush, is_live=True)
     plain = PlainWriter()
     return AnswerDisplay(options=options, show=plain.feed, flush=plain.flush)
@@ -267,7 +266,7 @@ PIPED_SOURCE: Final = "standard input"
 
 def quote_piped(text: str) -> str:
     """Return piped text as material for a model, in a block that it can't end: who wrote it isn't known."""
-    return untrusted.enclose(PIPED_SOURCE, untrusted.escape(text), untrusted.new_mark())
+    return prompting.enclose(PIPED_SOURCE, prompting.escape(text), prompting.new_mark())
 
 
 def answer_once(

@@ -18,9 +18,9 @@ from knapper.agents.model import names
 from knapper.agents.model.names import ModelName, Provider
 from knapper.app import e5_model, models
 from knapper.cli import launching, plugin, setup
+from knapper.cli.output import pluralize
 from knapper.cli.plugin import VaultPlugin
 from knapper.cli.render import indexing
-from knapper.cli.render.formatting import pluralize
 from knapper.config import editing
 from knapper.errors import BadInput, KnapError, SetupError, StorageError
 from knapper.extras import ExtraName
@@ -105,7 +105,9 @@ def look_around(settings: Settings, machine: MachinePaths, folder: Path) -> Surr
     keys = models.configured_keys(settings)
     return Surroundings(
         vaults=list(vaults),
-        local_models=[found for title, server in _LOCAL_SERVERS if (found := _local_models(settings, title, server))],
+        local_models=[
+            local_models for title, server in _LOCAL_SERVERS if (local_models := _local_models(settings, title, server))
+        ],
         keys=[provider for provider in _HOSTED if keys.find(ModelName(provider=provider, name="*"))],
         clients=[client for client in clients.CLIENTS if client.is_installed(machine)],
         notes_folder=folder if folder not in vaults and _has_notes(folder, machine.home) else None,
@@ -269,11 +271,11 @@ def choose_model(options: GlobalOptions, name: str) -> StepReport:
 
 def _ask_model(settings: Settings, wanted: Sequence[ModelName]) -> str:
     """Return the beginning of a model's answer to a short question."""
-    from knapper.agents.model import providers  # noqa: PLC0415 - two seconds, which only a model should cost
+    from knapper.agents.model import usage  # noqa: PLC0415 - two seconds, which only a model should cost
 
-    timeouts = providers.ModelTimeouts(timeout_s=providers.TRIAL_S, request_s=providers.TRIAL_S, retries=0)
-    model = providers.open_model(wanted, models.configured_keys(settings).find, timeouts)
-    text = asyncio.run(providers.try_model(model, str(wanted[0]))).text
+    timeouts = usage.ModelTimeouts(timeout_s=usage.TRIAL_S, request_s=usage.TRIAL_S, retries=0)
+    model = usage.open_model(wanted, models.configured_keys(settings).find, timeouts)
+    text = asyncio.run(usage.try_model(model, str(wanted[0]))).text
     return f"'{text}'" if text else "(without words)"
 
 
@@ -545,4 +547,4 @@ def name_examples(surroundings: Surroundings) -> str:
 
 def suggested_model(surroundings: Surroundings) -> str:
     """Return the model to suggest: the first of this machine's own; empty if there is none."""
-    return next((name for found in surroundings.local_models for name in found.names), "")
+    return next((name for server in surroundings.local_models for name in server.names), "")

@@ -22,14 +22,12 @@ from knapper.agents.pipeline.records import (
     SourcesEvent,
 )
 from knapper.app import pipelines
+from knapper.app.clients import PresetOverrides
 from knapper.app.hub import Hub
 from knapper.app.pipelines import VaultPipelines
-from knapper.app.presets import PresetOverrides
-from knapper.cli import output, review, task_options
-from knapper.cli.options import GlobalOptions
-from knapper.cli.output import ExitCode
-from knapper.cli.render.formatting import pluralize
-from knapper.cli.task_options import PipelineOptions
+from knapper.cli import output, review
+from knapper.cli.options import GlobalOptions, PipelineOptions, split_words
+from knapper.cli.output import ExitCode, pluralize
 from knapper.config import Settings
 from knapper.errors import BadInput, RefusedError, SetupError
 from knapper.jsontypes import JSONValue, is_object, list_or_empty, object_or_empty
@@ -247,7 +245,7 @@ def _build_choice(switches: PipelineOptions) -> PresetOverrides:
         link_depth=switches["depth"],
         same_folder=switches["same_folder"],
         editable=switches["editable"] or None,
-        can=task_options.split_words(switches["can"]) or None,
+        can=split_words(switches["can"]) or None,
         added=switches["add"],
     )
 

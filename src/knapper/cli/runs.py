@@ -32,11 +32,9 @@ from knapper.app import runs
 from knapper.app.runs import OpenedRuns
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import output, setup, writing
-from knapper.cli.options import GlobalOptions
-from knapper.cli.output import ExitCode, plain
-from knapper.cli.render import changes, formatting
-from knapper.cli.render.formatting import pluralize
-from knapper.cli.task_options import RunLimitOptions, RunResumeOptions, RunStartOptions
+from knapper.cli.options import GlobalOptions, RunLimitOptions, RunResumeOptions, RunStartOptions
+from knapper.cli.output import ExitCode, plain, pluralize
+from knapper.cli.render import changes
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue, is_object, object_or_empty, objects_in, strings_in
 from knapper.tools import answers
@@ -325,7 +323,7 @@ def print_answer(options: GlobalOptions, answer: str) -> None:
     """Print an answer: rendered Markdown on a terminal, plain text elsewhere."""
     if sys.stdout.isatty():
         width = min(shutil.get_terminal_size().columns, 100)
-        formatting.markdown_printer(width, colour=output.wants_colour(options))(answer)
+        output.markdown_printer(width, colour=output.wants_colour(options))(answer)
     else:
         click.echo(output.plain(answer))
 

@@ -1,14 +1,16 @@
 """Describe a vault to a model, and have the model write, repair and rewrite retrieval scripts."""
 
+import inspect
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Final, Literal, get_args
 
 from knapper.codemode import bridge
-from knapper.codemode.model import AskModel, ModelSpend, Prompt, PromptData
+from knapper.codemode.guest import obsidian, rules
+from knapper.codemode.tasks import AskModel, ModelSpend, Prompt, PromptData
 from knapper.index.catalog import ListingQuery, SortOrder
 from knapper.index.documents import Filter
 from knapper.jsontypes import JSONValue
@@ -172,7 +174,7 @@ class ScriptAuthor:
 
     def instructions(self) -> str:
         """Return the rules with the interface that scripts have here."""
-        interface = bridge.interface_stub(self.methods, self.tools)
+        interface = interface_stub(self.methods, self.tools)
         return f"{_prompt_text('script')}\n\n## What a script has\n\n```python\n{interface}\n```"
 
 
@@ -205,3 +207,75 @@ def _fenced_blocks(text: str) -> Iterator[tuple[str, str]]:
 
 def _prompt_text(name: str) -> str:
     return resources.files("knapper.codemode").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+_JSON_ANNOTATION: Final = str(obsidian.JSON)
+_MODULE_PREFIX: Final = re.compile(r"\b(?:knapper\.codemode\.guest\.obsidian|collections\.abc)\.")
+_FOUND_COMMENT: Final = "# Found: {path: str, content: str, score: float; vault: str where vaults were named}"
+_OPTIONAL_METHODS: Final = ("read_file", "http_get")
+_PYTHON_TYPES: Final[Mapping[str, str]] = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "array": "list",
+    "object": "dict",
+    "null": "None",
+}
+
+
+def interface_stub(methods: Iterable[str] = (), tools: Iterable[ToolSignature] = ()) -> str:
+    """Return the Python stub of what a script has.
+
+    Args:
+        methods: The optional methods that it has.
+        tools: The tools that it can call.
+    """
+    available = frozenset(methods)
+    lines = [f"# imports: {', '.join(rules.ALLOWED)}", _FOUND_COMMENT, "class obsidian:"]
+    for name, function in vars(obsidian.Obsidian).items():
+        if (
+            name.startswith("_")
+            or not inspect.isfunction(function)
+            or (name in _OPTIONAL_METHODS and name not in available)
+        ):
+            continue
+        signature = str(inspect.signature(function)).replace("(self, ", "(").replace(_JSON_ANNOTATION, "object")
+        signature = _MODULE_PREFIX.sub("", signature)
+        lines.append(f"    def {name}{signature}: ...  # {_first_line(function.__doc__)}")
+    tool_lines = [f"        def {tool.name}({_stub_parameters(tool)}) -> dict: ...  # {tool.summary}" for tool in tools]
+    return "\n".join([*lines, *(["    class tools:", *tool_lines] if tool_lines else [])])
+
+
+def _stub_parameters(tool: ToolSignature) -> str:
+    properties = tool.parameters.get("properties")
+    if not isinstance(properties, dict):
+        return ""
+    needed = bridge.required_names(tool)
+    return ", ".join(
+        f"{name}: {_python_type(properties[name])}"
+        + ("" if name in needed else f" = {_python_default(properties[name])}")
+        for name in bridge.parameter_names(tool)
+    )
+
+
+def _python_type(schema: JSONValue) -> str:
+    if not isinstance(schema, dict):
+        return "object"
+    choices = schema.get("enum")
+    if isinstance(choices, list):
+        return f"Literal[{', '.join(map(repr, choices))}]"
+    several = schema.get("anyOf")
+    if isinstance(several, list):
+        return " | ".join(dict.fromkeys(map(_python_type, several)))
+    items = schema.get("items")
+    name = _PYTHON_TYPES.get(str(schema.get("type")), "object")
+    return f"list[{_python_type(items)}]" if name == "list" and items else name
+
+
+def _python_default(schema: JSONValue) -> str:
+    return repr(schema["default"]) if isinstance(schema, dict) and "default" in schema else "None"
+
+
+def _first_line(doc: str | None) -> str:
+    return (doc or "").partition("\n")[0]

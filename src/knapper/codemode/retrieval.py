@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from knapper.codemode import authoring, evidence, scoring, tool
+from knapper.codemode import authoring, evidence, scoring
 from knapper.codemode.authoring import ScriptAuthor, ScriptDraft
-from knapper.codemode.bridge import MAIN_VAULT, Bridge, NoteRead, RecordingHost
+from knapper.codemode.bridge import MAIN_VAULT, Bridge, NoteRead, RecordingHost, script_inputs
 from knapper.codemode.checkpoints import Checkpoint, CheckpointAnswer, CheckpointStore
 from knapper.codemode.evidence import Citation, ReportedCitation, ScriptReport
-from knapper.codemode.model import AskModel, ModelSpend
 from knapper.codemode.scoring import InformationNeed, NoteKey, RetrievedMaterial, Score, Vocabulary
 from knapper.codemode.tasks import (
+    AskModel,
     Attempt,
     AttemptStep,
+    ModelSpend,
     RegenerationBudget,
     Retrieval,
     RetrievalOptions,
@@ -247,7 +248,7 @@ class AttemptRunner:
         sandbox = self.context.open_sandbox()
         requested_s = self.options.timeout_s
         limits = sandbox.limits if requested_s is None else ScriptLimits(timeout_s=requested_s).within(sandbox.limits)
-        inputs = tool.script_inputs(self.context, bridge)
+        inputs = script_inputs(self.context, bridge)
         return sandbox.run(script, recorder, limits=limits, given=inputs, on_cancel=self.context.on_cancel), recorder
 
 

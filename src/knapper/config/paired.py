@@ -109,7 +109,7 @@ class PairedClients:
 
         All hashes are compared, each in constant time.
         """
-        token_hash = _hash_token(token)
+        token_hash = hash_token(token)
         if name := self._names.get(token_hash):
             known = self.find(name)
             if known is not None and hmac.compare_digest(known.token_hash, token_hash):
@@ -161,7 +161,7 @@ class PairedClients:
                 client,
                 name=name,
                 device=clean_label(client.device, MAX_DEVICE_CHARS),
-                token_hash=_hash_token(token),
+                token_hash=hash_token(token),
                 paired=self.now().isoformat(timespec="seconds"),
                 revoked="",
             )
@@ -240,8 +240,8 @@ def open_paired(state_dir: Path) -> PairedClients:
     return PairedClients(folder=state_dir / "server" / "clients")
 
 
-def _hash_token(token: str) -> str:
-    """Return the hash of a token, as `knapper.server.credentials.hash_token` does."""
+def hash_token(token: str) -> str:
+    """Return the hash of a token for the configuration: ``sha256:…``; a long random text needs no slower hash."""
     return "sha256:" + hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -41,11 +41,6 @@ def make_token() -> str:
     return _PREFIX + secrets.token_urlsafe(_TOKEN_BYTES)
 
 
-def hash_token(token: str) -> str:
-    """Return the hash of a token for the configuration: ``sha256:…``; a long random text needs no slower hash."""
-    return "sha256:" + hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def token_path(state_dir: Path, name: TokenName) -> Path:
     """Return the path of a token's file."""
     return state_dir / "server" / f"{name}.token"

@@ -1,4 +1,4 @@
-"""The HTTP server's start, run and ordered stop."""
+"""The HTTP server's start, run and ordered stop, with MCP under the API's address and behind the same checks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Final, cast
 
 import h11
 import uvicorn
+from fastmcp import FastMCP
+from fastmcp.server.dependencies import get_http_request
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -24,7 +30,7 @@ from knapper.app import Hub
 from knapper.config import Settings
 from knapper.errors import BadInput, StorageError
 from knapper.index.snapshot import RANKING_THREAD_PREFIX
-from knapper.server import addresses, credentials, logs, replies, security, watchers, workers
+from knapper.server import addresses, credentials, logs, security, workers
 from knapper.server.addresses import ServerRecord
 from knapper.server.credentials import BrowserSessions
 from knapper.server.http import (
@@ -43,15 +49,16 @@ from knapper.server.http import (
     terminal,
 )
 from knapper.server.http import settings as settings_routes
-from knapper.server.http.app import Mount, ServerRuntime
+from knapper.server.http.app import Mount, ServerRuntime, mount_asgi
 from knapper.server.http.background import JobService
 from knapper.server.http.clients import PairingService
-from knapper.server.mcp import http as mcp
+from knapper.server.mcp.server import build_server
+from knapper.server.mcp.session import Caller, McpSession, RecentEvents, ToolListing
 from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.system import private
 
 if TYPE_CHECKING:
-    from knapper.agents.background import JobFunction, TurnJob
+    from knapper.agents.events import JobFunction, TurnJob
     from knapper.app.chats import ClientChats
     from knapper.app.schedules import ScheduleRunner
 
@@ -66,7 +73,7 @@ MAX_CONNECTIONS: Final = 1_000
 
 async def _refuse_connection(scope: Scope, receive: Receive, send: Send) -> None:
     error = StorageError("the server has too many connections", hint="try again in a moment", code="busy")
-    await replies.error_reply(error, {"connection": "close"})(scope, receive, send)
+    await security.error_reply(error, {"connection": "close"})(scope, receive, send)
 
 
 LOG: Final = logging.getLogger("knapper.server.lifecycle")
@@ -142,7 +149,7 @@ class HttpConnection(H11Protocol):
 def _bad_request_events(name: str) -> list[h11.Event]:
     """Return the reply to an invalid request; *name* is its id in the log."""
     hint = "its first line, headers or length can't be read as HTTP/1.1, or are too long"
-    reply = replies.error_reply(
+    reply = security.error_reply(
         BadInput("the request can't be read", hint=hint, code="bad_request"),
         {"connection": "close", logs.REQUEST_ID_HEADER: name},
     )
@@ -371,13 +378,13 @@ def serve_vaults(
 
 def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, watch: bool) -> list[Mount]:
     """List the mounts beside the routes of tools."""
-    opens = watchers.engine_openers(hub) if watch else {}
+    opens = workers.engine_openers(hub) if watch else {}
     codes = credentials.open_codes(hub.settings.state_dir)
     service = JobService(hub)
     sources = [feed.task_source(hub, service), feed.run_source(hub, service)]
     return [
-        Mount(lifespan=lambda: watchers.run_watchers(opens)),
-        mcp.mount_mcp(hub, runtime.threads),
+        Mount(lifespan=lambda: workers.run_watchers(opens)),
+        mount_mcp(hub, runtime.threads),
         page.mount_page(sessions, hub.names_for("page")),
         clients.mount_clients(PairingService(hub, codes, runtime.instance), hub, runtime.threads),
         browsing.mount_blocks(hub, runtime.threads),
@@ -388,3 +395,67 @@ def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, 
         feed.mount_feed(hub, runtime.threads, runtime.stop, sources),
         Mount(lifespan=lambda: run_schedules(lambda: open_schedule_runner(service), hub.vaults)),
     ]
+
+
+_SESSION_HEADER = "mcp-session-id"
+_VERSION_HEADER = "mcp-protocol-version"
+_RETRY_INTERVAL_MS = 1_000
+"""How long a client waits before it comes back for the rest of an answer."""
+
+
+def mount_mcp(hub: Hub, threads: WorkerThreads) -> Mount:
+    """Create the mount for ``/mcp``, with the tools that the settings offer there.
+
+    Args:
+        hub: The vaults; the caller closes it.
+        threads: The worker threads.
+    """
+    session = McpSession(hub=hub, identify=_identify_caller, threads=threads)
+    server = hub.settings.server
+    listing = ToolListing(choice=server.mcp_profile, output_schemas=server.mcp_output_schemas or None)
+    return mount_server(build_server(session, listing))
+
+
+def mount_server(server: FastMCP) -> Mount:
+    """Mount an MCP server, behind authentication.
+
+    A client that loses its connection can resume its answer for a minute. A session belongs to the client that started
+    it: for other clients it doesn't exist.
+    """
+    app = server.http_app(
+        path=security.MCP_PATH,
+        host_origin_protection=False,
+        event_store=RecentEvents(),
+        retry_interval=_RETRY_INTERVAL_MS,
+    )
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncGenerator[None]:
+        async with app.router.lifespan_context(app):
+            yield
+
+    return mount_asgi(security.MCP_PATH, _AuthenticatedApp(app), lifespan)
+
+
+class _AuthenticatedApp:
+    """ASGI middleware that tells the MCP library the client, so that it separates sessions."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Wrap *app*."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, with the client of its token."""
+        access_token = AccessToken(token="", client_id=security.client_of(scope), scopes=[])
+        await self._app({**scope, "user": AuthenticatedUser(access_token)}, receive, send)
+
+
+def _identify_caller() -> Caller:
+    """Return the client whose token the request has, with its session if there is one.
+
+    Only protocol versions with a handshake have sessions, whose ids were issued here; in others, the header can hold
+    any text, and a client could use it to shed the taint of what it has read.
+    """
+    request = get_http_request()
+    is_session = request.headers.get(_VERSION_HEADER, HANDSHAKE_PROTOCOL_VERSIONS[0]) in HANDSHAKE_PROTOCOL_VERSIONS
+    return Caller(security.client_of(request.scope), run=request.headers.get(_SESSION_HEADER, "") if is_session else "")

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from knapper.config import Settings
 from knapper.errors import KnapError
 from knapper.jsontypes import JSONValue
-from knapper.server import replies, security
+from knapper.server import security
 from knapper.system import private
 
 _ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
@@ -135,7 +135,7 @@ class RequestTracing:
         sent_id = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
         trace_id = sent_id if _VALID_ID.fullmatch(sent_id) else secrets.token_hex(8)
         scope.setdefault("state", {})[_REQUEST_ID_KEY] = trace_id
-        status = replies.INTERNAL_SERVER_ERROR  # what a client gets of an error that nobody foresaw
+        status = security.INTERNAL_SERVER_ERROR  # what a client gets of an error that nobody foresaw
         is_answered = False
         began = time.monotonic()
 
@@ -148,7 +148,7 @@ class RequestTracing:
 
         try:
             await self.app(scope, receive, marked)
-            status = status if is_answered else replies.CLIENT_CLOSED_REQUEST
+            status = status if is_answered else security.CLIENT_CLOSED_REQUEST
         finally:
             took_ms = round((time.monotonic() - began) * 1000)
             who = security.client_of(scope) if security.is_authenticated(scope) else "-"

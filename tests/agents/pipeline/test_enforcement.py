@@ -20,10 +20,10 @@ from knapper.changes.drafts import AtPosition
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import main
 from knapper.codemode.bridge import Bridge
-from knapper.config import ClientSettings, EmbeddingSettings, Settings, Vault
+from knapper.config import ClientSettings, EmbeddingSettings, Settings, Vault, paired
 from knapper.config.sections import ServerSettings
 from knapper.errors import KnapError
-from knapper.server import credentials, security
+from knapper.server import security
 from knapper.server.http import app as http
 from knapper.server.mcp.server import build_server
 from knapper.server.mcp.session import Caller, McpSession
@@ -65,7 +65,7 @@ def grants(kind: ClientKind, rule: Mapping[str, Any]) -> Grants:
 
 def settings(base: Path, way: str, rule: Mapping[str, Any]) -> Settings:
     root = worlds.fill(base / "vault", {**NOTES, "Elsewhere/Note.md": "# Elsewhere\n"}).resolve()
-    held = ClientSettings(grants=grants(KINDS[way], rule), token_hash=credentials.hash_token(_TOKEN))
+    held = ClientSettings(grants=grants(KINDS[way], rule), token_hash=paired.hash_token(_TOKEN))
     return Settings(
         choice=Vault(name="v", path=root),
         clients=(held,),

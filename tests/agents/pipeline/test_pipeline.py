@@ -23,7 +23,7 @@ from knapper.agents.pipeline.store import AgentToggles, PausedRun, PausedRuns, P
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Exchange, SessionStore, open_session_store
 from knapper.changes.disk.storage import open_shared_database
-from knapper.codemode.model import ModelSpend
+from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput, NotFound, StorageError
 from tests.agents import runs, scripts
 from tests.agents.scripted import NOW, Call

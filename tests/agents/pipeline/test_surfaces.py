@@ -10,7 +10,7 @@ import pytest
 
 from knapper import app
 from knapper.agents.pipeline.store import AgentToggles, Preset
-from knapper.app import pipelines, presets
+from knapper.app import clients, pipelines
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import main
 from knapper.cli.output import ExitCode
@@ -366,7 +366,7 @@ def test_all_agents_off_in_the_configuration_is_a_setup_error(vault: opened.Open
     off = replace(found, agents=replace(found.agents, task_on=False))
 
     with pytest.raises(SetupError, match="no agent is switched on"):
-        _ = presets.configured_preset(off)
+        _ = clients.configured_preset(off)
 
 
 def settings(vault: opened.Opener, server: Server | None = None) -> Settings:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from knapper.agents.model import names, providers
-from knapper.agents.model.providers import ModelTimeouts
+from knapper.agents.model import names, usage
+from knapper.agents.model.usage import ModelTimeouts
 from knapper.cli import main
 from knapper.config import ClientSettings, ModelSettings
 from knapper.vault import access
@@ -263,7 +263,7 @@ def test_a_question_can_be_answered_again_where_the_model_failed(tmp_path: Path)
     with protocol.serving(Reply(status=401)) as server:
         wanted = [names.parse_model_name(f"tiny@{server.base_url}")]
         patience = ModelTimeouts(retries=0)
-        with chats.asking(tmp_path, lambda: providers.open_model(wanted, lambda _: "", patience)) as client:
+        with chats.asking(tmp_path, lambda: usage.open_model(wanted, lambda _: "", patience)) as client:
             failed = client.post("/ask", json={"run_id": run_id, "answer": "North"})
     with chats.asking(tmp_path, tasks.answering().open) as client:
         done = client.post("/ask", json={"run_id": run_id, "answer": "North"})
@@ -363,7 +363,7 @@ def test_a_model_that_fails_is_an_error_beside_what_there_is(tmp_path: Path) -> 
     with protocol.serving(Reply(status=401)) as server:
         wanted = [names.parse_model_name(f"tiny@{server.base_url}")]
         patience = ModelTimeouts(retries=0)
-        with chats.asking(tmp_path, lambda: providers.open_model(wanted, lambda _: "", patience)) as client:
+        with chats.asking(tmp_path, lambda: usage.open_model(wanted, lambda _: "", patience)) as client:
             failed = client.post("/ask", json=TASK)
 
     assert (failed.status_code, failed.json()["code"]) == (502, "model_key")

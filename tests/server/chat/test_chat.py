@@ -181,13 +181,13 @@ def test_an_empty_message_is_refused_and_begins_no_session(tmp_path: Path, path:
 
 
 def test_a_model_that_fails_is_an_error_with_its_session(tmp_path: Path) -> None:
-    from knapper.agents.model import names, providers  # noqa: PLC0415
-    from knapper.agents.model.providers import ModelTimeouts  # noqa: PLC0415
+    from knapper.agents.model import names, usage  # noqa: PLC0415
+    from knapper.agents.model.usage import ModelTimeouts  # noqa: PLC0415
 
     with protocol.serving(Reply(status=401), Reply(parts=["Better."])) as server:
         wanted = [names.parse_model_name(f"tiny@{server.base_url}")]
         patience = ModelTimeouts(retries=0)
-        with chats.asking(tmp_path, lambda: providers.open_model(wanted, lambda _: "", patience)) as client:
+        with chats.asking(tmp_path, lambda: usage.open_model(wanted, lambda _: "", patience)) as client:
             failed = client.post("/chat", json={"message": "hi"})
             better = client.post(f"/sessions/{failed.json()['session_id']}/chat", json={"message": "again"})
 

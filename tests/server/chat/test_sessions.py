@@ -7,6 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knapper.config import ClientSettings
+from knapper.config.paired import hash_token
 from knapper.server import credentials
 from knapper.vault import access
 from tests.agents.scripted import Call, Model
@@ -151,7 +152,7 @@ def test_who_has_heard_what_others_wrote_from_the_model_only_proposes(tmp_path: 
 
 def test_nobody_else_reads_or_changes_a_clients_sessions(tmp_path: Path) -> None:
     token = credentials.make_token()
-    named = ClientSettings(grants=access.default_grants("reader", "named"), token_hash=credentials.hash_token(token))
+    named = ClientSettings(grants=access.default_grants("reader", "named"), token_hash=hash_token(token))
     with apps.world(tmp_path, named) as world:
         mount = chats.mounted(world.hub, world.stop, Model([["Hi."]]).open)
         with world.client(None, mount) as client:

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from knapper.agents.model import names, providers
-from knapper.agents.model.providers import ModelTimeouts
+from knapper.agents.model import names, usage
+from knapper.agents.model.usage import ModelTimeouts
 from knapper.server.http import background
 from tests.agents import protocol
 from tests.agents.protocol import Reply
@@ -187,7 +187,7 @@ def test_a_model_on_another_server_is_streamed_and_its_hanging_is_cancelled(tmp_
         wanted = [names.parse_model_name(f"tiny@{model.base_url}")]
 
         def opens():
-            return providers.open_model(wanted, lambda _: "", ModelTimeouts(retries=0))
+            return usage.open_model(wanted, lambda _: "", ModelTimeouts(retries=0))
 
         with chats.serving(tmp_path, opens) as server, server.client() as client, server.client() as other:
             with streaming(client) as heard:
@@ -208,9 +208,7 @@ def test_a_broken_model_ends_the_stream_with_an_error_and_done(tmp_path: Path) -
     with protocol.serving(Reply(parts=["Half "], cut=True, raw=["data: {not json"])) as model:
         wanted = [names.parse_model_name(f"tiny@{model.base_url}")]
         with (
-            chats.serving(
-                tmp_path, lambda: providers.open_model(wanted, lambda _: "", ModelTimeouts(retries=0))
-            ) as server,
+            chats.serving(tmp_path, lambda: usage.open_model(wanted, lambda _: "", ModelTimeouts(retries=0))) as server,
             server.client() as client,
             streaming(client) as heard,
         ):

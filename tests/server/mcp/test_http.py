@@ -12,8 +12,8 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from knapper.config import ClientSettings
-from knapper.server import credentials
-from knapper.server.mcp import http as mcp
+from knapper.config.paired import hash_token
+from knapper.server import lifecycle as mcp
 from knapper.server.workers import WorkerThreads
 from knapper.vault.access import default_grants
 from tests.server import apps
@@ -42,9 +42,9 @@ def served(base: Path) -> Generator[TestClient]:
     reader = ClientSettings(
         grants=replace(default_grants("reader", "http"), is_read_only=True),
         hidden=("Private/",),
-        token_hash=credentials.hash_token(READER),
+        token_hash=hash_token(READER),
     )
-    person = ClientSettings(grants=default_grants("me", "person"), token_hash=credentials.hash_token(ME))
+    person = ClientSettings(grants=default_grants("me", "person"), token_hash=hash_token(ME))
     with apps.world(base, reader, person, notes=NOTES) as world:
         threads = WorkerThreads(4)
         with world.client(None, mcp.mount_mcp(world.hub, threads)) as found:

@@ -16,9 +16,8 @@ from mcp.shared.exceptions import MCPError
 from knapper.app import Hub
 from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.errors import StorageError
-from knapper.server.mcp.definitions import ToolListing
 from knapper.server.mcp.server import build_server
-from knapper.server.mcp.session import Caller, McpSession
+from knapper.server.mcp.session import Caller, McpSession, ToolListing
 from knapper.tools.context import ToolSelection
 from tests.index import worlds
 

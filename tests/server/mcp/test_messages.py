@@ -14,9 +14,8 @@ import pytest
 from fastmcp import Client
 
 from knapper.app import Hub, tables
-from knapper.server.mcp.definitions import ToolListing
 from knapper.server.mcp.server import CallCancelled, ProgressReporter, build_server
-from knapper.server.mcp.session import Caller, McpSession
+from knapper.server.mcp.session import Caller, McpSession, ToolListing
 from knapper.tools.context import ToolSelection
 from tests.server.mcp.test_marks import settings as several
 from tests.tools import opened

@@ -24,7 +24,7 @@ from typing_extensions import TypedDict
 from knapper.app import Hub, tables
 from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.server.mcp import stdio
-from knapper.server.mcp.definitions import ToolListing
+from knapper.server.mcp.session import ToolListing
 from knapper.tools.registry import ToolSpec, ToolTable
 from knapper.tools.shapes import Answer
 

@@ -12,8 +12,8 @@ from knapper.agents.runs.model import RunOrder
 from knapper.app import Hub
 from knapper.app.runs import open_runs
 from knapper.config import ClientSettings
+from knapper.config.paired import hash_token
 from knapper.config.sections import ModelSettings, RunSettings
-from knapper.server import credentials
 from knapper.vault import access
 from tests.agents.run_world import Brain
 from tests.server import running
@@ -22,7 +22,7 @@ from tests.server.runs.test_runs import of_a_run
 
 pytestmark = pytest.mark.timeout(60)
 KEY = "k" * 43
-READER = ClientSettings(grants=access.default_grants("reader", "named"), token_hash=credentials.hash_token(KEY))
+READER = ClientSettings(grants=access.default_grants("reader", "named"), token_hash=hash_token(KEY))
 NARROW = ClientSettings(grants=access.default_grants("http"), hidden=("Private/",))
 
 

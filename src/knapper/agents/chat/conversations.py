@@ -19,7 +19,7 @@ from knapper.agents.model import usage
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Exchange, HistorySummary, Session, SessionStore
 from knapper.agents.stages import Stage, Stages
-from knapper.codemode.model import ModelSpend
+from knapper.codemode.tasks import ModelSpend
 from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError, StorageError
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers

@@ -20,19 +20,18 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, estimate_message_tokens
 
-from knapper.agents import citations, loop, prompting, rewriting, toolset, untrusted
+from knapper.agents import citations, loop, prompting, toolset
 from knapper.agents.citations import CheckedAnswer, CitationRepairer
 from knapper.agents.events import Debug, Done, Error, Event, Notice, TurnState
-from knapper.agents.loop import EventSink, LoopProgress, LoopTask
+from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rewriter, RewritingModel
 from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
 from knapper.agents.model.usage import Meter, ModelFailure
 from knapper.agents.prompting import Clock, Prompts
-from knapper.agents.rewriting import Question, Rewriter, RewritingModel
 from knapper.agents.stages import Stage
 from knapper.agents.toolset import MAX_RESULT_CHARS
-from knapper.codemode import model
+from knapper.codemode import tasks
 from knapper.errors import KnapError, SetupError
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
@@ -293,7 +292,7 @@ def _stub_part(part: ToolReturnPart, answers: AnswersByCall) -> ToolReturnPart:
     content = (
         stub_answer(answer) if answer is not None else {"status": "success" if part.outcome == "success" else "error"}
     )
-    return replace(part, content=untrusted.escape(content), metadata={COMPACTED_KEY: True})
+    return replace(part, content=prompting.escape(content), metadata={COMPACTED_KEY: True})
 
 
 def _row_path(row: JSONValue) -> str:
@@ -392,7 +391,7 @@ class ChatTurn:
                 await asyncio.wait([task])
 
     @property
-    def spent(self) -> model.ModelSpend:
+    def spent(self) -> tasks.ModelSpend:
         """Return what was used so far."""
         return model_usage.read_usage(self._usage)
 
@@ -409,7 +408,7 @@ class ChatTurn:
     def done(self) -> Done:
         """Return the turn's outcome so far."""
         checked = self._answer or citations.drop_failed_citations(
-            citations.check_citations(self._context, untrusted.sanitize_answer(self._text())[0])
+            citations.check_citations(self._context, prompting.sanitize_answer(self._text())[0])
         )
         proposals: list[JSONValue] = [*self._session.proposals]
         changes: list[JSONValue] = [*self._session.changes]
@@ -478,8 +477,8 @@ class ChatTurn:
             return ""
         by = RewritingModel(model=chat.model, name=chat.name, usage=self._usage, limits=self._limits)
         question = Question(text=self._message.text, earlier=_last_message(self._message.history))
-        answer = await rewriting.find_by_rewriting(chat.rewriter, by, question, self._context, self._emit)
-        return rewriting.describe(answer, self._session.results.mark)
+        answer = await loop.find_by_rewriting(chat.rewriter, by, question, self._context, self._emit)
+        return loop.describe(answer, self._session.results.mark)
 
     async def _converse(self, task: LoopTask) -> None:
         ended = await loop.run_loop(task, self._progress, self._usage, self._emit)
@@ -510,7 +509,7 @@ class ChatTurn:
         """Check the answer's citations, and have failing ones repaired once."""
         if self.state == "failed":
             self.state = "complete"
-        text, left_out = untrusted.sanitize_answer(self._text())
+        text, left_out = prompting.sanitize_answer(self._text())
         if self.state == "complete" and not text.strip():
             raise ModelFailure(f"{self._chat.name}: its reply is empty", code="model_reply", hint=_RETRY_HINT)
         replies = [one for one in self._progress.new_messages if isinstance(one, ModelResponse)]

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from knapper.agents import untrusted
+from knapper.agents import prompting
 from knapper.agents.pipeline import records, store
 from knapper.agents.pipeline.records import (
     ContextNote,
@@ -398,21 +398,21 @@ def number_lines(text: str) -> list[str]:
     rows = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if rows and not rows[-1]:
         rows.pop()
-    return [f"{number}: {untrusted.escape(row)[1:-1]}" for number, row in enumerate(rows, 1)]
+    return [f"{number}: {prompting.escape(row)[1:-1]}" for number, row in enumerate(rows, 1)]
 
 
 def _note_block(one: ContextNote, mark: str, lines: Sequence[str]) -> str:
-    head = f"note: {untrusted.escape(str(one.note.path))}\nwhy: {one.metadata.why()}"
+    head = f"note: {prompting.escape(str(one.note.path))}\nwhy: {one.metadata.why()}"
     if one.metadata.reason:
-        head += f"\nchosen because: {untrusted.escape(one.metadata.reason)}"
+        head += f"\nchosen because: {prompting.escape(one.metadata.reason)}"
     if one.foreign:
         head += "\nothers wrote this"
     waiting = [
         f"\nlines {block.line}-{block.line + _count_block_lines(one, block)}: an edit that waits for the person's word "
-        f"({block.kind or 'damaged'}, id {untrusted.escape(block.id)})"
+        f"({block.kind or 'damaged'}, id {prompting.escape(block.id)})"
         for block in pending.find_pending(one.note.raw, one.note.outline)
     ]
-    return untrusted.enclose("note", head + "".join(waiting) + "\n\n" + "\n".join(lines), mark)
+    return prompting.enclose("note", head + "".join(waiting) + "\n\n" + "\n".join(lines), mark)
 
 
 def _count_block_lines(one: ContextNote, block: pending.PendingBlock) -> int:

@@ -9,7 +9,8 @@ from pydantic_ai import Agent
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import untrusted
+from knapper.agents import prompting
+from knapper.agents.loop import Rewriter
 from knapper.agents.model import replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
@@ -21,8 +22,7 @@ from knapper.agents.pipeline.store import AgentToggles
 from knapper.agents.pipeline.task import TaskAgentConfig
 from knapper.agents.pipeline.web import Researcher
 from knapper.agents.prompting import Prompts
-from knapper.agents.rewriting import Rewriter
-from knapper.codemode.model import ModelSpend
+from knapper.codemode.tasks import ModelSpend
 from knapper.jsontypes import JSONValue
 from knapper.tools.registry import ToolSpec
 
@@ -110,11 +110,11 @@ def _write_prompt(task: str, toggles: AgentToggles, done: Sequence[PipelineStep]
     parts = [
         f"The task: {task}",
         f"Switched on: {', '.join(switched_on)}",
-        f"Worked already: {untrusted.escape_plain(worked)}",
+        f"Worked already: {prompting.escape_plain(worked)}",
     ]
     if done:
-        findings = untrusted.escape(pipeline.as_dict())[:8_000]
-        parts.append(untrusted.enclose("found so far", findings, untrusted.new_mark()))
+        findings = prompting.escape(pipeline.as_dict())[:8_000]
+        parts.append(prompting.enclose("found so far", findings, prompting.new_mark()))
     return "\n\n".join(parts)
 
 

@@ -15,7 +15,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RunUsage
 
-from knapper.agents import events, untrusted
+from knapper.agents import events, prompting
 from knapper.agents.events import Debug, Error, Notice
 from knapper.agents.model import replies, usage
 from knapper.agents.pipeline import context, orchestrator, scout
@@ -39,7 +39,7 @@ from knapper.agents.pipeline.records import (
 from knapper.agents.pipeline.scout import Exploration, ScoutRun, ScoutTask
 from knapper.agents.pipeline.task import TaskAgent, TaskAgentInput, TaskAgentResult
 from knapper.agents.pipeline.web import WebQuery, WebResearch
-from knapper.codemode.model import ModelSpend
+from knapper.codemode.tasks import ModelSpend
 from knapper.errors import KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers
@@ -241,7 +241,7 @@ def _fallback_answer(pipeline: PipelineContext, question: dict[str, JSONValue] |
     if pipeline.web is not None:
         parts += [pipeline.web.findings or pipeline.web.evaluation_reasoning]
         parts += [f"- {one.title}: {one.url}" for one in pipeline.web.sources]
-    return untrusted.sanitize_answer("\n".join(filter(None, parts)))[0]
+    return prompting.sanitize_answer("\n".join(filter(None, parts)))[0]
 
 
 def _error_row(run: PipelineEnd) -> dict[str, JSONValue] | None:
@@ -285,7 +285,7 @@ class PipelineRun:
         self._context = context
         self.request = request.settled()
         self._resume_point = going
-        self._mark = untrusted.new_mark()
+        self._mark = prompting.new_mark()
         self.paused = going.state or PausedState()
         self._phase_usage = PhaseUsage(self.paused.spent)
         self._emit: PipelineEventSink = _ignore_event
@@ -515,4 +515,4 @@ def _ignore_event(_: PipelineEvent) -> None:
 
 
 def _focused_task(task: str, step: PipelineStep) -> str:
-    return f"{task}\n\nLook for this now: {untrusted.escape_plain(step.focus)}" if step.focus else task
+    return f"{task}\n\nLook for this now: {prompting.escape_plain(step.focus)}" if step.focus else task

@@ -12,9 +12,9 @@ from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import loop, rewriting, toolset, untrusted
+from knapper.agents import loop, prompting, toolset
 from knapper.agents.events import Round
-from knapper.agents.loop import EventSink, LoopProgress, LoopTask
+from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rewriter, RewritingModel
 from knapper.agents.model.replies import Arguments
 from knapper.agents.pipeline import context
 from knapper.agents.pipeline.records import (
@@ -27,7 +27,6 @@ from knapper.agents.pipeline.records import (
     UserQuestion,
 )
 from knapper.agents.pipeline.scopes import ASK_USER, SCOUT_TOOLS, UPDATE_SELECTION
-from knapper.agents.rewriting import Question, Rewriter, RewritingModel
 from knapper.agents.toolset import LOOP_TOOLS, AgentTool, ToolSession
 from knapper.errors import KnapError
 from knapper.index.words.fulltext import MatchPlace
@@ -303,7 +302,7 @@ class ScoutRun:
     def _work(self, emit: EventSink) -> LoopTask:
         rounds = self._scout.settings.rounds
         _ = self._context.freshen()
-        scout_task, mark = self._task, untrusted.new_mark()
+        scout_task, mark = self._task, prompting.new_mark()
         prompt = f"The person answers: {scout_task.answer}" if scout_task.history else self._prompt(mark)
         return LoopTask(
             model=self._scout.model,
@@ -325,9 +324,9 @@ class ScoutRun:
         if scout.rewriter is None or task.history:
             return work.system
         by = RewritingModel(model=scout.model, name=scout.name, usage=self.usage, limits=scout.limits)
-        answer = await rewriting.find_by_rewriting(scout.rewriter, by, Question(text=task.task), self._context, emit)
-        self.state.record(rewriting.STEP, {"query": task.task}, answer)
-        return "\n\n".join(filter(None, (work.system, rewriting.describe(answer, work.session.results.mark))))
+        answer = await loop.find_by_rewriting(scout.rewriter, by, Question(text=task.task), self._context, emit)
+        self.state.record(loop.STEP, {"query": task.task}, answer)
+        return "\n\n".join(filter(None, (work.system, loop.describe(answer, work.session.results.mark))))
 
     def _system(self) -> str:
         settings = self._scout.settings
@@ -335,7 +334,7 @@ class ScoutRun:
         parts = [self._scout.prompt.strip(), f"## Limits\n\n{limits}"]
         if settings.show_tags:
             listing = notes.list_tags(self._context, limit=_MAX_TAGS)
-            parts.append(f"## All tags\n\n{untrusted.escape(listing['results'])}")
+            parts.append(f"## All tags\n\n{prompting.escape(listing['results'])}")
         return "\n\n".join(parts)
 
     def _prompt(self, mark: str) -> str:
@@ -346,8 +345,8 @@ class ScoutRun:
             except KnapError:
                 return parts[0]
             lines = context.number_lines(parser.decode_text(note.raw))[:_MAX_CURRENT_LINES]
-            head = f"the open note: {untrusted.escape(str(note.path))}\n\n"
-            parts.append(untrusted.enclose("note", head + "\n".join(lines), mark))
+            head = f"the open note: {prompting.escape(str(note.path))}\n\n"
+            parts.append(prompting.enclose("note", head + "\n".join(lines), mark))
         return "\n\n".join(parts)
 
     def _open_tools(self, mark: str) -> ToolSession:

@@ -24,7 +24,7 @@ from knapper.agents.pipeline.store import PausedRun, PausedRuns
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Exchange, SessionStore
 from knapper.changes.proposals.store import Proposals
-from knapper.codemode.model import ModelSpend
+from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, StorageError
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers

@@ -16,7 +16,7 @@ from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.agents.sessions import store
 from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.errors import BadInput, NotFound
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, object_or_empty
 from knapper.system import private
 
 PRESETS_FILE: Final = "presets.db"
@@ -153,7 +153,7 @@ def read_preset(data: Mapping[str, JSONValue]) -> Preset:
     Raises:
         BadInput: A value is out of its range or unknown.
     """
-    rules, switches, added = _as_object(data.get("rules")), _as_object(data.get("toggles")), data.get("added")
+    rules, switches, added = object_or_empty(data.get("rules")), object_or_empty(data.get("toggles")), data.get("added")
     return Preset(
         name=str(data.get("name", "")),
         scope=scopes.read_scope(data.get("scope", {})),
@@ -168,10 +168,6 @@ def read_preset(data: Mapping[str, JSONValue]) -> Preset:
             task=bool(switches.get("task", True)),
         ),
     )
-
-
-def _as_object(value: JSONValue) -> dict[str, JSONValue]:
-    return value if isinstance(value, dict) else {}
 
 
 def _preset_key(name: str) -> str:

@@ -15,7 +15,7 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import citations, untrusted
+from knapper.agents import citations, prompting
 from knapper.agents.citations import CheckedAnswer, CitationRepairer
 from knapper.agents.model import replies, usage
 from knapper.agents.model.replies import SurrogateSafeModel
@@ -136,7 +136,7 @@ def write_web_blocks(web: WebResult | None, mark: str) -> str:
         return ""
     blocks: list[str] = []
     if web.findings:
-        blocks.append(untrusted.enclose("web findings", untrusted.escape(web.findings), mark))
+        blocks.append(prompting.enclose("web findings", prompting.escape(web.findings), mark))
     for one in web.sources:
         source_row: dict[str, JSONValue] = {
             "title": one.title,
@@ -145,7 +145,7 @@ def write_web_blocks(web: WebResult | None, mark: str) -> str:
         }
         if one.date:
             source_row["date"] = one.date
-        blocks.append(untrusted.enclose("web", untrusted.escape(source_row), mark))
+        blocks.append(prompting.enclose("web", prompting.escape(source_row), mark))
     return "\n\n".join(blocks)
 
 
@@ -155,7 +155,7 @@ def write_history(history: Sequence[ChatMessage]) -> list[ModelMessage]:
     outcome = ""
     for one in history:
         if one.role == "user":
-            parts = [outcome, f"(The open note was {untrusted.escape(one.active_file)}.)" if one.active_file else ""]
+            parts = [outcome, f"(The open note was {prompting.escape(one.active_file)}.)" if one.active_file else ""]
             text = "\n\n".join(filter(None, [*parts, one.content]))
             model_messages.append(ModelRequest(parts=[UserPromptPart(content=text, timestamp=one.timestamp)]))
             outcome = ""
@@ -178,28 +178,28 @@ def write_edit_results(edit_results: EditResults, fate: str = "") -> str:
     lines += [f"- {one.file} {one.position}: {one.error}" for one in edit_results.failures]
     if fate:
         lines.append(f"Since then: {fate}.")
-    return untrusted.escape_plain("\n".join(lines)) + ")"
+    return prompting.escape_plain("\n".join(lines)) + ")"
 
 
 def _describe_scout(result: ScoutResult) -> str:
     lines = [
         "An agent explored the vault and chose the notes that you are given.",
         f"- confidence: {result.confidence}",
-        f"- its reasoning: {untrusted.escape(result.reasoning)}",
-        f"- what it did: {untrusted.escape(result.exploration_summary)}",
+        f"- its reasoning: {prompting.escape(result.reasoning)}",
+        f"- what it did: {prompting.escape(result.exploration_summary)}",
     ]
     ranked = sorted(result.selected_notes, key=lambda one: -(one.semantic_score or 0.0))[:_MAX_RELEVANT]
-    notes = [f"  - {untrusted.escape(str(one.path))}: {one.why()}" for one in ranked]
+    notes = [f"  - {prompting.escape(str(one.path))}: {one.why()}" for one in ranked]
     return "\n".join([*lines, "- most relevant notes:", *notes] if notes else lines)
 
 
 def _describe_web(result: WebResult) -> str:
-    queries = ", ".join(untrusted.escape(one) for one in result.search_queries) or "none"
+    queries = ", ".join(prompting.escape(one) for one in result.search_queries) or "none"
     action = "searched the web" if result.search_performed else "didn't search the web"
     return "\n".join(
         [
             f"An agent {action}.",
-            f"- why: {untrusted.escape(result.evaluation_reasoning)}",
+            f"- why: {prompting.escape(result.evaluation_reasoning)}",
             f"- queries: {queries}",
             f"- sources: {len(result.sources)}, given below as blocks",
         ]
@@ -284,7 +284,7 @@ class TaskAgent:
         self._config = config
         self._input = task_input
         self._context = context
-        self._mark = task_input.mark or untrusted.new_mark()
+        self._mark = task_input.mark or prompting.new_mark()
         self.usage = RunUsage()
         self.messages: list[ModelMessage] = []
         """The conversation so far."""
@@ -355,8 +355,8 @@ class TaskAgent:
         rules = self._config.rules
         request_scope = constraints.context.submit_options
         allowed = sorted(request_scope.scope.paths or ()) if request_scope else []
-        escaped_paths = [untrusted.escape(str(path)) for path in allowed[:_MAX_LISTED]]
-        current = untrusted.escape(self._input.current) if self._input.current else ""
+        escaped_paths = [prompting.escape(str(path)) for path in allowed[:_MAX_LISTED]]
+        current = prompting.escape(self._input.current) if self._input.current else ""
         parts = [
             self._config.prompt.strip(),
             write_edit_rules(rules, escaped_paths, current),
@@ -388,7 +388,7 @@ class TaskAgent:
     ) -> TaskAgentResult:
         _, in_blocks = await asyncio.to_thread(edits.split_block_edits, constraints, reply.edits)
         changed, made_in_blocks = await asyncio.to_thread(edits.change_blocks, constraints, in_blocks)
-        text, left_out = untrusted.sanitize_answer(reply.summary)
+        text, left_out = prompting.sanitize_answer(reply.summary)
         proposal, checked, notices = await asyncio.to_thread(
             _propose_checked, constraints, checked, text or self._input.task
         )
@@ -441,7 +441,7 @@ def _describe_problems(reply: TaskReply | KnapError, checked: Sequence[Validated
     if not failed:
         return ""
     lines = [f"- {one.instruction.file} {one.instruction.position}: {_error_text(one.error)}" for one in failed]
-    failure_lines = untrusted.escape_plain("\n".join(lines))
+    failure_lines = prompting.escape_plain("\n".join(lines))
     ask = (
         "Nothing was kept yet. Reply once more with the whole JSON object: all edits that you want, those that were "
         "right among them, with line numbers as before. Leave out what is not allowed."

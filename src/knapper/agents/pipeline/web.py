@@ -7,7 +7,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import loop, toolset, untrusted
+from knapper.agents import loop, prompting, toolset
 from knapper.agents.loop import EventSink, LoopProgress, LoopTask
 from knapper.agents.model.replies import Arguments
 from knapper.agents.pipeline import context
@@ -154,8 +154,8 @@ class WebNotes:
         answer = web.web_search(self.context, query, self.settings.snippet_limit)
         self.queries.append(query)
         for hit in answer["results"]:
-            found = EnhancedWebSource(title=hit["title"], url=hit["url"], snippet=hit["snippet"])
-            _ = self.hits.setdefault(hit["url"], found)
+            source = EnhancedWebSource(title=hit["title"], url=hit["url"], snippet=hit["snippet"])
+            _ = self.hits.setdefault(hit["url"], source)
         return answers.as_json(answer)
 
     def select(self, arguments: Arguments) -> Answer:
@@ -295,7 +295,7 @@ class WebResearch:
         )
 
     def _work(self) -> LoopTask:
-        web_notes, mark = self.notes, self._query.mark or untrusted.new_mark()
+        web_notes, mark = self.notes, self._query.mark or prompting.new_mark()
         handles = {
             EVALUATE_TOOL: web_notes.evaluate,
             SEARCH_TOOL: web_notes.search,

@@ -16,7 +16,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import citations, untrusted
+from knapper.agents import citations, prompting
 from knapper.agents.model import replies, usage
 from knapper.agents.model.usage import Meter
 from knapper.agents.prompting import Prompts
@@ -31,8 +31,7 @@ from knapper.agents.runs.model import (
     SourceRef,
 )
 from knapper.agents.runs.store import RunStore
-from knapper.codemode.model import ModelSpend
-from knapper.codemode.tasks import RegenerationBudget, Thresholds
+from knapper.codemode.tasks import ModelSpend, RegenerationBudget, Thresholds
 from knapper.errors import BadInput, NotFound, RefusedError, SetupError, StorageError
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
@@ -473,14 +472,14 @@ def write_join_prompt(node: RunNode, children: Sequence[RunNode], strategy: Stra
     parts.extend(_part_block(one, mark, chars_each) for one in answered)
     missing = [f"- {one.name}: {one.reason}" for one in children if one.state not in ANSWERED]
     if missing:
-        parts.append("Parts that are missing:\n\n" + untrusted.escape_plain("\n".join(missing)))
+        parts.append("Parts that are missing:\n\n" + prompting.escape_plain("\n".join(missing)))
     return "\n\n".join(parts)
 
 
 def _part_block(node: RunNode, mark: str, max_chars: int) -> str:
     cut = "" if len(node.answer) <= max_chars else f"\n[cut: {len(node.answer) - max_chars} more characters]"
-    block = untrusted.enclose("part", untrusted.escape_plain(node.answer[:max_chars]) + cut, mark)
-    return f"The part '{untrusted.escape_plain(node.name)}':\n\n{block}"
+    block = prompting.enclose("part", prompting.escape_plain(node.answer[:max_chars]) + cut, mark)
+    return f"The part '{prompting.escape_plain(node.name)}':\n\n{block}"
 
 
 def _earlier_blocks(nodes: Sequence[RunNode], mark: str) -> list[str]:
@@ -493,14 +492,14 @@ def _retrieved_blocks(retrieved: RetrievedContext | None, mark: str) -> str:
     if retrieved is None or not retrieved.context.strip():
         return "Nothing was found in the notes."
     sources = "\n".join(_source_citation(one) for one in retrieved.sources)
-    block = untrusted.enclose("notes", untrusted.escape(retrieved.context[:MAX_CONTEXT_CHARS]), mark)
-    source_block = untrusted.enclose("sources", sources, mark)
+    block = prompting.enclose("notes", prompting.escape(retrieved.context[:MAX_CONTEXT_CHARS]), mark)
+    source_block = prompting.enclose("sources", sources, mark)
     return f"What was found in the notes:\n\n{block}\n\nThe sources, which you can cite:\n\n{source_block}"
 
 
 def _source_citation(source: SourceRef) -> str:
     """Return a source in the form of a citation."""
-    vault, path = untrusted.escape_plain(source.vault), untrusted.escape_plain(source.path)
+    vault, path = prompting.escape_plain(source.vault), prompting.escape_plain(source.path)
     return citations.format_citation(path, vault, source.first, source.last)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 from pydantic import JsonValue
 from pydantic_ai.usage import RunUsage
 
-from knapper.agents import citations, untrusted
+from knapper.agents import citations, prompting
 from knapper.agents.citations import CheckedAnswer, CitationRepairer
 from knapper.agents.runs import engine, planning
 from knapper.agents.runs import engine as budgets
@@ -90,7 +90,7 @@ async def write_answer(
     max_tokens = _max_answer_tokens(answer_context, stage)
     instructions = answer_context.engine.run_prompts.load("answer")
     prompt = engine.write_answer_prompt(
-        node, answer_context.run_task, answer_context.strategy, earlier, untrusted.new_mark()
+        node, answer_context.run_task, answer_context.strategy, earlier, prompting.new_mark()
     )
     reply = await answer_context.model.ask_text(instructions, prompt, account, stage, max_tokens=max_tokens)
     return await _check_answer(answer_context, reply, account, stage)
@@ -121,7 +121,7 @@ async def join_answers(
         instructions, engine.write_join_prompt(node, [], answer_context.strategy, "", 0)
     )
     room = int((tokens - bare_tokens) * budgets.CHARS_PER_TOKEN * _ANSWER_SHARE)
-    prompt = engine.write_join_prompt(node, children, answer_context.strategy, untrusted.new_mark(), room)
+    prompt = engine.write_join_prompt(node, children, answer_context.strategy, prompting.new_mark(), room)
     reply = await answer_context.model.ask_text(instructions, prompt, account, stage, max_tokens=max_tokens)
     return await _check_answer(answer_context, reply, account, stage)
 
@@ -160,7 +160,7 @@ def _max_answer_tokens(answer_context: AnswerContext, stage: Stage) -> int:
 async def _check_answer(
     answer_context: AnswerContext, reply: GeneratedText, account: NodeCost, stage: Stage
 ) -> WrittenAnswer:
-    text, notes = untrusted.sanitize_answer(reply.text.strip())
+    text, notes = prompting.sanitize_answer(reply.text.strip())
     if not text:
         raise KnapError("the model's reply is empty", hint="try again, or take another model", code="model_reply")
     checked = await asyncio.to_thread(citations.check_citations, answer_context.context, text)

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from knapper.agents.events import BaseEvent, Error, Usage
 from knapper.agents.model import usage
-from knapper.codemode.model import ModelSpend
+from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import ScriptProfile
@@ -304,9 +304,9 @@ def list_used_notes(nodes: Iterable[RunNode]) -> list[UsedNote]:
     by_use: dict[NoteUse, dict[tuple[str, str], list[str]]] = {"cited": {}, "found": {}, "read": {}}
     for node in nodes:
         cited = [(str(one.get("vault") or ""), str(one.get("path") or "")) for one in node.citations]
-        found = [(one.vault, one.path) for one in node.found.sources] if node.found else []
+        source_keys = [(one.vault, one.path) for one in node.found.sources] if node.found else []
         read = [(one.vault, one.path) for one in node.sources]
-        uses: dict[NoteUse, list[tuple[str, str]]] = {"cited": cited, "found": found, "read": read}
+        uses: dict[NoteUse, list[tuple[str, str]]] = {"cited": cited, "found": source_keys, "read": read}
         for use, notes in uses.items():
             for note in dict.fromkeys(notes):
                 by_use[use].setdefault(note, []).append(node.id)

@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
-from knapper.agents import untrusted
+from knapper.agents import prompting
 from knapper.agents.runs import planning
 from knapper.agents.runs.engine import BudgetedModel, NodeCost, RetrievalRequest, RunEngine
 from knapper.agents.runs.model import (
@@ -25,11 +25,13 @@ from knapper.agents.runs.model import (
 from knapper.agents.runs.planning import RunCache
 from knapper.agents.runs.store import RunTree
 from knapper.codemode.checkpoints import CheckpointAnswer, CheckpointChoice, CheckpointStore
-from knapper.codemode.model import AskModel, Prompt, Reply
 from knapper.codemode.retrieval import NOBODY_TO_ASK, Retriever
 from knapper.codemode.tasks import (
+    AskModel,
     ImpactMark,
+    Prompt,
     RegenerationBudget,
+    Reply,
     Retrieval,
     RetrievalOptions,
     RetrievalTask,
@@ -145,8 +147,8 @@ def _answer_text(answer: CheckpointAnswer) -> str:
 
 
 async def _ask_model(need: RetrievalRequest, prompt: Prompt) -> Reply:
-    mark = untrusted.new_mark()
-    blocks = [untrusted.enclose(one.source, untrusted.escape(one.value), mark) for one in prompt.data]
+    mark = prompting.new_mark()
+    blocks = [prompting.enclose(one.source, prompting.escape(one.value), mark) for one in prompt.data]
     before = need.account.spent
     generated = await need.model.ask_text(
         prompt.instructions, "\n\n".join([prompt.request, *blocks]), need.account, "work", max_tokens=MAX_SCRIPT_TOKENS

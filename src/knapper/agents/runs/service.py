@@ -31,7 +31,7 @@ from knapper.agents.runs.model import (
 from knapper.agents.runs.store import RunStore, RunTree
 from knapper.changes.drafts import Create
 from knapper.codemode.checkpoints import Checkpoint as Kept
-from knapper.codemode.model import ModelSpend
+from knapper.codemode.tasks import ModelSpend
 from knapper.errors import NotFound, StorageError
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers

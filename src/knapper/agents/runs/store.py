@@ -13,8 +13,7 @@ from typing import Any, Final
 from filelock import Timeout
 from pydantic import TypeAdapter
 
-from knapper.agents.background import BackgroundJobs, FinalEventSpec
-from knapper.agents.events import TurnState
+from knapper.agents.events import BackgroundJobs, FinalEventSpec, TurnState
 from knapper.agents.runs import model
 from knapper.agents.runs.model import (
     ENDED,
@@ -30,7 +29,7 @@ from knapper.agents.runs.model import (
     RunState,
 )
 from knapper.changes.disk.storage import SharedDatabase, open_shared_database
-from knapper.codemode.model import ModelSpend
+from knapper.codemode.tasks import ModelSpend
 from knapper.errors import Ambiguous, ConflictError, NotFound
 from knapper.system import private
 

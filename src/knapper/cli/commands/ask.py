@@ -5,11 +5,10 @@ from typing import Unpack
 import click
 
 from knapper import app
-from knapper.cli import inputs, options, output, setup, task_options
-from knapper.cli.options import GlobalOptions
+from knapper.cli import inputs, options, output, setup
+from knapper.cli.options import GlobalOptions, PipelineOptions, select_pipeline_options
 from knapper.cli.output import ExitCode
 from knapper.cli.render import notes
-from knapper.cli.task_options import PipelineOptions
 from knapper.config import Settings
 from knapper.errors import BadInput
 from knapper.tools import search, shapes
@@ -44,7 +43,7 @@ class AskOptions(PipelineOptions):
 @options.limit_option(5, shapes.MAX_PASSAGES)
 @click.option("--model", default="", metavar="NAME", help="Model to use, such as ollama:qwen3.")
 @click.option("--note", default="", metavar="PATH", type=options.TEXT, help="Note that the question is about.")
-@task_options.pipeline_options
+@options.pipeline_options
 @click.option("--passages", "passages_only", is_flag=True, help="Show passages even if a model is configured.")
 @options.shared_options
 @click.pass_obj
@@ -66,7 +65,7 @@ def command(global_options: GlobalOptions, question: tuple[str, ...], **own: Unp
     text, piped = _read_question(global_options, question)
     has_model = bool(own["model"] or config.model.name)
     if (
-        task_options.wants_agents(task_options.select_pipeline_options(own), own["note"] if has_model else "")
+        options.wants_agents(select_pipeline_options(own), own["note"] if has_model else "")
         and not own["passages_only"]
     ):
         if piped:
@@ -114,7 +113,7 @@ def _answer_by_agents(options: GlobalOptions, config: Settings, question: str, o
     from knapper.cli.pipeline import PipelineQuestion  # noqa: PLC0415 - as above
 
     pipeline_question = PipelineQuestion(
-        question=question, note=own["note"], model=own["model"], options=task_options.select_pipeline_options(own)
+        question=question, note=own["note"], model=own["model"], options=select_pipeline_options(own)
     )
     return pipeline.run_pipeline(options, config, pipeline_question)
 

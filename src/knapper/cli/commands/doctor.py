@@ -25,8 +25,7 @@ from knapper.changes.disk import repair as database_repair
 from knapper.changes.disk.journal import JOURNAL_FILE
 from knapper.cli import options, output, setup
 from knapper.cli.options import GlobalOptions
-from knapper.cli.output import ExitCode, plain
-from knapper.cli.render.formatting import format_size, pluralize
+from knapper.cli.output import ExitCode, format_size, plain, pluralize
 from knapper.codemode.sandbox import machine_code
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Settings, Vault

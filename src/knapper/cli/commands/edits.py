@@ -267,16 +267,16 @@ def _list_proposals(options: GlobalOptions, path: str, number: int, *, every: bo
 def _waiting_proposals(context: Context, path: str, number: int) -> ProposalList:
     """List the open proposals, then the stale ones; those that apply again count as open."""
     wide = [proposals.list_proposals(context, status, path, number) for status in ("open", "stale")]
-    found = [row for answer in wide for row in answer["results"]]
+    rows = [row for answer in wide for row in answer["results"]]
     total = sum(answer["total"] for answer in wide)
-    return answers.page_of(found[:number], total, number, 0)
+    return answers.page_of(rows[:number], total, number, 0)
 
 
 def _newest_reviewable(context: Context) -> str:
     """Return the id of the newest proposal with a part to decide; staleness shows only when it is read."""
-    found = [row["id"] for row in _waiting_proposals(context, "", _MAX_CANDIDATES)["results"]]
-    fitting = (name for name in found if any(reviewing.reviewable_parts(proposals.show_proposal(context, name))))
-    return next(fitting, found[0] if found else "")
+    ids = [row["id"] for row in _waiting_proposals(context, "", _MAX_CANDIDATES)["results"]]
+    fitting = (name for name in ids if any(reviewing.reviewable_parts(proposals.show_proposal(context, name))))
+    return next(fitting, ids[0] if ids else "")
 
 
 def _confirmed_digest(options: GlobalOptions, context: Context, proposal: str, *, is_confirmed: bool) -> str:

@@ -104,7 +104,7 @@ def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
     gc.disable()  # collecting while libraries are imported costs a fifth of the time to the handshake
     from knapper.app import open_hub  # noqa: PLC0415 - installing needn't pay for it
     from knapper.server.mcp import stdio  # noqa: PLC0415 - the same
-    from knapper.server.mcp.definitions import ToolListing  # noqa: PLC0415 - the same
+    from knapper.server.mcp.session import ToolListing  # noqa: PLC0415 - the same
 
     gc.freeze()
     gc.enable()
@@ -260,8 +260,8 @@ def _list_clients(global_options: GlobalOptions, machine: MachinePaths) -> ExitC
     ]
     lines = [f"{row['name']:<16}{row['path']}" for row in rows if row["installed"]]
     others = ", ".join(str(row["name"]) for row in rows if not row["installed"])
-    found = "\n".join(lines) or "no client was found here"
-    text = f"{found}\nnot found here, but can be named: {others}" if others else found
+    listed = "\n".join(lines) or "no client was found here"
+    text = f"{listed}\nnot found here, but can be named: {others}" if others else listed
     return output.print_answer(global_options, {"success": True, "results": rows}, text)
 
 

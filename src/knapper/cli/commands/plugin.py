@@ -128,23 +128,25 @@ def status(global_options: GlobalOptions) -> ExitCode:
     """
     settings = setup.read_settings(global_options)
     place = _place(settings)
-    found = place.status(_built_or_none())
+    status_now = place.status(_built_or_none())
     paired = [one.name for one in settings.paired.list_all() if one.folder == str(settings.vault.path)]
-    shipped = f"this installation has {found.shipped}" if found.shipped else "this installation has none built"
+    shipped = (
+        f"this installation has {status_now.shipped}" if status_now.shipped else "this installation has none built"
+    )
     states = {
         "absent": f"not installed; {shipped}",
-        "current": f"version {found.version} is installed",
-        "changed": f"version {found.version} is installed, with other files than this installation's",
-        "other_version": f"version {found.version} is installed; {shipped}",
+        "current": f"version {status_now.version} is installed",
+        "changed": f"version {status_now.version} is installed, with other files than this installation's",
+        "other_version": f"version {status_now.version} is installed; {shipped}",
     }
     lines = [
-        states[found.state],
-        "enabled in Obsidian" if found.enabled else "not enabled in Obsidian",
+        states[status_now.state],
+        "enabled in Obsidian" if status_now.enabled else "not enabled in Obsidian",
         f"paired: {', '.join(paired) or 'no device'}",
     ]
     text = "\n".join(map(output.one_line, lines))
-    _ = output.print_result(global_options, {**found.as_dict(), "paired": paired}, text)
-    return ExitCode.NOTHING if found.state == "absent" else ExitCode.OK
+    _ = output.print_result(global_options, {**status_now.as_dict(), "paired": paired}, text)
+    return ExitCode.NOTHING if status_now.state == "absent" else ExitCode.OK
 
 
 def _place(settings: Settings) -> VaultPlugin:

@@ -10,12 +10,11 @@ import click
 from knapper import app
 from knapper.agents.pipeline import scopes
 from knapper.agents.pipeline.store import Preset
-from knapper.app import presets
-from knapper.app.presets import PresetOverrides, VaultPresets
-from knapper.cli import options, output, setup, task_options
-from knapper.cli.options import GlobalOptions
+from knapper.app import clients
+from knapper.app.clients import PresetOverrides, VaultPresets
+from knapper.cli import options, output, setup
+from knapper.cli.options import AgentOptions, GlobalOptions
 from knapper.cli.output import ExitCode, plain
-from knapper.cli.task_options import AgentOptions
 from knapper.errors import NotFound
 from knapper.jsontypes import JSONValue
 
@@ -126,7 +125,7 @@ def show(global_options: GlobalOptions, name: str) -> ExitCode:
     ),
 )
 @click.argument("name", type=options.TEXT)
-@task_options.agent_options
+@options.agent_options
 @click.option(
     "--exclude",
     multiple=True,
@@ -173,7 +172,7 @@ def delete(global_options: GlobalOptions, name: str) -> ExitCode:
 def _open_presets(options: GlobalOptions) -> Generator[VaultPresets]:
     with (
         app.open_hub(setup.read_settings(options), only=True) as hub,
-        presets.open_vault_presets(hub) as client_presets,
+        clients.open_vault_presets(hub) as client_presets,
     ):
         yield client_presets
 
@@ -187,7 +186,7 @@ def _list_presets(options: GlobalOptions) -> ExitCode:
 
 
 def _build_choice(own: PresetOptions) -> PresetOverrides:
-    words = task_options.split_words(own["can"])
+    words = options.split_words(own["can"])
     return PresetOverrides(
         scout=own["scout"],
         web=own["web"],

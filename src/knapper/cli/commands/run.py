@@ -4,10 +4,9 @@ from typing import Unpack
 
 import click
 
-from knapper.cli import options, task_options
-from knapper.cli.options import GlobalOptions
+from knapper.cli import options
+from knapper.cli.options import GlobalOptions, RunResumeOptions, RunStartOptions
 from knapper.cli.output import ExitCode
-from knapper.cli.task_options import RunResumeOptions, RunStartOptions
 from knapper.errors import BadInput
 
 START = "start"
@@ -67,7 +66,7 @@ def command() -> None:
 )
 @click.option("--fresh", is_flag=True, help="Don't use the cache.")
 @click.option("--also", multiple=True, metavar="VAULT", help="Another vault to search, by name; repeatable.")
-@task_options.run_limit_options
+@options.run_limit_options
 @options.shared_options
 @click.pass_obj
 def start(global_options: GlobalOptions, task: tuple[str, ...], **own: Unpack[RunStartOptions]) -> ExitCode:
@@ -84,7 +83,7 @@ def start(global_options: GlobalOptions, task: tuple[str, ...], **own: Unpack[Ru
     help="Repeat the nodes whose notes have changed (stale), or one node and all below it.",
 )
 @click.option("--model", default="", metavar="NAME", help="Another model for the remaining work.")
-@task_options.run_limit_options
+@options.run_limit_options
 @options.shared_options
 @click.pass_obj
 def resume(global_options: GlobalOptions, run_id: str, **own: Unpack[RunResumeOptions]) -> ExitCode:

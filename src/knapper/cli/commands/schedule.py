@@ -9,8 +9,8 @@ from typing import TypedDict, Unpack
 import click
 
 from knapper import app
-from knapper.agents import schedules as stored_schedules
-from knapper.agents.schedules import Schedule, ScheduleStore
+from knapper.agents import stages as stored_schedules
+from knapper.agents.stages import Schedule, ScheduleStore
 from knapper.app import Hub, clients, schedules
 from knapper.app.open_clients import OpenClients
 from knapper.app.schedules import ScheduleRunner
@@ -254,11 +254,11 @@ def _open_store(global_options: GlobalOptions) -> Generator[tuple[Hub, ScheduleS
 
 def _list_schedules(global_options: GlobalOptions) -> ExitCode:
     with _open_store(global_options) as (_, store):
-        found = store.all()
+        stored = store.all()
     now = stored_schedules.wall_clock()
-    rows: list[JSONValue] = [one.as_dict(now) for one in found]
+    rows: list[JSONValue] = [one.as_dict(now) for one in stored]
     answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
-    text = "\n".join(_line(one) for one in found)
+    text = "\n".join(_line(one) for one in stored)
     return output.print_listing(
         global_options, answer, text, nothing="nothing is scheduled; `knap schedule add` schedules"
     )

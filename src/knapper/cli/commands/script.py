@@ -83,7 +83,7 @@ def command(global_options: GlobalOptions, file: str, **own: Unpack[ScriptOption
     """
     from knapper.app import open_hub  # noqa: PLC0415 - `knap script --help` needn't pay for it
     from knapper.app.hub import ScriptRuntime  # noqa: PLC0415 - the same
-    from knapper.codemode import tool  # noqa: PLC0415 - the same
+    from knapper.codemode import bridge  # noqa: PLC0415 - the same
 
     code = inputs.strip_bom(inputs.read_file(global_options, file))
     config = setup.read_settings(global_options)
@@ -98,7 +98,7 @@ def command(global_options: GlobalOptions, file: str, **own: Unpack[ScriptOption
             )
             if not script_service.sandbox().code.is_ready():
                 output.note(global_options, "preparing the sandbox; this is done once and takes some seconds")
-            outcome = tool.execute_script(context, code, own["profile"], own["timeout"])
+            outcome = bridge.execute_script(context, code, own["profile"], own["timeout"])
         finally:
             script_service.close()
     return _report_outcome(global_options, outcome, context.vault)
@@ -106,9 +106,9 @@ def command(global_options: GlobalOptions, file: str, **own: Unpack[ScriptOption
 
 def _report_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) -> ExitCode:
     if options.as_json:
-        from knapper.codemode import tool  # noqa: PLC0415 - imported already
+        from knapper.codemode import bridge  # noqa: PLC0415 - imported already
 
-        output.write_json(tool.result_answer(outcome))
+        output.write_json(bridge.result_answer(outcome))
     else:
         _print_outcome(options, outcome, vault)
     return _EXIT_CODES.get(outcome.kind, ExitCode.NOTHING)

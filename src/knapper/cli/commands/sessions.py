@@ -13,7 +13,7 @@ from knapper.app import Hub, clients, schedules
 from knapper.cli import options, output, setup, writing
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
-from knapper.cli.render import changes, formatting
+from knapper.cli.render import changes
 from knapper.jsontypes import JSONValue
 from knapper.tools import files
 
@@ -151,4 +151,4 @@ def _session_line(row: Mapping[str, JSONValue]) -> str:
     busy = click.style("  … at work", fg="cyan") if row.get("busy") else ""
     busy += f"  for {output.plain(str(row['client']))}" if row.get("client") else ""
     head = f"{click.style(str(row['id']), fg='yellow')}  {moment}"
-    return f"{head}  {formatting.pluralize(turns, 'message')}{busy}{about}  {name}"
+    return f"{head}  {output.pluralize(turns, 'message')}{busy}{about}  {name}"

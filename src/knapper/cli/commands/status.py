@@ -4,9 +4,8 @@ import click
 
 from knapper.cli import options, output, setup
 from knapper.cli.options import GlobalOptions
-from knapper.cli.output import ExitCode
+from knapper.cli.output import ExitCode, pluralize
 from knapper.cli.render import indexing
-from knapper.cli.render.formatting import pluralize
 from knapper.errors import KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools import notes
@@ -26,10 +25,10 @@ def command(global_options: GlobalOptions) -> ExitCode:
     """Show the state of the index."""
     with setup.open_vault(global_options) as context:
         # After the vault: importing the packages behind it fails where the current folder is gone, without saying so.
-        from knapper.agents import schedules  # noqa: PLC0415 - `--help` needn't pay for it
+        from knapper.agents import stages  # noqa: PLC0415 - `--help` needn't pay for it
 
         answer = notes.vault_status(context)
-        scheduled = schedules.ScheduleStore(folder=context.index.folder.parent).all()
+        scheduled = stages.ScheduleStore(folder=context.index.folder.parent).all()
         busy = context.index.is_being_filled
         places = {"vault": f"{context.vault} ({context.view.root})", "index": str(context.index.folder)}
         try:
@@ -38,7 +37,7 @@ def command(global_options: GlobalOptions) -> ExitCode:
             shared = f"{error.message}; {error.hint}"
         if shared:
             places["shared"] = shared
-    text, now = indexing.render_status(answer, places, busy=busy), schedules.wall_clock()
+    text, now = indexing.render_status(answer, places, busy=busy), stages.wall_clock()
     if scheduled:
         rows: list[JSONValue] = [one.as_dict(now) for one in scheduled]
         answer = {**answer, "schedules": rows}

@@ -5,6 +5,7 @@ import click
 from knapper.cli import options, output, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
+from knapper.config.paired import hash_token
 from knapper.server import credentials
 
 
@@ -94,9 +95,9 @@ def new(global_options: GlobalOptions) -> ExitCode:
     Also prints the configuration line that lets a client use it.
     """
     token = credentials.make_token()
-    line = f'token_hash = "{credentials.hash_token(token)}"'
+    line = f'token_hash = "{hash_token(token)}"'
     output.note(global_options, f"for the client: the token below. For [clients.NAME] in the configuration:\n  {line}")
-    return _print_field(global_options, {"token": token, "token_hash": credentials.hash_token(token)}, "token")
+    return _print_field(global_options, {"token": token, "token_hash": hash_token(token)}, "token")
 
 
 def _print_field(options: GlobalOptions, answer: dict[str, object], shown: str) -> ExitCode:

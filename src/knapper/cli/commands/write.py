@@ -7,7 +7,6 @@ import click
 from knapper.cli import inputs, options, output, writing
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
-from knapper.cli.render import formatting
 from knapper.errors import BadInput, NotFound
 from knapper.tools import files
 from knapper.tools.context import Context
@@ -72,5 +71,5 @@ def _confirm_replacement(options: GlobalOptions, note: Note, content: str) -> bo
             hint="give --hash, as `knap read --json` shows it, or run this at a terminal",
             code="hash_needed",
         )
-    click.echo(formatting.colour_diff(files.diff_rewrite(note, content)), err=True)
+    click.echo(output.colour_diff(files.diff_rewrite(note, content)), err=True)
     return output.confirm(f"Replace {output.plain(note.path)}?")

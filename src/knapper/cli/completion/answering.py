@@ -67,9 +67,9 @@ def name_key(text: str) -> str:
 
 def read_setup(request: Request) -> Setup:
     """Read the configuration as `knapper.config.load` does; what can't be read is taken for empty."""
-    found = places.ConfigPlaces(request.options, request.environment, str(request.folder))
-    file, secrets = Path(found.file), Path(found.env_file)
-    document, variables = found.read(), places.read_env(found.env_file)
+    config_places = places.ConfigPlaces(request.options, request.environment, str(request.folder))
+    file, secrets = Path(config_places.file), Path(config_places.env_file)
+    document, variables = config_places.read(), places.read_env(config_places.env_file)
     vaults = {
         name: _resolve(_expand(str(section["path"]).strip(), file.parent))
         for name in _section(document, "vaults")
@@ -82,7 +82,7 @@ def read_setup(request: Request) -> Setup:
         (str(document.get("default_vault", "")), file.parent),
     ]
     chosen = _choose_vault(named, vaults, request.folder)
-    place = None if chosen is None else Place(chosen[1], _state_folder(Path(found.find_state()), *chosen))
+    place = None if chosen is None else Place(chosen[1], _state_folder(Path(config_places.find_state()), *chosen))
     return Setup(vaults, list(_section(document, "clients")), place)
 
 
@@ -234,9 +234,9 @@ def _find_named(connection: sqlite3.Connection, begin: str, known: set[str], *, 
         for name, paths in names.items()
         if len(paths) == 1 and name_key(name).startswith(name_key(begin))
     ]
-    found = [each for each in alone if each.value not in known]
-    if found or known:
-        return found
+    candidates = [each for each in alone if each.value not in known]
+    if candidates or known:
+        return candidates
     return [Candidate(_protect(path)) for paths in names.values() for path in paths]
 
 

@@ -16,7 +16,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from knapper.cli.render.formatting import PHASE_NAMES, PHASE_UNITS
+from knapper.cli.output import PHASE_NAMES, PHASE_UNITS
 from knapper.index.refresh import RefreshPhase
 
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from knapper.cli import output
-from knapper.cli.output import one_line, plain
-from knapper.cli.render import formatting
-from knapper.cli.render.formatting import pluralize
+from knapper.cli.output import one_line, plain, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -124,7 +122,7 @@ def _planned_lines(answer: WriteResult) -> Iterator[str]:
 
 
 def _diffs(rows: Sequence[WrittenFile]) -> Iterator[str]:
-    yield from (formatting.colour_diff(row["diff"]) for row in rows if "diff" in row)
+    yield from (output.colour_diff(row["diff"]) for row in rows if "diff" in row)
 
 
 def _file_lines(rows: Sequence[WrittenFile]) -> Iterator[str]:
@@ -310,7 +308,7 @@ def render_file_body(row: ProposalFile) -> Iterator[str]:
     """Show a file's hunks, each with its id, state and words."""
     for one in row["hunks"]:
         yield render_hunk_head(one)
-        yield formatting.render_word_diff(one["words"])
+        yield output.render_word_diff(one["words"])
 
 
 def render_hunk_head(one: ProposalHunk) -> str:
@@ -335,5 +333,5 @@ def render_blocks(answer: PendingBlockList) -> str:
         lines.append(click.style(f"{named}  line {row['line']}", fg="cyan") + click.style(problem, fg="yellow"))
         sides = [("removed", row["before"]), ("added", row["after"])]
         if not problem:
-            lines.append(formatting.render_word_diff([mark for mark in sides if mark[1]]))
+            lines.append(output.render_word_diff([mark for mark in sides if mark[1]]))
     return "\n".join(lines)

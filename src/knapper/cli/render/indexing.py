@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from knapper.app.e5_model import EmbedTime
 from knapper.cli import output
 from knapper.cli.options import GlobalOptions
-from knapper.cli.output import plain
-from knapper.cli.render.formatting import ProgressLines, format_duration, format_size, pluralize
+from knapper.cli.output import ProgressLines, format_duration, format_size, plain, pluralize
 from knapper.index.refresh import Progress, RefreshOutcome
 from knapper.index.status import IndexStatus
 from knapper.tools.shapes.read import SkippedFileRow, VaultStatus

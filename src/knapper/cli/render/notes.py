@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from knapper import jsontypes
-from knapper.cli.output import plain
+from knapper.cli.output import plain, pluralize
 from knapper.cli.render import changes
-from knapper.cli.render.formatting import pluralize
 from knapper.index import tokenizer
 
 if TYPE_CHECKING:

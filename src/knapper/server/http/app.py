@@ -24,7 +24,7 @@ from knapper.app import Hub, clients
 from knapper.config.sections import ServerSettings
 from knapper.errors import BadInput, KnapError, NotFound, StorageError
 from knapper.jsontypes import JSONValue
-from knapper.server import logs, replies, security, workers
+from knapper.server import logs, security, workers
 from knapper.server.addresses import PRODUCT
 from knapper.server.http import binding, openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Endpoint, Parameter, ToolInvoker, ToolRoute
@@ -106,7 +106,7 @@ def make_list_endpoint(invoker: ToolInvoker) -> Callable[[Request], Awaitable[Re
     async def endpoint(request: Request) -> Response:
         table, vaults = invoker.hub.table, invoker.hub.names_for(security.client_of(request.scope))
         rows: list[JSONValue] = [_describe_tool(table, row, vaults) for row in table.specs]
-        return replies.JsonReply({"success": True, "results": rows, "total": len(rows)})
+        return security.JsonReply({"success": True, "results": rows, "total": len(rows)})
 
     return endpoint
 
@@ -120,7 +120,7 @@ def make_unknown_tool_endpoint(invoker: ToolInvoker) -> Callable[[Request], Awai
         _ = invoker.hub.table.find(name)
         arguments = await binding.read_tool_arguments(route, request, {})
         pending_call = invoker.call(security.client_of(request.scope), name, arguments)
-        return replies.JsonReply(await workers.run_unless_disconnected(request.receive, pending_call))
+        return security.JsonReply(await workers.run_unless_disconnected(request.receive, pending_call))
 
     return endpoint
 
@@ -150,12 +150,12 @@ def make_note_endpoint(invoker: ToolInvoker, route: ToolRoute) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         answer = await invoker.answer(route, request)
         if "embeds" in answer:  # what it shows of other notes isn't in its hash
-            return replies.JsonReply(answer)
+            return security.JsonReply(answer)
         etag = f'"{answer["hash"]}"'
         headers = {"etag": etag, **_CACHE_HEADERS}
         if _has_current_copy(request, etag):
-            return Response(status_code=304, headers={**replies.REPLY_HEADERS, **headers})
-        return replies.JsonReply(answer, headers=headers)
+            return Response(status_code=304, headers={**security.REPLY_HEADERS, **headers})
+        return security.JsonReply(answer, headers=headers)
 
     return endpoint
 
@@ -237,7 +237,7 @@ def _make_endpoint(hub: Hub, threads: WorkerThreads, parameters: tuple[Parameter
         args = await binding.read_arguments(request, parameters)
         client = security.client_of(request.scope)
         answer = await threads.run("read", lambda: work(hub.context(client=client, vault=args.text("vault")), args))
-        return replies.JsonReply({"success": True, **answer})
+        return security.JsonReply({"success": True, **answer})
 
     return endpoint
 
@@ -298,7 +298,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
 async def _handle_knap_error(request: Request, error: Exception) -> Response:
     failure = error if isinstance(error, KnapError) else KnapError("something failed")
-    return replies.error_reply(logs.redact_error(request.scope, failure))
+    return security.error_reply(logs.redact_error(request.scope, failure))
 
 
 async def _handle_import_error(request: Request, error: Exception) -> Response:
@@ -306,32 +306,32 @@ async def _handle_import_error(request: Request, error: Exception) -> Response:
     problem = extras.explain_import(error) if isinstance(error, ImportError) else None
     if problem is None:
         raise error
-    return replies.error_reply(logs.redact_error(request.scope, problem))
+    return security.error_reply(logs.redact_error(request.scope, problem))
 
 
 async def _handle_os_error(request: Request, error: Exception) -> Response:
     name = error.strerror if isinstance(error, OSError) else ""
     LOG.warning("%s the system refused: %s", logs.request_id(request.scope), type(error).__name__)
     hint = "`knap doctor` checks folders, permissions and space"
-    return replies.error_reply(StorageError(f"the system refused: {name or type(error).__name__}", hint=hint))
+    return security.error_reply(StorageError(f"the system refused: {name or type(error).__name__}", hint=hint))
 
 
 async def _handle_routing_error(request: Request, error: Exception) -> Response:
     """Reply to a request that the router refuses: an unknown path or method."""
-    if not isinstance(error, HTTPException) or error.status_code == replies.NOT_FOUND:
-        return replies.error_reply(NotFound("there is no such path", hint="/openapi.json lists what there is"))
-    if error.status_code == replies.METHOD_NOT_ALLOWED:
+    if not isinstance(error, HTTPException) or error.status_code == security.NOT_FOUND:
+        return security.error_reply(NotFound("there is no such path", hint="/openapi.json lists what there is"))
+    if error.status_code == security.METHOD_NOT_ALLOWED:
         allowed = allowed_methods(request.scope)  # the error knows of one route alone, and a path may have several
-        return replies.error_reply(
+        return security.error_reply(
             BadInput("this path doesn't take that method", hint=f"it takes {allowed}", code="method_not_allowed"),
             {"allow": allowed},
         )
-    return replies.error_reply(BadInput("the request can't be read", code="bad_request"), error.headers)
+    return security.error_reply(BadInput("the request can't be read", code="bad_request"), error.headers)
 
 
 async def _handle_validation_error(request: Request, error: Exception) -> Response:
     del request, error
-    return replies.error_reply(BadInput("the request has not the form that is wanted", hint="see /openapi.json"))
+    return security.error_reply(BadInput("the request has not the form that is wanted", hint="see /openapi.json"))
 
 
 async def _handle_unexpected(request: Request, error: Exception) -> Response:
@@ -341,7 +341,7 @@ async def _handle_unexpected(request: Request, error: Exception) -> Response:
     failure = KnapError(
         "the server made a mistake", code="internal", hint=f"its log tells more; the request's id is {name}"
     )
-    return replies.error_reply(failure, {logs.REQUEST_ID_HEADER: name} if name else None)
+    return security.error_reply(failure, {logs.REQUEST_ID_HEADER: name} if name else None)
 
 
 HEALTH_PATH: Final = "/health"
@@ -375,7 +375,7 @@ HEALTH_OPERATION: Final[dict[str, Any]] = {
 async def health_endpoint(request: Request) -> Response:
     """Reply without a thread, so that slow calls don't delay it."""
     instance = request.app.state.instance
-    return replies.JsonReply(
+    return security.JsonReply(
         {"success": True, "status": "ok", "product": PRODUCT, "version": __version__, "instance": instance}
     )
 
@@ -496,7 +496,7 @@ class _ApiApp(FastAPI):
         return self._documents[vaults]
 
     async def _document_endpoint(self, request: Request) -> Response:
-        return replies.JsonReply(self._document(tuple(self._hub.names_for(security.client_of(request.scope)))))
+        return security.JsonReply(self._document(tuple(self._hub.names_for(security.client_of(request.scope)))))
 
 
 def _add_routes(app: _ApiApp, invoker: ToolInvoker) -> None:

@@ -16,7 +16,7 @@ from starlette.responses import StreamingResponse
 from knapper.app import clients, schedules
 from knapper.app.open_clients import OpenClients
 from knapper.errors import StorageError
-from knapper.server import logs, replies, workers
+from knapper.server import logs, security, workers
 from knapper.server.http import openapi
 from knapper.server.http.binding import Parameter
 from knapper.server.workers import WorkerThreads
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from knapper.agents.background import BackgroundJob, BackgroundJobs, FinalT, JobFunction
+    from knapper.agents.events import BackgroundJob, BackgroundJobs, FinalT, JobFunction
     from knapper.app.chats import ClientChats
     from knapper.app.client_runs import ClientRuns
     from knapper.app.hub import Hub
@@ -63,7 +63,7 @@ class JobSet:
     def begin(
         self, jobs: BackgroundJobs[FinalT], about: str, work: JobFunction, question: str = ""
     ) -> BackgroundJob[FinalT]:
-        """Start a job; the arguments are those of `knapper.agents.background.BackgroundJobs.start`.
+        """Start a job; the arguments are those of `knapper.agents.events.BackgroundJobs.start`.
 
         Raises:
             StorageError: The server is stopping (code ``stopping``).
@@ -358,7 +358,7 @@ def polled_reply(events: Sequence[ServerSentEvent], after: int, *, has_ended: bo
     """
     rows: list[JSONValue] = [{"id": event.id, "event": event.name, "data": dict(event.data)} for event in events]
     last = events[-1].id if events else after
-    return replies.JsonReply({"success": True, "events": rows, "last": last, "ended": has_ended})
+    return security.JsonReply({"success": True, "events": rows, "last": last, "ended": has_ended})
 
 
 async def _wait_for_event(job: BackgroundJob[FinalT], after: int, wait_s: float) -> None:
@@ -387,7 +387,7 @@ def stream_events(
         heartbeat_s: See `HEARTBEAT_S`.
     """
     workers.let_stream_end_itself(request.scope)
-    headers = {**replies.REPLY_HEADERS, "x-accel-buffering": "no"}
+    headers = {**security.REPLY_HEADERS, "x-accel-buffering": "no"}
     frames = encode_frames(job, start, last_event_id(request), heartbeat_s, partial(logs.redact_event, request.scope))
     return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 
@@ -442,19 +442,19 @@ def last_event_id(request: Request) -> int:
 
 BAD_GATEWAY: Final = 502
 _STATUS_BY_ERROR_CODE: Final = {
-    "session_busy": replies.CONFLICT,
-    "session_changed": replies.CONFLICT,
-    "no_session": replies.NOT_FOUND,
-    "no_run": replies.NOT_FOUND,
-    "not_found": replies.NOT_FOUND,
-    "web_off": replies.FORBIDDEN,
-    "budget_spent": replies.FORBIDDEN,
-    "bad_input": replies.UNPROCESSABLE_CONTENT,
-    "internal": replies.INTERNAL_SERVER_ERROR,
-    "stopping": replies.SERVICE_UNAVAILABLE,
-    "storage": replies.SERVICE_UNAVAILABLE,
-    "no_prompt": replies.SERVICE_UNAVAILABLE,
-    "agent_invalid": replies.SERVICE_UNAVAILABLE,
+    "session_busy": security.CONFLICT,
+    "session_changed": security.CONFLICT,
+    "no_session": security.NOT_FOUND,
+    "no_run": security.NOT_FOUND,
+    "not_found": security.NOT_FOUND,
+    "web_off": security.FORBIDDEN,
+    "budget_spent": security.FORBIDDEN,
+    "bad_input": security.UNPROCESSABLE_CONTENT,
+    "internal": security.INTERNAL_SERVER_ERROR,
+    "stopping": security.SERVICE_UNAVAILABLE,
+    "storage": security.SERVICE_UNAVAILABLE,
+    "no_prompt": security.SERVICE_UNAVAILABLE,
+    "agent_invalid": security.SERVICE_UNAVAILABLE,
 }
 """Of errors while a model works; all others are the model's server's."""
 
@@ -469,9 +469,9 @@ def failed_job_reply(shape: Mapping[str, JSONValue], error: Mapping[str, JSONVal
     """
     code, visible_error = str(error["code"]), logs.redact_event(request.scope, error)
     error_data = {"success": False, "error": visible_error["error"], "code": code, "hint": visible_error["hint"]}
-    return replies.JsonReply({**shape, **error_data}, _STATUS_BY_ERROR_CODE.get(code, BAD_GATEWAY))
+    return security.JsonReply({**shape, **error_data}, _STATUS_BY_ERROR_CODE.get(code, BAD_GATEWAY))
 
 
 def setup_needed_reply(error: SetupError, request: Request) -> Response:
     """Reply that something has to be configured first, such as a model."""
-    return replies.JsonReply(logs.redact_error(request.scope, error).as_dict(), replies.SERVICE_UNAVAILABLE)
+    return security.JsonReply(logs.redact_error(request.scope, error).as_dict(), security.SERVICE_UNAVAILABLE)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from knapper.app import Hub
 from knapper.errors import BadInput, CallerError
 from knapper.jsontypes import JSONValue, is_list, is_object, object_or_empty, strings_in
-from knapper.server import replies, security, workers
+from knapper.server import security, workers
 from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
@@ -391,6 +391,6 @@ def make_tool_endpoint(invoker: ToolInvoker, route: ToolRoute) -> Endpoint:
     """Create the endpoint that replies with the tool's answer."""
 
     async def endpoint(request: Request) -> Response:
-        return replies.JsonReply(await invoker.answer(route, request))
+        return security.JsonReply(await invoker.answer(route, request))
 
     return endpoint

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput
-from knapper.server import replies, security
+from knapper.server import security
 from knapper.server.http import binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
@@ -68,7 +68,7 @@ _PARTIAL_CONTENT: Final = 206
 _NOT_MODIFIED: Final = 304
 _RANGE_NOT_SATISFIABLE: Final = 416
 _ATTACHMENT_HEADERS: Final = {
-    **replies.REPLY_HEADERS,
+    **security.REPLY_HEADERS,
     "accept-ranges": "bytes",
     "cache-control": "private, no-cache",
     # Opened by itself an SVG is a document: it runs nothing, loads nothing, and belongs to no origin.
@@ -258,7 +258,7 @@ def _make_graph_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
         args = await binding.read_arguments(request, _GRAPH_PARAMETERS)
         context = partial(hub.context, client=security.client_of(request.scope), vault=args.text("vault"))
         path = str(request.path_params["path"])
-        return replies.JsonReply(await threads.run("read", lambda: _surroundings(context(), path, args)))
+        return security.JsonReply(await threads.run("read", lambda: _surroundings(context(), path, args)))
 
     return endpoint
 
@@ -272,7 +272,7 @@ def _make_between_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
         def graph() -> Mapping[str, object]:
             return links.graph_between(context(), args.texts("paths") or (), by=by)
 
-        return replies.JsonReply(await threads.run("read", graph))
+        return security.JsonReply(await threads.run("read", graph))
 
     return endpoint
 
@@ -286,7 +286,7 @@ def _make_backlink_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
         def listed() -> Mapping[str, object]:
             return links.backlink_lines(hub.context(client=client, vault=args.text("vault")), path, limit, offset)
 
-        return replies.JsonReply(await threads.run("read", listed))
+        return security.JsonReply(await threads.run("read", listed))
 
     return endpoint
 
@@ -530,7 +530,7 @@ def _make_endpoint(
             context = hub.context(client=client, vault=args.text("vault"))
             return work(replace(context, submit_options=options), request, args)
 
-        return replies.JsonReply(await threads.run(kind, carry_out))
+        return security.JsonReply(await threads.run(kind, carry_out))
 
     return endpoint
 

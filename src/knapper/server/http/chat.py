@@ -13,7 +13,7 @@ from starlette.responses import Response
 from knapper.agents.sessions import store
 from knapper.app import clients
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError
-from knapper.server import replies, security
+from knapper.server import security
 from knapper.server.http import background, binding
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import RouteSpec, json_content, object_schema, page_content, stream_content
@@ -22,9 +22,9 @@ from knapper.tools import answers
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 
-    from knapper.agents.background import JobEventSink, TurnJob
     from knapper.agents.chat.conversations import SessionMessage
     from knapper.agents.chat.turn import ChatConfig
+    from knapper.agents.events import JobEventSink, TurnJob
     from knapper.agents.sessions.store import Exchange, Session
     from knapper.app.chats import ClientChats
     from knapper.jsontypes import JSONValue
@@ -219,7 +219,7 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
     error = next((event_datum for event_datum in event_data if event_datum["type"] == "error"), None)
     turn_data = _describe_turn(turn, done_event, event_data)
     if error is None:
-        return replies.JsonReply({"success": True, **turn_data})
+        return security.JsonReply({"success": True, **turn_data})
     return background.failed_job_reply(turn_data, error, request)
 
 
@@ -333,7 +333,7 @@ def _session_endpoint(service: JobService, work: SessionHandler, parameters: Seq
         client, vault = security.client_of(request.scope), args.text("vault")
         session_id = str(request.path_params.get("session_id", ""))
         client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
-        return replies.JsonReply({"success": True, **await work(service, client_chats, session_id, args)})
+        return security.JsonReply({"success": True, **await work(service, client_chats, session_id, args)})
 
     return endpoint
 
@@ -555,7 +555,7 @@ def _make_agent_list(service: JobService) -> Endpoint:
         known = clients.open_stages(service.clients.hub)
         stages, _ = await service.run_blocking(known.all)
         rows: list[JSONValue] = [{"name": one.name, "title": one.title, "summary": one.summary} for one in stages]
-        return replies.JsonReply({"success": True, "results": rows})
+        return security.JsonReply({"success": True, "results": rows})
 
     return endpoint
 
@@ -644,6 +644,6 @@ def _make_turn_cancel(service: JobService) -> Endpoint:
         turn = await find_turn(service, security.client_of(request.scope), request.path_params["turn_id"])
         cancelled, _ = await background.cancel_job(turn)
         result = {"turn_id": turn.id, "session_id": turn.subject_id, "cancelled": cancelled, "ended": turn.has_ended}
-        return replies.JsonReply({"success": True, **result})
+        return security.JsonReply({"success": True, **result})
 
     return endpoint

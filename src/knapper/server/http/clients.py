@@ -12,7 +12,7 @@ from starlette.responses import Response
 from knapper import __version__
 from knapper.config.paired import MAX_DEVICE_CHARS, MAX_NAME_CHARS
 from knapper.errors import RefusedError
-from knapper.server import credentials, replies, security
+from knapper.server import credentials, security
 from knapper.server.addresses import PRODUCT
 from knapper.server.http import binding, openapi
 from knapper.server.http.app import Mount
@@ -314,8 +314,8 @@ def _make_pair(service: PairingService, threads: WorkerThreads) -> Endpoint:
                 hint="wait as long as Retry-After says; a code that you didn't try is another program's doing",
                 code="too_many_requests",
             )
-            return replies.error_reply(error, {"retry-after": str(math.ceil(wait_s))})
-        return replies.JsonReply({"success": True, **await threads.run("write", lambda: service.pair(args))}, 201)
+            return security.error_reply(error, {"retry-after": str(math.ceil(wait_s))})
+        return security.JsonReply({"success": True, **await threads.run("write", lambda: service.pair(args))}, 201)
 
     return endpoint
 
@@ -327,7 +327,7 @@ def _make_code(service: PairingService, hub: Hub, threads: WorkerThreads) -> End
         origin = request.headers.get("origin", "")
         own_address = origin if origin.startswith("http") else str(request.base_url).rstrip("/")
         content = await threads.run("write", lambda: service.make_code(args, own_address))
-        return replies.JsonReply({"success": True, **content}, 201)
+        return security.JsonReply({"success": True, **content}, 201)
 
     return endpoint
 
@@ -338,7 +338,7 @@ def _make_list(service: PairingService, hub: Hub, threads: WorkerThreads) -> End
         security.check_person(hub.settings, request.scope, "see the paired devices")
         client = security.client_of(request.scope)
         seen: Mapping[str, float] = dict(request.app.state.seen)
-        return replies.JsonReply(
+        return security.JsonReply(
             {"success": True, **await threads.run("read", lambda: service.list_clients(client, seen))}
         )
 
@@ -356,6 +356,6 @@ def _make_revoke(service: PairingService, hub: Hub, threads: WorkerThreads) -> E
             security.check_owner(hub.settings, request.scope, "revoke another one")
         client = await threads.run("write", lambda: service.revoke(name))
         shown = client.as_dict(service.clients.last_used(client))
-        return replies.JsonReply({"success": True, "revoked": shown})
+        return security.JsonReply({"success": True, "revoked": shown})
 
     return endpoint

@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from knapper.agents.pipeline import store
 from knapper.errors import NotFound
 from knapper.jsontypes import JSONValue, objects_in
-from knapper.server import replies, security, workers
+from knapper.server import security, workers
 from knapper.server.http import background, binding, openapi, tasks
 from knapper.server.http.app import Mount
 from knapper.server.http.background import ServerSentEvent
@@ -258,7 +258,7 @@ def _make_endpoint(service: FeedService) -> Endpoint:
             events = await workers.run_unless_disconnected(request.receive, waiting)
             return background.polled_reply(events, after, has_ended=False)
         await feed.look()  # so that what can't be read is an error, and no stream that breaks off
-        headers = {**replies.REPLY_HEADERS, "x-accel-buffering": "no"}
+        headers = {**security.REPLY_HEADERS, "x-accel-buffering": "no"}
         frames = _encode_frames(feed, background.last_event_id(request), service.stop)
         return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
-from knapper.agents.background import BackgroundJobs, FinalEventSpec
-from knapper.agents.events import BaseEvent
+from knapper.agents.events import BackgroundJobs, BaseEvent, FinalEventSpec
 from knapper.errors import KnapError, NotFound, RefusedError
 from knapper.index.documents import Filter
-from knapper.server import replies, security
+from knapper.server import security
 from knapper.server.http import background, binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.background import JobSet
@@ -24,8 +23,7 @@ from knapper.server.http.openapi import RouteSpec
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
-    from knapper.agents.background import BackgroundJob, JobEvent, JobEventSink
-    from knapper.agents.events import TurnState
+    from knapper.agents.events import BackgroundJob, JobEvent, JobEventSink, TurnState
     from knapper.app import Hub
     from knapper.index.engine import Engine
     from knapper.index.refresh import Progress, RefreshPhase
@@ -287,7 +285,7 @@ def _make_begin(hub: Hub, service: IndexService) -> Endpoint:
         vault = hub.name_for(client, args.text("vault"))
         job, has_joined = service.begin(vault, full=is_full, embed=args.flag("embed") is not False)
         begun: dict[str, JSONValue] = {"job_id": job.id, "vault": job.subject_id, "joined": has_joined}
-        return replies.JsonReply({"success": True, **begun}, _ACCEPTED_STATUS)
+        return security.JsonReply({"success": True, **begun}, _ACCEPTED_STATUS)
 
     return endpoint
 
@@ -313,6 +311,6 @@ def _make_cancel(hub: Hub, service: IndexService) -> Endpoint:
         _ = hub.name_for(client, job.subject_id)
         cancelled, _ = await background.cancel_job(job)
         result: dict[str, JSONValue] = {"job_id": job.id, "cancelled": cancelled, "ended": job.has_ended}
-        return replies.JsonReply({"success": True, **result})
+        return security.JsonReply({"success": True, **result})
 
     return endpoint

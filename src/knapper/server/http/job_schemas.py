@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from knapper.agents.pipeline import records, scopes
-from knapper.app.presets import PresetOverrides, TaskOrder
+from knapper.app.clients import PresetOverrides, TaskOrder
 from knapper.config.settings import SETTINGS
 from knapper.errors import BadInput
 from knapper.server.http import openapi

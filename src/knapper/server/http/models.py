@@ -15,7 +15,7 @@ from knapper.agents.model import names
 from knapper.agents.model.names import ModelName, Provider, ServerState
 from knapper.app import models
 from knapper.errors import BadInput, KnapError, SetupError
-from knapper.server import replies, security, workers
+from knapper.server import security, workers
 from knapper.server.http import binding, openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import RouteSpec
@@ -23,12 +23,11 @@ from knapper.server.http.openapi import RouteSpec
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from knapper.agents.model.providers import ModelTrial
-    from knapper.agents.model.usage import SpendingLimits
+    from knapper.agents.model.usage import ModelTrial, SpendingLimits
     from knapper.agents.sessions.store import Exchange
     from knapper.app import Hub
     from knapper.app.chats import ClientChats
-    from knapper.codemode.model import ModelSpend
+    from knapper.codemode.tasks import ModelSpend
     from knapper.config import Settings
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
@@ -136,7 +135,7 @@ def _make_models_endpoint(hub: Hub, service: JobService) -> Endpoint:
         _ = await binding.read_arguments(request, binding.ANY_VAULT)
         security.check_person(hub.settings, request.scope, _WHAT_MODELS)
         rows = await service.run_blocking(lambda: _list_models(hub.settings))
-        return replies.JsonReply({"success": True, "configured": hub.settings.model.name, "results": [*rows]})
+        return security.JsonReply({"success": True, "configured": hub.settings.model.name, "results": [*rows]})
 
     return endpoint
 
@@ -184,7 +183,7 @@ def _make_usage_endpoint(hub: Hub, service: JobService) -> Endpoint:
         client, vault, session_id = security.client_of(request.scope), args.text("vault"), args.text("session_id")
         client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
         shape = await service.run_blocking(lambda: _describe_usage(client_chats, session_id))
-        return replies.JsonReply({"success": True, **shape})
+        return security.JsonReply({"success": True, **shape})
 
     return endpoint
 
@@ -370,7 +369,7 @@ def _make_list(hub: Hub, service: JobService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         _ = await binding.read_arguments(request, binding.ANY_VAULT)
         security.check_person(hub.settings, request.scope, _WHAT_SEE)
-        return replies.JsonReply({"success": True, **await service.run_blocking(lambda: _list_keys(hub.settings))})
+        return security.JsonReply({"success": True, **await service.run_blocking(lambda: _list_keys(hub.settings))})
 
     return endpoint
 
@@ -417,7 +416,9 @@ def _make_keep(hub: Hub, service: JobService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, _KEY_PARAMETERS)
         security.check_person(hub.settings, request.scope, _WHAT_KEEP)
-        return replies.JsonReply({"success": True, **await service.run_blocking(lambda: _keep_key(hub.settings, args))})
+        return security.JsonReply(
+            {"success": True, **await service.run_blocking(lambda: _keep_key(hub.settings, args))}
+        )
 
     return endpoint
 
@@ -456,7 +457,7 @@ def _make_offered(hub: Hub, service: JobService) -> Endpoint:
         security.check_person(hub.settings, request.scope, _WHAT_SEE)
         provider = cast("Provider", args.text("provider"))
         status = await service.run_blocking(lambda: _ask_offered(hub.settings, provider))
-        return replies.JsonReply({"success": True, **status})
+        return security.JsonReply({"success": True, **status})
 
     return endpoint
 
@@ -474,20 +475,20 @@ def _make_trial(hub: Hub, service: JobService) -> Endpoint:
         client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
         name = args.text("model").strip() or hub.settings.model.name
         trial = _try_model(client_chats, name, service.run_blocking)
-        return replies.JsonReply({"success": True, **await workers.run_unless_disconnected(request.receive, trial)})
+        return security.JsonReply({"success": True, **await workers.run_unless_disconnected(request.receive, trial)})
 
     return endpoint
 
 
 async def _try_model(client_chats: ClientChats, name: str, run_blocking: Callable[..., Any]) -> dict[str, JSONValue]:
-    from knapper.agents.model import providers  # noqa: PLC0415 - imported already, with the chats
+    from knapper.agents.model import usage  # noqa: PLC0415 - imported already, with the chats
 
     meter, started, run = client_chats.chats.meter, time.monotonic(), f"{_TRIAL_PREFIX}{secrets.token_hex(8)}"
     try:
         _ = await run_blocking(lambda: meter.allow(run))
         chat = await run_blocking(lambda: client_chats.chat(name))
-        async with asyncio.timeout(providers.TRIAL_S):
-            trial = await providers.try_model(chat.model, name)
+        async with asyncio.timeout(usage.TRIAL_S):
+            trial = await usage.try_model(chat.model, name)
         await run_blocking(lambda: meter.record(run, name, trial.spent))
     except TimeoutError:
         problem = SetupError(f"{name}: it didn't answer in time", hint="is it still being loaded?", code="timeout")

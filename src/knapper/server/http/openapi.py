@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, cast
 from fastapi.routing import APIRoute
 
 from knapper.jsontypes import JSONValue
-from knapper.server import replies
+from knapper.server import security
 from knapper.server.http.binding import Endpoint, Parameter, ToolRoute
 from knapper.tools import registry
 from knapper.tools.registry import ToolTable
@@ -44,7 +44,7 @@ def error_responses() -> dict[str, Any]:
     """Return the error replies that every route with a token may have."""
     reply = {_JSON: {"schema": {"$ref": f"{_SCHEMA_REF}{ERROR_SCHEMA_NAME}"}}}
     return {
-        str(status): {"description": text, "content": reply} for status, text in replies.DOCUMENTED_STATUSES.items()
+        str(status): {"description": text, "content": reply} for status, text in security.DOCUMENTED_STATUSES.items()
     }
 
 

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from knapper import __version__
 from knapper.errors import BadInput, NotFound, RefusedError
 from knapper.jsontypes import is_object
-from knapper.server import replies
+from knapper.server import security
 from knapper.server.credentials import SESSION_MAX_AGE_S, BrowserSession, BrowserSessions
 from knapper.server.http.app import Mount
 
@@ -321,7 +321,7 @@ def _make_sign_in(sessions: BrowserSessions, vaults: Sequence[str]) -> Endpoint:
                 hint="`knap token page` prints a new one",
                 code="unauthorized",
             )
-        answer = replies.JsonReply({**_page_info(vaults), "key": session.key})
+        answer = security.JsonReply({**_page_info(vaults), "key": session.key})
         answer.set_cookie(
             cookie_name(request),
             session.cookie,
@@ -343,7 +343,7 @@ def _make_session_status(sessions: BrowserSessions, vaults: Sequence[str]) -> En
             raise RefusedError(
                 "this browser isn't signed in", hint="`knap token page` prints an address", code="unauthorized"
             )
-        return replies.JsonReply(_page_info(vaults))
+        return security.JsonReply(_page_info(vaults))
 
     return endpoint
 
@@ -353,7 +353,7 @@ def _make_sign_out(sessions: BrowserSessions) -> Endpoint:
         session = session_of_request(request)
         if session is not None and is_same_origin(request):
             sessions.end(session)
-        answer = replies.JsonReply({"success": True})
+        answer = security.JsonReply({"success": True})
         answer.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
         return answer
 

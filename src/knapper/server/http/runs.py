@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.errors import ConflictError, NotFound, SetupError
-from knapper.server import replies, security
+from knapper.server import security
 from knapper.server.http import background, binding
 from knapper.server.http.background import ServerSentEvent
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
@@ -40,7 +40,7 @@ from knapper.tools import answers
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
-    from knapper.agents.background import BackgroundJob, BackgroundJobs, JobEventSink
+    from knapper.agents.events import BackgroundJob, BackgroundJobs, JobEventSink
     from knapper.agents.runs.model import RunDone, RunEvent, RunRecord
     from knapper.agents.runs.service import RunDetails
     from knapper.app.client_runs import ClientRuns, PreparedRun
@@ -326,7 +326,7 @@ def _run_endpoint(run_jobs: RunJobs, work: RunHandler, parameters: Sequence[Para
             result = await work(run_jobs, client_runs, str(request.path_params.get("run_id", "")), args, request)
         except SetupError as error:
             return background.setup_needed_reply(error, request)
-        return result if isinstance(result, Response) else replies.JsonReply({"success": True, **result})
+        return result if isinstance(result, Response) else security.JsonReply({"success": True, **result})
 
     return endpoint
 
@@ -422,7 +422,7 @@ def _tell_ended_run(
     if is_polled:
         return background.polled_reply(events, after, has_ended=True)
     body = b"".join(event.encode() for event in events)
-    return Response(body, media_type="text/event-stream", headers=replies.REPLY_HEADERS)
+    return Response(body, media_type="text/event-stream", headers=security.REPLY_HEADERS)
 
 
 async def _list_used_notes(
@@ -500,7 +500,7 @@ def _read_limits(args: RequestArguments) -> dict[str, float]:
 
 
 def _accepted_reply(run_jobs: RunJobs, run: RunRecord) -> Response:
-    return replies.JsonReply({"success": True, **_describe_run(run_jobs, run)}, _ACCEPTED_STATUS)
+    return security.JsonReply({"success": True, **_describe_run(run_jobs, run)}, _ACCEPTED_STATUS)
 
 
 def _describe_run(run_jobs: RunJobs, run: RunRecord) -> dict[str, JSONValue]:

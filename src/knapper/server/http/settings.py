@@ -15,7 +15,7 @@ from knapper.config.sections import AgentSettings, ModelSettings, RunSettings
 from knapper.config.settings import RIGHTS, SETTINGS, rights_of, usual_rights
 from knapper.errors import NotFound, RefusedError
 from knapper.jsontypes import object_or_empty
-from knapper.server import replies, security
+from knapper.server import security
 from knapper.server.http import binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import Parameter, ParameterKind
@@ -313,7 +313,7 @@ def _make_show(hub: Hub, service: SettingsService, threads: WorkerThreads) -> En
     async def endpoint(request: Request) -> Response:
         _ = await binding.read_arguments(request, binding.ANY_VAULT)
         security.check_person(hub.settings, request.scope, _WHAT)
-        return replies.JsonReply({"success": True, **await threads.run("read", service.show)})
+        return security.JsonReply({"success": True, **await threads.run("read", service.show)})
 
     return endpoint
 
@@ -323,7 +323,7 @@ def _make_save(hub: Hub, service: SettingsService, threads: WorkerThreads) -> En
         args = await binding.read_arguments(request, _SAVE_PARAMETERS)
         security.check_person(hub.settings, request.scope, _WHAT)
         raw_values = dict(args.object("values").values)
-        return replies.JsonReply({"success": True, **await threads.run("write", lambda: service.save(raw_values))})
+        return security.JsonReply({"success": True, **await threads.run("write", lambda: service.save(raw_values))})
 
     return endpoint
 
@@ -360,7 +360,7 @@ def _make_show_rights(hub: Hub, service: RightsService, threads: WorkerThreads) 
         _ = await binding.read_arguments(request, binding.ANY_VAULT)
         security.check_owner(hub.settings, request.scope, _WHAT_RIGHTS)
         name = str(request.path_params["name"])
-        return replies.JsonReply({"success": True, **await threads.run("read", lambda: service.show(name))})
+        return security.JsonReply({"success": True, **await threads.run("read", lambda: service.show(name))})
 
     return endpoint
 
@@ -372,6 +372,6 @@ def _make_save_rights(hub: Hub, service: RightsService, threads: WorkerThreads) 
         name = str(request.path_params["name"])
         raw_values = dict(args.object("values").values)
         content = await threads.run("write", lambda: service.save(name, raw_values))
-        return replies.JsonReply({"success": True, **content})
+        return security.JsonReply({"success": True, **content})
 
     return endpoint

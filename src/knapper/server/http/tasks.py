@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from knapper.agents.pipeline import scopes, store
 from knapper.agents.sessions import store as sessions_store
-from knapper.app.presets import TaskOrder
+from knapper.app.clients import TaskOrder
 from knapper.errors import KnapError, NotFound, RefusedError, SetupError
-from knapper.server import replies, security
+from knapper.server import security
 from knapper.server.http import background, binding, openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 from knapper.server.http.job_schemas import (
@@ -40,7 +40,7 @@ from knapper.server.http.openapi import RouteSpec
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from knapper.agents.background import BackgroundJob, JobEventSink
+    from knapper.agents.events import BackgroundJob, JobEventSink
     from knapper.agents.pipeline.context import TaskRequest
     from knapper.agents.pipeline.records import PipelineOutcome
     from knapper.agents.pipeline.service import PipelineService
@@ -261,7 +261,7 @@ def _preset_endpoint(service: JobService, parameters: tuple[Parameter, ...], wor
         args = await binding.read_arguments(request, parameters)
         client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
         name = str(request.path_params.get("name", ""))
-        return replies.JsonReply(
+        return security.JsonReply(
             {"success": True, **await service.run_blocking(lambda: work(client_pipelines, name, args))}
         )
 
@@ -441,7 +441,7 @@ async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Reques
         outcome["debug"] = [*conversations]
     error = next((job_event.as_dict() for job_event in job.events if job_event.kind == "error"), None)
     return (
-        replies.JsonReply({"success": True, **outcome})
+        security.JsonReply({"success": True, **outcome})
         if error is None
         else background.failed_job_reply(outcome, error, request)
     )
@@ -472,7 +472,7 @@ def _make_task_cancel(service: JobService) -> Endpoint:
         cancelled, last_event = await background.cancel_job(job)
         outcome = last_event.as_dict() if last_event else None
         result = {"run_id": job.subject_id, "cancelled": cancelled, "ended": job.has_ended, "outcome": outcome}
-        return replies.JsonReply({"success": True, **result})
+        return security.JsonReply({"success": True, **result})
 
     return endpoint
 
@@ -481,7 +481,7 @@ def _task_endpoint(service: JobService, parameters: tuple[Parameter, ...], work:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, parameters)
         client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
-        return replies.JsonReply({"success": True, **await work(service, client_pipelines, args)})
+        return security.JsonReply({"success": True, **await work(service, client_pipelines, args)})
 
     return endpoint
 

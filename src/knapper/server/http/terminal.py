@@ -23,7 +23,7 @@ from knapper import __version__, config
 from knapper.app import Hub
 from knapper.config import Settings, Vault, files
 from knapper.errors import KnapError, RefusedError
-from knapper.server import credentials, replies
+from knapper.server import credentials, security
 from knapper.server import terminal as protocol
 from knapper.server.http.app import Mount
 from knapper.server.workers import StopSignal
@@ -84,7 +84,7 @@ class TerminalService:
         if _NONCE.fullmatch(nonce) is None:
             raise _not_proved()
         proof = protocol.prove(self._key, "server", nonce.encode(), self._url, self._hello)
-        headers = {**replies.REPLY_HEADERS, protocol.PROOF_HEADER: proof}
+        headers = {**security.REPLY_HEADERS, protocol.PROOF_HEADER: proof}
         return Response(self._hello, media_type="application/json", headers=headers)
 
     async def answer(self, request: Request) -> Response:
@@ -97,7 +97,9 @@ class TerminalService:
         expected = protocol.prove(self._key, "terminal", self._runtime.instance.encode(), body)
         if not hmac.compare_digest(expected.encode(), request.headers.get(protocol.PROOF_HEADER, "").encode()):
             raise _not_proved()
-        return StreamingResponse(self._stream(body), media_type="application/json", headers=dict(replies.REPLY_HEADERS))
+        return StreamingResponse(
+            self._stream(body), media_type="application/json", headers=dict(security.REPLY_HEADERS)
+        )
 
     async def _stream(self, body: bytes) -> AsyncGenerator[bytes]:
         cancelling = StopSignal()

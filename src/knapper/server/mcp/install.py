@@ -135,10 +135,10 @@ def _first_exact(
     for way in ways:
         try:
             edited = way()
-            found = _read_toml(edited) if settings_format == "toml" else _read_json(edited, settings_format)
+            settings = _read_toml(edited) if settings_format == "toml" else _read_json(edited, settings_format)
         except UnreadableError:
             continue
-        if _dump_comparable(found) == _dump_comparable(expected):
+        if _dump_comparable(settings) == _dump_comparable(expected):
             return edited
     raise UnreadableError("it is written in a way that can't be changed safely")
 

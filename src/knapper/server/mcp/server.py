@@ -39,10 +39,8 @@ from knapper import __version__
 from knapper.errors import KnapError, RefusedError
 from knapper.jsontypes import JSONValue
 from knapper.server import workers
-from knapper.server.mcp import definitions
-from knapper.server.mcp.definitions import McpDefinition, ToolListing
 from knapper.server.mcp.resources import ArgumentCompleter, PromptProvider, ResourceProvider
-from knapper.server.mcp.session import McpSession, StatelessServer
+from knapper.server.mcp.session import McpDefinition, McpSession, StatelessServer, ToolListing, define, load_definitions
 from knapper.server.workers import StopSignal
 from knapper.tools import answers, registry
 from knapper.tools.context import Context, ToolSelection
@@ -409,9 +407,9 @@ class TableTool(Tool):
             return write_question(open_vault(question.vault), question.proposal, question.kept)
 
         if reply is None and (fresh := await self._desk.run_blocking(again, "write")) is not None:
-            asked = await ask(fresh)
-            if isinstance(asked, ToolResult):
-                return asked
+            answer = await ask(fresh)
+            if isinstance(answer, ToolResult):
+                return answer
         return await self._desk.run_blocking(decide, "write")
 
 
@@ -457,14 +455,14 @@ class ToolProvider(Provider):
         vaults = tuple(self._desk.vaults())
         return [
             self._tool(definition, vaults)
-            for definition in definitions.load_definitions().values()
+            for definition in load_definitions().values()
             if registry.is_listed(definition, self._listing.choice) and definition.name not in hidden
         ]
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
         del version
         choice = self._listing.choice
-        definition = definitions.load_definitions().get(name) or self._define(name)
+        definition = load_definitions().get(name) or self._define(name)
         if definition is None or not registry.is_callable(definition, choice):
             return _MissingTool.of(name, self._desk, is_read_only=choice == "read-only")
         return self._tool(definition, tuple(self._desk.vaults()))
@@ -472,7 +470,7 @@ class ToolProvider(Provider):
     def _define(self, name: str) -> McpDefinition | None:
         """Define a tool of a hub whose table has more than the program's own."""
         row = next((row for row in self._desk.hub.table.specs if row.name == name), None)
-        return definitions.define(row) if row else None
+        return define(row) if row else None
 
     def _hidden_tools(self) -> frozenset[str]:
         """Return the tools that the standard selection leaves out, since the policy of who asks refuses every call."""
@@ -488,7 +486,7 @@ class ToolProvider(Provider):
     def _tool(self, definition: McpDefinition, vaults: tuple[str, ...]) -> TableTool:
         tool = self._made.get((vaults, definition.name))
         if tool is None:
-            is_first = definition.name == next(iter(definitions.load_definitions()))
+            is_first = definition.name == next(iter(load_definitions()))
             tool = TableTool.of(definition, self._desk, self._listing, vaults=vaults, names_vaults=is_first)
             self._made[vaults, definition.name] = tool
         return tool

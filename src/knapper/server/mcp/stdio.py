@@ -27,10 +27,9 @@ from typing_extensions import override
 
 from knapper.app import Hub
 from knapper.jsontypes import is_object
-from knapper.server import logs, watchers
-from knapper.server.mcp.definitions import ToolListing
+from knapper.server import logs, workers
 from knapper.server.mcp.server import build_server
-from knapper.server.mcp.session import Caller, McpSession, StatelessServer
+from knapper.server.mcp.session import Caller, McpSession, StatelessServer, ToolListing
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _PARSE_ERROR_TYPES: Final = frozenset({"json_invalid", "string_unicode"})
@@ -271,5 +270,5 @@ async def _work_in_background(hub: Hub, progress: _ClientProgress, *, watch: boo
     _ = await asyncio.to_thread(lambda: hub.table)  # what the tools need is imported here
     if not watch:
         return
-    async with watchers.run_watchers(watchers.engine_openers(hub)):
+    async with workers.run_watchers(workers.engine_openers(hub)):
         await asyncio.Event().wait()
