@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -21,10 +21,10 @@ from knapper.system import private
 
 
 class Connection(sqlite3.Connection):
-    """A SQLite connection that caches the state of its current snapshot."""
+    """A SQLite connection that caches what the index says of itself while it reads a snapshot."""
 
     is_snapshot = False
-    state: tuple[str, int] | None = None
+    meta: Mapping[str, object] | None = None
 
     def __del__(self) -> None:
         """Close it with its last user."""
@@ -34,24 +34,29 @@ class Connection(sqlite3.Connection):
     def begin_snapshot(self) -> None:
         """Begin a snapshot."""
         self.execute("BEGIN")
-        self.is_snapshot, self.state = True, None
+        self.is_snapshot, self.meta = True, None
 
     def end_snapshot(self) -> None:
         """End it."""
-        self.is_snapshot, self.state = False, None
+        self.is_snapshot, self.meta = False, None
         self.execute("ROLLBACK" if self.in_transaction else "SELECT 1")
+
+
+def meta_of(connection: sqlite3.Connection) -> Mapping[str, object]:
+    """Return what the index says of itself, by key; in a snapshot it is read once."""
+    snapshot = connection if isinstance(connection, Connection) and connection.is_snapshot else None
+    if snapshot is not None and snapshot.meta is not None:
+        return snapshot.meta
+    meta = dict(connection.execute("SELECT key, value FROM meta"))
+    if snapshot is not None:
+        snapshot.meta = meta
+    return meta
 
 
 def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
     """Return the state that a connection sees: the index's id, and its number of written transactions."""
-    snapshot = connection if isinstance(connection, Connection) and connection.is_snapshot else None
-    if snapshot is not None and snapshot.state is not None:
-        return snapshot.state
-    rows = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('uid', 'generation')"))
-    state = str(rows["uid"]), int(rows["generation"])
-    if snapshot is not None:
-        snapshot.state = state
-    return state
+    meta = meta_of(connection)
+    return str(meta["uid"]), int(str(meta["generation"]))
 
 
 def removed_since(connection: sqlite3.Connection) -> int:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from operator import mul
 from typing import Literal
 
 from knapper.index.snapshot import IndexSnapshot
@@ -136,7 +137,10 @@ def score_notes(
     ranks, scales = weights.ranks, weights.scales()
     scores: dict[int, float] = {}
     for note, chunk_scores in chunks.items():
-        total = sum(w * s for w, s in zip(ranks, sorted(chunk_scores, reverse=True), strict=False))
+        if len(chunk_scores) == 1:  # as of most notes
+            total = ranks[0] * chunk_scores[0]
+        else:
+            total = sum(map(mul, ranks, sorted(chunk_scores, reverse=True)))
         scores[note] = total / scales[min(lengths[note], len(ranks)) - 1]
     for note, score in names.items():
         scores[note] = scores.get(note, 0.0) + weights.name * score

@@ -217,9 +217,8 @@ class SqliteSnapshot:
 
     def floor(self) -> float | None:
         """Read what was learnt for the model."""
-        key = floor_key(self.vector_cache.model)
-        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return float(row[0]) if row else None
+        floor = database.meta_of(self.connection).get(floor_key(self.vector_cache.model))
+        return None if floor is None else float(str(floor))
 
     def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Return them from memory."""
