@@ -9,69 +9,23 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import Self, cast
 
 from knapper.errors import StorageError
 from knapper.index.tokenizer import TOKENIZER, segment
 from knapper.system import private
-
-_RECORD_FILE: Final = "written.json"
-_State = list[int]
-"""Size, time of the last save, time of the last change of any kind, and inode."""
-
-
-class Fingerprint:
-    """What the system told of an index's files when this program last wrote them.
-
-    A log beside the database isn't among them: it has checksums of its own, and what they refuse is found to be stale.
-    """
-
-    def __init__(self, folder: Path, names: tuple[str, ...]) -> None:
-        """Look at the files in the index's *folder* whose names begin with one of *names*."""
-        self._folder = folder
-        self._names = names
-        self._recorded: dict[str, _State] = {}
-
-    def fits(self) -> bool:
-        """Return whether the files are as they were recorded; so are those of which nothing was ever recorded."""
-        try:
-            recorded = cast("object", json.loads((self._folder / _RECORD_FILE).read_bytes()))
-        except FileNotFoundError:
-            return True
-        except (OSError, ValueError):
-            return False
-        if not isinstance(recorded, dict):
-            return False
-        states = cast("dict[str, object]", recorded)
-        return all(states.get(name) == state for name, state in self._look().items())
-
-    def record(self) -> None:
-        """Record the files as they are now; where the disk refuses, the index is checked when it is opened again."""
-        files = self._look()
-        if files and files != self._recorded:
-            with suppress(OSError):
-                private.write_text(self._folder / _RECORD_FILE, json.dumps(files))
-                self._recorded = files
-
-    def _look(self) -> dict[str, _State]:
-        files: dict[str, _State] = {}
-        with suppress(OSError):
-            for path in self._folder.iterdir():
-                if path.name.startswith(self._names) and not path.name.endswith(("-wal", "-shm", ".part")):
-                    status = path.stat()
-                    files[path.name] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
-        return files
+from knapper.system.private import Fingerprint
 
 
 class Connection(sqlite3.Connection):
-    """A SQLite connection that caches the state of its current snapshot."""
+    """A SQLite connection that caches what the index says of itself while it reads a snapshot."""
 
     is_snapshot = False
-    state: tuple[str, int] | None = None
+    meta: Mapping[str, object] | None = None
 
     def __del__(self) -> None:
         """Close it with its last user."""
@@ -81,24 +35,29 @@ class Connection(sqlite3.Connection):
     def begin_snapshot(self) -> None:
         """Begin a snapshot."""
         self.execute("BEGIN")
-        self.is_snapshot, self.state = True, None
+        self.is_snapshot, self.meta = True, None
 
     def end_snapshot(self) -> None:
         """End it."""
-        self.is_snapshot, self.state = False, None
+        self.is_snapshot, self.meta = False, None
         self.execute("ROLLBACK" if self.in_transaction else "SELECT 1")
+
+
+def meta_of(connection: sqlite3.Connection) -> Mapping[str, object]:
+    """Return what the index says of itself, by key; in a snapshot it is read once."""
+    snapshot = connection if isinstance(connection, Connection) and connection.is_snapshot else None
+    if snapshot is not None and snapshot.meta is not None:
+        return snapshot.meta
+    meta = dict(connection.execute("SELECT key, value FROM meta"))
+    if snapshot is not None:
+        snapshot.meta = meta
+    return meta
 
 
 def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
     """Return the state that a connection sees: the index's id, and its number of written transactions."""
-    snapshot = connection if isinstance(connection, Connection) and connection.is_snapshot else None
-    if snapshot is not None and snapshot.state is not None:
-        return snapshot.state
-    rows = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('uid', 'generation')"))
-    state = str(rows["uid"]), int(rows["generation"])
-    if snapshot is not None:
-        snapshot.state = state
-    return state
+    meta = meta_of(connection)
+    return str(meta["uid"]), int(str(meta["generation"]))
 
 
 def removed_since(connection: sqlite3.Connection) -> int:

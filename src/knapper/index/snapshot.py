@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, islice
+from operator import mul
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from knapper.index import database
@@ -221,9 +222,8 @@ class SqliteSnapshot:
 
     def floor(self) -> float | None:
         """Read what was learnt for the model."""
-        key = floor_key(self.vector_cache.model)
-        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return float(row[0]) if row else None
+        floor = database.meta_of(self.connection).get(floor_key(self.vector_cache.model))
+        return None if floor is None else float(str(floor))
 
     def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Return them from memory."""
@@ -481,7 +481,10 @@ def score_notes(
     ranks, scales = weights.ranks, weights.scales()
     scores: dict[int, float] = {}
     for note, chunk_scores in chunks.items():
-        total = sum(w * s for w, s in zip(ranks, sorted(chunk_scores, reverse=True), strict=False))
+        if len(chunk_scores) == 1:  # as of most notes
+            total = ranks[0] * chunk_scores[0]
+        else:
+            total = sum(map(mul, ranks, sorted(chunk_scores, reverse=True)))
         scores[note] = total / scales[min(lengths[note], len(ranks)) - 1]
     for note, score in names.items():
         scores[note] = scores.get(note, 0.0) + weights.name * score

@@ -7,13 +7,14 @@ are set here mean nothing there.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import stat
 import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 if TYPE_CHECKING:
     import sqlite3
@@ -320,3 +321,51 @@ def remove_marker(folder: Path) -> None:
         OSError: The state folder can't be written.
     """
     (folder / MARKER_FILE).unlink(missing_ok=True)
+
+
+_RECORD_FILE: Final = "written.json"
+_State = list[int]
+"""Size, time of the last save, time of the last change of any kind, and inode."""
+
+
+class Fingerprint:
+    """What the system told of an index's files when this program last wrote them.
+
+    A log beside the database isn't among them: it has checksums of its own, and what they refuse is found to be stale.
+    """
+
+    def __init__(self, folder: Path, names: tuple[str, ...]) -> None:
+        """Look at the files in the index's *folder* whose names begin with one of *names*."""
+        self._folder = folder
+        self._names = names
+        self._recorded: dict[str, _State] = {}
+
+    def fits(self) -> bool:
+        """Return whether the files are as they were recorded; so are those of which nothing was ever recorded."""
+        try:
+            recorded = cast("object", json.loads((self._folder / _RECORD_FILE).read_bytes()))
+        except FileNotFoundError:
+            return True
+        except (OSError, ValueError):
+            return False
+        if not isinstance(recorded, dict):
+            return False
+        states = cast("dict[str, object]", recorded)
+        return all(states.get(name) == state for name, state in self._look().items())
+
+    def record(self) -> None:
+        """Record the files as they are now; where the disk refuses, the index is checked when it is opened again."""
+        files = self._look()
+        if files and files != self._recorded:
+            with contextlib.suppress(OSError):
+                write_text(self._folder / _RECORD_FILE, json.dumps(files))
+                self._recorded = files
+
+    def _look(self) -> dict[str, _State]:
+        files: dict[str, _State] = {}
+        with contextlib.suppress(OSError):
+            for path in self._folder.iterdir():
+                if path.name.startswith(self._names) and not path.name.endswith(("-wal", "-shm", ".part")):
+                    status = path.stat()
+                    files[path.name] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+        return files

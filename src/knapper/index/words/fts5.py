@@ -231,7 +231,7 @@ def is_recording(connection: sqlite3.Connection) -> bool:
 
 def names_file(connection: sqlite3.Connection) -> bool:
     """Return whether the database names a derived file."""
-    return connection.execute("SELECT 1 FROM meta WHERE key = ?", (FILE_META,)).fetchone() is not None
+    return FILE_META in database.meta_of(connection)
 
 
 def start_recording(connection: sqlite3.Connection) -> None:

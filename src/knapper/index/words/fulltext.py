@@ -339,9 +339,35 @@ class KeywordRanker:
         """Return the query's words that are in no text or name of an allowed file."""
         unknown = {term.text: term.expression() for term in query.words if not term.prefix}
         for table in fts5.TABLES:
-            known = fts5.present_expressions(connection, table, list(unknown.values()), allowed=allowed)
+            known = self._present(connection, table, unknown, allowed=allowed)
             unknown = {word: expression for word, expression in unknown.items() if expression not in known}
         return list(unknown)
+
+    def _present(
+        self,
+        connection: sqlite3.Connection,
+        table: WordTable,
+        expression_of: Mapping[str, str],
+        *,
+        allowed: NDArray[np.bool_] | None,
+    ) -> set[str]:
+        """Return those FTS5 expressions of words that a row, of an allowed file, matches."""
+        postings = self._ready_postings(connection)
+        expressions, present = set(expression_of.values()), set[str]()
+        if postings is not None:
+            stems_of = zip(expression_of.values(), self.stemmer.stems(list(expression_of)), strict=True)
+            whole = [
+                QueryWord(expression=expression, token=stems[0])
+                for expression, stems in stems_of
+                if len(stems) == 1 and CUT_MARK not in stems[0]
+            ]
+            try:
+                counts, _ = postings.counts(connection, table, whole, allowed=allowed)
+                present = {expression for expression, count in counts.items() if count}
+                expressions.difference_update(counts)
+            except (LookupError, ValueError):
+                postings.discard()
+        return present | fts5.present_expressions(connection, table, sorted(expressions), allowed=allowed)
 
     def matching(self, connection: sqlite3.Connection, query: Query, ids: Collection[int]) -> set[int]:
         """Return those of *ids* that contain the query's phrases and nothing that it excludes."""

@@ -71,11 +71,12 @@ class TermLists:
             LookupError: They aren't those that were written.
         """
         raw = term.encode()
-        starts, terms = self.term_starts, self.terms
+        # Slices of memoryviews take a tenth of the time of an array's.
+        starts, terms = self.term_starts.data, self.terms.data
         at = bisect_left(
-            range(len(self.peaks)), raw, key=lambda number: terms[starts[number] : starts[number + 1]].tobytes()
+            range(len(self.peaks)), raw, key=lambda number: bytes(terms[starts[number] : starts[number + 1]])
         )
-        if at == len(self.peaks) or terms[starts[at] : starts[at + 1]].tobytes() != raw:
+        if at == len(self.peaks) or bytes(terms[starts[at] : starts[at + 1]]) != raw:
             return slice(0, 0), 0.0
         place = slice(int(self.starts[at]), int(self.starts[at + 1]))
         if at not in self.checked:
@@ -326,8 +327,7 @@ def row_norms(lengths: NDArray[Any], total: int, all_words: int) -> NDArray[np.f
 
 def name_of(connection: sqlite3.Connection) -> str:
     """Return the name of the file that the database names; empty where it names none."""
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (fts5.FILE_META,)).fetchone()
-    return str(row[0]) if row else ""
+    return str(database.meta_of(connection).get(fts5.FILE_META, ""))
 
 
 def open_named(connection: sqlite3.Connection, folder: Path) -> PostingsFile | None:
