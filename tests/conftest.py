@@ -9,11 +9,18 @@ import keyring
 import pytest
 from keyring.backends import null
 
+from tests import properties
 from tests.postgres import LocalServer
 
-hypothesis.settings.register_profile("knapper", deadline=None, print_blob=True, derandomize=True)
-hypothesis.settings.register_profile("explore", deadline=None, print_blob=True)
-hypothesis.settings.load_profile("knapper")  # the same cases each time; `--hypothesis-profile=explore` looks for others
+# The same cases each time; `--hypothesis-profile=thorough` has three times as many, `explore` looks for others.
+hypothesis.settings.register_profile(
+    "knapper", deadline=None, print_blob=True, derandomize=True, max_examples=properties.USUAL
+)
+hypothesis.settings.register_profile(
+    "thorough", deadline=None, print_blob=True, derandomize=True, max_examples=properties.THOROUGH
+)
+hypothesis.settings.register_profile("explore", deadline=None, print_blob=True, max_examples=properties.THOROUGH)
+hypothesis.settings.load_profile("knapper")
 
 SLOW_TIMEOUT_S = 120
 PROPERTY_TIMEOUT_S = 90
