@@ -1,7 +1,7 @@
 """Keep every test away from the person's own settings, state and keyring."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import hypothesis
@@ -57,6 +57,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             only = {"only_rerun": ["TimeoutError", "with timeout"]} if item.path.stem in ATTACKS_ON_THE_PAGE else {}
             item.add_marker(pytest.mark.flaky(reruns=2, **only))
     yield
+    items[:] = _with_page_together(items)
     # After them, since a folder's own conftest sets longer limits where there are none yet.
     is_beside_others = hasattr(config, "workerinput")
     for item in items:
@@ -64,6 +65,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if is_beside_others:
             limit_s = max(limit_s, min(limit_s * BUSY, BUSY_TIMEOUT_S))
         item.add_marker(pytest.mark.timeout(limit_s), append=False)
+
+
+def _with_page_together(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Put the page's tests where the first of them is, in their own order: they share a browser."""
+    of_page = [item for item in items if _parts(item)[0] == "page"]
+    if not of_page:
+        return [*items]
+    first = items.index(of_page[0])
+    others = [item for item in items if _parts(item)[0] != "page"]
+    return [*others[:first], *of_page, *others[first:]]
 
 
 def _is_thorough(item: pytest.Item) -> bool:
