@@ -1,6 +1,7 @@
 """Keep every test away from the person's own settings, state and keyring."""
 
 import os
+import shutil
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
@@ -115,9 +116,12 @@ def postgres() -> Generator[LocalServer]:
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_home(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Generator[Path]:
     """Give the test an empty home, outside its tmp_path, and none of the caller's settings."""
     home = tmp_path_factory.mktemp("home")
+    failed_before = request.session.testsfailed
     for name in ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"):
         monkeypatch.setenv(name, str(home))
     for name in OTHERS_SETTINGS:
@@ -126,7 +130,10 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
         monkeypatch.delenv(name)
     monkeypatch.setenv("KNAP_STATE_DIR", str(home / "state"))
     monkeypatch.setenv("KNAP_CONFIG", str(home / "config.toml"))
-    return home
+    yield home
+    is_kept = request.config.getini("tmp_path_retention_policy") == "all"  # as pytest does with tmp_path
+    if not is_kept and request.session.testsfailed == failed_before:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True, scope="session")
