@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import Generator, Sequence
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -38,6 +40,9 @@ THOROUGH_FILES = (
     *("run_command", "suite", "realistic"),  # whole runs, with a process a script
 )
 """Words of the names of files whose tests take long for what they add to a quick look."""
+ON_DISK_FOLDERS = ("service", "stress")
+ON_DISK_FILES = ("engines", "engine", "kill", "processes")
+"""Words of the names of files whose kills come at any time: what they cut short has to take as long as usual."""
 ATTACKS_ON_THE_PAGE = ("test_hostile", "test_payloads")
 """Files whose tests are tried again only where the browser was slow: it would hide a hole that opens now and then."""
 OTHERS_SETTINGS = (
@@ -54,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if _is_thorough(item):
             item.add_marker(pytest.mark.thorough)
             item.add_marker(pytest.mark.no_cover)  # measuring doubles the time, and the others are enough for the gate
-        if _parts(item)[0] == "page":  # a browser on a busy machine; the summary lists each
+        if _is_of_page(item):  # a browser on a busy machine; the summary lists each
             only = {"only_rerun": ["TimeoutError", "with timeout"]} if item.path.stem in ATTACKS_ON_THE_PAGE else {}
             item.add_marker(pytest.mark.flaky(reruns=2, **only))
     yield
@@ -70,11 +75,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _with_page_together(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Put the page's tests where the first of them is, in their own order: they share a browser."""
-    of_page = [item for item in items if _parts(item)[0] == "page"]
+    of_page = [item for item in items if _is_of_page(item)]
     if not of_page:
         return [*items]
     first = items.index(of_page[0])
-    others = [item for item in items if _parts(item)[0] != "page"]
+    others = [item for item in items if not _is_of_page(item)]
     return [*others[:first], *of_page, *others[first:]]
 
 
@@ -82,14 +87,23 @@ def _is_thorough(item: pytest.Item) -> bool:
     """Return whether `scripts/test --fast` leaves a test out."""
     if _is_property(item) or item.get_closest_marker("slow"):
         return True
-    parts = _parts(item)
-    words = f"{item.path.stem}_"
-    return parts[0] in THOROUGH_FOLDERS or "_hostile_" in words or any(f"_{name}_" in words for name in THOROUGH_FILES)
+    return _is_place(item.path, item.config.rootpath, THOROUGH_FOLDERS, ("hostile", *THOROUGH_FILES))
 
 
-def _parts(item: pytest.Item) -> tuple[str, ...]:
-    """Return the folders and the file of a test, below ``tests``."""
-    return item.path.relative_to(item.config.rootpath / "tests").parts
+def _is_on_disk(item: pytest.Item) -> bool:
+    """Return whether a test's files lie on a disk, whatever is said of others."""
+    return _is_place(item.path, item.config.rootpath, ON_DISK_FOLDERS, ON_DISK_FILES)
+
+
+@cache  # asked several times for each test, and slow
+def _is_place(file: Path, root: Path, folders: tuple[str, ...], words: tuple[str, ...]) -> bool:
+    """Return whether a file of tests lies in one of some folders, or has one of some words in its name."""
+    folder = file.relative_to(root / "tests").parts[0]
+    return folder in folders or any(f"_{word}_" in f"{file.stem}_" for word in words)
+
+
+def _is_of_page(item: pytest.Item) -> bool:
+    return _is_place(item.path, item.config.rootpath, ("page",), ())
 
 
 def _is_property(item: pytest.Item) -> bool:
@@ -115,12 +129,34 @@ def postgres() -> Generator[LocalServer]:
     server.close()
 
 
+@pytest.fixture(scope="session")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
+    """Give a folder on a disk, even where scripts/test has all others in memory."""
+    usual = tmp_path_factory.getbasetemp()
+    if usual.stat().st_dev == Path(tempfile.gettempdir()).stat().st_dev:
+        yield usual
+        return
+    with tempfile.TemporaryDirectory(prefix="knapper-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Give the test's own folder, on a disk where that matters."""
+    if not _is_on_disk(request.node):
+        return tmp_path
+    return Path(tempfile.mkdtemp(prefix="test-", dir=request.getfixturevalue("disk")))
+
+
 @pytest.fixture(autouse=True)
 def own_home(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Generator[Path]:
     """Give the test an empty home, outside its tmp_path, and none of the caller's settings."""
-    home = tmp_path_factory.mktemp("home")
+    if _is_on_disk(request.node):
+        home = Path(tempfile.mkdtemp(prefix="home-", dir=request.getfixturevalue("disk")))
+    else:
+        home = tmp_path_factory.mktemp("home")
     failed_before = request.session.testsfailed
     for name in ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"):
         monkeypatch.setenv(name, str(home))
