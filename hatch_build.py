@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -49,8 +50,11 @@ class CustomBuildHook(BuildHookInterface[BuilderConfig]):
         del version, build_data
         root = Path(self.root)
         try:
-            provide_interpreter(root)
-            problems = provide_interfaces(root)
+            # Both mostly wait for programs that they start, so the build takes as long as the longer one.
+            with ThreadPoolExecutor(1) as pool:
+                interpreter = pool.submit(provide_interpreter, root)
+                problems = provide_interfaces(root)
+                interpreter.result()
         except RuntimeError as error:
             self.app.abort(str(error))
         else:

@@ -18,6 +18,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from scripts import memory
+
 ROOT = Path(__file__).resolve().parents[1]
 SUITES = (
     "tests/codemode/test_attacks.py",
@@ -58,12 +60,12 @@ def main(arguments: Sequence[str]) -> int:
     if arguments[:1] == [_INSIDE]:
         return _run_inside(Path(arguments[1]), arguments[2:])
     required = arguments[:1] == ["--required"]
-    chosen = list(arguments[required:]) or [*SUITES, "-q", "-n", "2"]
+    chosen = list(arguments[required:]) or [*SUITES, "-q", "-n", "2", "--dist", "worksteal"]
     refusal = _why_not()
     if refusal:
         print(f"confined: left out, since {refusal}")
         return 2 if required else 0
-    with tempfile.TemporaryDirectory(prefix="knapper-confined-") as home:
+    with tempfile.TemporaryDirectory(prefix="knapper-", dir=memory.find_folder()) as home:
         if os.geteuid() == 0:
             os.chown(home, NOBODY, NOBODY)
         again = [sys.executable, "-m", "scripts.confined", _INSIDE, home, *chosen]
@@ -98,9 +100,10 @@ def _run_inside(home: Path, chosen: Sequence[str]) -> int:
     command = ["setpriv", *identity, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
     if not identity:  # a bounding set is root's to lower
         command.remove("--bounding-set=-all")
+    settings = ["-o", f"cache_dir={home}/cache", "-o", "tmp_path_retention_policy=failed"]
     print(f"confined: as user {NOBODY if identity else os.getuid()}, without capabilities or a network", flush=True)
     return subprocess.run(
-        [*command, sys.executable, "-m", "pytest", "-o", f"cache_dir={home}/cache", *chosen],
+        [*command, sys.executable, "-m", "pytest", *settings, *chosen],
         cwd=ROOT,
         env=variables,
         check=False,

@@ -1,7 +1,10 @@
 """Keep every test away from the person's own settings, state and keyring."""
 
 import os
-from collections.abc import Generator
+import shutil
+import tempfile
+from collections.abc import Generator, Sequence
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -9,11 +12,18 @@ import keyring
 import pytest
 from keyring.backends import null
 
+from tests import properties
 from tests.postgres import LocalServer
 
-hypothesis.settings.register_profile("knapper", deadline=None, print_blob=True, derandomize=True)
-hypothesis.settings.register_profile("explore", deadline=None, print_blob=True)
-hypothesis.settings.load_profile("knapper")  # the same cases each time; `--hypothesis-profile=explore` looks for others
+# The same cases each time; `--hypothesis-profile=thorough` has three times as many, `explore` looks for others.
+hypothesis.settings.register_profile(
+    "knapper", deadline=None, print_blob=True, derandomize=True, max_examples=properties.USUAL
+)
+hypothesis.settings.register_profile(
+    "thorough", deadline=None, print_blob=True, derandomize=True, max_examples=properties.THOROUGH
+)
+hypothesis.settings.register_profile("explore", deadline=None, print_blob=True, max_examples=properties.THOROUGH)
+hypothesis.settings.load_profile("knapper")
 
 SLOW_TIMEOUT_S = 120
 PROPERTY_TIMEOUT_S = 90
@@ -30,6 +40,9 @@ THOROUGH_FILES = (
     *("run_command", "suite", "realistic"),  # whole runs, with a process a script
 )
 """Words of the names of files whose tests take long for what they add to a quick look."""
+ON_DISK_FOLDERS = ("service", "stress")
+ON_DISK_FILES = ("engines", "engine", "kill", "processes")
+"""Words of the names of files whose kills come at any time: what they cut short has to take as long as usual."""
 ATTACKS_ON_THE_PAGE = ("test_hostile", "test_payloads")
 """Files whose tests are tried again only where the browser was slow: it would hide a hole that opens now and then."""
 OTHERS_SETTINGS = (
@@ -46,10 +59,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if _is_thorough(item):
             item.add_marker(pytest.mark.thorough)
             item.add_marker(pytest.mark.no_cover)  # measuring doubles the time, and the others are enough for the gate
-        if _parts(item)[0] == "page":  # a browser on a busy machine; the summary lists each
+        if _is_of_page(item):  # a browser on a busy machine; the summary lists each
             only = {"only_rerun": ["TimeoutError", "with timeout"]} if item.path.stem in ATTACKS_ON_THE_PAGE else {}
             item.add_marker(pytest.mark.flaky(reruns=2, **only))
     yield
+    items[:] = _with_page_together(items)
     # After them, since a folder's own conftest sets longer limits where there are none yet.
     is_beside_others = hasattr(config, "workerinput")
     for item in items:
@@ -59,18 +73,37 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker(pytest.mark.timeout(limit_s), append=False)
 
 
+def _with_page_together(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Put the page's tests where the first of them is, in their own order: they share a browser."""
+    of_page = [item for item in items if _is_of_page(item)]
+    if not of_page:
+        return [*items]
+    first = items.index(of_page[0])
+    others = [item for item in items if not _is_of_page(item)]
+    return [*others[:first], *of_page, *others[first:]]
+
+
 def _is_thorough(item: pytest.Item) -> bool:
     """Return whether `scripts/test --fast` leaves a test out."""
     if _is_property(item) or item.get_closest_marker("slow"):
         return True
-    parts = _parts(item)
-    words = f"{item.path.stem}_"
-    return parts[0] in THOROUGH_FOLDERS or "_hostile_" in words or any(f"_{name}_" in words for name in THOROUGH_FILES)
+    return _is_place(item.path, item.config.rootpath, THOROUGH_FOLDERS, ("hostile", *THOROUGH_FILES))
 
 
-def _parts(item: pytest.Item) -> tuple[str, ...]:
-    """Return the folders and the file of a test, below ``tests``."""
-    return item.path.relative_to(item.config.rootpath / "tests").parts
+def _is_on_disk(item: pytest.Item) -> bool:
+    """Return whether a test's files lie on a disk, whatever is said of others."""
+    return _is_place(item.path, item.config.rootpath, ON_DISK_FOLDERS, ON_DISK_FILES)
+
+
+@cache  # asked several times for each test, and slow
+def _is_place(file: Path, root: Path, folders: tuple[str, ...], words: tuple[str, ...]) -> bool:
+    """Return whether a file of tests lies in one of some folders, or has one of some words in its name."""
+    folder = file.relative_to(root / "tests").parts[0]
+    return folder in folders or any(f"_{word}_" in f"{file.stem}_" for word in words)
+
+
+def _is_of_page(item: pytest.Item) -> bool:
+    return _is_place(item.path, item.config.rootpath, ("page",), ())
 
 
 def _is_property(item: pytest.Item) -> bool:
@@ -96,10 +129,35 @@ def postgres() -> Generator[LocalServer]:
     server.close()
 
 
+@pytest.fixture(scope="session")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
+    """Give a folder on a disk, even where scripts/test has all others in memory."""
+    usual = tmp_path_factory.getbasetemp()
+    if usual.stat().st_dev == Path(tempfile.gettempdir()).stat().st_dev:
+        yield usual
+        return
+    with tempfile.TemporaryDirectory(prefix="knapper-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Give the test's own folder, on a disk where that matters."""
+    if not _is_on_disk(request.node):
+        return tmp_path
+    return Path(tempfile.mkdtemp(prefix="test-", dir=request.getfixturevalue("disk")))
+
+
 @pytest.fixture(autouse=True)
-def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_home(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Generator[Path]:
     """Give the test an empty home, outside its tmp_path, and none of the caller's settings."""
-    home = tmp_path_factory.mktemp("home")
+    if _is_on_disk(request.node):
+        home = Path(tempfile.mkdtemp(prefix="home-", dir=request.getfixturevalue("disk")))
+    else:
+        home = tmp_path_factory.mktemp("home")
+    failed_before = request.session.testsfailed
     for name in ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"):
         monkeypatch.setenv(name, str(home))
     for name in OTHERS_SETTINGS:
@@ -108,7 +166,10 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
         monkeypatch.delenv(name)
     monkeypatch.setenv("KNAP_STATE_DIR", str(home / "state"))
     monkeypatch.setenv("KNAP_CONFIG", str(home / "config.toml"))
-    return home
+    yield home
+    is_kept = request.config.getini("tmp_path_retention_policy") == "all"  # as pytest does with tmp_path
+    if not is_kept and request.session.testsfailed == failed_before:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True, scope="session")

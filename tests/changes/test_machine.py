@@ -16,6 +16,7 @@ from knapper.vault import links, parser, paths
 from knapper.vault.paths import NotePath
 from knapper.vault.source import Outline
 from tests.changes import generated
+from tests.properties import scaled
 
 Tree = dict[str, bytes]
 NAMES: Final = ("A.md", "B.md", "sub/A.md", "sub/C d.md", "x/é.md", "P (1).md", "v1.2.md")
@@ -269,4 +270,6 @@ class Machine(RuleBasedStateMachine):
 
 
 TestMachine = Machine.TestCase
-TestMachine.settings = settings(max_examples=20, stateful_step_count=15, deadline=None, suppress_health_check=SLOW)
+TestMachine.settings = settings(
+    max_examples=scaled(20), stateful_step_count=15, deadline=None, suppress_health_check=SLOW
+)

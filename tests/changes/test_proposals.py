@@ -20,6 +20,7 @@ from knapper.vault.paths import NotePath
 from tests.changes import generated, waiting
 from tests.changes.disks import opened, picture, write
 from tests.changes.waiting import META, Clock, create, edit, move, propose, trash
+from tests.properties import scaled
 
 BEFORE = b"# A\n\none\ntwo\nthree\n\nfour\nfive\nsix\n\nseven\n"
 AFTER = b"# A\n\nONE\ntwo\nthree\n\nfour\nfive\nsix\n\nSEVEN\neight\n"
@@ -120,7 +121,7 @@ def test_neighbours_do_not_make_each_other_stale(root: Path, state: State, store
     assert (root / "a.md").read_bytes() == after
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=scaled(40))
 @given(data=st.data(), before=generated.notes())
 def test_any_hunks_accepted_in_any_order_and_the_rest_rejected_give_the_exact_bytes(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, before: bytes

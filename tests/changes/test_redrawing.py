@@ -19,6 +19,7 @@ from knapper.errors import ConflictError, RefusedError
 from knapper.vault import access
 from tests.changes import desks
 from tests.changes.desks import World
+from tests.properties import scaled
 
 NOTES = {"A.md": "# A\n\nalpha\n\nstays\n\nbeta\n\nstays\n\ngamma\n", "B.md": "# B\n\nalpha\n"}
 EDITED = NOTES["A.md"].replace("alpha", "other\nlines").replace("gamma", "GAMMA")
@@ -220,7 +221,7 @@ TEXTS = st.sampled_from(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=scaled(15))
 @given(edits=st.lists(st.tuples(st.sampled_from(["1.1", "1.2"]), TEXTS, st.booleans()), max_size=4))
 def test_whatever_was_edited_and_taken_back_both_ways_to_accept_give_one_text(
     tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[str, str, bool]]

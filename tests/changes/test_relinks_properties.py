@@ -16,6 +16,7 @@ from knapper.errors import KnapError
 from knapper.vault import links, paths
 from tests.changes import relinking
 from tests.changes.relinking import World
+from tests.properties import scaled
 
 FOLDERS = ("", "a", "a/bb", "c d", "c d/a", "\u00c4")
 NOTES = ("B.md", "C.md", "N o.md", "v1.2.md", "x.md.md", "p (1).md", "it's.md", "a & b.md", "100%.md", "e\u0301.md")
@@ -115,7 +116,9 @@ def moves(draw: st.DrawFn, files: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(
+    max_examples=scaled(80), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
 @given(data=st.data())
 def test_every_link_leads_where_it_led_and_the_way_back_gives_every_byte(data: st.DataObject) -> None:
     files = data.draw(vaults())

@@ -20,6 +20,7 @@ from knapper.vault.view import View
 from tests.changes import generated, waiting
 from tests.changes.disks import opened, write
 from tests.changes.waiting import create, edit, move, propose, trash
+from tests.properties import scaled
 
 NOTE = NotePath("a.md")
 BEFORE = b"# A\n\none\n\nstays\n\ntwo\n\nstays\n\nthree\n"
@@ -253,7 +254,7 @@ def test_two_notes_may_change_places(root: Path, state: State, store: Proposals)
     assert ((root / "c.md").read_bytes(), (root / "a.md").read_bytes()) == (b"a", b"b")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=scaled(25))
 @given(data=st.data(), before=generated.notes())
 def test_drawn_and_accepted_in_any_order_gives_what_was_proposed(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, before: bytes

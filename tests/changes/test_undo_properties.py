@@ -17,6 +17,7 @@ from knapper.changes.disk.transaction import State
 from knapper.changes.disk.undo import One, Since
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, opened, picture
+from tests.properties import scaled
 
 NAMES = ("a.md", "b.md", "é ü.md", "pic.png")
 FOLDERS = ("", "x", "x/y", "z")
@@ -138,7 +139,7 @@ def held(root: Path) -> dict[str, bytes | None]:
 
 @pytest.mark.slow
 @given(files=start, data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_apply_then_undo_is_the_identity_and_undo_of_undo_is_apply(
     files: dict[NotePath, tuple[bytes, int]], data: st.DataObject
 ) -> None:
@@ -162,7 +163,7 @@ def test_apply_then_undo_is_the_identity_and_undo_of_undo_is_apply(
 
 @pytest.mark.slow
 @given(files=start, data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=scaled(30))
 def test_all_changes_since_the_beginning_are_taken_back_at_once(
     files: dict[NotePath, tuple[bytes, int]], data: st.DataObject
 ) -> None:

@@ -1,5 +1,6 @@
 """Share machine code between runs and sandboxes between tests, and open the vault that a test's module describes."""
 
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,14 +17,20 @@ from tests.tools.opened import Opener
 
 
 @pytest.fixture(scope="session")
-def code_folder(request: pytest.FixtureRequest) -> Path:
-    """Give a folder with machine code that later runs find again."""
+def code_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with machine code that later runs find again, on the disk of the tests' folders, for hard links."""
     kept = request.config.cache
     assert kept is not None
-    folder = kept.mkdir("machine-code") / "private"
-    machine_code.make_private_folder(folder)
-    _ = MachineCode(folder=folder).ensure_compiled()
-    return folder
+    compiled = MachineCode(folder=kept.mkdir("machine-code") / "private")
+    machine_code.make_private_folder(compiled.folder)
+    _ = compiled.ensure_compiled()
+    top = tmp_path_factory.mktemp("machine-code")
+    if top.stat().st_dev == compiled.folder.stat().st_dev:
+        return compiled.folder
+    here = MachineCode(folder=top / "private")
+    machine_code.make_private_folder(here.folder)
+    _ = shutil.copy2(compiled.file, here.file)  # with its permissions
+    return here.folder
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from knapper.index.engine import Engine
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from tests.index import worlds
+from tests.properties import scaled
 
 NOTES = {
     "a.md": "---\nn: 2\nwords: some thing\nlist: [x, y]\n---\n[[b]] #One\n",
@@ -111,7 +112,7 @@ ELEMENTS = st.one_of(st.integers(0, 3), st.sampled_from("abc"))
 
 
 @given(values=st.lists(st.lists(ELEMENTS, max_size=3), min_size=1, max_size=6), down=st.booleans(), few=st.booleans())
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_property_sorts_by_its_least_element_numbers_before_texts(
     tmp_path_factory: pytest.TempPathFactory, values: list[list[int | str]], down: bool, few: bool
 ) -> None:
@@ -173,7 +174,7 @@ TARGETS = st.sampled_from(
 
 
 @given(vault=st.dictionaries(NAMES, st.lists(TARGETS, max_size=4), min_size=1, max_size=6))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_all_links_lead_where_each_alone_does(
     tmp_path_factory: pytest.TempPathFactory, vault: Mapping[str, list[str]]
 ) -> None:

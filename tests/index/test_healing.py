@@ -23,6 +23,7 @@ from knapper.vault import view
 from knapper.vault.paths import NotePath
 from tests.index import worlds
 from tests.index.test_store import check, texts
+from tests.properties import scaled
 
 LARGE = 1_000
 """Bytes above which a note counts as too large in these tests."""
@@ -159,7 +160,10 @@ STEPS = st.one_of(
 
 
 @given(steps=st.lists(STEPS, min_size=4, max_size=14))
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors])
+@settings(
+    max_examples=scaled(80),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
+)
 def test_any_sequence_of_file_states_gives_a_fresh_index(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Callable[..., None], str]]
 ) -> None:

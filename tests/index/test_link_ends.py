@@ -14,6 +14,7 @@ from knapper.index.engine import Engine
 from knapper.vault.links import PreparedTarget
 from knapper.vault.paths import NotePath
 from tests.index import worlds
+from tests.properties import scaled
 
 NAMES = st.sampled_from(["a", "x/a", "x/A", "x/y/a", "x/y/b", "y/b", "c.d", "x", "a.md", " ", "z/x", "y/a.png"])
 TARGETS = st.sampled_from(
@@ -32,7 +33,7 @@ STEPS = st.one_of(
 
 
 @given(steps=st.lists(STEPS, min_size=3, max_size=12))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_changes_leave_the_links_of_a_new_index(
     tmp_path_factory: pytest.TempPathFactory, steps: Sequence[tuple[str, str, str]]
 ) -> None:

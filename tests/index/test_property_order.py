@@ -16,6 +16,7 @@ from knapper.index.database import Database
 from knapper.index.documents import Filter, PropertyTest
 from knapper.jsontypes import JSONValue
 from tests.index import worlds
+from tests.properties import scaled
 
 ALIKE = [
     "",
@@ -63,7 +64,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 @example(held={1: 0, 2: 0.0, 3: -0.0, 4: [0.0, -0.0, "0"], 5: "0", 6: 0.25}, ids=[6, 5, 1, 2, 7, 3, 4], down=False)
 @example(held={1: 10.25, 2: 9.75, 3: [None, 0.2], 4: [None, "a"], 5: None, 6: []}, ids=[4, 1, 2, 3, 6, 5], down=True)
 @given(held=HELD, ids=IDS, down=st.booleans())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_files_stand_as_python_sorts_what_they_hold(
     *,
     database: Database,

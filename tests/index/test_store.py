@@ -13,6 +13,7 @@ from knapper.index.engine import Engine
 from knapper.index.search import SearchRequest
 from knapper.index.store import IndexStore
 from tests.index import worlds
+from tests.properties import scaled
 
 WORDS = ("FTS", "chunk_words", "title_words", "name_grams")
 
@@ -211,7 +212,7 @@ TEXTS = st.sampled_from(
 
 
 @given(steps=st.lists(st.tuples(NAMES, st.none() | TEXTS), max_size=12))
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_happens_to_files_the_index_equals_a_fresh_one(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str | None]]
 ) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from knapper.index import catalog
 from knapper.index.database import Database
 from knapper.vault import paths
+from tests.properties import scaled
 
 NAMES = st.sampled_from(["a", "A", "a/b", "A/B", "a/B", "b", "É", "é", "\U0001f600", "\uffff", "zz"])
 HELD = st.lists(st.tuples(st.integers(1, 6), NAMES), min_size=1, max_size=30)
@@ -30,7 +31,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     prefix=st.sampled_from(["", "a", "a/", "é", "none"]),
     page=st.tuples(st.integers(1, 9), st.integers(0, 2)),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=scaled(80), deadline=None)
 def test_notes_count_once_a_tag_and_the_spelling_of_most_is_shown(
     *, database: Database, held: list[tuple[int, str]], seen: list[bool] | None, prefix: str, page: tuple[int, int]
 ) -> None:

@@ -54,6 +54,7 @@ def _with_meaning(found: Settings) -> Settings:
 
 def dots(canvas: Locator, color: tuple[int, int, int]) -> list[tuple[int, int]]:
     """Find the nodes of a colour in a drawn graph: places within its canvas."""
+    axe.wait_until_still(canvas.page)
     image = base64.b64encode(canvas.screenshot()).decode()
     with canvas.page.context.new_page() as other:
         return cast("list[tuple[int, int]]", other.evaluate(FIND_DOT, [image, [*color]]))

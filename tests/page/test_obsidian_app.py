@@ -28,6 +28,7 @@ START_S = 60
 pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(not shutil.which(PROGRAM), reason="OBSIDIAN_PATH doesn't name Obsidian's program"),
+    pytest.mark.usefixtures("no_browser"),
 ]
 
 

@@ -12,6 +12,7 @@ from knapper.app import Hub, open_hub, tables
 from knapper.tools import registry
 from knapper.tools.registry import ToolSpec
 from tests.parity import surfaces
+from tests.properties import scaled
 
 TEXTS: Final = (
     "",
@@ -117,7 +118,7 @@ def test_whatever_is_given_comes_back_typed(hub: Hub, row: ToolSpec) -> None:
     outside = hub.open().vault.path.parent
     before = {path.name for path in outside.iterdir()}
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=_UNCHECKED, database=None)
+    @settings(max_examples=scaled(25), deadline=None, suppress_health_check=_UNCHECKED, database=None)
     @given(given=arguments(row))
     def check(given: dict[str, Any]) -> None:
         answer = hub.table.answer(row.name, given, lambda vault: hub.context(client=surfaces.CLIENT, vault=vault))

@@ -14,6 +14,8 @@ from schemathesis.core.failures import FailureGroup
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi import checks
 
+from tests.properties import scaled
+
 CASES = 10
 """For an operation and mode; hypothesis is derandomized, so more of them would cost more and find no more each time."""
 _OF_ANY: Any = schemathesis.checks  # their types aren't complete
@@ -67,7 +69,9 @@ def references(value: object) -> Generator[str]:
 def broken_words(contract: Contract, mode: GenerationMode, *, cases: int = CASES) -> list[str]:
     """Ask operations with generated arguments; gives what broke the document's word."""
     found: list[str] = []
-    usual = settings(max_examples=cases, database=None, phases=[Phase.generate], suppress_health_check=_UNHEALTHY)
+    usual = settings(
+        max_examples=scaled(cases), database=None, phases=[Phase.generate], suppress_health_check=_UNHEALTHY
+    )
     for result in contract.schema.get_all_operations():
         operation = result.ok()
         if contract.paths and operation.path not in contract.paths:

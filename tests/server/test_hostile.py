@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from tests.properties import scaled
 from tests.server import apps
 
-LIMITS = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+LIMITS = settings(max_examples=scaled(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 KNOWN = {200, 400, 401, 403, 404, 405, 409, 413, 415, 422}
 
 odd = st.sampled_from(

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,8 @@ def live_under_systemd(folder: Path) -> dict[str, Any] | str:
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    result = live_under_systemd(tmp_path_factory.mktemp("systemd"))
+def seen(disk: Path) -> dict[str, Any]:
+    result = live_under_systemd(Path(tempfile.mkdtemp(prefix="systemd-", dir=disk)))
     if isinstance(result, str):
         pytest.skip(result)
     return result

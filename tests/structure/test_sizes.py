@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,13 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def functions(path: Path) -> Iterator[tuple[str, Function]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, Function):
             yield f"{name_of(path)}:{node.lineno} {node.name}", node
 
@@ -74,7 +80,7 @@ def test_functions_take_few_parameters(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_a_module_keeps_no_state(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     named = {name.id: name.lineno for name in assigned(tree)}
     changing = {name: line for name, line in named.items() if not is_constant(name)}
     rebound = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Global)]

@@ -19,6 +19,7 @@ from knapper.tools.registry import ToolSpec
 from knapper.tools.table import TOOLS
 from knapper.vault.access import Policy
 from tests.index import worlds
+from tests.properties import scaled
 
 OWN = frozenset({
     "criteria", "info", "links", "neighbors", "notes", "overview", "passages", "reading", "search", "status", "tags",
@@ -117,7 +118,9 @@ def checked(row: ToolSpec, answer: Mapping[str, object]) -> str:
 @pytest.mark.parametrize("row", READING, ids=lambda row: row.name)
 @given(data=st.data())
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=scaled(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_a_tool_answers_or_says_why_not_and_tells_nothing_hidden(
     context: Context, row: ToolSpec, data: st.DataObject

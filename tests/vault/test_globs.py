@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from knapper.vault import paths
+from tests.properties import scaled
 
 PIECES = [
     r"a",
@@ -66,7 +67,7 @@ def ignored_by_git(repository: Path, lines: list[str]) -> set[str]:
     return set(done.stdout.split("\0")) - {""}
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=LINES)
 @example(lines=["*.md", "!a"])
 @example(lines=["a/", "!a/b.md"])

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from knapper.errors import Ambiguous, KnapError, NotFound, RefusedError, StorageError
 from knapper.vault import files
 from knapper.vault.paths import NotePath
+from tests.properties import scaled
 
 NFC, NFD = "Café.md", "Cafe\u0301.md"
 
@@ -219,7 +220,7 @@ def test_what_is_not_visible_is_missing_whichever_way_it_is_reached(root: Path, 
     assert error.value.message == f"no file {path!r} in the vault"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(
     st.lists(
         st.sampled_from(["Notes", "notes", "Deep", "out", "loop", "..x", "one.md", "two.md"]), min_size=1, max_size=6

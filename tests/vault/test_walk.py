@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from knapper.errors import StorageError
 from knapper.vault import files, paths, walk
 from knapper.vault.walk import FileStat, IgnoreRules, Skipped
+from tests.properties import scaled
 
 PLAIN = ["a", "b", "B", "c.md", "C.MD", "d.canvas", "e.Base", ".git", ".hidden.md", "md", "x.markdown", "z.tar.gz"]
 ODD = ["two\nlines.md", "🗂️ hub.md", "*?.md", 'it\'s "q".md', "Caf\u00e9.md", "Cafe\u0301.md", "trailing. ", "-rf"]
@@ -42,7 +43,7 @@ def naive(root: Path) -> Iterator[str]:
             yield (Path(at) / file).relative_to(root).as_posix()
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(TREES)
 @example([["b", "c.md"], ["b0.md"], ["b", "a", "c.md"], ["B", "c.md"]])
 def test_the_listing_is_that_of_a_plain_walk(tmp_path_factory: pytest.TempPathFactory, tree: list[list[str]]) -> None:
@@ -236,7 +237,7 @@ def test_a_vault_that_is_not_there_is_an_error_and_not_an_empty_vault(tmp_path: 
     assert error.value.hint
 
 
-@settings(max_examples=40)
+@settings(max_examples=scaled(40))
 @given(TREES, st.lists(NAMES, min_size=1, max_size=3).map("/".join))
 def test_what_is_at_a_path_is_what_the_listing_has_there(
     tmp_path_factory: pytest.TempPathFactory, tree: list[list[str]], path: str

@@ -20,6 +20,7 @@ from knapper.errors import BadInput, NotFound
 from knapper.tools.context import Context
 from knapper.vault import parser
 from knapper.vault.paths import NotePath
+from tests.properties import scaled
 from tests.tools import opened
 
 Graph = Mapping[str, Sequence[str]]
@@ -103,7 +104,7 @@ def test_links_of_a_vault_that_people_wrote_are_followed_as_a_plain_walk_does(tm
     assert len(reference(graph, "index.md", 1, ())) > 10
 
 
-@settings(max_examples=15)
+@settings(max_examples=scaled(15))
 @given(seed=st.integers(0, 10_000), depth=st.integers(0, 3), wall=st.sampled_from(["", "A", "Private", "Private/More"]))
 def test_links_of_any_vault(tmp_path_factory: pytest.TempPathFactory, seed: int, depth: int, wall: str) -> None:
     graph = world(seed, size=25)

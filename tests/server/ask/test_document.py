@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from knapper.server.http import tasks as http_tasks
 from knapper.server.http.app import Mount
+from tests.properties import scaled
 from tests.server import apps, chats, contracts, tasks
 from tests.server.test_hostile import check, names, values
 
@@ -27,7 +28,7 @@ PATHS = {
     "/presets": {"get"},
     "/presets/{name}": {"put", "delete"},
 }
-LIMITS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+LIMITS = settings(max_examples=scaled(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 KNOWN = st.sampled_from([one.name for one in http_tasks.TASK_PARAMETERS] + ["texts", "x"])
 
 
