@@ -372,7 +372,10 @@ def test_a_server_that_stops_keeps_what_a_run_has_and_runs_it_no_second_time(ope
     async def stop() -> None:
         async with lifecycle.run_schedules(lambda: world.runner, world.hub.vaults, poll_s=0.01):
             _ = await asyncio.to_thread(gate.until_waiting)
-            assert world.store.find("tidy").last == ScheduledRun(at=world.clock.time, state="running")
+            at_work = world.store.find("tidy")
+            assert at_work.last is not None
+            told = (at_work.last.state, at_work.runs)
+            assert told == ("running", (at_work.last.session_id,))
 
     asyncio.run(stop())
 

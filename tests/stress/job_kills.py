@@ -38,6 +38,8 @@ _RUNS = 8
 """More, a server doesn't take at once."""
 _REPLY_S = 1.5
 """How long the model takes for a reply, so that every kill comes while requests are under way."""
+_CALL_S = 120.0
+"""How long a server may take for a call: it imports the models at the first one, on a machine that others use, too."""
 _JUST_S = 0.1
 """A reply that is written so short before a kill may not have been read yet."""
 
@@ -189,7 +191,7 @@ def run(folder: Path, *, kills: int = 100, jobs: int = 50, seed: int = 1) -> Res
             f"parallel = {_PARALLEL}\ntokens = {_TOKENS}\n\n[server]\nrequests_per_minute = 100000\n"
         )
         while True:
-            with servers.serving(vault, home=home, config=config) as server, server.client() as client:
+            with servers.serving(vault, home=home, config=config) as server, server.client(timeout_s=_CALL_S) as client:
                 unfinished = (world.resume(client) if world.runs else 0) + world.go_on(client)
                 if not unfinished and world.result.kills < kills:
                     world.begin(client)

@@ -11,7 +11,7 @@ import click
 from knapper import app
 from knapper.agents import schedules as stored_schedules
 from knapper.agents.schedules import Schedule, ScheduleStore
-from knapper.app import Hub, clients, schedules
+from knapper.app import Hub, schedules
 from knapper.app.open_clients import OpenClients
 from knapper.app.schedules import ScheduleRunner
 from knapper.cli import options, output, setup
@@ -19,7 +19,6 @@ from knapper.cli.options import AgentName, GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
-from knapper.tools import arguments
 
 
 class ScheduleOptions(TypedDict):
@@ -93,14 +92,14 @@ def listed(global_options: GlobalOptions) -> ExitCode:
 @click.option("--name", default="", metavar="NAME", help="Name of the schedule.  [default: the agent's]")
 @click.option(
     "--tokens",
-    type=click.IntRange(1_000, 100_000_000),
+    type=click.IntRange(*stored_schedules.TOKEN_RANGE),
     default=stored_schedules.DEFAULT_TOKENS,
     show_default=True,
     help="Most tokens of one run.",
 )
 @click.option(
     "--minutes",
-    type=click.IntRange(1, 1_440),
+    type=click.IntRange(*stored_schedules.MINUTE_RANGE),
     default=stored_schedules.DEFAULT_MINUTES,
     show_default=True,
     help="Most time of one run.",
@@ -115,7 +114,7 @@ def listed(global_options: GlobalOptions) -> ExitCode:
 )
 @click.option(
     "--max-open",
-    type=click.IntRange(1, 1_000),
+    type=click.IntRange(*stored_schedules.OPEN_RANGE),
     default=stored_schedules.DEFAULT_MAX_OPEN,
     show_default=True,
     help="Do nothing while so many of its proposals wait for review.",
@@ -136,26 +135,23 @@ def add(global_options: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions
         raise BadInput("it isn't clear when it is due", hint="give one of --daily, --weekly DAY, --changed FOLDER")
     with _open_store(global_options) as (hub, store):
         vault = hub.vaults[0]
-        context = hub.context(client="cli", vault=vault)
         schedule = Schedule(
             name=own["name"] or agent,
-            agent=clients.open_stages(hub).find(agent).name,
+            agent=agent,
             cadence="daily" if own["daily"] else "weekly" if own["weekly"] else "changed",
             at=stored_schedules.parse_time(own["at"]),
             weekday=stored_schedules.parse_weekday(own["weekly"]) if own["weekly"] else 6,
-            folder=arguments.resolve_folder(context, own["changed"]) if own["changed"] else "",
+            folder=own["changed"],
             client=own["client"],
             max_tokens=own["tokens"],
             max_minutes=own["minutes"],
-            results=context.view.parse(own["results"]) if own["results"].strip() else "",
+            results=own["results"],
             max_open=own["max_open"],
             may_apply=own["may_apply"],
             handled=stored_schedules.wall_clock(),
         )
-        schedules.check_client(hub, schedule, vault)
-        schedules.check_can_fire(schedule)
-        seen = schedules.take_fingerprint(hub.context(client=schedule.client, vault=vault), schedule)
-        return _print_schedule(global_options, store.add(replace(schedule, fingerprint=seen)), "added")
+        added = store.add(schedules.prepare(hub, schedule, vault, "cli"))
+        return _print_schedule(global_options, added, "added")
 
 
 @command.command(
@@ -218,9 +214,8 @@ def resume(global_options: GlobalOptions, name: str) -> ExitCode:
 
     What it missed while it was paused isn't caught up.
     """
-    now = stored_schedules.wall_clock()
-    with _open_store(global_options) as (_, store):
-        changed = store.change(name, lambda one: replace(one, is_paused=False, handled=now, changed_at=None))
+    with _open_store(global_options) as (hub, store):
+        changed = schedules.edit(hub, store, hub.vaults[0], "cli", name, lambda one: replace(one, is_paused=False))
         return _print_schedule(global_options, changed, "resumed")
 
 
