@@ -176,8 +176,12 @@ class _World:
             store.shut()
 
 
-def run(folder: Path, *, kills: int = 100, jobs: int = 50, seed: int = 1) -> Result:
-    """Kill a server so often, each time with so many jobs under way or less: eight runs, the rest chats and tasks."""
+def run(folder: Path, *, kills: int = 100, jobs: int = 50, seed: int = 1, minutes: float = 0) -> Result:
+    """Kill a server so often, each time with so many jobs under way or less: eight runs, the rest chats and tasks.
+
+    After so many minutes no more kills follow; 0 for no end but theirs.
+    """
+    until = time.monotonic() + minutes * 60 if minutes else float("inf")
     pick = random.Random(seed)
     vault = worlds.fill(folder / "vault", {f"{n}.md": f"# Note {n}\n\nJob a b c one two\n" for n in range(20)})
     home = folder / "home"
@@ -193,10 +197,11 @@ def run(folder: Path, *, kills: int = 100, jobs: int = 50, seed: int = 1) -> Res
         while True:
             with servers.serving(vault, home=home, config=config) as server, server.client(timeout_s=_CALL_S) as client:
                 unfinished = (world.resume(client) if world.runs else 0) + world.go_on(client)
-                if not unfinished and world.result.kills < kills:
+                is_last = world.result.kills == kills or time.monotonic() > until
+                if not unfinished and not is_last:
                     world.begin(client)
                     world.begin_turns(client)
-                if world.result.kills == kills:
+                if is_last:
                     _finish(world, client)
                     server.stop()
                     world.read()
