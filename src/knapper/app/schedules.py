@@ -365,11 +365,9 @@ class ScheduleRunner:
         from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - as above
 
         conversations = client_chats.conversations
-        chat = replace(
-            await asyncio.to_thread(client_chats.chat),
-            max_tokens=schedule.max_tokens,
-            timeout_s=schedule.max_minutes * MINUTE_S,
-        )
+        chat = replace(await asyncio.to_thread(client_chats.chat), max_tokens=schedule.max_tokens)
+        allowed_s, own_s = chat.timeout_s, schedule.max_minutes * MINUTE_S
+        chat = replace(chat, timeout_s=min(allowed_s, own_s) if allowed_s else own_s)
         session = await asyncio.to_thread(conversations.begin_stage, chat, stage)
         if session is None:
             return None

@@ -122,7 +122,7 @@ def convert_model_error(error: Exception, model: str) -> KnapError:
             f"{converted.message}; no model to fall back on answered", code=converted.code, hint=converted.hint
         )
     if isinstance(error, UsageLimitExceeded):
-        return _turn_limit_error()
+        return _turn_limit_error(error)
     if known := _find_kind(error):
         code, text, hint = known
         return ModelFailure(f"{model}: {text}{_quote_server(error)}", code=code, hint=hint)
@@ -513,9 +513,30 @@ def open_meter(folder: Path, limits: LimitSource, now: Callable[[], datetime]) -
     return Meter(open_shared_database(folder / USAGE_FILE, _USAGE_SCHEMA, USAGE_VERSION), limits, now)
 
 
-def _turn_limit_error() -> RefusedError:
-    hint = "raise model.turn_tokens or the other limits in the configuration"
-    return RefusedError("the turn has reached its limit", code="budget_spent", hint=hint)
+_LIMIT_NAMES: Final = (
+    ("cost_limit", "the cost limit", "model.turn_cents"),
+    ("tokens_limit", "the limit of tokens", "model.turn_tokens"),
+    ("request_limit", f"the limit of {MAX_REQUESTS} requests to the model", "none of these"),
+)
+"""Limits by the names that pydantic-ai's errors call them, and the settings of ours that say them."""
+
+
+def _turn_limit_error(error: UsageLimitExceeded | None = None) -> RefusedError:
+    """Return our error for a limit that a turn has reached, which says which one that is."""
+    words = str(error or "")
+    name, setting = next(
+        ((name, setting) for theirs, name, setting in _LIMIT_NAMES if theirs in words),
+        ("its limit", "model.turn_tokens"),
+    )
+    hint = f"raise {setting} or the other limits in the configuration"
+    if setting == "none of these":
+        hint = "ask again: it continues from here"
+    if words.startswith("the day's"):
+        name, hint = (
+            words.removesuffix(" are used").replace("the day's", "the day's limit of"),
+            "raise model.day_tokens or model.day_cents, or continue tomorrow",
+        )
+    return RefusedError(f"the turn has reached {name}", code="budget_spent", hint=hint)
 
 
 def _check_limit(setting: str, allowed: int, spent: int) -> int:
