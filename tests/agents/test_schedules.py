@@ -525,6 +525,39 @@ def test_the_commands_add_list_pause_resume_and_remove(
     assert vault.root.is_dir()
 
 
+@pytest.mark.timeout(60)
+def test_a_schedule_is_changed_where_that_is_asked_and_what_was_missed_is_not_caught_up(
+    vault: opened.Opener, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _ = told(capsys, "add", "weekly-review", "--weekly", "sun", "--tokens", "5000")
+    _, edited = told(capsys, "edit", "weekly-review", "--changed", "Inbox", "--max-open", "3", "--apply")
+    _, back = told(capsys, "edit", "weekly-review", "--daily", "--at", "0:00", "--results", "", "--propose")
+    refused = [
+        told(capsys, "edit", "weekly-review")[1]["code"],
+        told(capsys, "edit", "weekly-review", "--daily", "--weekly", "mon")[1]["code"],
+        told(capsys, "edit", "weekly-review", "--client", "cli")[1]["code"],
+        told(capsys, "edit", "nobody", "--daily")[1]["code"],
+    ]
+
+    one, other = edited["schedule"], back["schedule"]
+    assert (one["when"], one["tokens"], one["max_open"], one["apply"]) == ("when Inbox has changed", 5000, 3, True)
+    assert (other["when"], other["tokens"], other["results"], other["apply"]) == ("daily at 00:00", 5000, "", False)
+    assert dt.datetime.fromisoformat(other["next"]) > dt.datetime.now()  # noqa: DTZ005 - the clock on the wall
+    assert refused == ["usage", "bad_input", "bad_input", "no_schedule"]
+    assert vault.root.is_dir()
+
+
+def test_what_changes_while_it_is_paused_is_no_reason_to_work(open_world: Callable[..., World]) -> None:
+    world = open_world(schedule("changed", folder="Inbox", is_paused=True))
+    (world.vault.root / "Inbox" / "New.md").write_text("# New\n", "utf-8")
+
+    _ = schedules.edit(
+        world.hub, world.store, world.hub.vaults[0], "cli", "tidy", lambda one: replace(one, is_paused=False)
+    )
+
+    assert [world.look(after=DAY).runs for _ in range(2)] == [(), ()]
+
+
 @pytest.mark.parametrize(
     "words",
     [
