@@ -195,7 +195,6 @@ class Conversations:
             text = await asyncio.to_thread(stage.write_task, context)
             chat = await asyncio.to_thread(chat_turn.configure_stage, chat, stage)
             context = context if session_message.may_apply else stage.hold_to_proposals(context)
-        chat = chat_turn.lower_limits(chat, session_message.caps)
         message = Message(
             text=text,
             run=session_id,
@@ -203,7 +202,7 @@ class Conversations:
             history=history,
             debug=session_message.debug,
         )
-        turn = ChatTurn(chat, context, message)
+        turn = ChatTurn(chat_turn.lower_limits(chat, session_message.caps), context, message)
         final_events: list[Done] = []
         recorder = TraceRecorder()
 
