@@ -96,6 +96,10 @@ const WORDS: Readonly<Record<string, Words>> = {
   "web.max_page_kb": { label: "Maximum page size", unit: "kB" },
 
   "model.turn_tokens": { label: "Per answer", unit: "tokens" },
+  "model.turn_rounds": { label: "Rounds of tool calls per answer" },
+  "model.turn_calls": { label: "Tool calls per answer" },
+  "model.turn_minutes": { label: "Time per answer", unit: "min" },
+  "model.turn_cents": { label: "Cost per answer", unit: "US cents" },
   "model.run_tokens": { label: "Per conversation or run", unit: "tokens" },
   "model.day_tokens": { label: "Tokens per day", unit: "tokens" },
   "model.day_cents": { label: "Cost per day", unit: "US cents" },
@@ -165,7 +169,7 @@ export interface SettingGroup {
 
 const of = (...starts: string[]): string[] => Object.keys(WORDS).filter((name) => starts.some((start) => name === start || name.startsWith(start)));
 const without = (names: readonly string[], ...left: string[]): string[] => names.filter((name) => !left.includes(name));
-const LIMITS = of("model.turn_tokens", "model.run_tokens", "model.day_tokens", "model.day_cents");
+const LIMITS = of("model.turn_", "model.run_tokens", "model.day_tokens", "model.day_cents");
 const RUN_LIMITS = of("runs.tokens", "runs.cents", "runs.minutes", "runs.nodes", "runs.depth", "runs.days");
 const CONVERSATIONS = of("model.session_days", "model.sessions_mb");
 const TASK_LIMITS = of("agents.token_limit", "agents.chat_history_length", "agents.orchestrator_steps", "agents.orchestrator_tokens", "agents.linked_notes");
