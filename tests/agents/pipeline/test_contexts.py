@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given, settings
@@ -374,7 +374,9 @@ def no_writer() -> NoReturn:
     raise AssertionError("gathering opens nothing to write with")
 
 
-def gather_near(base: Path, embedder: worlds.WordEmbedder | None, **wanted: int) -> pipeline_context.UnifiedContext:
+def gather_near(
+    base: Path, embedder: worlds.WordEmbedder | None, wanted: Mapping[str, Any]
+) -> pipeline_context.UnifiedContext:
     """Gather what goes with Start.md, which has no links; one folder is a wall, another hidden."""
     index = worlds.engine(worlds.fill(base / "v", BY_MEANING), base / "s", embedder)
     _ = index.refresh()
@@ -387,7 +389,7 @@ def gather_near(base: Path, embedder: worlds.WordEmbedder | None, **wanted: int)
 
 def test_notes_near_in_meaning_come_along_where_they_are_wished_with_how_near_they_are(tmp_path: Path) -> None:
     near = {
-        name: gather_near(tmp_path / name, worlds.WordEmbedder(), **wanted)
+        name: gather_near(tmp_path / name, worlds.WordEmbedder(), wanted)
         for name, wanted in {
             "usual": {},
             "all": {"semantic_notes": 20, "semantic_similarity": 10},
@@ -405,8 +407,8 @@ def test_notes_near_in_meaning_come_along_where_they_are_wished_with_how_near_th
 
 
 def test_where_nothing_is_near_in_meaning_or_the_index_has_none_that_is_said(tmp_path: Path) -> None:
-    without = gather_near(tmp_path / "without", None, semantic_notes=5)
-    strict = gather_near(tmp_path / "strict", worlds.WordEmbedder(), semantic_notes=5, semantic_similarity=100)
+    without = gather_near(tmp_path / "without", None, {"semantic_notes": 5})
+    strict = gather_near(tmp_path / "strict", worlds.WordEmbedder(), {"semantic_notes": 5, "semantic_similarity": 100})
 
     assert without.paths == strict.paths == {"Start.md"}
     assert without.notices == (
