@@ -72,6 +72,8 @@ def test_links_meaning_and_the_limit_decide_which_notes_go_along_and_all_are_lis
         tab.evaluate(
             "window.properties = {'Rain.md': {aliases: ['Wet', 'Drops', 'Third'], description: 'How it '.repeat(20)}}"
         )
+        # Once the server has said what is configured; on a busy machine it loads what asks models for a while first.
+        expect(tab.get_by_role("button", name="Web", exact=True)).to_be_disabled(timeout=120_000)
         tab.get_by_role("button", name="Notes and rules").click()
         depth, shown = tab.get_by_role("slider", name="Link depth"), tab.locator(".k-gathered-size")
         expect(depth).to_have_value("2")

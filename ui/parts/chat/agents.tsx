@@ -272,7 +272,7 @@ function RulesGroup({ chat }: { chat: Chat }): JSX.Element {
 /** A number of `choice.numbers`; not shown where the server doesn't say what is configured. */
 function NumberLine({ chat, name, label }: { chat: Chat; name: NumberName; label: string }): JSX.Element | null {
   const { choice } = chat;
-  if (!choice.ranges.value[name] || !choice.numberOf(name)) return null;
+  if (!choice.ranges.value[name]) return null;
   return (
     <NumberField
       chat={chat}
