@@ -1781,6 +1781,8 @@ export interface operations {
                         link_depth?: number | null;
                     } | null;
                     scout?: boolean | null;
+                    semantic_notes?: number | null;
+                    semantic_similarity?: number | null;
                     session_id?: string | null;
                     show_tags?: boolean | null;
                     snippet_limit?: number | null;
@@ -1941,6 +1943,8 @@ export interface operations {
                         link_depth?: number | null;
                     } | null;
                     scout?: boolean | null;
+                    semantic_notes?: number | null;
+                    semantic_similarity?: number | null;
                     show_tags?: boolean | null;
                     snippet_limit?: number | null;
                     texts?: boolean | null;
@@ -2049,6 +2053,8 @@ export interface operations {
                         link_depth?: number | null;
                     } | null;
                     scout?: boolean | null;
+                    semantic_notes?: number | null;
+                    semantic_similarity?: number | null;
                     session_id?: string | null;
                     show_tags?: boolean | null;
                     snippet_limit?: number | null;
@@ -5269,6 +5275,8 @@ export interface operations {
                         "agents.same_folder"?: "off" | "on" | null;
                         /** @enum {string|null} */
                         "agents.scout"?: "off" | "on" | null;
+                        "agents.semantic_notes"?: number | null;
+                        "agents.semantic_similarity"?: number | null;
                         /** @enum {string|null} */
                         "agents.task"?: "off" | "on" | null;
                         "agents.token_limit"?: number | null;

@@ -437,6 +437,12 @@ class AgentSettings(SettingsSection):
         "The most notes included only because they are linked, nearest first; others are named; 0 for all.",
         most=10_000,
     )
+    semantic_notes: int = setting(
+        0, "The most notes included because they are near the open note in meaning; 0 for none.", most=20
+    )
+    semantic_similarity: int = setting(
+        50, "How near those notes are at least: the cosine of their nearest section, in percent.", most=100
+    )
     chat_history_length: int = setting(10, "How many earlier messages of the session a task gets.", most=100)
     orchestrate: bool = setting(False, "Whether a model chooses which of the enabled agents work, and in which order.")
     orchestrator_steps: int = setting(

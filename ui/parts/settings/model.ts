@@ -46,6 +46,8 @@ const WORDS: Readonly<Record<string, Words>> = {
   "agents.web": { label: "Web agent" },
   "agents.link_depth": { label: "Link depth" },
   "agents.linked_notes": { label: "Linked notes at most", unit: "notes" },
+  "agents.semantic_notes": { label: "Notes near in meaning, at most", unit: "notes" },
+  "agents.semantic_similarity": { label: "Similarity of those, at least", unit: "%" },
   "agents.same_folder": { label: "Notes in the same folder" },
   "agents.excluded_folders": { label: "Excluded folders" },
   "agents.token_limit": { label: "Context per task", unit: "tokens" },
@@ -172,7 +174,7 @@ const without = (names: readonly string[], ...left: string[]): string[] => names
 const LIMITS = of("model.turn_", "model.run_tokens", "model.day_tokens", "model.day_cents");
 const RUN_LIMITS = of("runs.tokens", "runs.cents", "runs.minutes", "runs.nodes", "runs.depth", "runs.days");
 const CONVERSATIONS = of("model.session_days", "model.sessions_mb");
-const TASK_LIMITS = of("agents.token_limit", "agents.chat_history_length", "agents.orchestrator_steps", "agents.orchestrator_tokens", "agents.linked_notes");
+const TASK_LIMITS = of("agents.token_limit", "agents.chat_history_length", "agents.orchestrator_steps", "agents.orchestrator_tokens", "agents.linked_notes", "agents.semantic_notes", "agents.semantic_similarity");
 const SCOUT = of("agents.scout.");
 
 /** Sections by their ids, each with its groups; what a part of its own draws, such as the model's name, stands in none. */

@@ -528,7 +528,7 @@ _TURN_LIMITS: Final = (
     ("cost_limit", "the cost limit", "raise model.turn_cents or the other limits in the configuration"),
     ("tokens_limit", "the limit of tokens", "raise model.turn_tokens or the other limits in the configuration"),
     ("request_limit", f"the limit of {MAX_REQUESTS} requests to the model", "ask again: it continues from here"),
-    ("", "its limit", "raise model.turn_tokens or the other limits in the configuration"),
+    ("", "its limit", "raise the limits in the configuration"),
 )
 """By what pydantic-ai's errors call them: their names here, and what to do."""
 
@@ -536,7 +536,7 @@ _TURN_LIMITS: Final = (
 def _turn_limit_error(error: UsageLimitExceeded | None = None) -> RefusedError:
     """Return our error for a limit that a turn has reached, which says which one that is."""
     words = str(error or "")
-    name, hint = next((name, hint) for theirs, name, hint in _TURN_LIMITS if theirs in words)
+    _, name, hint = next(one for one in _TURN_LIMITS if one[0] in words)
     if words.startswith("the day's"):
         name = words.removesuffix(" are used").replace("the day's", "the day's limit of")
         hint = "raise model.day_tokens or model.day_cents, or continue tomorrow"
@@ -556,8 +556,7 @@ def _check_limit(setting: str, allowed: int, spent: int) -> int:
 FindKey = Callable[[ModelName], str]
 """Returns the key for a model; empty where there is none."""
 _KEYED_PROVIDERS: Final[frozenset[Provider]] = frozenset({"openai", "anthropic", "fireworks", "openrouter"})
-_NO_KEY: Final = "no-key"
-"""Sent to servers that need no key, since the client library requires one."""
+_NO_KEY: Final = "no-key"  # for servers that need none, since the client library requires one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
