@@ -98,7 +98,8 @@ async def _search_for(server: Server, asked: list[str], mode: str, seconds: floa
         client, pick = Client(server, Found(), 0), random.Random(number)
         while time.monotonic() < began + seconds:
             sent = time.monotonic()
-            status, _ = await client.post("search_vault", {"query": pick.choice(asked), "n_results": 10, "mode": mode})
+            arguments: dict[str, object] = {"query": pick.choice(asked), "n_results": 10, "mode": mode}
+            status, _ = await client.post("search_vault", arguments)
             found.times.append((time.monotonic() - sent) * 1000)
             found.errors += status != 200
 
