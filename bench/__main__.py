@@ -22,6 +22,7 @@ NAMES = (
     "real_moves",
     "writes",
     "load",
+    "rate",
     "memory",
     "tools",
     "growth",

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,17 +106,32 @@ class Server:
     host: str
     port: int
     token: str
+    pid: int = 0
+    """Of one of its readers; 0 for the server itself."""
+
+    def __post_init__(self) -> None:
+        self.pid = self.pid or self.process.pid
+
+    def readers(self) -> list["Server"]:
+        """Give the processes that it has started, as far as the system tells."""
+        tasks = Path(f"/proc/{self.process.pid}/task")
+        children = [
+            child
+            for task in (tasks.iterdir() if tasks.exists() else ())
+            for child in (task / "children").read_text(encoding="ascii").split()
+        ]
+        return [replace(self, pid=int(child)) for child in children]
 
     def own_mb(self) -> float:
         """Give the memory of its own (not mapped files)."""
-        status = Path(f"/proc/{self.process.pid}/status")
+        status = Path(f"/proc/{self.pid}/status")
         text = status.read_text(encoding="ascii") if status.exists() else ""
         found = re.search(r"RssAnon:\s+(\d+)", text)
         return int(found[1]) / 1024 if found else float("nan")
 
     def mapped_mb(self) -> float:
         """Give the resident part of the files that it maps, which the system can take back and others share."""
-        status = Path(f"/proc/{self.process.pid}/status")
+        status = Path(f"/proc/{self.pid}/status")
         text = status.read_text(encoding="ascii") if status.exists() else ""
         return (
             sum(int(size) for size in re.findall(r"Rss(?:File|Shmem):\s+(\d+)", text)) / 1024 if text else float("nan")
@@ -124,7 +139,7 @@ class Server:
 
     def processor_s(self) -> float:
         """Give the processor time that it has taken."""
-        stat = Path(f"/proc/{self.process.pid}/stat")
+        stat = Path(f"/proc/{self.pid}/stat")
         fields = stat.read_text(encoding="utf-8").rpartition(")")[2].split() if stat.exists() else ["nan"] * 13
         return (float(fields[11]) + float(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -163,11 +178,11 @@ class Found:
 
 
 @contextmanager
-def serving(vault: Path, folder: Path, *, command: Sequence[str] = KNAP) -> Iterator[Server]:
+def serving(vault: Path, folder: Path, *, command: Sequence[str] = KNAP, more: str = "") -> Iterator[Server]:
+    """Serve a vault; *more* is what else the section ``[server]`` says."""
     config = folder / "config.toml"
-    config.write_text(
-        f"[vaults.load]\npath = {json.dumps(str(vault))}\n[server]\nrequests_per_minute = 0\n", encoding="utf-8"
-    )
+    server = f"[server]\nrequests_per_minute = 0\n{more}"
+    config.write_text(f"[vaults.load]\npath = {json.dumps(str(vault))}\n{server}", encoding="utf-8")
     env = {**os.environ, "KNAP_CONFIG": str(config), "KNAP_STATE_DIR": str(folder / "state")}  # noqa: TID251 - handed on
     frame.say("indexing")
     subprocess.run([*command, "-q", "index"], env=env, check=True)

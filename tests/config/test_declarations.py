@@ -11,8 +11,18 @@ import pytest
 from knapper import config
 from knapper.cli.commands.config import render_settings
 from knapper.config import ModelSettings, SearchSettings, Settings, Vault, loading
-from knapper.config.declarations import FilePath, SettingsSection, Url, read_section, setting, settings_of
+from knapper.config.declarations import (
+    FilePath,
+    SettingsSection,
+    Url,
+    check_value,
+    read_section,
+    setting,
+    settings_of,
+)
+from knapper.config.sections import ServerSettings
 from knapper.config.settings import CLIENT_SETTINGS, SETTINGS, VAULT_SETTINGS, ClientSection
+from knapper.errors import SetupError
 from scripts import reference
 
 SOURCE = Path(config.__file__).parents[1]
@@ -145,6 +155,21 @@ def test_words_of_the_file_become_what_the_field_holds() -> None:
     section = read_section(SampleSection, values, "sample")
 
     assert section == SampleSection(is_on=False, asks=True, way="up", inner=InnerSection(depth=4))
+
+
+@pytest.mark.parametrize(("raw", "expected"), [(2, "2"), ("2", "2"), (0, "0"), ("auto", "auto")])
+def test_a_number_among_words_needs_no_quotes(raw: object, expected: str) -> None:
+    row = next(one for one in settings_of(ServerSettings, "server") if one.name == "server.readers")
+
+    assert check_value(row, raw, place="a file", base=Path()) == expected
+
+
+@pytest.mark.parametrize("raw", [5, True, "many"])
+def test_a_number_that_is_none_of_the_words_is_refused(raw: object) -> None:
+    row = next(one for one in settings_of(ServerSettings, "server") if one.name == "server.readers")
+
+    with pytest.raises(SetupError, match=r"server\.readers"):
+        _ = check_value(row, raw, place="a file", base=Path())
 
 
 def test_a_secret_is_not_in_the_text_of_its_section() -> None:

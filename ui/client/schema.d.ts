@@ -2983,6 +2983,7 @@ export interface operations {
                         instance: string;
                         /** @constant */
                         product: "knapper";
+                        readers: number;
                         /** @constant */
                         status: "ok";
                         /** @constant */
@@ -5396,6 +5397,8 @@ export interface operations {
                         "server.origins"?: string[] | null;
                         "server.port"?: number | null;
                         "server.public_url"?: string | null;
+                        /** @enum {string|null} */
+                        "server.readers"?: "auto" | "0" | "1" | "2" | "3" | "4" | "6" | "8" | "12" | "16" | null;
                         "server.requests_per_minute"?: number | null;
                         "server.stop_seconds"?: number | null;
                         "server.threads"?: number | null;

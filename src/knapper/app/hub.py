@@ -197,7 +197,15 @@ class Hub(Closeable):
     Safe to use from any thread. A vault is opened on first use.
     """
 
-    def __init__(self, settings: Settings, offer: Offer | None = None, *, only: bool = False, client: str = "") -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        offer: Offer | None = None,
+        *,
+        only: bool = False,
+        client: str = "",
+        reads_only: bool = False,
+    ) -> None:
         """Prepare the vaults of the configuration.
 
         Args:
@@ -205,6 +213,7 @@ class Hub(Closeable):
             offer: Carries out calls of the agents' own tools; None if nothing can.
             only: Leave out all vaults but the chosen one.
             client: The only client of this hub: vaults that it may not open are left out.
+            reads_only: Leave changes that were cut short to another process, such as the one that began this.
 
         Raises:
             SetupError: There is no vault, or none could be chosen, or the client may open none.
@@ -226,6 +235,7 @@ class Hub(Closeable):
         self.page_address = ""
         """Of the server that serves the vaults; empty where none does."""
         self._offer = offer
+        self._reads_only = reads_only
         self._vaults = {vault.name: vault for vault in reversed(vaults)}
         self._names = tuple(reversed(self._vaults))
         self._opened: dict[str, OpenedVault] = {}
@@ -297,7 +307,7 @@ class Hub(Closeable):
         with self._lock:
             opened = self._opened.get(name)
             if opened is None:
-                opened = self._opened[name] = OpenedVault(self.settings, vault_config)
+                opened = self._opened[name] = OpenedVault(self.settings, vault_config, reads_only=self._reads_only)
                 self._stack.callback(opened.close)
         return opened
 

@@ -225,8 +225,13 @@ class OpenedVault:
     Safe to use from any thread.
     """
 
-    def __init__(self, settings: Settings, vault: Vault) -> None:
+    def __init__(self, settings: Settings, vault: Vault, *, reads_only: bool = False) -> None:
         """Open the index.
+
+        Args:
+            settings: What the configuration says.
+            vault: The vault.
+            reads_only: Leave changes that were cut short to another process.
 
         Raises:
             SetupError: The state folder lies inside the vault.
@@ -238,6 +243,7 @@ class OpenedVault:
         private.tighten(settings.state_dir)
         self.folder = config.state_folder(settings, vault)  # the index makes it
         self._settings = settings
+        self._reads_only = reads_only
         self._stack = contextlib.ExitStack()
         self._without_state = ""
         """Why the index is in a temporary folder; empty where it is with the state."""
@@ -284,6 +290,13 @@ class OpenedVault:
             notices=self._take_notices(view.policy),
         )
 
+    def settle(self) -> bool:
+        """Bring the vault itself into order, as each call does; return whether its clients need to be told nothing."""
+        self._settle_cut_short()
+        self._reload_changed_rules()
+        with self._lock:
+            return not (self._untold or self._half_changed or self._without_state)
+
     def _is_one_of_several(self) -> bool:
         """Return whether a command has to name the vault, and can."""
         names = [vault.name for vault in self._settings.vaults]
@@ -326,7 +339,7 @@ class OpenedVault:
 
     def _settle_cut_short(self) -> None:
         """Finish or take back a change that was cut short, unless its writer is still at work."""
-        if not private.is_marked(self.folder):
+        if self._reads_only or not private.is_marked(self.folder):
             self._half_changed = None
             return
         from knapper.changes.disk import storage  # noqa: PLC0415 - as in `_open_writers`

@@ -254,6 +254,8 @@ def check_value(setting: Setting, raw: object, *, place: str, base: Path) -> Set
         value = _parse_texts(setting, raw)
     elif setting.kind == "choice" and str(raw).strip().casefold() in _SWITCH_WORDS:
         value = _parse_switch(setting, str(raw).strip().casefold())
+    elif setting.kind == "choice" and isinstance(raw, int) and str(raw) in setting.choices:
+        value = str(raw)  # a number among words needs no quotes
     elif isinstance(raw, str) and "\0" not in raw:
         value = raw if setting.kind == "verbatim" else _parse_text(setting, raw.strip(), base)
     if value is None:

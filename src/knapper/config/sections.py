@@ -9,6 +9,7 @@ from knapper.config.declarations import FilePath, SettingsSection, Url, setting
 from knapper.errors import SetupError
 
 OfferedTools = Literal["auto", "full", "essential"]
+ReaderCount = Literal["auto", "0", "1", "2", "3", "4", "6", "8", "12", "16"]
 McpProfile = Literal["standard", "essential", "full", "read-only"]
 DEFAULT_PORT = 25_627
 """2, then K-N-A-P on a telephone's keys: assigned to nobody by IANA, and below what Kubernetes and systems give out."""
@@ -308,6 +309,12 @@ class ServerSettings(SettingsSection):
         "Threads for calls that read; half as many are added for calls that write.",
         least=1,
         most=256,
+    )
+    readers: ReaderCount = setting(
+        "0",
+        "How many processes of their own may answer searches over HTTP while several are under way, beside the "
+        "server's: for many users of a large vault; auto is one for each processor, up to four, and 0 on a machine "
+        "with one.",
     )
     stop_seconds: int = setting(
         10, "How long running calls have to finish when the server stops, in seconds.", least=1, most=600

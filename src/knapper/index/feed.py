@@ -27,6 +27,10 @@ NEW_FOLDER_RECHECK_S: Final = 0.5
 """When a new folder is listed again: files put into it before the system watches it aren't reported."""
 _SYNC_WAIT_S: Final = 0.25
 """How long a reader waits for its own file to be reported."""
+_FIRST_LOOK_S: Final = 0.000_05
+_LOOK_FACTOR: Final = 1.3
+_MAX_LOOK_S: Final = 0.002
+"""Pauses between looks at whether it was reported, which takes a tenth of a millisecond on an idle machine."""
 _MUTE_S: Final = 1.0
 """How long nobody waits again after a report didn't come in time."""
 _POLL_DELAY_MS: Final = 300
@@ -142,10 +146,13 @@ class ChangeFeed:
             return is_heard
 
     def _wait_for(self, signal: Path, deadline: float) -> bool:
+        pause = _FIRST_LOOK_S
         while not self._collect(signal.name)[1]:
             if time.monotonic() > deadline:
                 return False
-            time.sleep(0.000_05)
+            # Longer each time: on a busy machine the report takes its time, and looking for it takes that of others.
+            time.sleep(pause)
+            pause = min(_LOOK_FACTOR * pause, _MAX_LOOK_S)
         return True
 
     def _collect(self, wanted: str | None) -> tuple[int, bool]:

@@ -522,10 +522,13 @@ def rank_notes(
         scores_by_note[note].append(score)
     # The lengths of notes with enough matching chunks don't have to be read.
     enough = len(weights.ranks)
-    lengths = {note: min(len(note_chunks), enough) for note, note_chunks in chunks_by_note.items()}
+    lengths = {
+        note: len(note_chunks) if len(note_chunks) < enough else enough for note, note_chunks in chunks_by_note.items()
+    }
     read = snapshot.lengths([note for note, length in lengths.items() if length < enough], most=enough)
-    # A chunk that was removed meanwhile by another process still counts.
-    lengths |= {note: max(length, lengths[note]) for note, length in read.items()}
+    for note, length in read.items():
+        if length > lengths[note]:  # a chunk that was removed meanwhile by another process still counts
+            lengths[note] = length
     scores = score_notes(scores_by_note, lengths, names, weights)
     return NoteRanking(chunks=chunks, names=names, lengths=lengths, chunks_by_note=chunks_by_note, notes=scores)
 
@@ -541,6 +544,8 @@ def keep_matching(snapshot: IndexSnapshot, ranking: NoteRanking, matching: Colle
     Returns:
         The notes with such a chunk, each with only these, and those whose name matches.
     """
+    if len(matching) == len(ranking.chunks.scores):  # all of them, as by words alone
+        return ranking
     found = {snapshot.note(chunk) for chunk in matching}.union(ranking.names)
     matching_chunks = {
         note: [chunk for chunk in chunks if chunk in matching] or chunks

@@ -233,6 +233,17 @@ def read_record(state_dir: Path) -> ServerRecord | None:
     return record if record.url.startswith(("http://", "https://")) else None
 
 
+def describe_server(state_dir: Path) -> str:
+    """Return the address of the server that runs, and how many processes answer searches; empty where none runs."""
+    record = read_record(state_dir)
+    health = read_health(record.url) if record is not None else None
+    if record is None or health is None or health.get("instance") != record.instance:
+        return ""
+    count = health.get("readers")
+    readers = f", with {count} reader{'s' * (count != 1)}" if isinstance(count, int) and count else ""
+    return f"{record.url}{readers}"
+
+
 def find_server(state_dir: Path) -> ServerRecord | None:
     """Return the record of the server that runs; None if none answers, or another program has its port."""
     record = read_record(state_dir)

@@ -55,6 +55,7 @@ from knapper.server.http.background import JobService
 from knapper.server.http.clients import PairingService
 from knapper.server.mcp.server import build_server
 from knapper.server.mcp.session import Caller, McpSession, RecentEvents, ToolListing
+from knapper.server.readers import ReaderPool
 from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.system import private
 
@@ -347,10 +348,13 @@ def serve_vaults(
     _ = workers.share_arenas()
     private.tighten(settings.state_dir, thorough=True)
     sessions = credentials.open_browser_sessions(settings.state_dir)
-    work = ServerRuntime(threads=WorkerThreads(server.threads))
+    threads = WorkerThreads(server.threads)
+    readers = ReaderPool(hub, threads)
+    work = ServerRuntime(threads=threads, readers=readers)
     own_url = addresses.socket_url(bound_socket)
     mounts = [
         *list_mounts(hub, sessions, work, watch=watch),
+        Mount(lifespan=readers.run),
         *([terminal.mount_terminal(hub, work, own_url)] if server.answers_commands else []),
     ]
     application = app.create_app(hub, server, security.load_client_tokens(settings), work, mounts)

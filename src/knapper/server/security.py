@@ -105,22 +105,27 @@ REPLY_HEADERS: Final = {
 _RETRY_AFTER_S: Final = "1"
 
 
+def render_json(content: object) -> bytes:
+    """Write a plain JSON value; lone surrogates become JSON escapes, and NaN and infinity become null."""
+    try:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        text = json.dumps(_replace_nonfinite(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace")  # a lone surrogate \udc80 is written \udc80: that is JSON
+
+
 class JsonReply(Response):
     """A JSON reply for any text and number that a note may contain."""
 
     media_type = "application/json"
 
     def __init__(self, content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        """Write *content*, a plain JSON value, with the headers of every reply."""
+        """Write *content*, a plain JSON value, or bytes that are JSON, with the headers of every reply."""
         super().__init__(content, status, {**REPLY_HEADERS, **(headers or {})})
 
     def render(self, content: object) -> bytes:
-        """Write the value; lone surrogates become JSON escapes, and NaN and infinity become null."""
-        try:
-            text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        except ValueError:
-            text = json.dumps(_replace_nonfinite(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode("utf-8", "backslashreplace")  # a lone surrogate \udc80 is written \udc80: that is JSON
+        """Write the value; see `render_json`."""
+        return content if isinstance(content, bytes) else render_json(content)
 
 
 def error_reply(error: KnapError, headers: Mapping[str, str] | None = None) -> JsonReply:

@@ -61,7 +61,7 @@ class WorkerThreads:
             at_once: How many calls of a kind start at once; 0 for the number of processors, and at least two.
             waiting: How many calls of a kind may be queued.
         """
-        concurrent_calls = at_once or max(2, _count_processors())
+        concurrent_calls = at_once or max(2, count_processors())
         self._pools = {
             kind: _ThreadPool(kind, max(1, round(size * share)), concurrent_calls, waiting)
             for kind, share in _THREAD_SHARES.items()
@@ -197,7 +197,7 @@ def share_arenas() -> bool:
     return set_option is not None and bool(set_option(_M_ARENA_MAX, _ARENAS))
 
 
-def _count_processors() -> int:
+def count_processors() -> int:
     """Return the number of processors that this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1

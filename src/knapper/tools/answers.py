@@ -112,6 +112,9 @@ def mark_tainted(context: Context, source: str) -> None:
         context: The vault, as the client sees it.
         source: The note or address that was read.
     """
+    if context.mark_foreign is not None:
+        context.mark_foreign(source)
+        return
     writer = context.writer
     if not writer.grants.is_person:
         run = context.submit_options.run if context.submit_options else ""

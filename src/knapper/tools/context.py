@@ -364,6 +364,9 @@ class Context:
     """Where a person decides on what the client proposes."""
     now: Callable[[], datetime] = _local_time
     """Returns the time, with its zone."""
+    mark_foreign: Callable[[str], None] | None = None
+    """Receives each note or address with foreign text that is shown, where another process records it; None for the
+    writer's own record."""
     notices: tuple[str, ...] = ()
     """What the client should know of the vault as it was opened, such as a change that was cut short."""
 

@@ -34,6 +34,7 @@ from knapper.extras import ExtraName
 from knapper.index import refresh
 from knapper.index.documents import Filter
 from knapper.index.status import find_damage
+from knapper.server import addresses
 from knapper.system import private
 from knapper.tools.context import Context
 
@@ -500,10 +501,16 @@ def run_checks(options: GlobalOptions) -> list[CheckResult]:
         return [failed_check("config", error)]
     findings = [check(config) for check in CHECKS]
     if all(each.state == "ok" for each in findings if each.name in {"vault", "state"}):
-        checks = (check_ignore_rules, check_leftovers, check_index, check_engine)
+        checks = (check_ignore_rules, check_leftovers, check_index, check_engine, check_server)
         findings += filter(None, (check(config) for check in checks))
         findings.append(check_databases(config))
     return findings
+
+
+def check_server(settings: Settings) -> CheckResult | None:
+    """Say where the server answers, and how many processes answer searches; None where none runs."""
+    server = addresses.describe_server(settings.state_dir)
+    return CheckResult(name="server", state="ok", text=server) if server else None
 
 
 _STATE_COLOURS: dict[CheckState, str] = {"ok": "green", "warn": "yellow", "fail": "red"}

@@ -26,6 +26,7 @@ def command(global_options: GlobalOptions) -> ExitCode:
     with setup.open_vault(global_options) as context:
         # After the vault: importing the packages behind it fails where the current folder is gone, without saying so.
         from knapper.agents import stages  # noqa: PLC0415 - `--help` needn't pay for it
+        from knapper.server import addresses  # noqa: PLC0415 - the same
 
         answer = notes.vault_status(context)
         scheduled = stages.ScheduleStore(folder=context.index.folder.parent).all()
@@ -37,6 +38,8 @@ def command(global_options: GlobalOptions) -> ExitCode:
             shared = f"{error.message}; {error.hint}"
         if shared:
             places["shared"] = shared
+        if server := addresses.describe_server(setup.read_settings(global_options).state_dir):
+            places["server"] = server
     text, now = indexing.render_status(answer, places, busy=busy), stages.wall_clock()
     if scheduled:
         rows: list[JSONValue] = [one.as_dict(now) for one in scheduled]

@@ -73,7 +73,8 @@ def render_status(answer: VaultStatus, places: Mapping[str, str], *, busy: bool)
 
     Args:
         answer: From the tool ``vault_status``.
-        places: ``vault`` and ``index``: where they are; ``shared``, where other machines read the index.
+        places: ``vault`` and ``index``: where they are; ``shared``, where other machines read the index;
+            ``server``, where one answers.
         busy: Somebody is just filling the index.
     """
     others = answer["files"] - answer["notes"]
@@ -85,6 +86,7 @@ def render_status(answer: VaultStatus, places: Mapping[str, str], *, busy: bool)
         "index": f"{places['index']}, {format_size(answer['size_bytes'])}",
         "state": _index_state(answer, busy=busy),
         **({"shared": places["shared"]} if "shared" in places else {}),
+        **({"server": places["server"]} if "server" in places else {}),
     }
     lines = [f"{name:<7} {text}" for name, text in rows.items()]
     return "\n".join([*lines, *_skipped_lines(answer)])

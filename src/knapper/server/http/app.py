@@ -30,6 +30,7 @@ from knapper.server.http import binding, openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Endpoint, Parameter, ToolInvoker, ToolRoute
 from knapper.server.http.openapi import RouteSpec
 from knapper.server.logs import RequestTracing
+from knapper.server.readers import ReaderPool
 from knapper.server.security import (
     BodyIntake,
     ClientTokens,
@@ -362,8 +363,9 @@ HEALTH_OPERATION: Final[dict[str, Any]] = {
                             "product": {"const": PRODUCT},
                             "version": {"type": "string"},
                             "instance": {"type": "string", "description": "Another one after each start."},
+                            "readers": {"type": "integer", "description": "Processes that answer searches beside it."},
                         },
-                        "required": ["success", "status", "product", "version", "instance"],
+                        "required": ["success", "status", "product", "version", "instance", "readers"],
                     }
                 }
             },
@@ -374,10 +376,10 @@ HEALTH_OPERATION: Final[dict[str, Any]] = {
 
 async def health_endpoint(request: Request) -> Response:
     """Reply without a thread, so that slow calls don't delay it."""
-    instance = request.app.state.instance
-    return security.JsonReply(
-        {"success": True, "status": "ok", "product": PRODUCT, "version": __version__, "instance": instance}
-    )
+    state = request.app.state
+    health = {"success": True, "status": "ok", "product": PRODUCT, "version": __version__}
+    readers = 0 if state.readers is None else state.readers.count
+    return security.JsonReply({**health, "instance": state.instance, "readers": readers})
 
 
 _BYTES_PER_MB: Final = 1_000_000
@@ -406,6 +408,8 @@ class ServerRuntime:
 
     threads: WorkerThreads
     stop: StopSignal = field(default_factory=StopSignal)
+    readers: ReaderPool | None = None
+    """Answer searches beside the server; None lets it answer all by itself."""
     instance: str = field(default_factory=lambda: secrets.token_hex(16))
     """Random; see `knapper.server.addresses.ServerRecord`."""
 
@@ -449,7 +453,8 @@ def create_app(
     app.state.places = logs.redaction_for_settings(hub.settings)
     app.state.instance = work.instance
     app.state.seen = keys.seen
-    _add_routes(app, ToolInvoker(hub=hub, threads=work.threads))
+    app.state.readers = work.readers
+    _add_routes(app, ToolInvoker(hub=hub, threads=work.threads, readers=work.readers))
     app.router.routes.extend(map(openapi.make_route, trust_routes(hub, work.threads)))
     app.router.routes.extend(route for mount in mounts for route in mount.routes)
     app.router.routes.extend(make_head_routes(app.router.routes))
@@ -479,10 +484,12 @@ class _ApiApp(FastAPI):
     def add_tool_route(self, route: ToolRoute, endpoint: Endpoint) -> None:
         """Add a tool's route; it is described only when the document is requested."""
         self._faces.append(route)
-        self.add_api_route(route.path, endpoint, methods=[route.method], response_model=None, include_in_schema=False)
-        added = self.router.routes[-1]
-        if isinstance(added, Route):  # a note's name may hold a line's end, which the router's dot doesn't fit
-            added.path_regex = re.compile(added.path_regex.pattern, re.DOTALL)
+        # Not FastAPI's own kind of route, which looks for dependencies and parameters in each request.
+        added = Route(route.path, endpoint, methods=[route.method], include_in_schema=False)
+        added.methods = {route.method}
+        # A note's name may hold a line's end, which the router's dot doesn't fit.
+        added.path_regex = re.compile(added.path_regex.pattern, re.DOTALL)
+        self.router.routes.append(added)
 
     def openapi(self) -> dict[str, Any]:
         """Return the document for those who may open all vaults."""
