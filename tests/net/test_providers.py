@@ -11,8 +11,7 @@ from ddgs.engines import ENGINES
 
 from knapper.errors import KnapError, SetupError
 from knapper.net.client import Unreachable
-from knapper.net.duckduckgo import DuckDuckGo
-from knapper.net.search import Brave, ModelSearch, ProviderAccount, SearchProvider, Serper, Tavily, WebHit
+from knapper.net.search import Brave, DuckDuckGo, ModelSearch, ProviderAccount, SearchProvider, Serper, Tavily, WebHit
 from knapper.net.urls import SearchFailed
 from tests.net.servers import Reply, serving
 

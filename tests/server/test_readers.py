@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from knapper.index.models.base import EmbedderKind
 
 from knapper.app import Hub, clients
 from knapper.config import ClientSettings
 from knapper.config.sections import ServerSettings
 from knapper.index import database
+from knapper.index.models.base import EmbedderKind
 from knapper.index.status import Freshness
 from knapper.server import reader_process, readers
 from knapper.server.http.binding import ToolInvoker

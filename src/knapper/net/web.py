@@ -16,7 +16,7 @@ import trafilatura
 from knapper.errors import BadInput, SetupError
 from knapper.net import client, urls
 from knapper.net.guard import Dialer, FetchedResponse, Guard, Limits
-from knapper.net.search import Brave, ModelSearch, ProviderAccount, SearchProvider, Serper, Tavily, WebHit
+from knapper.net.search import Brave, DuckDuckGo, ModelSearch, ProviderAccount, SearchProvider, Serper, Tavily, WebHit
 from knapper.net.urls import BadStatus, WrongType
 
 _BOMS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -469,6 +469,4 @@ def _make_duckduckgo(options: WebOptions) -> SearchProvider:
             hint="take it out, or set web.provider to tavily, brave, serper or model",
             code="config_invalid",
         )
-    from knapper.net.duckduckgo import DuckDuckGo  # noqa: PLC0415 - slow to import, and often not chosen
-
     return DuckDuckGo(timeout_s=options.timeout_s)

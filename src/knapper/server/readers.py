@@ -133,7 +133,7 @@ class StateChecks:
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class _Reader:
+class _ReaderProcess:
     """A running reader, seen from the server."""
 
     process: asyncio.subprocess.Process
@@ -228,7 +228,7 @@ class ReaderPool:
         self._threads = threads
         self._idle_s = idle_s
         self._most = most_readers(hub)
-        self._readers: list[_Reader] = []
+        self._readers: list[_ReaderProcess] = []
         self._starting: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
         self._checks: dict[str, StateChecks] = {}
@@ -377,7 +377,7 @@ class ReaderPool:
         only = len(folders) == 1 and isinstance(settings.choice, Vault)
         vault = vault if vault in self._hub.vaults else self._hub.vaults[0]  # a client may name any
         setup = ReaderSetup(settings=settings, only=only, vault=vault)
-        reader: _Reader | None = None
+        reader: _ReaderProcess | None = None
         try:
             async with asyncio.timeout(_START_S):
                 reader = await _start_process()
@@ -394,12 +394,12 @@ class ReaderPool:
                 reader.kill()
                 await reader.wait()
 
-    def _add(self, reader: _Reader, vault: str) -> None:
+    def _add(self, reader: _ReaderProcess, vault: str) -> None:
         self._readers.append(reader)
         if reader.receiving is not None:  # which ends with the reader
             reader.receiving.add_done_callback(lambda _: self._drop(reader, ReaderGoneError(), vault))
 
-    def _drop(self, reader: _Reader, error: Exception, vault: str) -> None:
+    def _drop(self, reader: _ReaderProcess, error: Exception, vault: str) -> None:
         """Forget a reader that has died or hangs, and begin another one."""
         if reader in self._readers:
             self._readers.remove(reader)
@@ -441,7 +441,7 @@ def _describe_request(
     }
 
 
-async def _start_process() -> _Reader:
+async def _start_process() -> _ReaderProcess:
     """Start a Python of its own session, so that Ctrl-C at the terminal is the server's alone."""
     flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)
     # -P: never import a module from the current folder. Not -m, which would make the module's classes others.
@@ -459,4 +459,4 @@ async def _start_process() -> _Reader:
     )
     if process.stdout is None or process.stdin is None:  # both were asked for
         raise OSError
-    return _Reader(process=process, source=process.stdout, target=process.stdin, waiting={})
+    return _ReaderProcess(process=process, source=process.stdout, target=process.stdin, waiting={})
